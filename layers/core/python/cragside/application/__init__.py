@@ -1,0 +1,1 @@
+"""Use cases: doers with one verb each."""

@@ -1,0 +1,54 @@
+"""A passage of evidence, and the file or page it came from."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from cragside.domain.errors import ValidationError
+
+Origin = Literal["local", "web"]
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A passage. `score` is the probability (0..1) that it is relevant to the query, None before grading.
+
+    `metadata` holds what a citation shows beyond title and URL: filename, page, section.
+    """
+
+    id: str
+    content: str
+    source: Origin
+    title: str = ""
+    url: str | None = None
+    score: float | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not self.id:
+            raise ValidationError("A document needs an id.")
+        if not self.content.strip():
+            raise ValidationError(f"Document {self.id} is empty.")
+        if self.source not in ("local", "web"):
+            raise ValidationError(f"Document {self.id}: source is 'local' or 'web', not {self.source!r}.")
+        if self.score is not None and not 0.0 <= self.score <= 1.0:
+            raise ValidationError(f"Document {self.id}: score {self.score} is not within 0..1.")
+
+    def graded(self, score: float) -> "Document":
+        """The same passage with its relevance, 0..1."""
+        return replace(self, score=score)
+
+
+@dataclass(frozen=True, slots=True)
+class SourceText:
+    """A whole text to index: `name` identifies it in its workspace (a path, a file name or a URL)."""
+
+    name: str
+    text: str
+    title: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.name.strip():
+            raise ValidationError("A text to index needs a name.")
+        if not self.text.strip():
+            raise ValidationError(f"{self.name} is empty: there is nothing to index.")

@@ -1,0 +1,77 @@
+"""Everything that can go wrong, as one tree. Only entrypoints turn a code into a status or an exit code.
+
+CragsideError
+├── ValidationError        validation_error      the input is at fault; the message says what to do
+│   ├── PayloadTooLarge    payload_too_large
+│   └── ConfigurationError validation_error      the settings or the store are at fault, not the request
+├── Unauthorized           unauthorized
+├── NotFound               not_found
+├── ServiceUnavailable     service_unavailable   a component is down; retryable
+├── DeadlineExceeded       timeout_error         the time budget is spent; retryable
+└── ProcessingError        processing_error      our own fault
+"""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+
+class CragsideError(Exception):
+    """Carries a code of the error contract, a message for a human and optional details without secrets."""
+
+    code: ClassVar[str] = "processing_error"
+    retryable: ClassVar[bool] = False
+
+    def __init__(self, message: str, **details: Any) -> None:
+        super().__init__(message)
+        self.message = message
+        self.details: Mapping[str, Any] = details
+
+
+class ValidationError(CragsideError):
+    """The input cannot be used; the message names the field and the remedy."""
+
+    code = "validation_error"
+
+
+class PayloadTooLarge(ValidationError):
+    """The input is longer than the named limit."""
+
+    code = "payload_too_large"
+
+
+class ConfigurationError(ValidationError):
+    """A setting or a store contradicts what was asked; the message names the way out."""
+
+
+class Unauthorized(CragsideError):
+    """No token, or a wrong one."""
+
+    code = "unauthorized"
+
+
+class NotFound(CragsideError):
+    """The named thing does not exist."""
+
+    code = "not_found"
+
+
+class ServiceUnavailable(CragsideError):
+    """A component did not answer, or answered nonsense. `component` is `grader`, `search`, `knowledge_base`, ..."""
+
+    code = "service_unavailable"
+    retryable = True
+
+    def __init__(self, component: str, reason: str, **details: Any) -> None:
+        super().__init__(reason, component=component, **details)
+        self.component = component
+
+
+class DeadlineExceeded(CragsideError):
+    """The request's time budget is spent."""
+
+    code = "timeout_error"
+    retryable = True
+
+
+class ProcessingError(CragsideError):
+    """Something inside failed that should not have."""

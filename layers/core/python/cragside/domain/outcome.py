@@ -1,0 +1,58 @@
+"""What enrichment found and how: the `rag_context` of the agent contract."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from cragside.domain.document import Document
+from cragside.domain.verdict import Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Degradation:
+    """A component that did not do its part, and why; the request went on without it."""
+
+    component: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class RagContext:
+    """The evidence that was injected and the truth about how it came about. Times are in milliseconds."""
+
+    query: str
+    documents: tuple[Document, ...]
+    search_performed: bool
+    processing_time_ms: int
+    verdict: Verdict
+    threshold: float
+    degraded: tuple[Degradation, ...] = ()
+    timings_ms: Mapping[str, float] = field(default_factory=dict)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The contract's JSON form."""
+        return {
+            "query": self.query,
+            "documents": [_citation(document) for document in self.documents],
+            "search_performed": self.search_performed,
+            "processing_time_ms": self.processing_time_ms,
+            "verdict": self.verdict,
+            "threshold": self.threshold,
+            "degraded": [{"component": d.component, "reason": d.reason} for d in self.degraded],
+            "timings_ms": {name: round(value, 2) for name, value in self.timings_ms.items()},
+        }
+
+
+def _citation(document: Document) -> dict[str, Any]:
+    citation: dict[str, Any] = {
+        "id": document.id,
+        "title": document.title,
+        "content": document.content,
+        "source": document.source,
+        "score": None if document.score is None else round(document.score, 4),
+    }
+    if document.url:
+        citation["url"] = document.url
+    if document.metadata:
+        citation["metadata"] = dict(document.metadata)
+    return citation

@@ -1,0 +1,76 @@
+"""The user's prompt inside a request: a `prompt` string, or chat `messages` in Ollama's or OpenAI's form."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from cragside.domain.command import question_of
+from cragside.domain.errors import ValidationError
+
+Request = Mapping[str, Any]
+
+
+def user_text(request: Request) -> str | None:
+    """The last text the user wrote, or None when there is none. Raises when the fields have the wrong types."""
+    messages = request.get("messages")
+    if messages is not None:
+        index = _last_user(_checked(messages))
+        return None if index is None else _text_of(messages[index].get("content"))
+    prompt = request.get("prompt")
+    if prompt is None or isinstance(prompt, str):
+        return prompt
+    raise ValidationError("prompt has to be a string.", field="prompt")
+
+
+def question_in(request: Request, prefix: str) -> str | None:
+    """The question behind the command, "" when there is none behind it, None when the request is not commanded."""
+    text = user_text(request)
+    return None if text is None else question_of(text, prefix)
+
+
+def inject(request: Request, block: str, question: str) -> dict[str, Any]:
+    """A copy of the request with the command removed and the block in place; every other field as it was.
+
+    `prompt`: block, then question. `messages`: the block as a system message right before the last user message.
+    An empty block adds nothing.
+    """
+    if request.get("messages") is None:
+        return {**request, "prompt": f"{block}\n\n{question}" if block else question}
+    messages: Sequence[Mapping[str, Any]] = request["messages"]
+    index = _last_user(messages)
+    if index is None:
+        return dict(request)
+    asked = {**messages[index], "content": _with_text(messages[index]["content"], question)}
+    evidence = [{"role": "system", "content": block}] if block else []
+    return {**request, "messages": [*messages[:index], *evidence, asked, *messages[index + 1 :]]}
+
+
+def _checked(messages: Any) -> Sequence[Mapping[str, Any]]:
+    if not isinstance(messages, list) or not all(isinstance(message, dict) for message in messages):
+        raise ValidationError("messages has to be a list of objects with role and content.", field="messages")
+    return messages
+
+
+def _last_user(messages: Sequence[Mapping[str, Any]]) -> int | None:
+    return next((i for i in range(len(messages) - 1, -1, -1) if messages[i].get("role") == "user"), None)
+
+
+def _text_of(content: Any) -> str | None:
+    if content is None or isinstance(content, str):
+        return content
+    if isinstance(content, list):
+        part = _text_part(content)
+        return None if part is None else str(content[part]["text"])
+    raise ValidationError("content has to be a string or a list of parts.", field="messages")
+
+
+def _text_part(parts: Sequence[Any]) -> int | None:
+    return next(
+        (i for i, part in enumerate(parts) if isinstance(part, dict) and isinstance(part.get("text"), str)), None
+    )
+
+
+def _with_text(content: Any, text: str) -> Any:
+    if not isinstance(content, list):
+        return text
+    part = _text_part(content)
+    return [{**piece, "text": text} if i == part else piece for i, piece in enumerate(content)]

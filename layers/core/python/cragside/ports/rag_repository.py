@@ -1,0 +1,76 @@
+"""The knowledge base of one workspace."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from cragside.domain.document import Document, SourceText
+from cragside.domain.query import Query
+
+
+@dataclass(frozen=True, slots=True)
+class Indexed:
+    """What became of one source: `indexed`, `unchanged`, `updated` or `failed` with a reason."""
+
+    name: str
+    status: str
+    reason: str = ""
+    passages: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class KnowledgeStatus:
+    """Sizes of a workspace and the embedding model that built it."""
+
+    workspace: str
+    embedding_model: str
+    documents: int
+    passages: int
+    entities: int
+    relations: int
+    by_status: dict[str, int] = field(default_factory=dict)
+
+
+class RagRepository(ABC):
+    """Port for RAG data persistence. Failures of the store raise `ServiceUnavailable("knowledge_base", ...)`."""
+
+    @abstractmethod
+    async def save_query(self, query: Query) -> None:
+        """Remember a query under its id; the oldest are forgotten."""
+
+    @abstractmethod
+    async def get_query(self, query_id: str) -> Query | None:
+        """A remembered query, or None."""
+
+    @abstractmethod
+    async def save_documents(self, documents: Sequence[SourceText]) -> list[Indexed]:
+        """Index whole texts. A text that is already there unchanged is not indexed twice; a changed one replaces it."""
+
+    @abstractmethod
+    async def retrieve(self, query: str, *, limit: int) -> list[Document]:
+        """At most `limit` candidate passages from graph and vectors, ungraded, most promising first."""
+
+    @abstractmethod
+    async def get_relevant_documents(self, query: str, threshold: float = 0.6) -> list[Document]:
+        """Passages whose relevance is above `threshold`, graded by the repository's own grader, best first."""
+
+    @abstractmethod
+    async def delete_document(self, name: str) -> bool:
+        """Forget one source and what only it contributed to the graph. False when there is none of that name."""
+
+    @abstractmethod
+    async def status(self) -> KnowledgeStatus:
+        """Sizes of the workspace."""
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Release files and connections; pending writes are flushed."""
+
+
+class Workspaces(Protocol):
+    """Opens the repository of a workspace, once."""
+
+    async def repository(self, workspace: str) -> RagRepository:
+        """The workspace's repository. Raises `ServiceUnavailable` or `ConfigurationError`."""
+        ...

@@ -1,0 +1,139 @@
+"""What the environment may say. Read in one place, frozen, documented in docs/configuration.md."""
+
+import difflib
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal
+
+from pydantic import AnyHttpUrl, Field, SecretStr, TypeAdapter, field_validator
+from pydantic import ValidationError as PydanticValidationError
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from cragside.domain.command import DEFAULT_PREFIX
+from cragside.domain.errors import ConfigurationError
+from cragside.domain.query import DEFAULT_WORKSPACE
+from cragside.domain.verdict import DEFAULT_THRESHOLD
+
+WORKSPACE_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$"
+
+
+class Settings(BaseSettings):
+    """Every setting with its default; the descriptions are the configuration reference."""
+
+    model_config = SettingsConfigDict(env_prefix="RAG_", frozen=True, extra="forbid", populate_by_name=True)
+
+    ollama_base_url: str | None = Field(
+        None,
+        validation_alias="OLLAMA_BASE_URL",
+        description="Ollama's address. Unset: the embedded models do all the work, and the proxy passes requests on to "
+        "http://127.0.0.1:11434.",
+    )
+    searxng_host: str | None = Field(
+        None,
+        validation_alias="SEARXNG_HOST",
+        description="SearXNG's address. Unset: there is no web search, and a weak local result is reported as such.",
+    )
+    postgres_uri: SecretStr | None = Field(
+        None, validation_alias="POSTGRES_URI", description="Reserved for the server storages; refused for now."
+    )
+    neo4j_uri: SecretStr | None = Field(
+        None, validation_alias="NEO4J_URI", description="Reserved for the server storages; refused for now."
+    )
+
+    home: Path = Field(Path("~/.cragside"), description="Folder of the embedded store, a subfolder a workspace.")
+    workspace: str = Field(
+        DEFAULT_WORKSPACE, pattern=WORKSPACE_PATTERN, description="The workspace of requests that name none."
+    )
+    command_prefix: str = Field(DEFAULT_PREFIX, pattern=r"^\S+$", description="The word that asks for evidence.")
+    threshold: float = Field(
+        DEFAULT_THRESHOLD, ge=0, le=1, description="A passage passes only with a relevance above this."
+    )
+    decision: Literal["any", "mean"] = Field(
+        "any", description="`any`: one passing passage keeps the local route. `mean`: the mean has to pass as well."
+    )
+    max_documents: int = Field(5, ge=1, le=50, description="Most documents injected into a prompt.")
+    candidates: int = Field(8, ge=1, le=100, description="Most passages retrieved and graded.")
+    timeout_seconds: float = Field(30, gt=0, le=900, description="The time budget of a request, in seconds.")
+    fail_mode: Literal["open", "closed"] = Field(
+        "open",
+        description="When no component could be asked: `open` passes the question on without context, `closed` answers "
+        "with `service_unavailable`.",
+    )
+    max_prompt_characters: int = Field(32_000, ge=1, description="Longest question, in characters.")
+    max_body_bytes: int = Field(10_000_000, ge=1024, description="Longest request body, in bytes.")
+    context_tokens: int = Field(
+        3000, ge=100, description="Most tokens of evidence in a prompt whose model's context length is not known."
+    )
+    chat_model: str | None = Field(
+        None,
+        description="Model that grades, rewrites and extracts. Unset: the request's own, else qwen2.5:7b if the host has "
+        "it, else `embedded`, which may also be named.",
+    )
+    embedding_model: str | None = Field(
+        None,
+        description="Model that embeds. Unset: the one that built the store; for a new store nomic-embed-text if the host "
+        "has it, else `embedded`, which may also be named.",
+    )
+    ollama_parallel: int = Field(
+        64, ge=1, description="Model calls in flight at once. Ollama queues what exceeds its own OLLAMA_NUM_PARALLEL."
+    )
+    chunk_tokens: int = Field(1000, ge=50, le=8000, description="Longest passage, in tokens.")
+    chunk_overlap_tokens: int = Field(200, ge=0, le=4000, description="Tokens that neighbouring passages share.")
+    saved_queries: int = Field(1000, ge=0, description="Queries remembered in a workspace; 0 remembers none.")
+    api_token: SecretStr | None = Field(
+        None, description="Token that requests have to bring (Bearer or X-API-Key). Unset: no authorisation."
+    )
+
+    @field_validator("ollama_base_url", "searxng_host", mode="before")
+    @classmethod
+    def _address(cls, value: object) -> object:
+        if not isinstance(value, str) or not value.strip():
+            return None
+        address = value.strip() if "://" in value else f"http://{value.strip()}"
+        return str(TypeAdapter(AnyHttpUrl).validate_python(address)).rstrip("/")
+
+    @field_validator("api_token", "chat_model", "embedding_model", "postgres_uri", "neo4j_uri", mode="before")
+    @classmethod
+    def _blank_is_unset(cls, value: object) -> object:
+        return None if isinstance(value, str) and not value.strip() else value
+
+    @field_validator("home")
+    @classmethod
+    def _expanded(cls, value: Path) -> Path:
+        return value.expanduser()
+
+
+def variable_of(field_name: str) -> str:
+    """The environment variable of a field."""
+    alias = Settings.model_fields[field_name].validation_alias
+    return alias if isinstance(alias, str) else f"RAG_{field_name.upper()}"
+
+
+def load_settings(environment: Mapping[str, str] = os.environ) -> Settings:
+    """The settings of the environment. Raises `ConfigurationError` that names a wrong or misspelt variable."""
+    known = {variable_of(name): name for name in Settings.model_fields}
+    for variable in environment:
+        if variable.startswith("RAG_") and variable not in known:
+            nearest = difflib.get_close_matches(variable, known, n=1, cutoff=0)[0]
+            raise ConfigurationError(f"{variable} is not a setting. Did you mean {nearest}?", variable=variable)
+    given = {known[variable]: value for variable, value in environment.items() if variable in known}
+    try:
+        settings = Settings(_env_file=None, **given)  # type: ignore[arg-type]
+    except PydanticValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+        field = str(first["loc"][0]) if first["loc"] else ""
+        variable = variable_of(field) if field in Settings.model_fields else field
+        raise ConfigurationError(f"{variable}: {first['msg']}.", variable=variable) from None
+    for reserved in ("postgres_uri", "neo4j_uri"):
+        if getattr(settings, reserved) is not None:
+            variable = variable_of(reserved)
+            raise ConfigurationError(
+                f"{variable} is set, but this version has no server storages yet. Unset it to use the embedded store.",
+                variable=variable,
+            )
+    if settings.chunk_overlap_tokens >= settings.chunk_tokens:
+        raise ConfigurationError(
+            "RAG_CHUNK_OVERLAP_TOKENS has to be smaller than RAG_CHUNK_TOKENS.", variable="RAG_CHUNK_OVERLAP_TOKENS"
+        )
+    return settings
