@@ -1,0 +1,79 @@
+"""What a question is about, by rules: the part that LightRAG asks a language model for."""
+
+import re
+from dataclasses import dataclass
+
+from cragside.adapters.embedded.stopwords import ENGLISH, GERMAN, SCAFFOLDING
+from cragside.adapters.embedded.words import is_filler, language_of, terms, words
+
+__all__ = ["Keywords", "keywords_of", "terms"]
+
+_MOST = 12
+_LONGEST_READ = 4000
+_QUOTED = re.compile(r'"([^"\n]{2,80})"|“([^”\n]{2,80})”|„([^“”\n]{2,80})[“”]|`([^`\n]{2,80})`')
+_TOKEN = re.compile(r"[^\s,;:!?()\[\]{}\"“”„`<>|]+|[,;:!?()\[\]{}|]")
+_EDGES = ".'’‘*_~-–—/\\"
+
+
+@dataclass(frozen=True, slots=True)
+class Keywords:
+    """`low`: names, things, numbers, as LightRAG matches them with entities; `high`: themes, matched with relations.
+
+    Neither is ever empty, unless the question holds no word at all.
+    """
+
+    low: list[str]
+    high: list[str]
+
+
+def keywords_of(question: str) -> Keywords:
+    """The keywords of a question, at most 12 a list, most telling first; the language is English, German or any."""
+    text = question[:_LONGEST_READ]
+    stop = (GERMAN if language_of(words(text)) == "german" else ENGLISH) | SCAFFOLDING
+    quoted = ["".join(groups).strip() for groups in _QUOTED.findall(text)]
+    names: list[str] = []
+    nouns: list[str] = []
+    phrases: list[str] = []
+    for run in _runs(text, stop):
+        phrase = " ".join(run)
+        (phrases if len(run) > 1 else nouns).append(phrase)
+        names.extend(_names(run))
+        if len(run) > 1:
+            nouns.extend(run)
+    low = _distinct([*quoted, *names, *nouns])
+    high = _distinct([*phrases, *quoted, *nouns])
+    if not low:
+        rest = " ".join(text.split()).strip(" ?!.")[:200]
+        return Keywords([rest], [rest]) if rest else Keywords([], [])
+    return Keywords(low, high)
+
+
+def _runs(text: str, stop: frozenset[str]) -> list[list[str]]:
+    """Neighbouring content words, cut at function words and punctuation, at most four words each."""
+    runs: list[list[str]] = [[]]
+    for token in _TOKEN.findall(text):
+        word = token.strip(_EDGES)
+        if not any(c.isalnum() for c in word) or is_filler(word, stop):
+            runs.append([])
+        elif len(runs[-1]) == 4:
+            runs.append([word])
+        else:
+            runs[-1].append(word)
+        if token.endswith("."):
+            runs.append([])
+    return [run for run in runs if run]
+
+
+def _names(run: list[str]) -> list[str]:
+    """The capitalised stretches of a run."""
+    names: list[list[str]] = [[]]
+    for word in run:
+        if word[0].isupper() or any(c.isdigit() for c in word):
+            names[-1].append(word)
+        elif names[-1]:
+            names.append([])
+    return [" ".join(name) for name in names if name]
+
+
+def _distinct(candidates: list[str]) -> list[str]:
+    return list({candidate.lower(): candidate for candidate in reversed(candidates)}.values())[::-1][:_MOST]
