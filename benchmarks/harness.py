@@ -1,0 +1,299 @@
+"""What the benchmarks share: separate processes on free loopback ports, load, percentiles, the machine, the table."""
+
+import asyncio
+import json
+import os
+import platform
+import shutil
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+ROOT = Path(__file__).resolve().parents[1]
+CLEAN = ("OLLAMA_", "SEARXNG_", "RAG_", "LIGHTRAG_", "POSTGRES_", "NEO4J_", "LANGCHAIN_", "LANGSMITH_")
+OWN_PYTHON = sys.executable
+
+
+def cache_folder() -> Path:
+    """Where peers and built stores are kept between runs."""
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    folder = Path(base) / "cragside"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def environment(**variables: str) -> dict[str, str]:
+    """The environment without settings of the measured programs and without proxies, plus `variables`."""
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.upper().startswith(CLEAN) and not name.lower().endswith("_proxy")
+    }
+    return {**kept, "NO_PROXY": "*", "no_proxy": "*", **variables}
+
+
+def free_port() -> int:
+    """A loopback port that nothing listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@contextmanager
+def process(command: Sequence[str], *, env: dict[str, str], log: Path | None = None) -> Iterator[subprocess.Popen[str]]:
+    """A child process for the length of a block; its output goes to `log`, or to a pipe when there is none."""
+    target: Any = log.open("w") if log else subprocess.PIPE
+    child = subprocess.Popen(
+        command, env=env, cwd=ROOT, stdout=target, stderr=subprocess.STDOUT if log else None, text=True
+    )
+    try:
+        yield child
+    finally:
+        child.terminate()
+        try:
+            child.wait(timeout=20)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            child.wait()
+        if log:
+            target.close()
+
+
+@contextmanager
+def stub(module: str, *arguments: str) -> Iterator[str]:
+    """A stub server of `benchmarks.stubs` in a process of its own; yields its address."""
+    command = [OWN_PYTHON, "-m", f"benchmarks.stubs.{module}", *arguments]
+    with process(command, env=environment()) as child:
+        assert child.stdout is not None
+        yield f"http://127.0.0.1:{int(child.stdout.readline())}"
+
+
+@contextmanager
+def cragside(home: Path, *, log: Path, **variables: str) -> Iterator[tuple[str, int]]:
+    """`cragside serve` as users run it; yields its address and its process id once it answers."""
+    port = free_port()
+    command = [OWN_PYTHON, "-m", "cragside", "serve", "--host", "127.0.0.1", "--port", str(port)]
+    with process(command, env=environment(RAG_HOME=str(home), **variables), log=log) as child:
+        address = f"http://127.0.0.1:{port}"
+        wait_until_up(f"{address}/healthz", child, log)
+        yield address, child.pid
+
+
+def wait_until_up(url: str, child: subprocess.Popen[str], log: Path, seconds: float = 90) -> None:
+    """Return when the address answers 200; stop with the child's last lines when it ends or takes too long."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if child.poll() is not None:
+            break
+        try:
+            with urllib.request.urlopen(url, timeout=2):
+                return
+        except (urllib.error.URLError, OSError):
+            time.sleep(0.1)
+    raise SystemExit(f"{' '.join(map(str, child.args))} did not come up:\n{log.read_text()[-3000:]}")  # type: ignore[arg-type]
+
+
+@contextmanager
+def scratch() -> Iterator[Path]:
+    """A folder that is gone afterwards."""
+    folder = Path(tempfile.mkdtemp(prefix="cragside-bench-"))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def get_json(url: str, body: Any = None) -> Any:
+    """The JSON of an address: GET, or POST when there is a body."""
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(url, data=data, headers={"Content-Type": "application/json"})
+    with urllib.request.urlopen(request, timeout=120) as response:
+        return json.load(response)
+
+
+def resident_mb(pid: int) -> float:
+    """Resident memory of a process and its children, in MB."""
+    return sum(_status_kb(each, "VmRSS") for each in _family(pid)) / 1024
+
+
+def peak_mb(pid: int) -> float:
+    """The most memory that a process has had resident, in MB."""
+    return _status_kb(pid, "VmHWM") / 1024
+
+
+def cpu_seconds(pid: int) -> float:
+    """CPU time that a process and its living children have used, in seconds."""
+    total = 0.0
+    for each in _family(pid):
+        fields = Path(f"/proc/{each}/stat").read_text().rsplit(")", 1)[1].split()
+        total += (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return total
+
+
+def _family(pid: int) -> list[int]:
+    children: list[int] = []
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        listed = task / "children"
+        children += [int(child) for child in listed.read_text().split()] if listed.exists() else []
+    return [pid, *(member for child in children for member in _family(child))]
+
+
+def _status_kb(pid: int, key: str) -> float:
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith(f"{key}:"):
+            return float(line.split()[1])
+    return 0.0
+
+
+@dataclass
+class Load:
+    """What a burst of requests took: each latency in milliseconds, the whole in seconds, and what failed."""
+
+    latencies_ms: list[float] = field(default_factory=list)
+    seconds: float = 0.0
+    failures: list[str] = field(default_factory=list)
+
+    @property
+    def per_second(self) -> float:
+        """Requests finished per second."""
+        return len(self.latencies_ms) / self.seconds
+
+    @property
+    def p50(self) -> float:
+        """Median latency in milliseconds."""
+        return statistics.median(self.latencies_ms)
+
+    @property
+    def p95(self) -> float:
+        """95th percentile of latency in milliseconds."""
+        return percentile(self.latencies_ms, 95)
+
+    def as_dict(self) -> dict[str, float]:
+        """The figures that a report keeps."""
+        return {
+            "requests": len(self.latencies_ms),
+            "p50_ms": round(self.p50, 2),
+            "p95_ms": round(self.p95, 2),
+            "per_second": round(self.per_second, 2),
+        }
+
+
+def percentile(values: Sequence[float], percent: float) -> float:
+    """The nearest-rank percentile."""
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, max(0, -(-len(ordered) * int(percent) // 100) - 1))]
+
+
+async def post_all(
+    url: str, bodies: Sequence[Any], *, concurrency: int, check: Callable[[Any], str] = lambda _answer: ""
+) -> Load:
+    """Send each body once, that many at a time, each worker its next when it has its answer.
+
+    `check` names what is wrong with an answer, "" for nothing.
+    """
+    load = Load()
+    waiting = iter([json.dumps(body).encode() for body in bodies])
+    timeout = aiohttp.ClientTimeout(total=300)
+    connector = aiohttp.TCPConnector(limit=concurrency)
+    async with aiohttp.ClientSession(connector=connector, timeout=timeout, trust_env=False) as session:
+        began = time.perf_counter()
+        await asyncio.gather(*(_worker(session, url, waiting, load, check) for _ in range(concurrency)))
+        load.seconds = time.perf_counter() - began
+    return load
+
+
+async def _worker(
+    session: aiohttp.ClientSession, url: str, waiting: Iterator[bytes], load: Load, check: Callable[[Any], str]
+) -> None:
+    for body in waiting:
+        sent = time.perf_counter()
+        async with session.post(url, data=body, headers={"Content-Type": "application/json"}) as response:
+            answer = await response.read()
+        load.latencies_ms.append((time.perf_counter() - sent) * 1000)
+        wrong = f"status {response.status}: {answer[:300]!r}" if response.status != 200 else check(json.loads(answer))
+        if wrong:
+            load.failures.append(wrong)
+
+
+@dataclass(frozen=True)
+class Target:
+    """A figure that is held against a limit."""
+
+    name: str
+    reached: float
+    limit: float
+    unit: str = ""
+    at_most: bool = True
+
+    @property
+    def met(self) -> bool:
+        """Whether the figure keeps to the limit."""
+        return self.reached <= self.limit if self.at_most else self.reached >= self.limit
+
+    def row(self) -> list[str]:
+        """The cells of the table."""
+        sign = "at most" if self.at_most else "at least"
+        limit, reached = (f"{value:.3g}" if value < 1000 else f"{value:,.0f}" for value in (self.limit, self.reached))
+        return [self.name, f"{sign} {limit} {self.unit}".strip(), f"{reached} {self.unit}".strip(), _mark(self.met)]
+
+
+def _mark(met: bool) -> str:
+    return "met" if met else "MISSED"
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A Markdown table with aligned columns."""
+    widths = [max(len(str(row[i])) for row in [head, *rows]) for i in range(len(head))]
+    lines = [
+        "| " + " | ".join(str(cell).ljust(w) for cell, w in zip(row, widths, strict=True)) + " |"
+        for row in [head, *rows]
+    ]
+    return "\n".join([lines[0], "|" + "|".join("-" * (w + 2) for w in widths) + "|", *lines[1:]])
+
+
+def machine() -> str:
+    """The machine in a line."""
+    model = platform.machine()
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            model = line.split(":", 1)[1].strip()
+            break
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    busy = os.getloadavg()[0]
+    return (
+        f"{len(os.sched_getaffinity(0))} cores of {model}, {memory:.0f} GB, {platform.system()} {platform.release()}, "
+        f"Python {platform.python_version()}, load before {busy:.1f}"
+    )
+
+
+def report(
+    title: str, targets: Sequence[Target], details: dict[str, Any], *, machine_line: str, file: str | None
+) -> None:
+    """Print the targets, and save them with the details when a file is named."""
+    print(f"\n{title}\n{machine_line}\n")
+    if targets:
+        print(table(["figure", "target", "reached", ""], [target.row() for target in targets]))
+    if file:
+        saved = {
+            "title": title,
+            "machine": machine_line,
+            "targets": [
+                {"name": t.name, "limit": t.limit, "reached": round(t.reached, 4), "unit": t.unit, "met": t.met}
+                for t in targets
+            ],
+            "details": details,
+        }
+        Path(file).write_text(json.dumps(saved, indent=2) + "\n")
+        print(f"\nsaved to {file}")

@@ -1,0 +1,52 @@
+"""LightRAG's own server as its users run it: its defaults, its file storages, its Ollama binding."""
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from benchmarks.harness import environment, free_port, get_json, process, wait_until_up
+from benchmarks.peers.environment import peer_python, tokenizer_tables
+from benchmarks.stubs.ollama import CHAT_MODEL, DIMENSIONS, EMBEDDING_MODEL
+
+
+@contextmanager
+def lightrag_server(folder: Path, ollama: str) -> Iterator[tuple[str, int]]:
+    """The server on an empty store in `folder`; yields its address and process id."""
+    python = peer_python()
+    port = free_port()
+    settings = environment(
+        HOST="127.0.0.1",
+        PORT=str(port),
+        WORKING_DIR=str(folder / "store"),
+        INPUT_DIR=str(folder / "inputs"),
+        LOG_DIR=str(folder),
+        LLM_BINDING="ollama",
+        LLM_BINDING_HOST=ollama,
+        LLM_MODEL=CHAT_MODEL,
+        EMBEDDING_BINDING="ollama",
+        EMBEDDING_BINDING_HOST=ollama,
+        EMBEDDING_MODEL=EMBEDDING_MODEL,
+        EMBEDDING_DIM=str(DIMENSIONS),
+        TIKTOKEN_CACHE_DIR=str(tokenizer_tables(python)),
+    )
+    log = folder / "lightrag-server.log"
+    with process([str(python.with_name("lightrag-server"))], env=settings, log=log) as child:
+        address = f"http://127.0.0.1:{port}"
+        wait_until_up(f"{address}/health", child, log)
+        yield address, child.pid
+
+
+def ingest(server: str, documents: Sequence[tuple[str, str]], *, seconds: float = 600) -> float:
+    """Index (name, text) pairs and wait for the last; the seconds it took."""
+    began = time.monotonic()
+    body = {"texts": [text for _, text in documents], "file_sources": [name for name, _ in documents]}
+    get_json(f"{server}/documents/texts", body)
+    while time.monotonic() < began + seconds:
+        counts = get_json(f"{server}/documents/status_counts")["status_counts"]
+        if counts.get("processed", 0) >= len(documents):
+            return time.monotonic() - began
+        if counts.get("failed", 0):
+            raise SystemExit(f"lightrag-server could not index the documents: {counts}")
+        time.sleep(0.2)
+    raise SystemExit(f"lightrag-server did not index {len(documents)} documents in {seconds:.0f} s.")

@@ -1,0 +1,258 @@
+"""A stub Ollama with fixed latencies: chat 300 ms, embeddings 20 ms for any batch. Loopback only.
+
+It answers what the measured programs ask of a real one, so that each takes its usual path: cragside's batched grading
+(any JSON schema in `format`), LightRAG's keyword, extraction and summary prompts, the tutorial's yes or no. A question
+that names `ABSENT_TOPIC` finds nothing relevant; to any other every document is relevant.
+`GET /stub/calls` counts the calls by kind, `POST /stub/reset` starts the counts again.
+"""
+
+import argparse
+import hashlib
+import itertools
+import json
+import re
+import time
+from collections import Counter
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from aiohttp import web
+
+from benchmarks.stubs.serving import serve, until
+
+CHAT_MODEL = "qwen2.5:7b"
+EMBEDDING_MODEL = "nomic-embed-text"
+DIMENSIONS = 768
+ABSENT_TOPIC = "Ostravane"
+
+_NAME = re.compile(r"\b[A-Z][a-z]+(?: [A-Z][a-z]+)*\b")
+_WORD = re.compile(r"\w+")
+_NUMBERED = re.compile(r"^\W{0,3}(?:(?:document|passage|evidence|doc)[ _#]*)?(\d{1,3})\b", re.IGNORECASE | re.MULTILINE)
+_CREATED = "2026-01-01T00:00:00Z"
+_METRICS = {
+    "done_reason": "stop",
+    "total_duration": 300_000_000,
+    "load_duration": 1_000_000,
+    "prompt_eval_count": 400,
+    "prompt_eval_duration": 100_000_000,
+    "eval_count": 40,
+    "eval_duration": 199_000_000,
+}
+
+
+@lru_cache(maxsize=200_000)
+def _word_vector(word: str) -> np.ndarray:
+    seed = int.from_bytes(hashlib.blake2b(word.encode(), digest_size=8).digest(), "big")
+    return np.random.default_rng(seed).standard_normal(DIMENSIONS).astype(np.float32)
+
+
+@lru_cache(maxsize=50_000)
+def embedding_json(text: str) -> str:
+    """A deterministic unit vector as JSON: words that texts share bring them closer, as a real model does."""
+    words = [word.lower() for word in _WORD.findall(text)] or ["nothing"]
+    vector = np.mean([_word_vector(word) for word in words], axis=0)
+    # Real embeddings share a direction: unrelated texts have cosines well above 0.
+    vector = vector / np.linalg.norm(vector) + 0.7 * _word_vector("<shared>") / np.linalg.norm(_word_vector("<shared>"))
+    vector /= np.linalg.norm(vector)
+    return "[" + ",".join(f"{value:.5f}" for value in vector) + "]"
+
+
+def kind_of(prompt: str, wanted: Any) -> str:
+    """What a chat call is for, told from its prompt and the format it wants."""
+    if "high_level_keywords" in prompt:
+        return "keywords"
+    if "<|COMPLETE|>" in prompt:
+        return "extract"
+    if "Description List" in prompt:
+        return "summarise"
+    if "binary_score" in json.dumps(wanted) or "'yes' or 'no'" in prompt:
+        return "grade one"
+    if isinstance(wanted, dict):
+        return "grade batch"
+    if re.search(r"re-?write|rephrase|search engine|web search", prompt, re.IGNORECASE):
+        return "rewrite"
+    return "answer"
+
+
+def answer(kind: str, prompt: str, wanted: Any) -> str:
+    """What the stub says to a call of that kind."""
+    relevant = ABSENT_TOPIC.lower() not in prompt.lower()
+    if kind == "keywords":
+        question = prompt.rsplit("User Query:", 1)[-1].split("---Output---")[0]
+        names = list(dict.fromkeys(_NAME.findall(question)))[:4] or ["record"]
+        return json.dumps({"high_level_keywords": ["history", "records"], "low_level_keywords": names})
+    if kind == "extract":
+        return _extraction(prompt)
+    if kind == "grade one":
+        return json.dumps({"binary_score": "yes" if relevant else "no"})
+    if kind == "grade batch":
+        count = max((int(number) for number in _NUMBERED.findall(prompt)), default=1)
+        return json.dumps(filled(wanted, wanted, count=count, score=0.9 if relevant else 0.05))
+    if kind == "rewrite":
+        return f"{ABSENT_TOPIC} bureau history" if not relevant else "bureau history"
+    return "The description in one sentence." if kind == "summarise" else "A plain answer of the stub."
+
+
+def filled(schema: dict[str, Any], root: dict[str, Any], *, count: int, score: float, position: int = 1) -> Any:
+    """A value that obeys a JSON schema: arrays get `count` items, numbers the score, counters their position."""
+    if "$ref" in schema:
+        schema = root["$defs"][schema["$ref"].rsplit("/", 1)[-1]]
+    kind = schema.get("type")
+    if kind == "object":
+        members = schema.get("properties") or {}
+        return {
+            name: position
+            if member.get("type") == "integer"
+            else filled(member, root, count=count, score=score, position=position)
+            for name, member in members.items()
+        }
+    if kind == "array":
+        length = schema.get("minItems") or count
+        items = schema.get("items", {"type": "number"})
+        return [filled(items, root, count=count, score=score, position=i + 1) for i in range(length)]
+    if kind == "integer":
+        # A whole-number scale: its top or its bottom.
+        return schema.get("maximum", 10) if score > 0.5 else schema.get("minimum", 0)
+    if kind == "number":
+        return round(score * schema.get("maximum", 1), 2)
+    if kind == "boolean":
+        return score > 0.5
+    return schema["enum"][0] if schema.get("enum") else "text"
+
+
+def _extraction(prompt: str) -> str:
+    text = prompt.rsplit("---Input Text---", 1)[-1].split("---Output---")[0]
+    names = list(dict.fromkeys(name for name in _NAME.findall(text) if " " in name))[:8]
+    rows = [f"entity<|#|>{name}<|#|>Organization<|#|>{name} is named in the text." for name in names]
+    rows += [f"relation<|#|>{a}<|#|>{b}<|#|>cooperation<|#|>{a} worked with {b}." for a, b in itertools.pairwise(names)]
+    return "\n".join([*rows, "<|COMPLETE|>"])
+
+
+class StubOllama:
+    """The routes, their latencies and the counts."""
+
+    def __init__(self, chat_seconds: float, embed_seconds: float) -> None:
+        self._chat_seconds = chat_seconds
+        self._embed_seconds = embed_seconds
+        self.calls: Counter[str] = Counter()
+
+    def app(self) -> web.Application:
+        app = web.Application(client_max_size=64 * 1024 * 1024)
+        app.add_routes(
+            [
+                web.post("/api/chat", self.chat),
+                web.post("/api/generate", self.generate),
+                web.post("/api/embed", self.embed),
+                web.post("/api/embeddings", self.embed_one),
+                web.post("/api/show", self.show),
+                web.get("/api/tags", self.tags),
+                web.get("/api/ps", self.tags),
+                web.get("/api/version", self.version),
+                web.get("/", self.alive),
+                web.get("/stub/calls", self.counts),
+                web.post("/stub/reset", self.reset),
+            ]
+        )
+        return app
+
+    async def chat(self, request: web.Request) -> web.StreamResponse:
+        body = await request.json(loads=json.loads)
+        prompt = "\n".join(_text(message.get("content")) for message in body.get("messages", []))
+        return await self._speak(
+            request, body, prompt, lambda text: {"message": {"role": "assistant", "content": text}}
+        )
+
+    async def generate(self, request: web.Request) -> web.StreamResponse:
+        body = await request.json(loads=json.loads)
+        prompt = f"{body.get('system', '')}\n{body.get('prompt', '')}"
+        return await self._speak(request, body, prompt, lambda text: {"response": text})
+
+    async def _speak(self, request: web.Request, body: dict[str, Any], prompt: str, shape: Any) -> web.StreamResponse:
+        began = time.monotonic()
+        kind = kind_of(prompt, body.get("format"))
+        self.calls[kind] += 1
+        text = answer(kind, prompt, body.get("format"))
+        head = {"model": body.get("model", CHAT_MODEL), "created_at": _CREATED}
+        await until(began + self._chat_seconds)
+        if body.get("stream") is False:
+            return web.json_response({**head, **shape(text), "done": True, **_METRICS})
+        lines = [{**head, **shape(text), "done": False}, {**head, **shape(""), "done": True, **_METRICS}]
+        response = web.StreamResponse(headers={"Content-Type": "application/x-ndjson"})
+        await response.prepare(request)
+        await response.write("".join(json.dumps(line) + "\n" for line in lines).encode())
+        await response.write_eof()
+        return response
+
+    async def embed(self, request: web.Request) -> web.Response:
+        body = await request.json(loads=json.loads)
+        began = time.monotonic()
+        texts = [body["input"]] if isinstance(body["input"], str) else body["input"]
+        self.calls["embed"] += 1
+        self.calls["embedded texts"] += len(texts)
+        vectors = ",".join(embedding_json(text) for text in texts)
+        await until(began + self._embed_seconds)
+        return web.Response(
+            text=f'{{"model":"{EMBEDDING_MODEL}","embeddings":[{vectors}],"prompt_eval_count":8}}',
+            content_type="application/json",
+        )
+
+    async def embed_one(self, request: web.Request) -> web.Response:
+        body = await request.json(loads=json.loads)
+        began = time.monotonic()
+        self.calls["embed"] += 1
+        vector = embedding_json(body["prompt"])
+        await until(began + self._embed_seconds)
+        return web.Response(text=f'{{"embedding":{vector}}}', content_type="application/json")
+
+    async def show(self, request: web.Request) -> web.Response:
+        body = await request.json(loads=json.loads)
+        embeds = EMBEDDING_MODEL in str(body.get("model") or body.get("name"))
+        architecture = "nomic-bert" if embeds else "qwen2"
+        return web.json_response(
+            {
+                "details": {"family": architecture, "parameter_size": "7.6B", "quantization_level": "Q4_K_M"},
+                "model_info": {
+                    "general.architecture": architecture,
+                    f"{architecture}.context_length": 2048 if embeds else 32768,
+                    f"{architecture}.embedding_length": DIMENSIONS if embeds else 3584,
+                },
+                "capabilities": ["embedding"] if embeds else ["completion", "tools"],
+            }
+        )
+
+    async def tags(self, _request: web.Request) -> web.Response:
+        names = (f"{EMBEDDING_MODEL}:latest", CHAT_MODEL)
+        return web.json_response({"models": [{"name": name, "model": name, "size": 1} for name in names]})
+
+    async def version(self, _request: web.Request) -> web.Response:
+        return web.json_response({"version": "0.17.4"})
+
+    async def alive(self, _request: web.Request) -> web.Response:
+        return web.Response(text="Ollama is running")
+
+    async def counts(self, _request: web.Request) -> web.Response:
+        return web.json_response(dict(self.calls))
+
+    async def reset(self, _request: web.Request) -> web.Response:
+        self.calls.clear()
+        return web.json_response({})
+
+
+def _text(content: Any) -> str:
+    if isinstance(content, list):
+        return "\n".join(str(part.get("text", "")) for part in content if isinstance(part, dict))
+    return content or ""
+
+
+def main() -> None:
+    """Serve until the process ends; the first line printed is the port."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--chat-ms", type=float, default=300)
+    parser.add_argument("--embed-ms", type=float, default=20)
+    arguments = parser.parse_args()
+    serve(StubOllama(arguments.chat_ms / 1000, arguments.embed_ms / 1000).app())
+
+
+if __name__ == "__main__":
+    main()
