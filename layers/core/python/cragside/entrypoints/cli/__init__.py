@@ -1,0 +1,1 @@
+"""The `cragside` command."""

@@ -1,0 +1,165 @@
+"""The state of each component that cragside stands on, and what to do about it."""
+
+import asyncio
+import os
+import platform
+import sys
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+from urllib.parse import urlsplit
+
+from cragside import __version__
+from cragside.entrypoints.cli.exits import message_of
+
+if TYPE_CHECKING:
+    from cragside.bootstrap import Container
+    from cragside.settings import Settings
+
+State = Literal["ok", "warning", "error", "not configured"]
+
+_PACKAGES = ("lightrag-hku", "langgraph", "langchain-ollama", "wordllama", "fastapi", "uvicorn")
+_OLDEST_PYTHON, _NEWEST_PYTHON = (3, 11), (3, 13)
+_DEFAULT_CHAT_MODEL, _DEFAULT_EMBEDDING_MODEL, _EMBEDDED = "qwen2.5:7b", "nomic-embed-text", "embedded"
+_PATIENCE_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One component's state; `remedy` says what to do when there is something to do."""
+
+    component: str
+    state: State
+    version: str = ""
+    detail: str = ""
+    remedy: str = ""
+
+
+def examine_installation() -> list[Finding]:
+    """Python and the packages."""
+    running = sys.version_info[:2]
+    supported = _OLDEST_PYTHON <= running <= _NEWEST_PYTHON
+    remedy = "" if supported else "Use Python 3.11, 3.12 or 3.13."
+    return [
+        Finding("python", "ok" if supported else "warning", platform.python_version(), remedy=remedy),
+        Finding("cragside", "ok", __version__),
+        *(_package(name) for name in _PACKAGES),
+    ]
+
+
+def examine_folder(settings: "Settings") -> Finding:
+    """The folder of the embedded store: there, or possible to make, and writable."""
+    home = settings.home.absolute()
+    nearest = next(folder for folder in (home, *home.parents) if folder.exists())
+    if not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK):
+        return Finding("folder", "error", detail=f"{nearest} is not a folder that can be written", remedy=_other_home())
+    return Finding("folder", "ok", detail=f"{home}" if home.exists() else f"{home} is made when something is indexed")
+
+
+async def examine_components(container: "Container") -> list[Finding]:
+    """The store, Ollama with its models, and SearXNG, asked at the same time."""
+    settings = container.settings
+    asked = await asyncio.gather(
+        _patiently("store", lambda: _store(container), _other_home()),
+        _patiently("ollama", lambda: _ollama(container), "Start it with `ollama serve`, or correct OLLAMA_BASE_URL."),
+        _patiently("searxng", lambda: _searxng(container), "Start it, or correct SEARXNG_HOST. " + _JSON_REMEDY),
+    )
+    places = {"ollama": settings.ollama_base_url, "searxng": settings.searxng_host}
+    return [
+        finding if finding.detail or finding.component not in places else _at(finding, places[finding.component])
+        for findings in asked
+        for finding in findings
+    ]
+
+
+_JSON_REMEDY = "Its settings.yml needs `json` under search.formats."
+
+
+async def _patiently(component: str, ask: Callable[[], Awaitable[list[Finding]]], remedy: str) -> list[Finding]:
+    try:
+        async with asyncio.timeout(_PATIENCE_SECONDS):
+            return await ask()
+    except TimeoutError:
+        reason = f"no answer within {_PATIENCE_SECONDS:.0f} s"
+    except Exception as error:
+        reason = message_of(error)
+    return [Finding(component, "error", detail=reason, remedy=remedy)]
+
+
+async def _store(container: "Container") -> list[Finding]:
+    settings = container.settings
+    if not await asyncio.to_thread(Path(settings.home, settings.workspace).exists):
+        detail = f"workspace {settings.workspace} holds nothing yet"
+        return [Finding("store", "ok", detail=detail, remedy="Index something with `cragside ingest`.")]
+    known = await (await container.workspaces.repository(settings.workspace)).status()
+    detail = f"workspace {known.workspace}: {known.documents} documents, embedded by {known.embedding_model}"
+    return [Finding("store", "ok", detail=detail)]
+
+
+async def _ollama(container: "Container") -> list[Finding]:
+    host, settings = container.host, container.settings
+    if host is None:
+        remedy = "Set OLLAMA_BASE_URL to let its models grade. Without it the embedded models do the work."
+        return [Finding("ollama", "not configured", remedy=remedy)]
+    found, models = await host.version(), await host.models()
+    return [
+        Finding("ollama", "ok", found),
+        _model("chat model", settings.chat_model, _DEFAULT_CHAT_MODEL, "RAG_CHAT_MODEL", models),
+        _model("embedding model", settings.embedding_model, _DEFAULT_EMBEDDING_MODEL, "RAG_EMBEDDING_MODEL", models),
+    ]
+
+
+def _model(component: str, chosen: str | None, default: str, variable: str, models: frozenset[str]) -> Finding:
+    if chosen == _EMBEDDED:
+        return Finding(component, "ok", detail=f"embedded, as {variable} says")
+    name = chosen or default
+    if name in models or f"{name}:latest" in models:
+        return Finding(component, "ok", detail=name)
+    if chosen:
+        return Finding(component, "error", detail=f"{name} is not there", remedy=f"Get it with `ollama pull {name}`.")
+    remedy = f"Get it with `ollama pull {name}`, or name one that is there in {variable}."
+    return Finding(component, "warning", detail=f"{name} is not there, the embedded one does its work", remedy=remedy)
+
+
+async def _searxng(container: "Container") -> list[Finding]:
+    if container.search is None or container.settings.searxng_host is None:
+        return [Finding("searxng", "not configured", remedy="Set SEARXNG_HOST to fall back on the web.")]
+    results = await container.search.search("cragside")
+    return [Finding("searxng", "ok", await _searxng_version(container.settings.searxng_host), _found(len(results)))]
+
+
+async def _searxng_version(address: str) -> str:
+    """The version that SearXNG's /config tells, "" when an instance does not tell."""
+    import httpx
+
+    try:
+        async with httpx.AsyncClient(timeout=3) as client:
+            return str((await client.get(f"{address}/config")).json().get("version", ""))[:40]
+    except (httpx.HTTPError, ValueError, AttributeError):
+        return ""
+
+
+def _found(count: int) -> str:
+    return f"answers in JSON, {count} results for a test search"
+
+
+def _at(finding: Finding, address: str | None) -> Finding:
+    """The finding with the component's address, which may carry credentials that nobody is shown."""
+    if address is None:
+        return finding
+    parts = urlsplit(address)
+    place = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+    return Finding(finding.component, finding.state, finding.version, place, finding.remedy)
+
+
+def _package(name: str) -> Finding:
+    try:
+        return Finding(name, "ok", version(name))
+    except PackageNotFoundError:
+        return Finding(name, "error", detail="is not installed", remedy="Install cragside again.")
+
+
+def _other_home() -> str:
+    return "Make it writable, or set RAG_HOME to another folder."

@@ -1,0 +1,1 @@
+"""A tour of every route, over a corpus that comes with the package."""

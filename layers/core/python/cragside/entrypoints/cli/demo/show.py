@@ -1,0 +1,96 @@
+"""The demo's pages."""
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from rich.box import ASCII, SIMPLE_HEAD
+from rich.console import Console
+from rich.panel import Panel
+from rich.table import Table
+
+from cragside.entrypoints.cli.demo.prompts import DemoPrompt
+from cragside.entrypoints.cli.report import show_context
+from cragside.entrypoints.cli.terminal import printable
+
+if TYPE_CHECKING:
+    from cragside.application.enricher import Enriched
+
+_NEXT = """Try next:
+  cragside ingest your-notes/        index your own .md and .txt files
+  cragside enrich "/rag ..."         see what a prompt becomes
+  cragside serve                     put it in front of Ollama: any client, same API
+  SEARXNG_HOST=http://... cragside demo    let weak evidence fall back on the web"""
+
+_LINE = 150
+_BODY_LINES = 2
+_ENTRY = re.compile(r"\[\d+\] ")
+# What domain.context puts in the place of a control token's brackets and bars.
+_DEFUSED = re.compile(r"‹[^›\n]*›|⟦[^⟧\n]*⟧")
+
+
+def show_outcome(console: Console, heading: str, asked: str, enriched: "Enriched") -> None:
+    """One prompt: what was asked, what was found, what Ollama would get."""
+    console.print()
+    console.rule(heading, align="left", characters="-", style="bold")
+    console.print(f"Prompt   {asked}", style="bold")
+    if enriched.rag_context is None:
+        console.print("Verdict  untouched: no command, so Ollama gets the request as it came")
+        return
+    show_context(console, enriched.rag_context)
+    final = printable(enriched.request["prompt"])
+    defused = _DEFUSED.findall(final)
+    if defused:
+        console.print(f"Defused  {len(defused)} control tokens inside the evidence: {' '.join(dict.fromkeys(defused))}")
+    console.print(Panel(shortened(final), title="what Ollama would get, shortened", box=ASCII, title_align="left"))
+
+
+def show_summary(console: Console, outcomes: Sequence[tuple[DemoPrompt, "Enriched"]]) -> None:
+    """All prompts in one table, and what to do next."""
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    table.add_column("what it shows", overflow="fold")
+    table.add_column("verdict")
+    table.add_column("documents", justify="right")
+    table.add_column("best score", justify="right")
+    table.add_column("ms", justify="right")
+    for prompt, enriched in outcomes:
+        context = enriched.rag_context
+        if context is None:
+            table.add_row(prompt.shows, "untouched", "", "", "")
+            continue
+        best = max((document.score or 0.0 for document in context.documents), default=None)
+        score = "" if best is None else f"{best:.2f}"
+        count = str(len(context.documents))
+        table.add_row(prompt.shows, context.verdict, count, score, str(context.processing_time_ms))
+    console.print()
+    console.rule("Summary", align="left", characters="-", style="bold")
+    console.print(table)
+    console.print(_NEXT)
+
+
+def shortened(prompt: str) -> str:
+    """The prompt with the bodies of its evidence cut to their first lines, and to what was defused in them."""
+    kept: list[str] = []
+    body, left_out = 0, 0
+    inside = False
+    for line in prompt.splitlines():
+        if line == "</evidence>":
+            inside = False
+        if _ENTRY.match(line) and inside:
+            body = 0
+        elif inside and not _DEFUSED.search(line):
+            body += 1
+            if body > _BODY_LINES or not line.strip():
+                left_out += len(line)
+                continue
+        if line == "<evidence>":
+            inside = True
+        if left_out and (not inside or _ENTRY.match(line) or _DEFUSED.search(line)):
+            kept.append(f"    ... {left_out:,} more characters")
+            left_out = 0
+        kept.append(_cut(line))
+    return "\n".join(kept)
+
+
+def _cut(line: str) -> str:
+    return line if len(line) <= _LINE else f"{line[:_LINE].rsplit(' ', 1)[0]} ..."

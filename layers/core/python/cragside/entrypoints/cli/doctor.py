@@ -1,0 +1,56 @@
+"""`cragside doctor`: is everything there, and what to do if not."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from cragside.domain.errors import ConfigurationError
+from cragside.entrypoints.cli import exits
+from cragside.entrypoints.cli.components import Finding, examine_components, examine_folder, examine_installation
+from cragside.entrypoints.cli.session import Session, session_of
+from cragside.entrypoints.cli.terminal import output, print_json, printable
+
+_STYLES = {"ok": "green", "warning": "yellow", "error": "red", "not configured": "dim"}
+
+
+def doctor(
+    context: typer.Context,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else.")] = False,
+) -> None:
+    """Check every component: is it there, which version, what to do about it.
+
+    Ends with 0 only if nothing that is configured is broken. With SEARXNG_HOST set, one test search is made.
+    """
+    findings = _examine(session_of(context))
+    if as_json:
+        print_json([asdict(finding) for finding in findings])
+    else:
+        _show(findings)
+    broken = {finding.component for finding in findings if finding.state == "error"}
+    if broken:
+        raise typer.Exit(exits.BAD_INPUT if "settings" in broken else exits.UNAVAILABLE)
+
+
+def _examine(session: Session) -> list[Finding]:
+    findings = examine_installation()
+    try:
+        settings = session.settings()
+    except ConfigurationError as error:
+        return [*findings, Finding("settings", "error", detail=error.message, remedy="Correct the environment.")]
+    findings += [Finding("settings", "ok"), examine_folder(settings)]
+    try:
+        return findings + session.run(settings, examine_components)
+    except ConfigurationError as error:
+        return [*findings, Finding("settings", "error", detail=error.message, remedy="Correct the environment.")]
+
+
+def _show(findings: Sequence[Finding]) -> None:
+    console = output()
+    for finding in findings:
+        said = " ".join(part for part in (finding.version, finding.detail) if part)
+        line = f"{finding.component:<17}{finding.state:<16}{printable(said)}".rstrip()
+        console.print(line, style=_STYLES[finding.state], soft_wrap=True)
+        if finding.remedy:
+            console.print(f"{'':<33}-> {finding.remedy}", soft_wrap=True)

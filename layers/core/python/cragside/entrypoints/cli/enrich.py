@@ -1,0 +1,62 @@
+"""`cragside enrich`: what a prompt becomes."""
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cragside.entrypoints.cli.session import session_of
+from cragside.entrypoints.cli.terminal import output, print_json, printable
+
+if TYPE_CHECKING:
+    from cragside.application.enricher import Enriched
+    from cragside.bootstrap import Container
+
+
+def enrich(
+    context: typer.Context,
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="The prompt, or - to read it from standard input.")],
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the body that POST /v1/enrich answers, and nothing else.")
+    ] = False,
+    workspace: Annotated[
+        str | None, typer.Option("--workspace", "-w", metavar="NAME", help="Whose evidence. Default: RAG_WORKSPACE.")
+    ] = None,
+) -> None:
+    """Show the prompt that Ollama would get, with its verdict and citations.
+
+    Only a TEXT that begins with the command, as in "/rag what lights the house?", is enriched; any other is
+    untouched.
+    """
+    session = session_of(context)
+    settings = session.settings(workspace)
+    prompt = _text(text)
+
+    async def work(container: "Container") -> "Enriched":
+        return await container.enricher.enrich({"prompt": prompt}, workspace=settings.workspace)
+
+    enriched = session.run(settings, work)
+    if as_json:
+        from cragside.application.enricher import enhanced_request
+
+        print_json(enhanced_request(enriched))
+    else:
+        _show(enriched, settings.command_prefix)
+
+
+def _text(argument: str) -> str:
+    """The argument or standard input as valid Unicode, whatever bytes the shell handed over."""
+    given = sys.stdin.buffer.read() if argument == "-" else argument.encode("utf-8", "surrogateescape")
+    return given.decode("utf-8-sig", "replace")
+
+
+def _show(enriched: "Enriched", prefix: str) -> None:
+    from cragside.entrypoints.cli.report import show_context
+
+    console = output()
+    if enriched.rag_context is None:
+        console.print(f"Untouched: the text does not begin with {prefix}. Ollama would get it as it is.")
+        return
+    show_context(console, enriched.rag_context)
+    console.print("\nThe prompt that Ollama would get:\n")
+    console.print(printable(enriched.request["prompt"]), soft_wrap=True)

@@ -1,0 +1,39 @@
+"""Exit codes, and what an exception means to somebody at a terminal."""
+
+from cragside.domain.errors import CragsideError, DeadlineExceeded, ServiceUnavailable, ValidationError
+
+OK = 0
+FAILED = 1
+BAD_INPUT = 2
+UNAVAILABLE = 3
+INTERRUPTED = 130
+
+MEANINGS = {
+    OK: "everything was done",
+    FAILED: "something failed, or only a part was done",
+    BAD_INPUT: "wrong usage, bad input or bad configuration",
+    UNAVAILABLE: "a component that is needed is unavailable",
+    INTERRUPTED: "interrupted",
+}
+
+
+def exit_code_of(error: Exception) -> int:
+    """The exit code that stands for the error."""
+    if isinstance(error, (ServiceUnavailable, DeadlineExceeded)):
+        return UNAVAILABLE
+    return BAD_INPUT if isinstance(error, ValidationError) else FAILED
+
+
+def message_of(error: Exception) -> str:
+    """One line for a human. Only our own errors and the system's speak for themselves: others may quote secrets."""
+    if isinstance(error, ServiceUnavailable):
+        return _one_line(f"{error.component}: {error.message}")
+    if isinstance(error, CragsideError):
+        return _one_line(error.message)
+    if isinstance(error, OSError) and error.strerror:
+        return _one_line(f"{error.filename}: {error.strerror}" if error.filename else error.strerror)
+    return f"something inside failed ({type(error).__name__}); cragside --debug shows where"
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

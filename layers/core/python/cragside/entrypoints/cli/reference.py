@@ -1,0 +1,38 @@
+"""The command line's reference, made from its help: `python -m cragside.entrypoints.cli.reference > docs/cli.md`."""
+
+from typing import Any, cast
+
+import typer
+from typer.core import TyperGroup
+from typer.main import get_command
+
+from cragside.entrypoints.cli import exits
+from cragside.entrypoints.cli.main import app
+
+_INTRODUCTION = """# The command line
+
+This page is made from the commands' own help by `python -m cragside.entrypoints.cli.reference`.
+Settings come from the environment: see [configuration](configuration.md).
+Results go to standard output, progress and errors (one line, `error: ...`) to standard error.
+"""
+
+
+def reference() -> str:
+    """The page as Markdown."""
+    cli = cast(TyperGroup, get_command(app))
+    codes = "\n".join(f"| {code} | {meaning} |" for code, meaning in exits.MEANINGS.items())
+    commands = [_section(name, command) for name, command in cli.commands.items()]
+    return "\n".join(
+        [_INTRODUCTION, "## Exit codes\n", "| code | meaning |", "|---|---|", codes, "", _section("", cli), *commands]
+    )
+
+
+def _section(name: str, command: Any) -> str:
+    title = f"cragside {name}".strip()
+    context = typer.Context(command, info_name=title, terminal_width=100, max_content_width=100)
+    lines = (line.rstrip() for line in command.get_help(context).splitlines())
+    return f"## {title}\n\n```text\n" + "\n".join(lines) + "\n```\n"
+
+
+if __name__ == "__main__":
+    typer.echo(reference(), nl=False)

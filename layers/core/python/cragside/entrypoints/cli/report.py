@@ -1,0 +1,54 @@
+"""What an enrichment looks like at a terminal."""
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+from cragside.domain.document import Document
+from cragside.domain.outcome import RagContext
+from cragside.entrypoints.cli.terminal import printable
+
+_VERDICTS = {
+    "local": "the knowledge base holds the evidence",
+    "web": "the knowledge base does not hold it, so the web was asked",
+    "mixed": "evidence from the knowledge base and the web",
+    "none": "no evidence; the question goes through without context",
+}
+_STYLES = {"local": "green", "web": "cyan", "mixed": "cyan", "none": "yellow"}
+
+
+def show_context(console: Console, context: RagContext) -> None:
+    """Print the verdict, the citations, the time each step took and what did not work."""
+    console.print(f"Verdict  {context.verdict}: {_VERDICTS[context.verdict]}", style=_STYLES[context.verdict])
+    if context.documents:
+        console.print(_citations(context))
+    console.print(f"Time     {_times(context)}")
+    for degradation in context.degraded:
+        console.print(f"Degraded {degradation.component}: {printable(degradation.reason)}", style="yellow")
+
+
+def _citations(context: RagContext) -> Table:
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    table.add_column("#", justify="right")
+    table.add_column(f"score > {context.threshold:g}", justify="right")
+    table.add_column("source")
+    table.add_column("title", overflow="fold")
+    table.add_column("from", overflow="fold")
+    for number, document in enumerate(context.documents, start=1):
+        score = "" if document.score is None else f"{document.score:.2f}"
+        table.add_row(str(number), score, document.source, _one_line(document.title), _origin(document))
+    return table
+
+
+def _origin(document: Document) -> str:
+    return _one_line(str(document.url or document.metadata.get("filename") or document.id))
+
+
+def _one_line(text: str) -> str:
+    return " ".join(printable(text).split())
+
+
+def _times(context: RagContext) -> str:
+    steps = [f"{name} {milliseconds:.0f} ms" for name, milliseconds in context.timings_ms.items()]
+    total = f"{context.processing_time_ms} ms"
+    return f"{total} ({', '.join(steps)})" if steps else total

@@ -1,0 +1,72 @@
+"""One run of a command: its settings, its container, its event loop."""
+
+import asyncio
+import logging
+import os
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+import typer
+
+from cragside.domain.errors import ValidationError
+
+if TYPE_CHECKING:
+    from cragside.bootstrap import Container
+    from cragside.settings import Settings
+
+Result = TypeVar("Result")
+
+
+def _built(settings: "Settings") -> "Container":
+    _quieten("lightrag", "nano-vectordb")
+    from cragside.bootstrap import build_container  # here: it imports LightRAG and LangGraph, which --help does without
+
+    return build_container(settings)
+
+
+@dataclass
+class Session:
+    """What every command shares. Tests put their own environment and container in place."""
+
+    environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    build: Callable[["Settings"], Any] = _built
+    debug: bool = False
+
+    def settings(self, workspace: str | None = None) -> "Settings":
+        """The environment's settings, with the workspace that was asked for. Raises `ConfigurationError`."""
+        from cragside.settings import WORKSPACE_PATTERN, load_settings  # pydantic costs half a second
+
+        settings = load_settings(self.environment)
+        if workspace is None:
+            return settings
+        if not re.fullmatch(WORKSPACE_PATTERN, workspace):
+            raise ValidationError(
+                "A workspace's name begins with a letter or digit; 63 letters, digits, '.', '_' and '-' are the most.",
+                field="workspace",
+            )
+        return settings.model_copy(update={"workspace": workspace})
+
+    def run(self, settings: "Settings", work: Callable[["Container"], Awaitable[Result]]) -> Result:
+        """What `work` returns, in an event loop of its own; the container is closed whatever happens."""
+
+        async def session() -> Result:
+            container = self.build(settings)
+            try:
+                return await work(container)
+            finally:
+                await container.close()
+
+        return asyncio.run(session())
+
+
+def session_of(context: typer.Context) -> Session:
+    """The session of the command that runs."""
+    return cast(Session, context.find_object(Session))
+
+
+def _quieten(*names: str) -> None:
+    """Drop what these loggers say below a warning. A filter, since LightRAG sets its level when it is imported."""
+    for name in names:
+        logging.getLogger(name).addFilter(lambda record: record.levelno >= logging.WARNING)

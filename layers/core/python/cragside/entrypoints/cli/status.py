@@ -1,0 +1,39 @@
+"""`cragside status`: what a workspace holds."""
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cragside.entrypoints.cli.session import session_of
+from cragside.entrypoints.cli.terminal import output, print_json, printable
+
+if TYPE_CHECKING:
+    from cragside.bootstrap import Container
+    from cragside.ports.rag_repository import KnowledgeStatus
+
+
+def status(
+    context: typer.Context,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else.")] = False,
+    workspace: Annotated[
+        str | None, typer.Option("--workspace", "-w", metavar="NAME", help="Default: RAG_WORKSPACE.")
+    ] = None,
+) -> None:
+    """Show how much a workspace holds, which model embeds it and where it is stored."""
+    session = session_of(context)
+    settings = session.settings(workspace)
+
+    async def work(container: "Container") -> "KnowledgeStatus":
+        return await (await container.workspaces.repository(settings.workspace)).status()
+
+    known = {**asdict(session.run(settings, work)), "store": str(settings.home.absolute())}
+    if as_json:
+        print_json(known)
+        return
+    console = output()
+    by_status = known.pop("by_status")
+    for name, value in known.items():
+        console.print(f"{name.replace('_', ' '):<17}{printable(str(value))}", soft_wrap=True)
+    for name, count in sorted(by_status.items()):
+        console.print(f"  {name:<15}{count}")

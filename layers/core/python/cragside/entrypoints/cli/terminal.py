@@ -1,0 +1,39 @@
+"""Writing to a terminal, or to whatever stands in for one."""
+
+import json
+import sys
+from typing import Any
+
+import typer
+from rich.console import Console
+
+PLAIN_WIDTH = 100
+
+
+def output() -> Console:
+    """Standard output; a fixed width and no colours when it is not a terminal."""
+    return _console(stderr=False)
+
+
+def notices() -> Console:
+    """Standard error: progress and remarks, never results."""
+    return _console(stderr=True)
+
+
+def print_json(value: Any) -> None:
+    """One JSON document in UTF-8, whatever the terminal's encoding, and nothing else."""
+    typer.echo(json.dumps(value, ensure_ascii=False, indent=2).encode("utf-8", "replace"))
+
+
+def printable(text: str) -> str:
+    """The text without anything that could steer a terminal; line ends and tabs stay."""
+    return "".join(
+        character if character.isprintable() or character in "\n\t" else " " if character.isspace() else ""
+        for character in text
+    )
+
+
+def _console(*, stderr: bool) -> Console:
+    stream = sys.stderr if stderr else sys.stdout
+    width = None if stream.isatty() else PLAIN_WIDTH
+    return Console(stderr=stderr, width=width, highlight=False, markup=False, emoji=False)
