@@ -1,0 +1,183 @@
+"""HTTP to the host: one aiohttp session for each event loop, under httpx's interface, and errors as ours."""
+
+import asyncio
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit, urlunsplit
+from weakref import WeakKeyDictionary
+
+import aiohttp
+import httpx
+from httpx_aiohttp import AiohttpTransport
+
+from cragside.domain.errors import ServiceUnavailable
+
+if TYPE_CHECKING:
+    from langchain_ollama import ChatOllama
+
+CONNECT_SECONDS = 1.0
+METADATA_SECONDS = 5.0
+# Answers come in one piece: on a CPU a long extraction takes minutes. Requests have their own, shorter deadline.
+ANSWER_SECONDS = 900.0
+_REASON_CHARACTERS = 200
+
+
+class HostSilent(ServiceUnavailable):
+    """Nobody answers at the address."""
+
+
+class ModelMissing(ServiceUnavailable):
+    """The host answers that it has no such model."""
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where the host is: an address without credentials, and the credentials apart, never to be shown."""
+
+    url: str
+    credentials: tuple[str, str] | None
+
+    @classmethod
+    def parse(cls, base_url: str) -> "Address":
+        """Split `user:password@` off an address."""
+        parts = urlsplit(base_url if "://" in base_url else f"http://{base_url}")
+        bare = urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path.rstrip("/"), "", ""))
+        if parts.username is None:
+            return cls(bare, None)
+        return cls(bare, (unquote(parts.username), unquote(parts.password or "")))
+
+    def __repr__(self) -> str:
+        return f"Address({self.url!r})"
+
+
+class LoopConnection:
+    """What belongs to one event loop: session, limiter and the chat client on top of them."""
+
+    def __init__(self, address: Address, parallel: int) -> None:
+        self.limiter = asyncio.Semaphore(parallel)
+        self._address = address
+        self._transport = AiohttpTransport(client=_session)
+        self._auth = httpx.BasicAuth(*address.credentials) if address.credentials else None
+        self.http = httpx.AsyncClient(
+            base_url=address.url, transport=self._transport, auth=self._auth, timeout=_timeout(ANSWER_SECONDS)
+        )
+        self._chat: asyncio.Task[ChatOllama] | None = None
+
+    async def chat_model(self) -> "ChatOllama":
+        """The one chat client; a call names the model it wants."""
+        if self._chat is None:
+            # A second of imports: in a thread, so that requests that are under way go on.
+            self._chat = asyncio.create_task(asyncio.to_thread(self._build_chat))
+        try:
+            return await asyncio.shield(self._chat)
+        except asyncio.CancelledError:
+            raise
+        except Exception:
+            self._chat = None
+            raise
+
+    def _build_chat(self) -> "ChatOllama":
+        from langchain_ollama import ChatOllama
+
+        shared = {
+            "transport": self._transport,
+            "auth": self._auth,
+            "timeout": _timeout(ANSWER_SECONDS),
+            "follow_redirects": False,
+        }
+        return ChatOllama(model="", base_url=self._address.url, temperature=0.0, async_client_kwargs=shared)
+
+    async def close(self) -> None:
+        """Close the session."""
+        await self.http.aclose()
+
+
+class Connections:
+    """One connection for each event loop that uses the host."""
+
+    def __init__(self, address: Address, parallel: int) -> None:
+        self.address = address
+        self._parallel = parallel
+        self._by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, LoopConnection] = WeakKeyDictionary()
+
+    def here(self) -> LoopConnection:
+        """The running loop's connection."""
+        loop = asyncio.get_running_loop()
+        connection = self._by_loop.get(loop)
+        if connection is None:
+            connection = self._by_loop[loop] = LoopConnection(self.address, self._parallel)
+        return connection
+
+    async def json(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
+        """A short question about the host itself. Raises `ServiceUnavailable("ollama", ...)`."""
+        return await self._exchange(method, path, body, METADATA_SECONDS)
+
+    async def answer(self, path: str, body: Mapping[str, Any]) -> Any:
+        """A model's work, under the limiter. Raises `ServiceUnavailable("ollama", ...)`."""
+        async with self.here().limiter:
+            return await self._exchange("POST", path, body, ANSWER_SECONDS)
+
+    async def close(self) -> None:
+        """Close the running loop's session."""
+        connection = self._by_loop.pop(asyncio.get_running_loop(), None)
+        if connection is not None:
+            await connection.close()
+
+    async def _exchange(self, method: str, path: str, body: Mapping[str, Any] | None, seconds: float) -> Any:
+        try:
+            response = await self.here().http.request(method, path, json=body, timeout=_timeout(seconds))
+            if response.status_code != 200:
+                raise refused(self.address.url, response.status_code, response.text)
+            return response.json()
+        except ServiceUnavailable:
+            raise
+        except Exception as error:
+            raise translated(self.address.url, error) from error
+
+
+def refused(url: str, status: int, text: str) -> ServiceUnavailable:
+    """What a status other than 200 means."""
+    message = _message_in(text)
+    if status == 404 and "model" in message.lower():
+        return ModelMissing("ollama", message)
+    if status in (401, 403):
+        return ServiceUnavailable("ollama", f"{url} refused the credentials ({status}); see OLLAMA_BASE_URL")
+    if status == 404:
+        return ServiceUnavailable("ollama", f"{url} does not speak Ollama's API (404)")
+    return ServiceUnavailable(
+        "ollama", f"{url} answered {status}: {message}" if message else f"{url} answered {status}"
+    )
+
+
+def translated(url: str, error: Exception) -> ServiceUnavailable:
+    """What a failed exchange means. The reason never quotes the request."""
+    status = getattr(error, "status_code", None)
+    if isinstance(status, int) and status >= 300:
+        return refused(url, status, str(getattr(error, "error", "")))
+    if isinstance(error, httpx.ReadTimeout):
+        return ServiceUnavailable("ollama", f"{url} took too long to answer")
+    if isinstance(error, httpx.TransportError | ConnectionError | aiohttp.ClientError | TimeoutError | OSError):
+        return HostSilent("ollama", f"{url} does not answer")
+    return ServiceUnavailable("ollama", f"{url} answered what Ollama would not ({type(error).__name__})")
+
+
+def _message_in(text: str) -> str:
+    message = text
+    with suppress(ValueError):
+        body = json.loads(text)
+        if isinstance(body, dict):
+            message = str(body.get("error", ""))
+    return " ".join(message.split())[:_REASON_CHARACTERS]
+
+
+def _session() -> aiohttp.ClientSession:
+    # The limiter bounds what is in flight: a second limit here would only queue in the dark.
+    connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=60)
+    return aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
+
+
+def _timeout(seconds: float) -> httpx.Timeout:
+    return httpx.Timeout(seconds, connect=CONNECT_SECONDS, pool=None)

@@ -1,0 +1,112 @@
+"""Grading by a chat model of the host: one call for all documents, one call each where a model can't do that."""
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+
+from cragside.adapters.ollama import grading
+from cragside.adapters.ollama.host import OllamaHost, estimated_tokens
+from cragside.domain.document import Document
+from cragside.domain.errors import ServiceUnavailable
+from cragside.ports.relevance_grader import RelevanceGrader
+
+_SINGLE_SECONDS = 600.0
+_LONGEST_DOCUMENT = 4000
+_SHORTEST_DOCUMENT = 400
+_MODELS_REMEMBERED = 64
+
+
+class OllamaGrader:
+    """Implements `ports.RelevanceGrader`; `embedded` grades when the host has no model for it.
+
+    `context` bounds the tokens of one call: documents are cut to share it, and where that would leave less than
+    400 characters each, there are several calls.
+    """
+
+    def __init__(
+        self,
+        host: OllamaHost,
+        embedded: RelevanceGrader,
+        *,
+        context: int = 8192,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._host = host
+        self._embedded = embedded
+        self._context = context
+        self._clock = clock
+        self._singly_until: dict[str, float] = {}
+
+    async def grade(self, query: str, documents: Sequence[Document], *, model: str | None = None) -> list[float]:
+        """One probability (0..1) for each document, in their order. Raises `ServiceUnavailable("grader", ...)`."""
+        if not documents:
+            return []
+        try:
+            chosen = await self._host.choose(model)
+            if chosen is not None:
+                return await self._graded(chosen, query, documents)
+        except ServiceUnavailable as failure:
+            raise ServiceUnavailable("grader", failure.message) from failure
+        return await self._embedded.grade(query, documents, model=model)
+
+    async def _graded(self, model: str, query: str, documents: Sequence[Document]) -> list[float]:
+        if len(documents) > 1 and not self._does_batches(model):
+            return await self._one_by_one(model, query, documents)
+        size, characters = await self._share(model, query, len(documents))
+        batches = [documents[start : start + size] for start in range(0, len(documents), size)]
+        graded = await _all(self._batch(model, query, batch, characters) for batch in batches)
+        return [score for scores in graded for score in scores]
+
+    async def _batch(self, model: str, query: str, batch: Sequence[Document], characters: int) -> list[float]:
+        scores = await self._asked(model, query, batch, characters)
+        if scores is not None:
+            return scores
+        if len(batch) == 1:
+            raise ServiceUnavailable("grader", f"{model} did not answer with a score")
+        self._remember_singly(model)
+        return await self._one_by_one(model, query, batch)
+
+    async def _one_by_one(self, model: str, query: str, documents: Sequence[Document]) -> list[float]:
+        _, characters = await self._share(model, query, 1)
+        graded = await _all(self._batch(model, query, [document], characters) for document in documents)
+        return [score for scores in graded for score in scores]
+
+    async def _asked(
+        self, model: str, query: str, documents: Sequence[Document], characters: int
+    ) -> list[float] | None:
+        count = len(documents)
+        reply = await self._host.chat(
+            model,
+            grading.question(query, documents, characters_each=characters),
+            system=grading.SYSTEM,
+            schema=grading.answer_schema(count),
+            max_tokens=grading.answer_tokens(count),
+        )
+        return grading.scores_in(reply.text, count) if reply.complete else None
+
+    async def _share(self, model: str, query: str, count: int) -> tuple[int, int]:
+        """Documents in one call, and characters of each, so that the call fits the model's context."""
+        context = min(self._context, await self._host.context_length(model) or self._context)
+        fixed = estimated_tokens(grading.SYSTEM) + 2 * estimated_tokens(query[:4000]) + 100
+        characters = 3 * max(context - fixed, 0)
+        size = max(1, min(count, characters // (_SHORTEST_DOCUMENT + 200)))
+        each = characters // size - 3 * grading.answer_tokens(size) // size - 200
+        return size, max(_SHORTEST_DOCUMENT, min(_LONGEST_DOCUMENT, each))
+
+    def _does_batches(self, model: str) -> bool:
+        return self._clock() >= self._singly_until.get(model, 0.0)
+
+    def _remember_singly(self, model: str) -> None:
+        if len(self._singly_until) >= _MODELS_REMEMBERED:
+            self._singly_until.clear()
+        self._singly_until[model] = self._clock() + _SINGLE_SECONDS
+
+
+async def _all(calls: Iterable[Coroutine[None, None, list[float]]]) -> list[list[float]]:
+    """Every call's answer; the first that fails ends the others."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(call) for call in calls]
+    except ExceptionGroup as failures:
+        raise failures.exceptions[0] from None
+    return [task.result() for task in tasks]

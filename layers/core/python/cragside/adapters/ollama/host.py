@@ -1,0 +1,257 @@
+"""An Ollama host: what it has, which of its models does the work, and calls to them."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from cragside.adapters.ollama.connection import Address, Connections, HostSilent, ModelMissing, translated
+from cragside.adapters.ollama.remembered import Remembered
+from cragside.domain.errors import ServiceUnavailable
+
+EMBEDDED = "embedded"
+FALLBACK_MODEL = "qwen2.5:7b"
+# What Ollama takes when neither request nor model sets num_ctx and the GPUs have less than 23 GiB together;
+# it takes 32,768 and 262,144 from 23 and 47 GiB on (server/routes.go of 0.17.4), which a client cannot see.
+DEFAULT_CONTEXT = 4096
+_LOADED_SECONDS = 5.0
+_MODELS_REMEMBERED = 64
+# Models that think although told not to need room for it in front of the answer.
+_THINKING_TOKENS = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A model's answer; `complete` is False when it was cut off at its token limit."""
+
+    text: str
+    complete: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCard:
+    """What the host says of a model."""
+
+    context_length: int | None
+    num_ctx: int | None
+    capabilities: frozenset[str] | None
+
+    @property
+    def completes(self) -> bool:
+        """Whether it writes text. Hosts before 0.6.4 don't say; then it is taken to."""
+        return self.capabilities is None or "completion" in self.capabilities
+
+    @property
+    def thinks(self) -> bool:
+        """Whether it thinks before it answers."""
+        return self.capabilities is not None and "thinking" in self.capabilities
+
+
+def tagged(model: str) -> str:
+    """The name with its tag; Ollama reads a name without one as `latest`."""
+    return model if ":" in model.rpartition("/")[2] else f"{model}:latest"
+
+
+def estimated_tokens(text: str) -> int:
+    """Tokens of a text, rather too many than too few: three UTF-8 bytes each (English has 4.2, Chinese about 3)."""
+    return len(text.encode("utf-8", "replace")) // 3 + 1
+
+
+class OllamaHost:
+    """Implements `ports.ModelHost`; `parallel` calls to models are in flight at once, the others wait their turn.
+
+    What the host says of itself is remembered for half a minute, that it is silent for five seconds, so that an Ollama
+    that appears later is noticed soon and a dead one costs nothing. Credentials in `base_url` appear in no message.
+    """
+
+    def __init__(self, base_url: str, *, parallel: int, chat_model: str | None = None) -> None:
+        self._connections = Connections(Address.parse(base_url), parallel)
+        self._chat_model = chat_model
+        self._version = Remembered(self._fetch_version)
+        self._models = Remembered(self._fetch_models)
+        self._loaded = Remembered(self._fetch_loaded, fine=_LOADED_SECONDS)
+        self._cards: dict[str, Remembered[ModelCard]] = {}
+
+    @property
+    def url(self) -> str:
+        """The address, without credentials."""
+        return self._connections.address.url
+
+    async def version(self) -> str:
+        """The host's version. Raises `ServiceUnavailable("ollama", ...)`."""
+        return await self._version.get()
+
+    async def models(self) -> frozenset[str]:
+        """Names of the models the host has, tags included. Raises `ServiceUnavailable("ollama", ...)`."""
+        return await self._models.get()
+
+    async def has(self, model: str) -> bool:
+        """Whether the host has the model. Raises `ServiceUnavailable("ollama", ...)`."""
+        return tagged(model) in await self.models()
+
+    async def context_length(self, model: str) -> int | None:
+        """The longest context the model can take, in tokens; None when the host does not say."""
+        card = await self._card_if_there(model)
+        return None if card is None else card.context_length
+
+    async def default_context(self, model: str) -> int:
+        """`num_ctx` that applies when a request sets none, in tokens: the model's own, or Ollama's default."""
+        card = await self._card_if_there(model)
+        if card is None:
+            return DEFAULT_CONTEXT
+        own = card.num_ctx or DEFAULT_CONTEXT
+        return min(own, card.context_length) if card.context_length else own
+
+    async def choose(self, requested: str | None) -> str | None:
+        """The model that does the work, or None when the embedded set is to do it.
+
+        Raises `ServiceUnavailable("ollama", ...)` when the host is silent or lacks the model that the settings name.
+        """
+        if self._chat_model == EMBEDDED:
+            return None
+        if self._chat_model is not None:
+            return await self._configured(self._chat_model)
+        for model in (requested, FALLBACK_MODEL):
+            if model and await self.has(model) and (await self._card(model)).completes:
+                return tagged(model)
+        return None
+
+    async def chat(
+        self,
+        model: str,
+        prompt: str,
+        *,
+        system: str | None = None,
+        history: Sequence[Mapping[str, str]] = (),
+        schema: Mapping[str, Any] | None = None,
+        max_tokens: int,
+    ) -> Reply:
+        """One answer at temperature 0, held to a JSON schema if given. Raises `ServiceUnavailable("ollama", ...)`.
+
+        `num_ctx` is raised only when the text needs it, since another value makes Ollama load the model anew.
+        """
+        turns = [*([("system", system)] if system else []), *((t["role"], t["content"]) for t in history)]
+        turns.append(("user", prompt))
+        thinks = (await self._card(model)).thinks
+        limit = max_tokens + (_THINKING_TOKENS if thinks else 0)
+        options: dict[str, Any] = {"temperature": 0, "num_predict": limit}
+        context = await self._context_for(model, limit + sum(estimated_tokens(text) + 8 for _, text in turns))
+        if context is not None:
+            options["num_ctx"] = context
+        asked: dict[str, Any] = {"model": model, "options": options, "stream": False}
+        if schema is not None:
+            asked["format"] = schema
+        if thinks:
+            asked["reasoning"] = False
+        return await self._chat(turns, asked)
+
+    async def embed(self, model: str, texts: Sequence[str]) -> list[list[float]]:
+        """A vector for each text. Raises `ServiceUnavailable("ollama", ...)`."""
+        body = {"model": model, "input": list(texts), "truncate": True}
+        try:
+            answer = await self._connections.answer("/api/embed", body)
+        except ServiceUnavailable as failure:
+            self._note(failure)
+            raise
+        vectors = answer.get("embeddings") if isinstance(answer, dict) else None
+        if not isinstance(vectors, list) or len(vectors) != len(texts):
+            raise ServiceUnavailable("ollama", f"{model} answered another number of vectors than it was given texts")
+        return vectors
+
+    async def prepare(self) -> None:
+        """Load the chat client, a second of imports, ahead of the first request."""
+        await self._connections.here().chat_model()
+
+    async def close(self) -> None:
+        """Close the running loop's session."""
+        await self._connections.close()
+
+    async def _chat(self, turns: Sequence[tuple[str, str]], asked: Mapping[str, Any]) -> Reply:
+        connection = self._connections.here()
+        try:
+            chat = await connection.chat_model()
+            from langsmith import tracing_context
+
+            async with connection.limiter:
+                # Prompts hold the user's evidence: they go to the host and nowhere else, whatever LANGSMITH_* says.
+                with tracing_context(enabled=False):
+                    message = await chat.ainvoke(list(turns), **asked)
+        except Exception as error:
+            failure = translated(self.url, error)
+            self._note(failure)
+            raise failure from error
+        return Reply(str(message.text), message.response_metadata.get("done_reason") != "length")
+
+    def _note(self, failure: ServiceUnavailable) -> None:
+        if isinstance(failure, HostSilent):
+            self._version.failed(failure)
+            self._models.failed(failure)
+        elif isinstance(failure, ModelMissing):
+            self._models.forget()
+
+    async def _configured(self, model: str) -> str:
+        if not await self.has(model):
+            raise ServiceUnavailable("ollama", f"{self.url} does not have {model}: run `ollama pull {model}`")
+        if not (await self._card(model)).completes:
+            raise ServiceUnavailable("ollama", f"{model} writes no text; name a chat model in RAG_CHAT_MODEL")
+        return tagged(model)
+
+    async def _context_for(self, model: str, tokens: int) -> int | None:
+        loaded = (await self._loaded.get()).get(tagged(model), 0)
+        if loaded >= tokens:
+            return loaded
+        card = await self._card(model)
+        if tokens <= await self.default_context(model):
+            return None
+        wanted = 1 << (tokens - 1).bit_length()
+        return min(wanted, card.context_length) if card.context_length else wanted
+
+    async def _card_if_there(self, model: str) -> ModelCard | None:
+        return await self._card(model) if await self.has(model) else None
+
+    async def _card(self, model: str) -> ModelCard:
+        name = tagged(model)
+        remembered = self._cards.get(name)
+        if remembered is None:
+            if len(self._cards) >= _MODELS_REMEMBERED:
+                self._cards.pop(next(iter(self._cards)))
+
+            async def fetch() -> ModelCard:
+                return _card_of(await self._connections.json("POST", "/api/show", {"model": name}))
+
+            remembered = self._cards[name] = Remembered(fetch)
+        return await remembered.get()
+
+    async def _fetch_version(self) -> str:
+        answer = await self._connections.json("GET", "/api/version")
+        return str(_field(answer, "version", str, self.url))
+
+    async def _fetch_models(self) -> frozenset[str]:
+        models = _field(await self._connections.json("GET", "/api/tags"), "models", list, self.url)
+        return frozenset(tagged(str(m["name"])) for m in models if isinstance(m, dict) and m.get("name"))
+
+    async def _fetch_loaded(self) -> dict[str, int]:
+        models = _field(await self._connections.json("GET", "/api/ps"), "models", list, self.url)
+        contexts = ((m.get("name"), m.get("context_length")) for m in models if isinstance(m, dict))
+        return {tagged(str(name)): context for name, context in contexts if name and isinstance(context, int)}
+
+
+def _field(answer: Any, name: str, kind: type, url: str) -> Any:
+    value = answer.get(name) if isinstance(answer, dict) else None
+    if not isinstance(value, kind):
+        raise ServiceUnavailable("ollama", f"{url} does not speak Ollama's API: no {name} in its answer")
+    return value
+
+
+def _card_of(shown: Any) -> ModelCard:
+    if not isinstance(shown, dict):
+        return ModelCard(None, None, None)
+    info = shown.get("model_info")
+    lengths = [v for k, v in (info or {}).items() if k.endswith(".context_length") and isinstance(v, int) and v > 0]
+    own = re.search(r"^num_ctx\s+(\d+)\s*$", str(shown.get("parameters") or ""), re.MULTILINE)
+    capabilities = shown.get("capabilities")
+    return ModelCard(
+        context_length=lengths[0] if lengths else None,
+        num_ctx=int(own.group(1)) if own and int(own.group(1)) > 0 else None,
+        capabilities=frozenset(map(str, capabilities)) if isinstance(capabilities, list) else None,
+    )

@@ -1,0 +1,73 @@
+"""An answer of the host, remembered for a short while and asked for once at a time."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import Generic, TypeVar
+
+from cragside.domain.errors import ServiceUnavailable
+
+T = TypeVar("T")
+
+FINE_SECONDS = 30.0
+SILENT_SECONDS = 5.0
+
+
+class Remembered(Generic[T]):
+    """Remembers what `fetch` answers for `fine` seconds, and that it failed for `silent` seconds.
+
+    Callers that come while the question is under way share its answer; one that is cancelled takes nothing from the
+    others. `fetch` raises nothing but `ServiceUnavailable`.
+    """
+
+    def __init__(
+        self,
+        fetch: Callable[[], Awaitable[T]],
+        *,
+        fine: float = FINE_SECONDS,
+        silent: float = SILENT_SECONDS,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._fetch = fetch
+        self._fine = fine
+        self._silent = silent
+        self._clock = clock
+        self._answer: tuple[T] | None = None
+        self._failure: ServiceUnavailable | None = None
+        self._expires = 0.0
+        self._under_way: asyncio.Task[None] | None = None
+
+    async def get(self) -> T:
+        """The answer. Raises `ServiceUnavailable` when the host gave none, or gave none a moment ago."""
+        if self._clock() >= self._expires:
+            await asyncio.shield(self._asked())
+        if self._failure is not None:
+            # A fresh one each time: a shared exception would gather the traceback of every caller.
+            raise ServiceUnavailable(self._failure.component, self._failure.message)
+        if self._answer is None:
+            raise ServiceUnavailable("ollama", "the question to the host was given up")
+        return self._answer[0]
+
+    def forget(self) -> None:
+        """Ask again at the next call."""
+        self._expires = 0.0
+
+    def failed(self, failure: ServiceUnavailable) -> None:
+        """Take note of a failure that was seen elsewhere."""
+        self._failure = failure
+        self._expires = self._clock() + self._silent
+
+    def _asked(self) -> asyncio.Task[None]:
+        task = self._under_way
+        if task is None or task.done() or task.get_loop() is not asyncio.get_running_loop():
+            task = self._under_way = asyncio.create_task(self._ask())
+        return task
+
+    async def _ask(self) -> None:
+        try:
+            self._answer = (await self._fetch(),)
+        except ServiceUnavailable as failure:
+            self.failed(failure)
+        else:
+            self._failure = None
+            self._expires = self._clock() + self._fine

@@ -1,0 +1,87 @@
+"""Reading SearXNG's answers, leniently: fields vary with its version and its engines."""
+
+import html
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+_TITLE_CHARACTERS = 300
+_CONTENT_CHARACTERS = 8000
+_URL_CHARACTERS = 2000
+
+_TAG = re.compile(r"<(?:!--.*?--|/?[a-zA-Z][^<>]*)>", re.DOTALL)
+_UNSEEN = re.compile(r"<(script|style)\b.*?(?:</\1\s*>|\Z)", re.DOTALL | re.IGNORECASE)
+
+
+def cleaned(answer: Mapping[str, Any], limit: int) -> list[dict[str, Any]]:
+    """At most `limit` results as `{"title", "url", "content"}`: web addresses only, once each, mark-up stripped.
+
+    Direct answers and infoboxes that name their page come first. A result without a snippet has its title as content.
+    """
+    results: dict[str, dict[str, Any]] = {}
+    for title, url, content in _found(answer):
+        address = _address(url)
+        words = _plain(title, _TITLE_CHARACTERS)
+        snippet = _plain(content, _CONTENT_CHARACTERS) or words
+        if address is None or not snippet:
+            continue
+        key = _same_page(address)
+        if key not in results:
+            results[key] = {"title": words or urlsplit(address).netloc, "url": address, "content": snippet}
+    return list(results.values())[:limit]
+
+
+def failed_engines(answer: Mapping[str, Any]) -> list[str]:
+    """The engines that did not answer, with their reasons."""
+    return [reason for entry in _items(answer.get("unresponsive_engines")) if (reason := _engine(entry))]
+
+
+def _found(answer: Mapping[str, Any]) -> Iterator[tuple[Any, Any, Any]]:
+    for item in _objects(answer.get("answers")):
+        yield item.get("title"), item.get("url"), item.get("answer")
+    for box in _objects(answer.get("infoboxes")):
+        links = [link.get("url") for link in _objects(box.get("urls"))]
+        yield box.get("infobox") or box.get("title"), next(iter(links), box.get("id")), box.get("content")
+    for result in _objects(answer.get("results")):
+        yield result.get("title"), result.get("url"), result.get("content")
+
+
+def _items(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _objects(value: Any) -> Iterable[Mapping[str, Any]]:
+    return (item for item in _items(value) if isinstance(item, dict))
+
+
+def _engine(entry: Any) -> str:
+    if isinstance(entry, list):
+        name, *reason = [_plain(part, 80) for part in entry] or [""]
+        return f"{name} ({', '.join(reason)})" if any(reason) else name
+    if isinstance(entry, dict):
+        return _plain(entry.get("engine") or entry.get("name"), 80)
+    return _plain(entry, 80)
+
+
+def _plain(value: Any, limit: int) -> str:
+    if not isinstance(value, str):
+        return ""
+    seen = _TAG.sub("", _UNSEEN.sub(" ", value[: limit * 4]))
+    return " ".join(html.unescape(seen).split())[:limit].strip()
+
+
+def _address(value: Any) -> str | None:
+    if not isinstance(value, str) or len(value) > _URL_CHARACTERS or any(c.isspace() for c in value.strip()):
+        return None
+    try:
+        parts = urlsplit(value.strip())
+        named = bool(parts.hostname)
+    except ValueError:
+        return None
+    return value.strip() if parts.scheme.lower() in ("http", "https") and named else None
+
+
+def _same_page(url: str) -> str:
+    parts = urlsplit(url)
+    return f"{parts.netloc.lower()}{parts.path.rstrip('/')}?{parts.query}"

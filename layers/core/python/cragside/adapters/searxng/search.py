@@ -1,0 +1,129 @@
+"""Search by SearXNG's JSON API."""
+
+import asyncio
+import json
+import re
+from collections.abc import Awaitable, Callable
+from typing import Any
+from urllib.parse import unquote, urlsplit, urlunsplit
+from weakref import WeakKeyDictionary
+
+import aiohttp
+from yarl import URL
+
+from cragside.adapters.searxng.results import cleaned, failed_engines
+from cragside.domain.errors import ServiceUnavailable
+from cragside.ports.search_service import SearchService
+
+Rewrite = Callable[[str, str | None], Awaitable[str]]
+
+_CONNECT_SECONDS = 2.0
+_READ_SECONDS = 10.0
+_MOST_BYTES = 2_000_000
+_MOST_REDIRECTS = 3
+_QUERY_CHARACTERS = 512
+# SearXNG reads a word that begins so as a command: another engine, a language, a time limit, a redirect off the site.
+_COMMAND = re.compile(r"(?<!\S)[!?:<]+(?=\S)")
+
+
+class SearxngSearch(SearchService):
+    """Implements `ports.SearchService`; `rewriter(query, model)` transforms queries.
+
+    Credentials in `base_url` are sent to that host alone and appear in no message.
+    """
+
+    def __init__(self, base_url: str, rewriter: Rewrite, *, limit: int = 10) -> None:
+        parts = urlsplit(base_url if "://" in base_url else f"http://{base_url}")
+        self.url = urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path.rstrip("/"), "", ""))
+        named = parts.username is not None
+        self._auth = aiohttp.BasicAuth(unquote(parts.username or ""), unquote(parts.password or "")) if named else None
+        self._rewriter = rewriter
+        self._limit = limit
+        self._sessions: WeakKeyDictionary[asyncio.AbstractEventLoop, aiohttp.ClientSession] = WeakKeyDictionary()
+
+    async def search(self, query: str) -> list[dict[str, Any]]:
+        """At most `limit` results as `{"title", "url", "content"}`, best first; [] when there truly are none.
+
+        Raises `ServiceUnavailable("search", ...)` when SearXNG is down, misconfigured, or all its engines failed.
+        """
+        words = " ".join(_COMMAND.sub("", query).split())[:_QUERY_CHARACTERS]
+        if not words:
+            return []
+        answer = self._read(await self._fetched(words))
+        results = cleaned(answer, self._limit)
+        failed = failed_engines(answer)
+        if not results and failed:
+            raise ServiceUnavailable("search", f"the engines of {self.url} failed: {', '.join(failed[:5])}")
+        return results
+
+    async def transform_query(self, query: str, *, model: str | None = None) -> str:
+        """The query as a search engine likes it.
+
+        Raises what the rewriter raises: `ServiceUnavailable("rewriter", ...)`.
+        """
+        return await self._rewriter(query, model)
+
+    async def close(self) -> None:
+        """Close the running loop's session."""
+        session = self._sessions.pop(asyncio.get_running_loop(), None)
+        if session is not None:
+            await session.close()
+
+    async def _fetched(self, words: str) -> bytes:
+        url = URL(f"{self.url}/search").with_query(q=words, format="json")
+        try:
+            for _ in range(_MOST_REDIRECTS):
+                async with self._session().get(url, auth=self._auth, allow_redirects=False) as response:
+                    if response.status not in (301, 302, 303, 307, 308):
+                        return await self._body(response)
+                    url = self._redirected(url, response.headers.get("Location", ""))
+        except TimeoutError as error:
+            raise self._down("took too long to answer") from error
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            raise self._down("does not answer") from error
+        raise self._down("redirects in circles")
+
+    async def _body(self, response: aiohttp.ClientResponse) -> bytes:
+        if response.status == 403:
+            raise self._down("refused JSON (403): add json to search.formats in SearXNG's settings.yml")
+        if response.status == 429:
+            raise self._down("limits our requests (429): turn its limiter off, or let this address pass")
+        if response.status != 200:
+            raise self._down(f"answered {response.status}")
+        body = bytearray()
+        async for chunk in response.content.iter_chunked(65_536):
+            body += chunk
+            if len(body) > _MOST_BYTES:
+                raise self._down(f"answered more than {_MOST_BYTES:,} bytes")
+        return bytes(body)
+
+    def _redirected(self, url: URL, location: str) -> URL:
+        target = url.join(URL(location))
+        if not location or target.host != url.host or (url.scheme, target.scheme) == ("https", "http"):
+            raise self._down("redirects to another host")
+        return target
+
+    def _read(self, body: bytes) -> dict[str, Any]:
+        try:
+            answer = json.loads(body)
+        except (ValueError, RecursionError) as error:
+            raise self._down("answered something other than JSON: is this a SearXNG?") from error
+        if not isinstance(answer, dict) or not isinstance(answer.get("results"), list):
+            raise self._down("answered JSON without results: is this a SearXNG?")
+        return answer
+
+    def _down(self, reason: str) -> ServiceUnavailable:
+        return ServiceUnavailable("search", f"{self.url} {reason}")
+
+    def _session(self) -> aiohttp.ClientSession:
+        loop = asyncio.get_running_loop()
+        session = self._sessions.get(loop)
+        if session is None:
+            timeout = aiohttp.ClientTimeout(connect=None, sock_connect=_CONNECT_SECONDS, sock_read=_READ_SECONDS)
+            session = self._sessions[loop] = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=0),
+                timeout=timeout,
+                cookie_jar=aiohttp.DummyCookieJar(),
+                headers={"Accept": "application/json", "User-Agent": "cragside"},
+            )
+        return session

@@ -1,0 +1,137 @@
+"""A scripted Ollama on loopback: it answers as the real one does, says what it is told, and remembers what it was asked."""
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Callable
+from typing import Any, Self
+
+import numpy as np
+from aiohttp import web
+
+Say = Callable[[dict[str, Any]], str]
+
+
+def relevance_by_words(asked: dict[str, Any]) -> str:
+    """A grade of 0.9 for each document that shares a long word with the question, 0.1 for the others."""
+    prompt = asked["messages"][-1]["content"]
+    question, *blocks = prompt.partition("Question: ")[2].split('<evidence number="')
+    words = {w.strip("?.,").lower() for w in question.split() if len(w) > 4}
+    scores = {}
+    for block in blocks:
+        number, _, rest = block.partition('"')
+        passage = rest.partition("</evidence>")[0].lower()
+        scores[number] = 0.9 if any(word in passage for word in words) else 0.1
+    return json.dumps(scores)
+
+
+class StubOllama:
+    """Serves `/api/{version,tags,ps,show,chat,embed}` while its context is open."""
+
+    def __init__(self, say: Say = relevance_by_words, *, models: tuple[str, ...] = ("judge:latest",)) -> None:
+        self.say = say
+        self.models = list(models)
+        self.cards: dict[str, dict[str, Any]] = {}
+        self.loaded: dict[str, int] = {}
+        self.dimensions = 8
+        self.seconds = 0.0
+        self.status: tuple[int, str] | None = None
+        self.done_reason = "stop"
+        self.calls: list[tuple[str, dict[str, Any]]] = []
+        self.authorisations: list[str | None] = []
+        self.in_flight = 0
+        self.most_in_flight = 0
+        self.port = 0
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def asked(self, path: str) -> list[dict[str, Any]]:
+        """The bodies that a route was given."""
+        return [body for called, body in self.calls if called == path]
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.stop()
+
+    async def start(self) -> None:
+        """Start, or start again on the same port."""
+        app = web.Application(client_max_size=64 * 2**20, middlewares=[self._note])
+        app.router.add_get("/api/version", self._version)
+        app.router.add_get("/api/tags", self._tags)
+        app.router.add_get("/api/ps", self._ps)
+        app.router.add_post("/api/show", self._show)
+        app.router.add_post("/api/chat", self._chat)
+        app.router.add_post("/api/embed", self._embed)
+        self._runner = web.AppRunner(app, access_log=None)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, "127.0.0.1", self.port, shutdown_timeout=0.01)
+        await site.start()
+        self.port = self._runner.addresses[0][1]
+
+    async def stop(self) -> None:
+        await self._runner.cleanup()
+
+    @web.middleware
+    async def _note(self, request: web.Request, handler: Any) -> web.StreamResponse:
+        body = await request.json() if request.method == "POST" else {}
+        self.calls.append((request.path, body))
+        self.authorisations.append(request.headers.get("Authorization"))
+        if self.status and request.path in ("/api/chat", "/api/embed"):
+            return web.json_response({"error": self.status[1]}, status=self.status[0])
+        if body.get("model") is not None and not {body["model"], f"{body['model']}:latest"} & {*self.models}:
+            return web.json_response({"error": f"model '{body['model']}' not found"}, status=404)
+        self.in_flight += 1
+        self.most_in_flight = max(self.most_in_flight, self.in_flight)
+        try:
+            return await handler(request)
+        finally:
+            self.in_flight -= 1
+
+    async def _version(self, _: web.Request) -> web.Response:
+        return web.json_response({"version": "0.17.4"})
+
+    async def _tags(self, _: web.Request) -> web.Response:
+        return web.json_response({"models": [{"name": name, "model": name} for name in self.models]})
+
+    async def _ps(self, _: web.Request) -> web.Response:
+        return web.json_response({"models": [{"name": n, "context_length": c} for n, c in self.loaded.items()]})
+
+    async def _show(self, request: web.Request) -> web.Response:
+        name = (await request.json())["model"]
+        card = {
+            "parameters": "",
+            "model_info": {"general.architecture": "llama", "llama.context_length": 32_768},
+            "capabilities": ["completion"],
+        }
+        return web.json_response({**card, **self.cards.get(name, {})})
+
+    async def _chat(self, request: web.Request) -> web.Response:
+        asked = await request.json()
+        await asyncio.sleep(self.seconds)
+        answer = {
+            "model": asked["model"],
+            "created_at": "2026-01-01T00:00:00Z",
+            "message": {"role": "assistant", "content": self.say(asked)},
+            "done": True,
+            "done_reason": self.done_reason,
+            "total_duration": 1,
+            "prompt_eval_count": 1,
+            "eval_count": 1,
+        }
+        return web.json_response(answer)
+
+    async def _embed(self, request: web.Request) -> web.Response:
+        asked = await request.json()
+        await asyncio.sleep(self.seconds)
+        rows = [_direction(text, self.dimensions) for text in asked["input"]]
+        return web.json_response({"model": asked["model"], "embeddings": rows})
+
+
+def _direction(text: str, dimensions: int) -> list[float]:
+    seed = int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
+    return np.random.default_rng(seed).normal(size=dimensions).tolist()
