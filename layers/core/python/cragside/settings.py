@@ -67,13 +67,13 @@ class Settings(BaseSettings):
     )
     chat_model: str | None = Field(
         None,
-        description="Model that grades, rewrites and extracts. Unset: the request's own, else qwen2.5:7b if the host has "
-        "it, else `embedded`, which may also be named.",
+        description="Model that grades, rewrites and extracts. Unset: the request's own, else qwen2.5:7b if the host "
+        "has it, else `embedded`, which may also be named.",
     )
     embedding_model: str | None = Field(
         None,
-        description="Model that embeds. Unset: the one that built the store; for a new store nomic-embed-text if the host "
-        "has it, else `embedded`, which may also be named.",
+        description="Model that embeds. Unset: the one that built the store; for a new store nomic-embed-text if the "
+        "host has it, else `embedded`, which may also be named.",
     )
     ollama_parallel: int = Field(
         64, ge=1, description="Model calls in flight at once. Ollama queues what exceeds its own OLLAMA_NUM_PARALLEL."

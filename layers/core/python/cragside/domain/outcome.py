@@ -17,6 +17,17 @@ class Degradation:
 
 
 @dataclass(frozen=True, slots=True)
+class Findings:
+    """What the corrective graph found: the packed block ("" for none), the documents in it and how they were found."""
+
+    block: str
+    documents: tuple[Document, ...]
+    search_performed: bool
+    degraded: tuple[Degradation, ...] = ()
+    timings_ms: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class RagContext:
     """The evidence that was injected and the truth about how it came about. Times are in milliseconds."""
 

@@ -25,6 +25,10 @@ class DecisionPolicy:
         kept = [document for document in documents if (document.score or 0.0) > self.threshold]
         return sorted(kept, key=lambda document: -(document.score or 0.0))
 
+    def best_effort(self, documents: Sequence[Document]) -> list[Document]:
+        """What is injected when nothing better can be had: above half the threshold; less than that is noise."""
+        return DecisionPolicy(self.threshold / 2).passing(documents)
+
     def suffices(self, documents: Sequence[Document]) -> bool:
         """True when the local route is kept, False when the web has to be asked."""
         if not self.passing(documents):

@@ -19,5 +19,5 @@ class ModelHost(Protocol):
         ...
 
     async def default_context(self, model: str) -> int:
-        """`num_ctx` that applies when a request sets none, in tokens: the model's own parameter, or Ollama's default."""
+        """`num_ctx` of a request that sets none, in tokens: the model's own parameter, or Ollama's default."""
         ...

@@ -11,7 +11,7 @@ from cragside.domain.query import Query
 
 @dataclass(frozen=True, slots=True)
 class Indexed:
-    """What became of one source: `indexed`, `unchanged`, `updated` or `failed` with a reason."""
+    """What became of one source: `indexed`, `updated`, `unchanged` or `failed` with a reason."""
 
     name: str
     status: str

@@ -1,0 +1,1 @@
+"""The knowledge base on LightRAG. Nothing else in cragside imports LightRAG."""

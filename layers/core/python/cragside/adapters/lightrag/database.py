@@ -1,0 +1,134 @@
+"""One SQLite file: the tables of a workspace and the connection that all its storages share."""
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, ClassVar
+
+FILE_NAME = "store.sqlite3"
+SCHEMA_VERSION = 1
+# SQLite's limit on bound parameters is 32,766 since 3.32; a smaller batch keeps statements reusable.
+BATCH = 500
+
+_SCHEMA = """
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE kv (namespace TEXT NOT NULL, id TEXT NOT NULL, value TEXT NOT NULL, UNIQUE (namespace, id));
+CREATE TABLE doc_status (
+    id TEXT PRIMARY KEY, status TEXT NOT NULL, created_at TEXT NOT NULL, updated_at TEXT NOT NULL,
+    file_path TEXT, track_id TEXT, content_hash TEXT, duplicate_of TEXT, value TEXT NOT NULL);
+CREATE INDEX doc_status_by_status ON doc_status (status, created_at, id);
+CREATE INDEX doc_status_by_file ON doc_status (file_path);
+CREATE INDEX doc_status_by_track ON doc_status (track_id);
+CREATE INDEX doc_status_by_hash ON doc_status (content_hash, created_at, id);
+CREATE TABLE node (id TEXT PRIMARY KEY, value TEXT NOT NULL);
+CREATE TABLE edge (source TEXT NOT NULL, target TEXT NOT NULL, value TEXT NOT NULL, PRIMARY KEY (source, target));
+CREATE INDEX edge_by_target ON edge (target);
+CREATE TABLE vector (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT, namespace TEXT NOT NULL, id TEXT NOT NULL,
+    source TEXT, target TEXT, vector BLOB NOT NULL, value TEXT NOT NULL, UNIQUE (namespace, id));
+CREATE INDEX vector_by_source ON vector (namespace, source);
+CREATE INDEX vector_by_target ON vector (namespace, target);
+CREATE VIRTUAL TABLE passage USING fts5 (terms);
+CREATE TABLE source (doc_id TEXT PRIMARY KEY, name TEXT NOT NULL UNIQUE, title TEXT NOT NULL);
+CREATE TABLE query (id TEXT PRIMARY KEY, text TEXT NOT NULL, created_at TEXT NOT NULL);
+"""
+
+
+class StoreFormatError(Exception):
+    """The file is not a store of this version."""
+
+
+class Database:
+    """The shared connection of one store file. Used on one thread, that of the event loop.
+
+    WAL with `synchronous=NORMAL`: a killed process loses nothing that was committed, a power cut at most the last
+    commits, and neither leaves a torn file.
+    """
+
+    _open: ClassVar[dict[Path, "Database"]] = {}
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self.path = path
+        self._users = 0
+        self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=30)
+        try:
+            self._connection.execute("PRAGMA journal_mode = WAL")
+            self._connection.execute("PRAGMA synchronous = NORMAL")
+            self._connection.execute("PRAGMA cache_size = -32000")
+            self._migrate()
+        except BaseException:
+            self._connection.close()
+            raise
+
+    @classmethod
+    def acquire(cls, folder: str | Path) -> "Database":
+        """The database of a folder; each acquire needs its `release`."""
+        path = (Path(folder) / FILE_NAME).resolve()
+        database = cls._open.get(path)
+        if database is None:
+            database = cls._open[path] = cls(path)
+        database._users += 1
+        return database
+
+    def release(self) -> None:
+        """Give the connection back; the last one closes it."""
+        self._users -= 1
+        if self._users == 0:
+            self._open.pop(self.path, None)
+            self._connection.close()
+
+    def all(self, sql: str, parameters: Sequence[Any] = ()) -> list[Any]:
+        """All rows of a query."""
+        return self._connection.execute(sql, parameters).fetchall()
+
+    def one(self, sql: str, parameters: Sequence[Any] = ()) -> Any:
+        """The first row of a query, or None."""
+        return self._connection.execute(sql, parameters).fetchone()
+
+    def within(self, sql: str, values: Iterable[Any], before: Sequence[Any] = ()) -> Iterator[Any]:
+        """Rows of a query with `IN ({})` over any number of values; `before` are the parameters ahead of it."""
+        pending = list(values)
+        for start in range(0, len(pending), BATCH):
+            batch = pending[start : start + BATCH]
+            yield from self.all(sql.format(",".join("?" * len(batch))), [*before, *batch])
+
+    @contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """Everything or nothing. Must not be held across an `await`."""
+        self._connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield self._connection
+        except BaseException:
+            self._connection.execute("ROLLBACK")
+            raise
+        self._connection.execute("COMMIT")
+
+    def data_version(self) -> int:
+        """Changes whenever another connection has written."""
+        return int(self.one("PRAGMA data_version")[0])
+
+    def meta(self, key: str) -> str | None:
+        """A fact about the store, such as the embedding model that built it."""
+        row = self.one("SELECT value FROM meta WHERE key = ?", (key,))
+        return None if row is None else str(row[0])
+
+    def set_meta(self, key: str, value: str) -> None:
+        """Remember a fact about the store."""
+        with self.transaction() as connection:
+            connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
+
+    def _migrate(self) -> None:
+        version = int(self.one("PRAGMA user_version")[0])
+        if version == 0:
+            with self.transaction() as connection:
+                # Another process may have created the schema while this one waited for the lock.
+                if int(connection.execute("PRAGMA user_version").fetchone()[0]) == 0:
+                    for statement in _SCHEMA.split(";\n"):
+                        connection.execute(statement)
+                    connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+        elif version != SCHEMA_VERSION:
+            raise StoreFormatError(
+                f"{self.path} has store format {version}; this version of cragside reads format {SCHEMA_VERSION}."
+            )

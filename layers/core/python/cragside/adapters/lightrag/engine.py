@@ -1,0 +1,93 @@
+"""LightRAG in process, set up for one workspace: our storages, our models, no server and no download."""
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from langchain_text_splitters import RecursiveCharacterTextSplitter
+from lightrag import LightRAG
+from lightrag.utils import EmbeddingFunc, Tokenizer
+
+from cragside.adapters.lightrag.sqlite import register
+from cragside.adapters.lightrag.tokens import CharacterTokens
+from cragside.domain.context import CountTokens
+from cragside.ports.embedder import Embedder, Vectors
+from cragside.ports.language_model import LanguageModel
+
+# LightRAG's own cosine bound for rows worth looking at; the grader decides what is relevant.
+COSINE_FLOOR = 0.05
+
+
+def build_engine(
+    folder: Path,
+    *,
+    workspace: str,
+    embedder: Embedder,
+    model: LanguageModel,
+    count_tokens: CountTokens,
+    search_text: Callable[[str], str],
+    chunk_tokens: int,
+    chunk_overlap: int,
+    parallel: int,
+) -> LightRAG:
+    """A LightRAG whose storages are not opened yet. `search_text` gives what full-text search sees of a
+    text."""
+    register()
+    logging.getLogger("lightrag").setLevel(logging.ERROR)
+
+    async def embed(texts: list[str], **_: Any) -> Vectors:
+        return await embedder.embed(texts)
+
+    async def complete(
+        prompt: str,
+        system_prompt: str | None = None,
+        history_messages: Sequence[Mapping[str, str]] | None = None,
+        **_: Any,
+    ) -> str:
+        return await model.complete(prompt, system=system_prompt, history=history_messages or ())
+
+    return LightRAG(
+        working_dir=str(folder),
+        workspace=workspace,
+        kv_storage="SqliteKVStorage",
+        vector_storage="SqliteVectorStorage",
+        graph_storage="SqliteGraphStorage",
+        doc_status_storage="SqliteDocStatusStorage",
+        vector_db_storage_cls_kwargs={"search_text": search_text},
+        embedding_func=EmbeddingFunc(
+            embedding_dim=embedder.dimensions, func=embed, max_token_size=None, model_name=embedder.name
+        ),
+        embedding_func_max_async=max(parallel, 8),
+        embedding_batch_num=32,
+        llm_model_func=complete,
+        llm_model_max_async=parallel,
+        max_parallel_insert=8,
+        tokenizer=Tokenizer("characters", CharacterTokens()),
+        chunking_func=_chunker(count_tokens, chunk_tokens, chunk_overlap),
+        cosine_better_than_threshold=COSINE_FLOOR,
+        kg_chunk_pick_method="WEIGHT",
+        entity_extract_max_gleaning=0,
+        enable_llm_cache=False,
+        enable_llm_cache_for_entity_extract=True,
+        enable_content_headings=False,
+    )
+
+
+def _chunker(count_tokens: CountTokens, size: int, overlap: int) -> Callable[..., list[dict[str, Any]]]:
+    """LightRAG's chunking signature on LangChain's recursive splitter: paragraphs, lines, sentences, words, letters."""
+    splitter = RecursiveCharacterTextSplitter(
+        chunk_size=size,
+        chunk_overlap=overlap,
+        length_function=count_tokens,
+        separators=["\n\n", "\n", ". ", " ", ""],
+        keep_separator="end",
+    )
+
+    def chunk(_tokenizer: Tokenizer, content: str, *_: Any) -> list[dict[str, Any]]:
+        return [
+            {"tokens": count_tokens(piece), "content": piece, "chunk_order_index": order}
+            for order, piece in enumerate(splitter.split_text(content))
+        ]
+
+    return chunk

@@ -1,0 +1,240 @@
+"""The knowledge base of one workspace: LightRAG's graph and vectors behind the `RagRepository` port."""
+
+import asyncio
+import hashlib
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Protocol
+from urllib.parse import quote, unquote
+
+from filelock import AsyncFileLock
+from lightrag import LightRAG, QueryParam
+from lightrag.base import DocStatus
+from lightrag.utils import sanitize_text_for_encoding
+
+from cragside.adapters.lightrag.database import Database
+from cragside.domain.document import Document, SourceText
+from cragside.domain.errors import ServiceUnavailable
+from cragside.domain.query import Query
+from cragside.ports.rag_repository import Indexed, KnowledgeStatus, RagRepository
+from cragside.ports.relevance_grader import RelevanceGrader
+
+# LightRAG refuses shorter queries.
+_SHORTEST_QUERY = 3
+_RELATED = 10
+
+
+class Keywords(Protocol):
+    """What LightRAG searches entities (`low`) and relations (`high`) by."""
+
+    @property
+    def low(self) -> list[str]: ...  # noqa: D102 (see above)
+
+    @property
+    def high(self) -> list[str]: ...  # noqa: D102 (see above)
+
+
+class LightRagRepository(RagRepository):
+    """Retrieves in LightRAG's `mix` mode with keywords given, so that a query costs one embedding call and no other.
+
+    LightRAG mixes passages from vectors and graph without scores; `ranker`, a cheap grader, puts them in order. Writers
+    of other processes are kept out by a lock file, readers are not.
+    """
+
+    def __init__(
+        self,
+        engine: LightRAG,
+        database: Database,
+        folder: Path,
+        *,
+        workspace: str,
+        embedding_model: str,
+        keywords_of: Callable[[str], Keywords],
+        ranker: RelevanceGrader,
+        saved_queries: int,
+    ) -> None:
+        self._engine = engine
+        self._database = database
+        self._workspace = workspace
+        self._embedding_model = embedding_model
+        self._keywords_of = keywords_of
+        self._ranker = ranker
+        self._saved_queries = saved_queries
+        self._writing = asyncio.Lock()
+        self._write_lock = AsyncFileLock(folder / "writer.lock", timeout=-1)
+
+    async def save_query(self, query: Query) -> None:
+        """Remember a query; beyond the configured number the oldest are forgotten."""
+        if self._saved_queries == 0:
+            return
+        with self._database.transaction() as connection:
+            connection.execute(
+                "INSERT OR REPLACE INTO query VALUES (?, ?, ?)", (query.id, query.text, query.created_at.isoformat())
+            )
+            connection.execute(
+                "DELETE FROM query WHERE rowid <= (SELECT max(rowid) FROM query) - ?", (self._saved_queries,)
+            )
+
+    async def get_query(self, query_id: str) -> Query | None:
+        """A remembered query, or None."""
+        row = self._database.one("SELECT id, text, created_at FROM query WHERE id = ?", (query_id,))
+        return None if row is None else Query(row[0], row[1], self._workspace, datetime.fromisoformat(row[2]))
+
+    async def save_documents(self, documents: Sequence[SourceText]) -> list[Indexed]:
+        """Index whole texts through LightRAG's pipeline; see the port for what happens to known ones."""
+        async with self._writer():
+            outcomes: dict[str, Indexed] = {}
+            fresh: dict[str, SourceText] = {}
+            for document in documents:
+                if known := await self._unchanged(document):
+                    outcomes[document.name] = known
+                else:
+                    fresh[document.name] = document
+            if fresh:
+                self._database.set_meta("embedding_model", self._embedding_model)
+                outcomes.update(await self._index(list(fresh.values())))
+            return [outcomes[document.name] for document in documents]
+
+    async def retrieve(self, query: str, *, limit: int) -> list[Document]:
+        """At most `limit` passages, most promising first by the cheap ranking."""
+        if len(query) < _SHORTEST_QUERY:
+            query = f"{query} ?"
+        keywords = self._keywords_of(query)
+        parameters = QueryParam(
+            mode="mix",
+            top_k=_RELATED,
+            chunk_top_k=2 * limit,
+            hl_keywords=keywords.high or keywords.low or [query],
+            ll_keywords=keywords.low or keywords.high or [query],
+            enable_rerank=False,
+        )
+        try:
+            answer = await self._engine.aquery_data(query, parameters)
+        except ServiceUnavailable:
+            raise
+        except Exception as error:
+            raise ServiceUnavailable("knowledge_base", f"The knowledge base failed: {type(error).__name__}.") from error
+        chunks = answer.get("data", {}).get("chunks", [])
+        names = {chunk["file_path"] for chunk in chunks}
+        titles = dict(
+            self._database.within("SELECT name, title FROM source WHERE name IN ({})", [unquote(n) for n in names])
+        )
+        candidates = [_document(chunk, titles) for chunk in chunks if chunk["content"].strip()]
+        return (await self._ranked(query, candidates))[:limit]
+
+    async def get_relevant_documents(self, query: str, threshold: float = 0.6) -> list[Document]:
+        """Passages whose relevance, by the repository's own grader, is above the threshold, best first."""
+        candidates = await self.retrieve(query, limit=_RELATED)
+        return [document for document in candidates if (document.score or 0.0) > threshold]
+
+    async def delete_document(self, name: str) -> bool:
+        """Forget a source and what only it contributed to the graph."""
+        async with self._writer():
+            identifier = _identifier(name)
+            if await self._engine.doc_status.get_by_id(identifier) is None:
+                return False
+            await self._delete(identifier)
+            return True
+
+    async def documents(self) -> AsyncIterator[SourceText]:
+        """Every indexed source with its whole text, for building the store anew."""
+        for identifier, name, title in self._database.all("SELECT doc_id, name, title FROM source ORDER BY name"):
+            stored = await self._engine.full_docs.get_by_id(identifier)
+            if stored and stored.get("content"):
+                yield SourceText(name=name, text=stored["content"], title=title)
+
+    async def status(self) -> KnowledgeStatus:
+        """Sizes of the workspace."""
+        counts = {name: n for name, n in (await self._engine.doc_status.get_status_counts()).items() if n}
+
+        def count(sql: str) -> int:
+            return int(self._database.one(sql)[0])
+
+        return KnowledgeStatus(
+            workspace=self._workspace,
+            embedding_model=self._embedding_model,
+            documents=sum(counts.values()),
+            passages=count("SELECT count(*) FROM passage"),
+            entities=count("SELECT count(*) FROM node"),
+            relations=count("SELECT count(*) FROM edge"),
+            by_status=counts,
+        )
+
+    async def close(self) -> None:
+        """Flush and close the store."""
+        await self._engine.finalize_storages()
+        self._database.release()
+
+    @asynccontextmanager
+    async def _writer(self) -> AsyncIterator[None]:
+        async with self._writing, self._write_lock:
+            yield
+
+    async def _unchanged(self, document: SourceText) -> Indexed | None:
+        identifier = _identifier(document.name)
+        row = await self._engine.doc_status.get_by_id(identifier)
+        if row is None or row["status"] != DocStatus.PROCESSED.value:
+            return None
+        stored = await self._engine.full_docs.get_by_id(identifier)
+        if stored is None or stored["content"] != sanitize_text_for_encoding(document.text):
+            return None
+        return Indexed(document.name, "unchanged", passages=row.get("chunks_count") or 0)
+
+    async def _delete(self, identifier: str) -> None:
+        result = await self._engine.adelete_by_doc_id(identifier, delete_llm_cache=False)
+        if result.status not in ("success", "not_found"):
+            raise ServiceUnavailable("knowledge_base", f"A document could not be removed: {result.message}")
+        with self._database.transaction() as connection:
+            connection.execute("DELETE FROM source WHERE doc_id = ?", (identifier,))
+
+    async def _index(self, documents: Sequence[SourceText]) -> dict[str, Indexed]:
+        identifiers = {document.name: _identifier(document.name) for document in documents}
+        outdated = {n for n, i in identifiers.items() if await self._engine.doc_status.get_by_id(i) is not None}
+        for name in outdated:
+            await self._delete(identifiers[name])
+        with self._database.transaction() as connection:
+            connection.executemany(
+                "INSERT OR REPLACE INTO source VALUES (?, ?, ?)",
+                [(identifiers[d.name], d.name, d.title or d.name) for d in documents],
+            )
+        await self._engine.apipeline_enqueue_documents(
+            [document.text for document in documents],
+            ids=list(identifiers.values()),
+            file_paths=[quote(document.name, safe="") for document in documents],
+        )
+        await self._engine.apipeline_process_enqueue_documents()
+        return {
+            name: await self._outcome(name, identifier, name in outdated) for name, identifier in identifiers.items()
+        }
+
+    async def _outcome(self, name: str, identifier: str, updated: bool) -> Indexed:
+        row = await self._engine.doc_status.get_by_id(identifier)
+        if row is None:
+            # LightRAG keeps no row for a text that another source already holds.
+            return Indexed(name, "unchanged", "another source has the same text")
+        if row["status"] == DocStatus.PROCESSED.value:
+            return Indexed(name, "updated" if updated else "indexed", passages=row.get("chunks_count") or 0)
+        return Indexed(name, "failed", str(row.get("error_msg") or f"stopped while {row['status']}"))
+
+    async def _ranked(self, query: str, candidates: Sequence[Document]) -> list[Document]:
+        scores = await self._ranker.grade(query, candidates)
+        graded = [document.graded(score) for document, score in zip(candidates, scores, strict=True)]
+        return sorted(graded, key=lambda document: -(document.score or 0.0))
+
+
+def _identifier(name: str) -> str:
+    return "doc-" + hashlib.md5(name.encode("utf-8", "surrogatepass"), usedforsecurity=False).hexdigest()
+
+
+def _document(chunk: dict[str, str], titles: dict[str, str]) -> Document:
+    name = unquote(chunk["file_path"])
+    return Document(
+        id=chunk["chunk_id"],
+        content=chunk["content"],
+        source="local",
+        title=titles.get(name, name),
+        url=name if name.startswith(("http://", "https://")) else None,
+        metadata={"filename": name},
+    )

@@ -1,0 +1,223 @@
+"""LightRAG's vector storage on SQLite, with full-text search beside the vectors of passages."""
+
+import json
+import re
+import time
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+from lightrag.base import BaseVectorStorage
+
+from cragside.adapters.lightrag.database import Database
+from cragside.adapters.lightrag.sqlite.vector_index import VectorIndex
+
+# Weights of the min-max normalised rankings; measured best of those tried, see docs/adr/0002.
+LEXICAL_WEIGHT = 0.6
+COSINE_WEIGHT = 0.4
+# Words longer than this cannot be words; they would only make the query string long.
+_WORD = re.compile(r"\w{2,40}")
+_MAX_WORDS = 32
+
+
+@final
+@dataclass
+class SqliteVectorStorage(BaseVectorStorage):
+    """Rows are buffered and embedded together when LightRAG commits; reads see the buffer.
+
+    Searches see what is committed, by any process. In the namespace of passages a search ranks by BM25 and cosine.
+    """
+
+    async def initialize(self) -> None:
+        """Open the workspace's file; vectors are loaded at the first search."""
+        self._validate_embedding_func()
+        self._db = Database.acquire(self.global_config["working_dir"])
+        self._pending: dict[str, dict[str, Any]] = {}
+        self._index: VectorIndex | None = None
+        self._last_seq = 0
+        self._seen_version = -1
+        self._has_text = self.namespace.endswith("chunks")
+        # Stems without function words, for passages and queries alike: common words would make a search read all.
+        self._search_text = self.global_config["vector_db_storage_cls_kwargs"].get("search_text", str.lower)
+
+    async def finalize(self) -> None:
+        """Flush and give the file back."""
+        try:
+            await self.index_done_callback()
+        finally:
+            self._db.release()
+
+    async def query(self, query: str, top_k: int, query_embedding: list[float] | None = None) -> list[dict[str, Any]]:
+        """At most `top_k` rows with `id`, `distance` (the cosine) and their fields, best first."""
+        if query_embedding is None:
+            query_embedding = (await self.embedding_func([query], context="query"))[0]
+        vector = np.asarray(query_embedding, np.float32)
+        index = self._current_index()
+        wide = 3 * top_k if self._has_text else top_k
+        cosine = dict(index.search(vector, wide, self.cosine_better_than_threshold))
+        lexical = self._full_text(query, wide) if self._has_text else {}
+        ranked = _fused(cosine, lexical)[:top_k] if lexical else list(cosine)[:top_k]
+        rows = {
+            seq: (key, value)
+            for seq, key, value in self._db.within("SELECT seq, id, value FROM vector WHERE seq IN ({})", ranked)
+        }
+        return [self._row(*rows[seq], cosine.get(seq, 0.0)) for seq in ranked if seq in rows]
+
+    async def upsert(self, data: dict[str, dict[str, Any]]) -> None:
+        """Buffer rows; they are embedded at the commit."""
+        now = int(time.time())
+        for key, fields in data.items():
+            kept = {name: value for name, value in fields.items() if name in self.meta_fields}
+            self._pending[key] = {**kept, "created_at": now}
+
+    async def index_done_callback(self) -> None:
+        """Embed what is buffered, in batches, and commit it at once."""
+        if not self._pending:
+            return
+        pending = dict(self._pending)
+        texts = [str(row.get("content", "")) for row in pending.values()]
+        size = int(self.global_config.get("embedding_batch_num", 32))
+        parts = [await self.embedding_func(texts[i : i + size]) for i in range(0, len(texts), size)]
+        vectors = np.concatenate([np.asarray(part, np.float32) for part in parts])
+        self._write(pending, vectors)
+        for key, row in pending.items():
+            if self._pending.get(key) is row:
+                del self._pending[key]
+
+    async def drop_pending_index_ops(self) -> None:
+        """Forget what is buffered; its documents are indexed again."""
+        self._pending.clear()
+
+    async def delete(self, ids: list[str]) -> None:
+        """Remove rows; missing ones are no error."""
+        for key in ids:
+            self._pending.pop(key, None)
+        found = [row[0] for row in self._rows("seq", ids)]
+        self._remove(found)
+
+    async def delete_entity(self, entity_name: str) -> None:
+        """Remove the row of an entity."""
+        for key in [key for key, row in self._pending.items() if row.get("entity_name") == entity_name]:
+            del self._pending[key]
+        found = self._db.all("SELECT seq FROM vector WHERE namespace = ? AND source = ?", (self.namespace, entity_name))
+        self._remove([row[0] for row in found])
+
+    async def delete_entity_relation(self, entity_name: str) -> None:
+        """Remove the rows of all relations of an entity."""
+        touching = ("src_id", "tgt_id")
+        for key in [key for key, row in self._pending.items() if entity_name in map(row.get, touching)]:
+            del self._pending[key]
+        found = self._db.all(
+            "SELECT seq FROM vector WHERE namespace = ? AND source = ? UNION "
+            "SELECT seq FROM vector WHERE namespace = ? AND target = ?",
+            (self.namespace, entity_name) * 2,
+        )
+        self._remove([row[0] for row in found])
+
+    async def get_by_id(self, id: str) -> dict[str, Any] | None:  # noqa: A002 (LightRAG's name)
+        """A row's fields, buffered or committed, or None."""
+        return (await self.get_by_ids([id]))[0]
+
+    async def get_by_ids(self, ids: list[str]) -> list[dict[str, Any] | None]:
+        """Rows in the order of the ids, None for the missing."""
+        found = {key: {**json.loads(value), "id": key} for key, value in self._rows("id, value", ids)}
+        found.update({key: {**self._pending[key], "id": key} for key in ids if key in self._pending})
+        return [found.get(key) for key in ids]
+
+    async def get_vectors_by_ids(self, ids: list[str]) -> dict[str, list[float]]:
+        """The vectors of the rows that are there."""
+        await self.index_done_callback()
+        return {key: np.frombuffer(blob, np.float32).tolist() for key, blob in self._rows("id, vector", ids)}
+
+    async def drop(self) -> dict[str, str]:
+        """Remove the whole namespace."""
+        self._pending.clear()
+        self._remove([row[0] for row in self._db.all("SELECT seq FROM vector WHERE namespace = ?", (self.namespace,))])
+        return {"status": "success", "message": "data dropped"}
+
+    def _rows(self, columns: str, ids: list[str]) -> list[Any]:
+        sql = f"SELECT {columns} FROM vector WHERE namespace = ? AND id IN ({{}})"  # noqa: S608 (our own column names)
+        return list(self._db.within(sql, ids, [self.namespace]))
+
+    def _write(self, rows: dict[str, dict[str, Any]], vectors: np.ndarray[Any, Any]) -> None:
+        with self._db.transaction() as connection:
+            # A fresh sequence number for each written row tells every reader's index what is new.
+            replaced = [row[0] for row in self._rows("seq", list(rows))]
+            self._erase(connection, replaced)
+            for (key, row), vector in zip(rows.items(), vectors, strict=True):
+                source, target = row.get("entity_name", row.get("src_id")), row.get("tgt_id")
+                cursor = connection.execute(
+                    "INSERT INTO vector (namespace, id, source, target, vector, value) VALUES (?, ?, ?, ?, ?, ?)",
+                    (self.namespace, key, source, target, vector.tobytes(), json.dumps(row, ensure_ascii=False)),
+                )
+                if self._has_text:
+                    connection.execute(
+                        "INSERT INTO passage (rowid, terms) VALUES (?, ?)",
+                        (cursor.lastrowid, self._search_text(row.get("content", ""))),
+                    )
+        self._seen_version = -1
+
+    def _remove(self, seqs: list[int]) -> None:
+        if seqs:
+            with self._db.transaction() as connection:
+                self._erase(connection, seqs)
+            self._seen_version = -1
+
+    def _erase(self, connection: Any, seqs: list[int]) -> None:
+        numbers = [(seq,) for seq in seqs]
+        connection.executemany("DELETE FROM vector WHERE seq = ?", numbers)
+        if self._has_text:
+            connection.executemany("DELETE FROM passage WHERE rowid = ?", numbers)
+
+    def _current_index(self) -> VectorIndex:
+        """The index with everything that any process has committed."""
+        version = self._db.data_version()
+        if self._index is not None and version == self._seen_version:
+            return self._index
+        if self._index is None:
+            self._index = VectorIndex(self.embedding_func.embedding_dim)
+        fresh = self._db.all(
+            "SELECT seq, vector FROM vector WHERE namespace = ? AND seq > ? ORDER BY seq",
+            (self.namespace, self._last_seq),
+        )
+        if fresh:
+            matrix = np.frombuffer(b"".join(row[1] for row in fresh), np.float32).reshape(len(fresh), -1)
+            self._index.add([row[0] for row in fresh], matrix)
+            self._last_seq = fresh[-1][0]
+        count = self._db.one("SELECT count(*) FROM vector WHERE namespace = ?", (self.namespace,))[0]
+        if count != len(self._index):
+            alive = {row[0] for row in self._db.all("SELECT seq FROM vector WHERE namespace = ?", (self.namespace,))}
+            self._index.remove(list(self._index.keys() - alive))
+        self._seen_version = version
+        return self._index
+
+    def _full_text(self, query: str, limit: int) -> dict[int, float]:
+        words = dict.fromkeys(_WORD.findall(self._search_text(query)))
+        if not words:
+            return {}
+        match = " OR ".join(f'"{word}"' for word in list(words)[:_MAX_WORDS])
+        rows = self._db.all(
+            "SELECT rowid, -rank FROM passage WHERE passage MATCH ? ORDER BY rank LIMIT ?", (match, limit)
+        )
+        return {row[0]: row[1] for row in rows}
+
+    @staticmethod
+    def _row(key: str, value: str, cosine: float) -> dict[str, Any]:
+        return {**json.loads(value), "id": key, "distance": cosine}
+
+
+def _fused(cosine: dict[int, float], lexical: dict[int, float]) -> list[int]:
+    """Keys of both rankings, best weighted sum of their normalised scores first."""
+    by_cosine, by_words = _normalised(cosine), _normalised(lexical)
+    score = {
+        key: COSINE_WEIGHT * by_cosine.get(key, 0.0) + LEXICAL_WEIGHT * by_words.get(key, 0.0)
+        for key in {**cosine, **lexical}
+    }
+    return sorted(score, key=lambda key: (-score[key], key))
+
+
+def _normalised(scores: dict[int, float]) -> dict[int, float]:
+    if not scores:
+        return {}
+    low, high = min(scores.values()), max(scores.values())
+    return {key: (value - low) / (high - low) if high > low else 1.0 for key, value in scores.items()}

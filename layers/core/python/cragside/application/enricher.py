@@ -1,0 +1,149 @@
+"""The use case: a request with `/rag` in, the same request with evidence out."""
+
+import re
+import uuid
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Literal, Protocol
+
+from cragside.domain.deadline import Deadline
+from cragside.domain.errors import CragsideError, ServiceUnavailable, ValidationError
+from cragside.domain.outcome import Findings, RagContext
+from cragside.domain.prompt import inject, question_in
+from cragside.domain.query import Query, ask
+from cragside.domain.verdict import verdict_of
+from cragside.ports.rag_repository import Workspaces
+
+_WORKSPACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
+
+
+class EvidenceFinder(Protocol):
+    """Corrective retrieval; the `crag` package implements it."""
+
+    async def find(
+        self, question: str, *, workspace: str, model: str | None, deadline: Deadline, evidence_tokens: int
+    ) -> Findings:
+        """Graded evidence of at most `evidence_tokens` tokens. Raises for configuration errors only."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Enriched:
+    """A request ready for the model. `rag_context` is None when the request did not ask for evidence."""
+
+    request: dict[str, Any]
+    rag_context: RagContext | None
+
+
+class Enricher:
+    """Finds evidence for requests that begin with the command and leaves all others alone."""
+
+    def __init__(
+        self,
+        finder: EvidenceFinder,
+        workspaces: Workspaces,
+        *,
+        prefix: str,
+        default_workspace: str,
+        threshold: float,
+        timeout: float,
+        fail_mode: Literal["open", "closed"],
+        question_limit: int,
+        evidence_tokens: int,
+    ) -> None:
+        self._finder = finder
+        self._workspaces = workspaces
+        self._prefix = prefix
+        self._default_workspace = default_workspace
+        self._threshold = threshold
+        self._timeout = timeout
+        self._fail_mode = fail_mode
+        self._question_limit = question_limit
+        self._evidence_tokens = evidence_tokens
+
+    async def enrich(
+        self,
+        request: Mapping[str, Any],
+        *,
+        workspace: str | None = None,
+        evidence_tokens: int | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109 (a budget that nodes share, not a cancellation)
+    ) -> Enriched:
+        """The request with evidence for its question, within `timeout` seconds and the configured budget.
+
+        Raises `ValidationError` for fields of a wrong type, a missing or overlong question; `ConfigurationError`; and
+        in fail mode `closed` `ServiceUnavailable` when neither the knowledge base nor the web could be asked.
+        """
+        if request.get("prompt") is None and request.get("messages") is None:
+            raise ValidationError("The request needs a prompt (string) or messages (list).", field="prompt")
+        question = question_in(request, self._prefix)
+        if question is None:
+            return Enriched(dict(request), None)
+        deadline = Deadline(min(self._timeout, timeout or self._timeout))
+        query = self._query(request, question, workspace)
+        findings = await self._finder.find(
+            query.text,
+            workspace=query.workspace,
+            model=_optional(request, "model", str),
+            deadline=deadline,
+            evidence_tokens=self._evidence_tokens if evidence_tokens is None else evidence_tokens,
+        )
+        self._refuse_blindness(findings)
+        await self._remember(query)
+        context = RagContext(
+            query=query.text,
+            documents=findings.documents,
+            search_performed=findings.search_performed,
+            processing_time_ms=round(deadline.elapsed_ms()),
+            verdict=verdict_of(findings.documents),
+            threshold=self._threshold,
+            degraded=findings.degraded,
+            timings_ms=findings.timings_ms,
+        )
+        return Enriched(inject(request, findings.block, query.text), context)
+
+    def _query(self, request: Mapping[str, Any], question: str, workspace: str | None) -> Query:
+        name = workspace or _optional(request, "workspace", str) or self._default_workspace
+        if not _WORKSPACE.fullmatch(name):
+            raise ValidationError(
+                "A workspace name has 1 to 63 letters, digits, dots, dashes or underscores and begins with a letter or "
+                "digit.",
+                field="workspace",
+            )
+        _optional(request, "metadata", dict)
+        identifier = _optional(request, "id", str) or str(uuid.uuid4())
+        return ask(identifier, question, workspace=name, limit=self._question_limit)
+
+    def _refuse_blindness(self, findings: Findings) -> None:
+        lost = {degradation.component: degradation.reason for degradation in findings.degraded}
+        if self._fail_mode == "closed" and not findings.documents and {"knowledge_base", "search"} <= lost.keys():
+            raise ServiceUnavailable("knowledge_base", "Neither the knowledge base nor the web could be asked.", **lost)
+
+    async def _remember(self, query: Query) -> None:
+        # A record that cannot be written is no reason to withhold evidence; retrieval reports the store's failure.
+        with suppress(CragsideError, OSError):
+            await (await self._workspaces.repository(query.workspace)).save_query(query)
+
+
+def enhanced_request(enriched: Enriched) -> dict[str, Any]:
+    """The enhanced request of the agent contract: with id, timestamp and `metadata.rag_context`.
+
+    A request that did not ask for evidence is returned as it came.
+    """
+    request, context = enriched.request, enriched.rag_context
+    if context is None:
+        return request
+    metadata = {**(request.get("metadata") or {}), "rag_context": context.as_dict()}
+    identity = {"id": str(uuid.uuid4()), "timestamp": datetime.now(UTC).isoformat(timespec="seconds")}
+    given = {name: value for name, value in request.items() if value is not None or name not in identity}
+    return {**identity, **given, "metadata": metadata}
+
+
+def _optional(request: Mapping[str, Any], field: str, kind: type) -> Any:
+    value = request.get(field)
+    if value is not None and not isinstance(value, kind):
+        name = "an object" if kind is dict else "a string"
+        raise ValidationError(f"{field} has to be {name}.", field=field)
+    return value

@@ -1,0 +1,153 @@
+"""The composition root: the only file that names concrete adapters. Nothing is opened before it is used."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+from cragside.adapters.embedded.embedder import EMBEDDED_MODEL, WordLlamaEmbedder
+from cragside.adapters.embedded.grader import EmbeddedGrader
+from cragside.adapters.embedded.keywords import keywords_of, terms
+from cragside.adapters.embedded.language_model import EmbeddedLanguageModel
+from cragside.adapters.embedded.rewrite import search_query
+from cragside.adapters.embedded.tokens import count_tokens
+from cragside.adapters.lightrag.workspaces import EmbeddedWorkspaces, OpenEmbedder
+from cragside.adapters.ollama.embedder import OllamaEmbedder
+from cragside.adapters.ollama.grader import OllamaGrader
+from cragside.adapters.ollama.host import OllamaHost
+from cragside.adapters.ollama.language_model import OllamaLanguageModel
+from cragside.adapters.ollama.rewriter import OllamaRewriter
+from cragside.adapters.searxng.search import SearxngSearch
+from cragside.application.enricher import Enricher
+from cragside.crag.corrective import CorrectiveRag
+from cragside.domain.context import CountTokens
+from cragside.domain.errors import ConfigurationError, ServiceUnavailable
+from cragside.domain.verdict import DecisionPolicy
+from cragside.ports.embedder import Embedder
+from cragside.ports.language_model import LanguageModel
+from cragside.ports.model_host import ModelHost
+from cragside.ports.rag_repository import Workspaces
+from cragside.ports.relevance_grader import RelevanceGrader
+from cragside.ports.search_service import SearchService
+from cragside.settings import Settings
+
+EMBEDDED = "embedded"
+DEFAULT_EMBEDDING_MODEL = "nomic-embed-text"
+
+Closer = Callable[[], Awaitable[None]]
+
+
+@dataclass(slots=True)
+class Container:
+    """What the entrypoints work with. `host` and `search` are None when they are not configured."""
+
+    settings: Settings
+    enricher: Enricher
+    workspaces: Workspaces
+    host: ModelHost | None
+    search: SearchService | None
+    count_tokens: CountTokens
+    closers: list[Closer] = field(default_factory=list)
+
+    async def close(self) -> None:
+        """Close everything that was opened, on the loop that opened it."""
+        while self.closers:
+            await self.closers.pop()()
+
+
+def build_container(
+    settings: Settings,
+    *,
+    host: OllamaHost | None = None,
+    grader: RelevanceGrader | None = None,
+    language_model: LanguageModel | None = None,
+    search: SearchService | None = None,
+    workspaces: Workspaces | None = None,
+) -> Container:
+    """The application for these settings; each port can be replaced by a keyword."""
+    closers: list[Closer] = []
+    embedder = WordLlamaEmbedder()
+    embedded_grader = EmbeddedGrader(embedder)
+    if host is None and settings.ollama_base_url:
+        host = OllamaHost(settings.ollama_base_url, parallel=settings.ollama_parallel, chat_model=settings.chat_model)
+        closers.append(host.close)
+    if search is None and settings.searxng_host:
+        rewrite = OllamaRewriter(host, search_query).rewrite if host else _embedded_rewrite
+        search = SearxngSearch(settings.searxng_host, rewrite)
+        closers.append(search.close)
+    if grader is None:
+        grader = OllamaGrader(host, embedded_grader) if host else embedded_grader
+    if language_model is None:
+        language_model = EmbeddedLanguageModel()
+        language_model = OllamaLanguageModel(host, language_model) if host else language_model
+    if workspaces is None:
+        workspaces = store = EmbeddedWorkspaces(
+            settings.home,
+            embedding_model=settings.embedding_model,
+            open_embedder=_embedders(embedder, host),
+            model=language_model,
+            ranker=embedded_grader,
+            keywords_of=keywords_of,
+            search_text=_search_text,
+            count_tokens=count_tokens,
+            chunk_tokens=settings.chunk_tokens,
+            chunk_overlap=settings.chunk_overlap_tokens,
+            parallel=settings.ollama_parallel,
+            saved_queries=settings.saved_queries,
+        )
+        closers.append(store.close)
+    finder = CorrectiveRag(
+        workspaces=workspaces,
+        grader=grader,
+        embedded_grader=embedded_grader,
+        search=search,
+        embedded_rewrite=search_query,
+        policy=DecisionPolicy(settings.threshold, settings.decision),
+        count_tokens=count_tokens,
+        candidates=settings.candidates,
+        max_documents=settings.max_documents,
+    )
+    enricher = Enricher(
+        finder,
+        workspaces,
+        prefix=settings.command_prefix,
+        default_workspace=settings.workspace,
+        threshold=settings.threshold,
+        timeout=settings.timeout_seconds,
+        fail_mode=settings.fail_mode,
+        question_limit=settings.max_prompt_characters,
+        evidence_tokens=settings.context_tokens,
+    )
+    return Container(settings, enricher, workspaces, host, search, count_tokens, closers)
+
+
+def _embedders(embedded: Embedder, host: OllamaHost | None) -> OpenEmbedder:
+    """Opens embedding models by name; for None the one that a new store takes."""
+
+    async def open_embedder(name: str | None) -> Embedder:
+        if name is None and host is not None and await _has(host, DEFAULT_EMBEDDING_MODEL):
+            name = DEFAULT_EMBEDDING_MODEL
+        if name in (None, EMBEDDED, EMBEDDED_MODEL):
+            return embedded
+        if host is None:
+            raise ConfigurationError(
+                f"The embedding model {name} needs an Ollama. Set OLLAMA_BASE_URL, or build the store anew with "
+                "RAG_EMBEDDING_MODEL=embedded and cragside reindex.",
+                model=name,
+            )
+        return await OllamaEmbedder.open(host, name)
+
+    return open_embedder
+
+
+async def _has(host: ModelHost, model: str) -> bool:
+    try:
+        return not {model, f"{model}:latest"}.isdisjoint(await host.models())
+    except ServiceUnavailable:
+        return False
+
+
+async def _embedded_rewrite(question: str, _model: str | None) -> str:
+    return search_query(question)
+
+
+def _search_text(question: str) -> str:
+    return " ".join(terms(question))

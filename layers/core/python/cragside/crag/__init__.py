@@ -1,0 +1,1 @@
+"""Corrective RAG as a LangGraph state machine. Nothing else in cragside imports LangGraph."""

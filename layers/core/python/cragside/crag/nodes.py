@@ -1,0 +1,139 @@
+"""The steps. Each asks one port or the domain, within its share of the deadline, and degrades instead of failing."""
+
+import asyncio
+import hashlib
+import time
+from collections.abc import Awaitable, Sequence
+from functools import wraps
+from typing import Any, Protocol, TypeVar
+
+from langgraph.runtime import Runtime
+
+from cragside.crag.state import CragContext, CragState
+from cragside.domain.context import pack
+from cragside.domain.document import Document
+from cragside.domain.errors import ServiceUnavailable
+from cragside.domain.outcome import Degradation
+
+Update = dict[str, Any]
+T = TypeVar("T")
+
+
+class Node(Protocol):
+    """A step of the graph."""
+
+    __name__: str
+
+    async def __call__(self, state: CragState, runtime: Runtime[CragContext]) -> Update:
+        """What changes in the state."""
+        ...
+
+
+# Shares of the time that is left when a step begins. Retrieval has to leave enough for a search, grading for a rewrite.
+RETRIEVE_SHARE = 0.4
+GRADE_SHARE = 0.6
+TRANSFORM_SHARE = 0.4
+SEARCH_SHARE = 0.9
+
+
+def timed(node: Node) -> Node:
+    """The node, with its time in milliseconds added to its update."""
+
+    @wraps(node)
+    async def run(state: CragState, runtime: Runtime[CragContext]) -> Update:
+        started = time.perf_counter()
+        update = await node(state, runtime)
+        return {**update, "timings_ms": {node.__name__: (time.perf_counter() - started) * 1000}}
+
+    return run
+
+
+@timed
+async def retrieve(state: CragState, runtime: Runtime[CragContext]) -> Update:
+    """Candidate passages from the workspace's graph and vectors."""
+    context = runtime.context
+
+    async def candidates() -> list[Document]:
+        repository = await context.workspaces.repository(state["workspace"])
+        return await repository.retrieve(state["question"], limit=context.candidates)
+
+    try:
+        return {"local": await _within(context.deadline.share(RETRIEVE_SHARE), "knowledge_base", candidates())}
+    except ServiceUnavailable as error:
+        return {"local": [], "degraded": [Degradation(error.component, error.message)]}
+
+
+@timed
+async def grade(state: CragState, runtime: Runtime[CragContext]) -> Update:
+    """A probability of relevance for every passage; the embedded grader steps in for a model that fails."""
+    context, documents = runtime.context, state["local"]
+    if not documents:
+        return {}
+    judging = context.grader.grade(state["question"], documents, model=state.get("model"))
+    try:
+        scores = await _within(context.deadline.share(GRADE_SHARE), "grader", judging)
+    except ServiceUnavailable as error:
+        scores = await context.embedded_grader.grade(state["question"], documents)
+        reason = f"{error.message} The embedded grader stepped in."
+        return {"local": _graded(documents, scores), "degraded": [Degradation("grader", reason)]}
+    return {"local": _graded(documents, scores)}
+
+
+@timed
+async def transform_query(state: CragState, runtime: Runtime[CragContext]) -> Update:
+    """The question as a search engine likes it."""
+    context, question = runtime.context, state["question"]
+    if context.search is None:
+        return {"search_query": question}
+    rewriting = context.search.transform_query(question, model=state.get("model"))
+    try:
+        return {"search_query": await _within(context.deadline.share(TRANSFORM_SHARE), "rewriter", rewriting)}
+    except ServiceUnavailable as error:
+        reason = f"{error.message} The question was shortened by rules."
+        return {"search_query": context.embedded_rewrite(question), "degraded": [Degradation("rewriter", reason)]}
+
+
+@timed
+async def web_search(state: CragState, runtime: Runtime[CragContext]) -> Update:
+    """Passages from the web, graded by the embedded grader so that no further model call is waited for."""
+    context = runtime.context
+    if context.search is None:
+        reason = "SEARXNG_HOST is not set, so the web was not searched."
+        return {"web": [], "search_performed": False, "degraded": [Degradation("search", reason)]}
+    searching = context.search.search(state["search_query"])
+    try:
+        results = await _within(context.deadline.share(SEARCH_SHARE), "search", searching)
+    except ServiceUnavailable as error:
+        return {"web": [], "search_performed": True, "degraded": [Degradation("search", error.message)]}
+    documents = [_page(result) for result in results if str(result.get("content", "")).strip()]
+    scores = await context.embedded_grader.grade(state["question"], documents)
+    return {"web": _graded(documents, scores), "search_performed": True}
+
+
+@timed
+async def inject(state: CragState, runtime: Runtime[CragContext]) -> Update:
+    """The best evidence in hand, packed into one block."""
+    context, local, web = runtime.context, state["local"], state.get("web", [])
+    chosen = [*context.policy.passing(local), *web] or context.policy.best_effort(local)
+    packed = pack(chosen[: context.max_documents], budget=context.evidence_tokens, count_tokens=context.count_tokens)
+    return {"block": packed.block, "evidence": packed.documents}
+
+
+async def _within(seconds: float, component: str, step: Awaitable[T]) -> T:
+    """The step's result; running out of its share of time makes the component unavailable."""
+    try:
+        async with asyncio.timeout(seconds):
+            return await step
+    except TimeoutError as error:
+        raise ServiceUnavailable(component, f"No answer within {seconds:.1f} s.") from error
+
+
+def _graded(documents: Sequence[Document], scores: Sequence[float]) -> list[Document]:
+    graded = [document.graded(score) for document, score in zip(documents, scores, strict=True)]
+    return sorted(graded, key=lambda document: -(document.score or 0.0))
+
+
+def _page(result: dict[str, Any]) -> Document:
+    url = str(result["url"])
+    identifier = "web-" + hashlib.sha256(url.encode()).hexdigest()[:16]
+    return Document(identifier, str(result["content"]), "web", title=str(result.get("title", "")), url=url)

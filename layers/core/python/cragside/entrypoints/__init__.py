@@ -1,0 +1,1 @@
+"""Where requests come in: HTTP, the Ollama-compatible proxy, the command line."""

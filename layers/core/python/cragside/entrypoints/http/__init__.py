@@ -1,0 +1,1 @@
+"""cragside's own routes, as a FastAPI application."""

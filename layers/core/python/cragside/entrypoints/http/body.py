@@ -1,0 +1,26 @@
+"""Reading a request body that may be anything."""
+
+import json
+from typing import Any
+
+from fastapi import Request
+
+from cragside.domain.errors import PayloadTooLarge, ValidationError
+
+
+async def json_object(request: Request, limit: int) -> dict[str, Any]:
+    """The body as a JSON object. Raises for bodies over `limit` bytes, for what is not JSON, and for other JSON."""
+    body = bytearray()
+    async for part in request.stream():
+        body += part
+        if len(body) > limit:
+            raise PayloadTooLarge(f"The body is larger than {limit} bytes.", limit=limit)
+    try:
+        value = json.loads(bytes(body))
+    except (ValueError, RecursionError) as error:
+        raise ValidationError("The body is not valid JSON.") from error
+    if not isinstance(value, dict):
+        raise ValidationError("The body has to be a JSON object.")
+    identifier = value.get("id")
+    request.state.identifier = identifier if isinstance(identifier, str) else None
+    return value

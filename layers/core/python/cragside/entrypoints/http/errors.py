@@ -1,0 +1,73 @@
+"""The error envelope of the agent contract."""
+
+import logging
+import uuid
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from cragside.domain.errors import CragsideError, NotFound, ProcessingError, Unauthorized, ValidationError
+
+STATUS = {
+    "validation_error": 400,
+    "unauthorized": 401,
+    "not_found": 404,
+    "payload_too_large": 413,
+    "processing_error": 500,
+    "service_unavailable": 503,
+    "timeout_error": 504,
+}
+_log = logging.getLogger("cragside")
+
+
+def envelope(error: CragsideError, identifier: str | None = None) -> dict[str, Any]:
+    """`{"error": {type, message, details, retryable}, "id", "timestamp"}`; `identifier` is that of the request."""
+    return {
+        "error": {
+            "type": error.code,
+            "message": error.message,
+            "details": dict(error.details),
+            "retryable": error.retryable,
+        },
+        "id": identifier or str(uuid.uuid4()),
+        "timestamp": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+
+
+def error_response(
+    error: CragsideError, identifier: str | None = None, headers: Mapping[str, str] | None = None
+) -> JSONResponse:
+    """The envelope with the status of its code."""
+    return JSONResponse(envelope(error, identifier), STATUS[error.code], headers)
+
+
+def install(app: FastAPI) -> None:
+    """Answer every failure with the envelope; what is unexpected is logged and reported without its text."""
+
+    async def known(request: Request, error: Exception) -> JSONResponse:
+        assert isinstance(error, CragsideError)  # noqa: S101 (narrows the handler's type)
+        return error_response(error, getattr(request.state, "identifier", None))
+
+    async def routing(request: Request, error: Exception) -> JSONResponse:
+        assert isinstance(error, HTTPException)  # noqa: S101 (narrows the handler's type)
+        if error.status_code == 404:
+            return error_response(NotFound(f"There is no {request.url.path} here."))
+        if error.status_code == 401:
+            return error_response(Unauthorized(str(error.detail)), headers=error.headers)
+        failure = ValidationError(f"{request.method} {request.url.path}: {error.detail}.")
+        return JSONResponse(envelope(failure), error.status_code, error.headers)
+
+    async def unexpected(request: Request, error: Exception) -> JSONResponse:
+        _log.error("%s %s failed", request.method, request.url.path, exc_info=error)
+        return error_response(
+            ProcessingError("Something failed inside; the log has the details."),
+            getattr(request.state, "identifier", None),
+        )
+
+    app.add_exception_handler(CragsideError, known)
+    app.add_exception_handler(HTTPException, routing)
+    app.add_exception_handler(Exception, unexpected)

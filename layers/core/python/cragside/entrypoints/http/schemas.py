@@ -1,0 +1,66 @@
+"""The shapes of `/v1/enrich` for the OpenAPI document. Unknown fields are welcome and come back untouched."""
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class EnrichRequest(BaseModel):
+    """The agent contract's request; `messages` may stand in for `prompt`."""
+
+    model_config = ConfigDict(extra="allow")
+
+    prompt: str | None = Field(None, description="The user's prompt; enriched if it begins with the command.")
+    messages: list[dict[str, Any]] | None = Field(None, description="Chat messages in Ollama's or OpenAI's form.")
+    id: str | None = Field(None, description="Request id; made up when missing.")
+    model: str | None = Field(None, description="Ollama model that the request is meant for; it may grade as well.")
+    workspace: str | None = Field(None, description="The knowledge base to ask.")
+    metadata: dict[str, Any] | None = Field(None, description="Passed on; `rag_context` is added to it.")
+
+
+class Citation(BaseModel):
+    """One document of evidence, in the order of its number in the prompt."""
+
+    id: str
+    title: str
+    content: str
+    source: str = Field(description="`local` or `web`.")
+    score: float | None = Field(description="Probability of relevance, 0..1.")
+    url: str | None = None
+    metadata: dict[str, Any] | None = None
+
+
+class Degraded(BaseModel):
+    """A component that did not do its part."""
+
+    component: str
+    reason: str
+
+
+class RagContextBody(BaseModel):
+    """`metadata.rag_context`."""
+
+    query: str
+    documents: list[Citation]
+    search_performed: bool
+    processing_time_ms: int
+    verdict: str = Field(description="`local`, `web`, `mixed` or `none`.")
+    threshold: float
+    degraded: list[Degraded]
+    timings_ms: dict[str, float]
+
+
+class ErrorBody(BaseModel):
+    """The error envelope."""
+
+    class Error(BaseModel):
+        """What went wrong."""
+
+        type: str
+        message: str
+        details: dict[str, Any]
+        retryable: bool
+
+    error: Error
+    id: str
+    timestamp: str
