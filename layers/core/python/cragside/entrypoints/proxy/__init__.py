@@ -1,0 +1,1 @@
+"""The proxy: bytes pass through to Ollama, commanded requests get evidence on the way."""

@@ -1,0 +1,132 @@
+"""The proxy as a bare ASGI application: own routes to FastAPI, everything else to Ollama."""
+
+import logging
+from typing import Any
+
+from cragside.domain.errors import CragsideError, ProcessingError
+from cragside.entrypoints.access import authorised, credential, local_host
+from cragside.entrypoints.proxy.asgi import Application, Body, Receive, Scope, Send, read_body, while_connected
+from cragside.entrypoints.proxy.commanded import ROUTES, CommandFinder
+from cragside.entrypoints.proxy.connection import ClientGone
+from cragside.entrypoints.proxy.enrichment import WORKSPACE_HEADER, Parts, Preparation, Prepared
+from cragside.entrypoints.proxy.errors import answer, code_of
+from cragside.entrypoints.proxy.headers import Header, value_of
+from cragside.entrypoints.proxy.relay import BrokenOff, relay
+from cragside.entrypoints.proxy.upstream import DEFAULT_ADDRESS, Upstream
+
+OWN_ROUTES = frozenset({"/v1/enrich", "/healthz", "/health", "/docs", "/openapi.json"})
+_OPEN_ROUTES = frozenset({"/healthz"})
+
+logger = logging.getLogger(__name__)
+
+
+def create_proxy(
+    container: Parts, app: Application, *, check_host: bool = True, bound_host: str | None = None
+) -> Application:
+    """An ASGI application in front of `app` (cragside's own routes) and Ollama (all others, byte for byte).
+
+    With `check_host`, and no token set, requests have to name this machine or `bound_host` in `Host`.
+    """
+    return _Proxy(container, app, check_host=check_host, bound_host=bound_host)
+
+
+class _Proxy:
+    def __init__(self, container: Parts, app: Application, *, check_host: bool, bound_host: str | None) -> None:
+        settings = container.settings
+        self._app = app
+        self._upstream = Upstream(settings.ollama_base_url or DEFAULT_ADDRESS)
+        self._finder = CommandFinder(settings.command_prefix)
+        self._preparation = Preparation(container)
+        self._body_limit = settings.max_body_bytes
+        self._token = settings.api_token.get_secret_value() if settings.api_token else None
+        self._check_host = check_host and self._token is None
+        self._bound_host = bound_host
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            await self._http(scope, receive, send)
+        elif scope["type"] == "lifespan":
+            try:
+                await self._app(scope, receive, send)
+            finally:
+                self._upstream.close()
+        else:
+            await send({"type": "websocket.close", "code": 1003})
+
+    async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path: str = scope["path"]
+        own = path in OWN_ROUTES
+        refusal = None if path in _OPEN_ROUTES else self._refusal(scope["headers"])
+        if refusal is not None:
+            await answer(send, path, *refusal, own=own)
+        elif own:
+            await self._app(scope, receive, send)
+        else:
+            await self._forward(path, scope, receive, send)
+
+    def _refusal(self, headers: list[Header]) -> tuple[str, str] | None:
+        if self._token is not None and not authorised(headers, self._token):
+            return "unauthorized", "Send the token as Authorization: Bearer or X-API-Key."
+        if self._check_host and not local_host(headers, self._bound_host):
+            return "forbidden", "The Host header does not name this machine."
+        return None
+
+    async def _forward(self, path: str, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            commandable = scope["method"] == "POST" and path in ROUTES
+            body = await read_body(receive, self._body_limit if commandable else 0)
+            request = self._commanded(path, scope["headers"], body) if commandable else None
+            if request is None:
+                await relay(self._upstream, scope, receive, send, body, dropped=self._own_headers(scope["headers"]))
+            else:
+                await self._enriched(path, request, scope, receive, send)
+        except ClientGone:
+            pass
+        except BrokenOff as event:
+            # Returning without a last message makes the server cut the client's connection: no clean end is pretended.
+            logger.warning("Ollama at %s broke off during an answer: %s.", self._upstream.address, event)
+        except CragsideError as error:
+            await answer(send, path, code_of(error), self._message(error))
+
+    def _commanded(self, path: str, headers: list[Header], body: Body) -> dict[str, Any] | None:
+        # What is too long to be held, or packed, is Ollama's alone.
+        if not body.complete or len(body.data) > self._body_limit or value_of(headers, b"content-encoding") is not None:
+            return None
+        return self._finder.commanded(path, body.data)
+
+    async def _enriched(self, path: str, request: dict[str, Any], scope: Scope, receive: Receive, send: Send) -> None:
+        prepared = await while_connected(receive, self._prepared(path, request, scope["headers"]))
+        await relay(
+            self._upstream,
+            scope,
+            receive,
+            send,
+            Body(prepared.body, complete=True),
+            dropped={*self._own_headers(scope["headers"]), WORKSPACE_HEADER},
+            length_changed=True,
+            added=prepared.headers,
+        )
+
+    async def _prepared(self, path: str, request: dict[str, Any], headers: list[Header]) -> Prepared:
+        try:
+            return await self._preparation.prepare(path, request, headers)
+        except CragsideError:
+            raise
+        except Exception as error:
+            logger.exception("Enrichment failed")
+            raise ProcessingError("The request could not be enriched.") from error
+
+    def _own_headers(self, headers: list[Header]) -> tuple[bytes, ...]:
+        """Names of the headers that bring our token, which is no business of Ollama's."""
+        if self._token is None:
+            return ()
+        token = self._token.encode()
+        return tuple(name for name, value in headers if credential(name, value) == token)
+
+    def _message(self, error: CragsideError) -> str:
+        if code_of(error) != "bad_gateway":
+            return error.message
+        return (
+            f"Ollama at {self._upstream.address} does not answer ({error.message}). "
+            "Start it with `ollama serve`, or set OLLAMA_BASE_URL to where it runs."
+        )

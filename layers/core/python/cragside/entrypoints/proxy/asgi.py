@@ -1,0 +1,60 @@
+"""The words of ASGI, and a request's body as it comes in."""
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Coroutine, MutableMapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from cragside.entrypoints.proxy.connection import ClientGone
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Application = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+Result = TypeVar("Result")
+
+
+@dataclass(slots=True)
+class Body:
+    """What has been read of a request's body; `complete` when nothing follows."""
+
+    data: bytes
+    complete: bool
+
+
+async def read_body(receive: Receive, limit: int) -> Body:
+    """The body, or its beginning if it is longer than `limit` bytes. Raises `ClientGone`."""
+    data = bytearray()
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientGone
+        data += message.get("body", b"")
+        more = message.get("more_body", False)
+        if not more or len(data) > limit:
+            return Body(bytes(data), not more)
+
+
+async def until_gone(receive: Receive) -> None:
+    """Wait until the client leaves. The body has to be read before."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def while_connected(receive: Receive, work: Coroutine[Any, Any, Result]) -> Result:
+    """The result of the work, which is cancelled when the client leaves. Raises `ClientGone` then."""
+    working = asyncio.ensure_future(work)
+    leaving = asyncio.ensure_future(until_gone(receive))
+    try:
+        await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        if not working.done():
+            raise ClientGone
+        return working.result()
+    finally:
+        for task in (working, leaving):
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError, Exception):
+                await task

@@ -1,0 +1,69 @@
+"""Finding the command in a request's bytes, at next to no cost for the requests that hold none."""
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from cragside.domain.errors import ValidationError
+from cragside.domain.prompt import question_in
+
+CHAT, GENERATE, OPENAI_CHAT = "/api/chat", "/api/generate", "/v1/chat/completions"
+ROUTES = frozenset({CHAT, GENERATE, OPENAI_CHAT})
+
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+# Prefixes that JSON and case folding leave as they are. k and s have relatives outside ASCII (KELVIN SIGN, LONG S).
+_PLAIN_PREFIX = re.compile(r"[0-9a-jl-rt-z!#$%&()*+,./:;=?@^_`{|}~-]+", re.IGNORECASE | re.ASCII)
+
+
+class CommandFinder:
+    """Reads a body only if the command may be in it."""
+
+    def __init__(self, prefix: str) -> None:
+        self._prefix = prefix
+        self._needle = prefix.lower().encode() if _PLAIN_PREFIX.fullmatch(prefix) else None
+
+    def commanded(self, path: str, body: bytes) -> dict[str, Any] | None:
+        """The request, if its last user text begins with the command; None for all others, broken ones included."""
+        if not self._may_hold(body):
+            return None
+        request = _parsed(body)
+        if request is None:
+            return None
+        try:
+            return None if question_in(asked(path, request), self._prefix) is None else request
+        except ValidationError:  # wrong types: Ollama says so in its own words
+            return None
+
+    def _may_hold(self, body: bytes) -> bool:
+        # JSON may write any character as \uXXXX, and a slash as \/.
+        return self._needle is None or self._needle in body.lower() or b"\\u" in body or b"\\/" in body
+
+
+def asked(path: str, request: Mapping[str, Any]) -> dict[str, Any]:
+    """The request without the field that its route ignores: a chat's `prompt`, a generation's `messages`."""
+    ignored = "messages" if path == GENERATE else "prompt"
+    return {name: value for name, value in request.items() if name != ignored}
+
+
+def _parsed(body: bytes) -> dict[str, Any] | None:
+    try:
+        text = body.decode()
+        request = json.loads(text, parse_constant=_not_json, parse_float=_finite)
+        if "\\ud" in text.lower():  # as Go reads them: half a surrogate pair becomes U+FFFD
+            request = json.loads(_LONE_SURROGATE.sub("\ufffd", json.dumps(request, ensure_ascii=False)))
+    except (ValueError, RecursionError):
+        return None
+    return request if isinstance(request, dict) else None
+
+
+def _not_json(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _finite(literal: str) -> float:
+    value = float(literal)
+    if math.isinf(value):
+        raise ValueError(f"{literal} is beyond a 64-bit float")
+    return value

@@ -1,0 +1,189 @@
+"""One HTTP/1.1 connection to Ollama.
+
+The pass-through lives or dies by its cost per chunk and per request: this does what a relay needs and nothing else. Bytes
+go in, bytes come out, nothing is decoded, and header bytes stay what they were.
+"""
+
+import asyncio
+from collections import deque
+from typing import cast
+
+import httptools
+
+from cragside.domain.errors import ServiceUnavailable
+from cragside.entrypoints.proxy.headers import Header
+
+_READ_AHEAD = 256 * 1024  # bytes that wait for a slow client before the upstream is told to wait
+_LONGEST_HEADERS = 256 * 1024
+
+
+class ClientGone(Exception):
+    """The client left; what was under way for it has been ended."""
+
+
+class Connection(asyncio.Protocol):
+    """Carries one exchange at a time: `begin`, `write` what is left of the body, `response`, then `read` to the end."""
+
+    def __init__(self) -> None:
+        self.idle_since = 0.0
+        self.status = 0
+        self.headers: list[Header] = []
+        self.finished = True
+        self._body_sent = True
+        self._keep_alive = True
+        self._bodiless = False
+        self._until_close = False
+        self._header_bytes = 0
+        self._failure: Exception | None = None
+        self._chunks: deque[bytes] = deque()
+        self._buffered = 0
+        self._reading_paused = False
+        self._waiter: asyncio.Future[None] | None = None
+        self._writable = asyncio.Event()
+        self._writable.set()
+        self._parser = httptools.HttpResponseParser(self)
+
+    @property
+    def reusable(self) -> bool:
+        """Whether the next exchange may use this connection."""
+        return self.finished and self._body_sent and self._keep_alive and self._failure is None and not self._chunks
+
+    def begin(self, data: bytes, *, body_sent: bool, bodiless: bool) -> None:
+        """Send the head of a request and as much of its body as is there. `bodiless`: the answer has no body (HEAD)."""
+        self.status = 0
+        self.headers = []
+        self.finished = False
+        self._body_sent = body_sent
+        self._bodiless = bodiless
+        self._header_bytes = 0
+        if not self._transport.is_closing():
+            self._transport.write(data)
+
+    async def write(self, data: bytes, *, last: bool) -> None:
+        """Send more of the body, as fast as the upstream takes it; nothing once the upstream has stopped listening."""
+        if self._failure is None and not self._transport.is_closing():
+            self._transport.write(data)
+            self._body_sent = last
+            await self._writable.wait()
+
+    async def response(self) -> None:
+        """Wait for status and headers. Raises `ServiceUnavailable("ollama", ...)` when the upstream breaks off."""
+        while not self.status:
+            await self._news()
+
+    async def read(self) -> bytes:
+        """All of the body that has arrived, or b"" at its end; `finished` tells that nothing follows.
+
+        Raises `ServiceUnavailable("ollama", ...)` when the upstream breaks off in the middle.
+        """
+        while not self._chunks:
+            if self.finished:
+                return b""
+            await self._news()
+        data = self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks)
+        self._chunks.clear()
+        self._buffered = 0
+        if self._reading_paused:
+            self._reading_paused = False
+            if not self._transport.is_closing():
+                self._transport.resume_reading()
+        return data
+
+    def abort(self, reason: Exception | None = None) -> None:
+        """Close at once; Ollama takes that as a cancelled request. Whoever waits gets `reason`."""
+        self._fail(reason or ServiceUnavailable("ollama", "the connection was closed"))
+        self._transport.abort()
+
+    async def _news(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+        self._waiter = asyncio.get_running_loop().create_future()
+        try:
+            await self._waiter
+        finally:
+            self._waiter = None
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    def _fail(self, failure: Exception) -> None:
+        if self._failure is None:
+            self._failure = failure
+        self._writable.set()
+        self._wake()
+
+    # asyncio.Protocol
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """asyncio's callback."""
+        self._transport = cast(asyncio.Transport, transport)
+
+    def data_received(self, data: bytes) -> None:
+        """asyncio's callback."""
+        if self.finished:  # nothing was asked: whatever this is, it must not become the next request's answer
+            self._keep_alive = False
+            self._transport.abort()
+            return
+        try:
+            self._parser.feed_data(data)
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade):
+            self.abort(ServiceUnavailable("ollama", "the answer is not HTTP"))
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """asyncio's callback."""
+        if self._until_close and self.status and exc is None and self._failure is None:
+            self.finished = True
+        self._keep_alive = False
+        self._fail(ServiceUnavailable("ollama", "the connection broke off"))
+
+    def pause_writing(self) -> None:
+        """asyncio's callback."""
+        self._writable.clear()
+
+    def resume_writing(self) -> None:
+        """asyncio's callback."""
+        self._writable.set()
+
+    # httptools
+
+    def on_message_begin(self) -> None:
+        """The parser's callback."""
+        if self.finished:
+            raise ValueError("an answer that nobody asked for")
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """The parser's callback."""
+        self._header_bytes += len(name) + len(value)
+        if self._header_bytes > _LONGEST_HEADERS:
+            raise ValueError("headers too long")
+        self.headers.append((name, value))
+
+    def on_headers_complete(self) -> None:
+        """The parser's callback."""
+        status = self._parser.get_status_code()
+        if status < 200:
+            self.headers = []
+            return
+        names = {name.lower() for name, _ in self.headers}
+        self._until_close = not names & {b"content-length", b"transfer-encoding"} and status not in (204, 304)
+        self._keep_alive = self._parser.should_keep_alive() and not self._until_close
+        self.status = status
+        if self._bodiless:  # the parser cannot be told that no body follows
+            self.finished, self._keep_alive = True, False
+        self._wake()
+
+    def on_body(self, body: bytes) -> None:
+        """The parser's callback."""
+        self._chunks.append(body)
+        self._buffered += len(body)
+        if self._buffered > _READ_AHEAD and not self._reading_paused:
+            self._reading_paused = True
+            self._transport.pause_reading()
+        self._wake()
+
+    def on_message_complete(self) -> None:
+        """The parser's callback."""
+        if self.status:
+            self.finished = True
+            self._wake()

@@ -1,0 +1,116 @@
+"""How much evidence a model's window takes, and when `num_ctx` has to grow. All figures are tokens.
+
+Ollama cuts what exceeds `num_ctx` without a word, oldest first, whatever the model could read. So the evidence is held
+to what the request and the answer leave of the largest window that may be used:
+
+- `num_ctx` in the request is the user's word on memory: it is a cap and never changed;
+- without it, `num_ctx` may be raised up to the model's own limit, and is, when the enriched request would not fit;
+- OpenAI's API has no `num_ctx`: the host's default is the cap.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+CountTokens = Callable[[str], int]
+
+# Every other num_ctx makes Ollama load the model anew (seconds), so values are few.
+_STEP = 4096
+_ANSWER = 1024
+_MESSAGE_FRAME = 8
+# An image's patches: 256 (Gemma 3), 576 (LLaVA), 1,601 (Llama 3.2 Vision).
+_IMAGE = 1024
+_TEXT_FIELDS = ("prompt", "system", "suffix", "template")
+
+
+@dataclass(frozen=True, slots=True)
+class ContextWindow:
+    """`current` is what Ollama reads of the request as it stands, `largest` what it may be made to read."""
+
+    current: int
+    largest: int
+    reserve: int
+
+    def evidence_tokens(self, budget: int, request_tokens: int) -> int:
+        """Evidence that fits besides the request and the answer: at most `budget`, at least 0."""
+        return max(0, min(budget, int((self.largest - self.reserve - _with_slack(request_tokens)) / _SLACK)))
+
+    def num_ctx_for(self, request_tokens: int) -> int | None:
+        """The `num_ctx` that an enriched request needs, or None when it may stay as it is."""
+        needed = _with_slack(request_tokens) + self.reserve
+        if needed <= self.current or self.largest <= self.current:
+            return None
+        return min(-(-needed // _STEP) * _STEP, self.largest)
+
+
+# The model's own tokenizer is not at hand; the estimate may be short by this factor.
+_SLACK = 1.125
+
+
+def _with_slack(tokens: int) -> int:
+    return -int(-tokens * _SLACK // 1)
+
+
+def window_of(
+    request: Mapping[str, Any], *, limit: int | None, default: int | None, adjustable: bool
+) -> ContextWindow | None:
+    """The window of a request, None when neither the host nor the request says anything about it.
+
+    `limit` is the model's, `default` the `num_ctx` of requests that set none; `adjustable` tells that the API has a
+    `num_ctx` at all.
+    """
+    options = request.get("options")
+    given = options if adjustable and isinstance(options, dict) else {}
+    own = _positive(given.get("num_ctx"))
+    current = own or default or limit
+    if current is None:
+        return None
+    current = min(current, limit or current)
+    changeable = adjustable and "num_ctx" not in given and (options is None or isinstance(options, dict))
+    largest = max(current, limit or 0) if changeable else current
+    return ContextWindow(current, largest, _reserve(request, given, largest))
+
+
+def _reserve(request: Mapping[str, Any], options: Mapping[str, Any], largest: int) -> int:
+    asked = (options.get("num_predict"), request.get("max_completion_tokens"), request.get("max_tokens"))
+    wanted = next((tokens for tokens in map(_positive, asked) if tokens), None)
+    # An answer that is allowed to be endless must not keep out all evidence.
+    return min(_ANSWER, largest // 4) if wanted is None else min(wanted, largest // 2)
+
+
+def _positive(value: object) -> int | None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 2**53:
+        return None
+    return int(value) or None
+
+
+def tokens_of(request: Mapping[str, Any], count_tokens: CountTokens) -> int:
+    """Estimate of what a request's prompt costs: texts, tools, images, earlier context and the frames of messages."""
+    total = sum(count_tokens(text) for name in _TEXT_FIELDS if isinstance(text := request.get(name), str))
+    if tools := request.get("tools"):
+        total += count_tokens(json.dumps(tools))
+    total += _IMAGE * _length(request.get("images")) + _length(request.get("context"))
+    messages = request.get("messages")
+    if isinstance(messages, list):
+        total += sum(_message_tokens(message, count_tokens) for message in messages if isinstance(message, dict))
+    return total
+
+
+def _message_tokens(message: Mapping[str, Any], count_tokens: CountTokens) -> int:
+    total = _MESSAGE_FRAME + _IMAGE * _length(message.get("images"))
+    content = message.get("content")
+    for part in content if isinstance(content, list) else [content]:
+        if isinstance(part, str):
+            total += count_tokens(part)
+        elif isinstance(part, dict):
+            text = part.get("text")
+            total += count_tokens(text) if isinstance(text, str) else _IMAGE
+    for name in ("thinking", "tool_calls"):
+        if value := message.get(name):
+            total += count_tokens(value if isinstance(value, str) else json.dumps(value))
+    return total
+
+
+def _length(value: object) -> int:
+    return len(value) if isinstance(value, list) else 0

@@ -1,0 +1,139 @@
+"""A commanded request on its way to Ollama: evidence in, within what the model's window takes."""
+
+import asyncio
+import json
+import logging
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from cragside.application.enricher import Enriched
+from cragside.domain.errors import CragsideError, ValidationError
+from cragside.domain.outcome import RagContext
+from cragside.entrypoints.proxy.commanded import OPENAI_CHAT, asked
+from cragside.entrypoints.proxy.context_window import ContextWindow, tokens_of, window_of
+from cragside.entrypoints.proxy.headers import Header, value_of
+from cragside.ports.model_host import ModelHost
+from cragside.settings import WORKSPACE_PATTERN, Settings
+
+WORKSPACE_HEADER = b"x-rag-workspace"
+# The host's word on a model is remembered; a host that takes longer than this (seconds) counts as silent.
+_HOST_PATIENCE = 2.0
+
+logger = logging.getLogger(__name__)
+
+
+class Enriching(Protocol):
+    """`application.enricher.Enricher`, as far as the proxy uses it."""
+
+    async def enrich(
+        self, request: Mapping[str, Any], *, workspace: str | None = None, evidence_tokens: int | None = None
+    ) -> Enriched:
+        """The request with evidence for its question."""
+        ...
+
+
+class Parts(Protocol):
+    """What the proxy takes from the container."""
+
+    @property
+    def settings(self) -> Settings:
+        """The settings."""
+        ...
+
+    @property
+    def enricher(self) -> Enriching:
+        """The use case."""
+        ...
+
+    @property
+    def host(self) -> ModelHost | None:
+        """The model host, None when none is configured."""
+        ...
+
+    @property
+    def count_tokens(self) -> Callable[[str], int]:
+        """Estimate of a text's tokens."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """The body for Ollama, and headers that tell the client what happened to it."""
+
+    body: bytes
+    headers: tuple[Header, ...]
+
+
+class Preparation:
+    """Prepares commanded requests of the three routes that carry prompts."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._settings = parts.settings
+        self._enricher = parts.enricher
+        self._host = parts.host
+        self._count = parts.count_tokens
+
+    async def prepare(self, path: str, request: Mapping[str, Any], headers: Iterable[Header]) -> Prepared:
+        """The request with evidence. Raises what `Enricher.enrich` raises.
+
+        `workspace` in the body, else the header `X-Rag-Workspace`, names the workspace; neither is forwarded.
+        """
+        workspace = _workspace(request.get("workspace"), value_of(headers, WORKSPACE_HEADER))
+        forwarded = {name: value for name, value in request.items() if name != "workspace"}
+        question = asked(path, forwarded)
+        window = await self._window(path, question)
+        budget = self._settings.context_tokens
+        if window is not None:
+            budget = window.evidence_tokens(budget, tokens_of(question, self._count))
+        enriched = await self._enricher.enrich(
+            question, workspace=workspace or self._settings.workspace, evidence_tokens=budget
+        )
+        forwarded.update(enriched.request)
+        self._fit(forwarded, enriched.request, window)
+        shortened = budget < self._settings.context_tokens
+        return Prepared(json.dumps(forwarded).encode(), _told(enriched.rag_context, shortened))
+
+    async def _window(self, path: str, request: Mapping[str, Any]) -> ContextWindow | None:
+        limit, default = await self._lengths(request.get("model"))
+        return window_of(request, limit=limit, default=default, adjustable=path != OPENAI_CHAT)
+
+    async def _lengths(self, model: object) -> tuple[int | None, int | None]:
+        if self._host is None or not isinstance(model, str):
+            return None, None
+        try:
+            async with asyncio.timeout(_HOST_PATIENCE):
+                limit = await self._host.context_length(model)
+                return limit, None if limit is None else await self._host.default_context(model)
+        except (CragsideError, TimeoutError):
+            return None, None
+
+    def _fit(self, forwarded: dict[str, Any], question: Mapping[str, Any], window: ContextWindow | None) -> None:
+        num_ctx = None if window is None else window.num_ctx_for(tokens_of(question, self._count))
+        if num_ctx is not None:
+            forwarded["options"] = {**(forwarded.get("options") or {}), "num_ctx": num_ctx}
+
+
+def _workspace(field: object, header: bytes | None) -> str | None:
+    name = field if field is not None else None if header is None else header.decode("latin-1").strip()
+    if name is not None and not (isinstance(name, str) and re.fullmatch(WORKSPACE_PATTERN, name)):
+        raise ValidationError(
+            "A workspace's name begins with a letter or digit; 63 letters, digits, '.', '_' and '-' are the most.",
+            field="workspace",
+        )
+    return name
+
+
+def _told(context: RagContext | None, shortened: bool) -> tuple[Header, ...]:
+    if context is None:
+        return ()
+    if logger.isEnabledFor(logging.DEBUG):
+        logger.debug("rag_context %s", json.dumps(context.as_dict(), default=str))
+    degraded = [degradation.component for degradation in context.degraded]
+    if shortened and not context.documents:
+        degraded.append("context_window")
+    told = [(b"x-rag-verdict", context.verdict), (b"x-rag-documents", str(len(context.documents)))]
+    if degraded:
+        told.append((b"x-rag-degraded", ", ".join(dict.fromkeys(degraded))))
+    return tuple((name, re.sub(r"[^A-Za-z0-9_,. -]", "_", value).encode()) for name, value in told)

@@ -1,0 +1,144 @@
+"""One exchange passed through: the client's bytes to Ollama, Ollama's bytes to the client."""
+
+import asyncio
+from collections.abc import Collection, Sequence
+
+from cragside.domain.errors import ServiceUnavailable, ValidationError
+from cragside.entrypoints.proxy.asgi import Body, Receive, Scope, Send, until_gone
+from cragside.entrypoints.proxy.connection import ClientGone, Connection
+from cragside.entrypoints.proxy.headers import Header, for_client, for_upstream, value_of
+from cragside.entrypoints.proxy.upstream import Upstream
+
+# Looking out for a client that leaves costs a task. A request that is over sooner than this (seconds) goes without.
+_WATCH_AFTER = 0.02
+
+
+class BrokenOff(Exception):
+    """Ollama broke off after the answer had begun. The client's connection has to end without a regular end."""
+
+
+async def relay(
+    upstream: Upstream,
+    scope: Scope,
+    receive: Receive,
+    send: Send,
+    body: Body,
+    *,
+    dropped: Collection[bytes] = (),
+    length_changed: bool = False,
+    added: Sequence[Header] = (),
+) -> None:
+    """Pass a request on and its answer back, each piece as it arrives.
+
+    `dropped` names request headers that stay here, `length_changed` says that `body` is not the client's, `added` are
+    headers for the client. Raises `ServiceUnavailable("ollama", ...)` while nothing has been sent to the client,
+    `BrokenOff` after that, `ClientGone`.
+    """
+    head = _head(upstream, scope, body, dropped, length_changed)
+    connection = await upstream.connection()
+    guard = _Guard(connection, receive)
+    try:
+        await _exchange(connection, guard, scope, send, head, body, added)
+    finally:
+        guard.dismiss()
+        upstream.release(connection)
+
+
+async def _exchange(
+    connection: Connection, guard: "_Guard", scope: Scope, send: Send, head: bytes, body: Body, added: Sequence[Header]
+) -> None:
+    chunked = not body.complete and value_of(scope["headers"], b"content-length") is None
+    connection.begin(
+        head + (_chunk(body.data) if chunked else body.data),
+        body_sent=body.complete,
+        bodiless=scope["method"] == "HEAD",
+    )
+    guard.start(None if body.complete else chunked)
+    await connection.response()
+    if connection.status > 599:
+        raise ServiceUnavailable("ollama", "its answer has a status that HTTP does not know")
+    headers = for_client(connection.headers, connection.status)
+    await send({"type": "http.response.start", "status": connection.status, "headers": [*headers, *added]})
+    try:
+        more = True
+        while more:
+            data = await connection.read()
+            more = not connection.finished
+            await send({"type": "http.response.body", "body": data, "more_body": more})
+    except ServiceUnavailable as error:
+        raise BrokenOff(error.message) from error
+
+
+class _Guard:
+    """Sends the rest of the client's body, and ends the exchange when the client leaves."""
+
+    def __init__(self, connection: Connection, receive: Receive) -> None:
+        self._connection = connection
+        self._receive = receive
+        self._timer: asyncio.TimerHandle | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self, chunked: bool | None) -> None:
+        """Begin. `chunked`: how the rest of the body is to be framed, None when there is no rest."""
+        if chunked is None:
+            self._timer = asyncio.get_running_loop().call_later(_WATCH_AFTER, self._watch)
+        else:
+            self._task = asyncio.create_task(self._upload(chunked))
+
+    def dismiss(self) -> None:
+        """The exchange is over."""
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._task is not None:
+            self._task.cancel()
+
+    def _watch(self) -> None:
+        self._task = asyncio.create_task(self._until_gone())
+
+    async def _until_gone(self) -> None:
+        await until_gone(self._receive)
+        self._connection.abort(ClientGone())
+
+    async def _upload(self, chunked: bool) -> None:
+        more = True
+        while more:
+            message = await self._receive()
+            if message["type"] == "http.disconnect":
+                self._connection.abort(ClientGone())
+                return
+            data, more = message.get("body", b""), message.get("more_body", False)
+            framed = _chunk(data, last=not more) if chunked else data
+            await self._connection.write(framed, last=not more)
+        await self._until_gone()
+
+
+def _chunk(data: bytes, *, last: bool = False) -> bytes:
+    framed = b"%x\r\n%b\r\n" % (len(data), data) if data else b""
+    return framed + b"0\r\n\r\n" if last else framed
+
+
+def _head(upstream: Upstream, scope: Scope, body: Body, dropped: Collection[bytes], length_changed: bool) -> bytes:
+    given: bytes = scope.get("raw_path") or scope["path"].encode()
+    if not given.startswith(b"/") and given != b"*":
+        raise ValidationError("The request's path has to begin with a slash.")
+    query: bytes = scope.get("query_string") or b""
+    target = b"%b%b?%b" % (upstream.path, given, query) if query else upstream.path + given
+    lines = [b"%b %b HTTP/1.1" % (scope["method"].encode(), target), b"host: " + upstream.authority.encode()]
+    if upstream.authorization is not None:
+        dropped = {*dropped, b"authorization"}
+        lines.append(b"authorization: " + upstream.authorization)
+    headers = for_upstream(scope["headers"], {*dropped, b"content-length"} if length_changed else dropped)
+    lines += [b"%b: %b" % header for header in headers]
+    if not body.complete:
+        if value_of(headers, b"content-length") is None:
+            lines.append(b"transfer-encoding: chunked")
+    elif value_of(headers, b"content-length") is None and (body.data or _is_framed(scope)):
+        lines.append(b"content-length: %d" % len(body.data))
+    head = b"\r\n".join(lines)
+    if head.count(b"\n") != len(lines) - 1 or head.count(b"\r") != len(lines) - 1 or target.count(b" "):
+        raise ValidationError("A header or the path holds a line break or a blank.")
+    return head + b"\r\n\r\n"
+
+
+def _is_framed(scope: Scope) -> bool:
+    return value_of(scope["headers"], b"transfer-encoding") is not None

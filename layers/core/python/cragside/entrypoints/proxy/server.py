@@ -1,0 +1,116 @@
+"""`cragside serve`: the proxy and cragside's own routes on one port."""
+
+import asyncio
+import contextlib
+import ipaddress
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+import uvicorn
+
+from cragside.domain.errors import ConfigurationError
+from cragside.entrypoints.http.app import create_app
+from cragside.entrypoints.proxy.app import create_proxy
+from cragside.entrypoints.proxy.asgi import Application
+
+if TYPE_CHECKING:
+    from cragside.bootstrap import Container
+
+_GRACE_SECONDS = 5
+# Chat clients pause longer between two prompts than uvicorn's 5 seconds.
+_KEEP_ALIVE_SECONDS = 75
+
+
+def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """What makes the event loop that serves fastest here, for `asyncio.Runner`; None is asyncio's own."""
+    if sys.platform == "win32":
+        return None
+    import uvloop
+
+    return uvloop.new_event_loop
+
+
+async def serve(container: "Container", host: str, port: int, *, announce: Callable[[str], None] = print) -> None:
+    """Serve until SIGINT or SIGTERM; requests under way get 5 seconds to end. Port 0 takes a free one.
+
+    Raises `ConfigurationError` when the address cannot be listened on. The container stays open.
+    """
+    listening = _listen(host, port)
+    local = is_loopback(host)
+    proxy = create_proxy(container, create_app(container), check_host=local, bound_host=host)
+    address = f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}"
+    server = Server(proxy, lambda: announce(f"cragside listens on {address}"))
+    await server.serve(sockets=[listening])
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches the address."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
+
+
+class Server(uvicorn.Server):
+    """uvicorn as the proxy needs it: nothing added to responses, no access log, quiet signals."""
+
+    def __init__(self, application: Application, on_started: Callable[[], None]) -> None:
+        super().__init__(
+            uvicorn.Config(
+                application,
+                http="httptools",
+                ws="none",
+                lifespan="on",
+                access_log=False,
+                log_level="warning",
+                server_header=False,  # the upstream's headers are the response's headers
+                date_header=False,
+                proxy_headers=False,
+                timeout_keep_alive=_KEEP_ALIVE_SECONDS,
+                timeout_graceful_shutdown=_GRACE_SECONDS,
+            )
+        )
+        self._on_started = on_started
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Open, then say so."""
+        await super().startup(sockets=sockets)
+        self._on_started()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """End gracefully on SIGINT and SIGTERM, and return; uvicorn would raise the signal again and skip our clean-up."""
+        if sys.platform == "win32" or threading.current_thread() is not threading.main_thread():
+            with super().capture_signals():
+                yield
+            return
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, self.handle_exit, number, None)
+        try:
+            yield
+        finally:
+            for number in (signal.SIGINT, signal.SIGTERM):
+                loop.remove_signal_handler(number)
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        listening = socket.socket(family, kind, protocol)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listening.bind(address)
+        except OSError:
+            listening.close()
+            raise
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise ConfigurationError(
+            f"Cannot listen on {host}:{port}: {reason}. Choose another --host or --port."
+        ) from error
+    return listening

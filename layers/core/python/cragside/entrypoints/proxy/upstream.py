@@ -1,0 +1,101 @@
+"""Where requests go: Ollama's address and the connections to it."""
+
+import asyncio
+import base64
+import socket
+import ssl
+from collections import deque
+from urllib.parse import unquote, urlsplit
+
+from cragside.domain.errors import ConfigurationError, ServiceUnavailable
+from cragside.entrypoints.proxy.connection import Connection
+
+DEFAULT_ADDRESS = "http://127.0.0.1:11434"
+_PORTS = {"http": 80, "https": 443}
+
+
+class Upstream:
+    """Connections to one Ollama, opened on demand, as many as there are requests in flight, and kept for the next.
+
+    `address` is the base URL without credentials, fit for messages.
+    """
+
+    def __init__(self, base_url: str, *, connect_timeout: float = 10.0, keep_seconds: float = 15.0) -> None:
+        parts = urlsplit(base_url)
+        if parts.scheme not in _PORTS or not parts.hostname:
+            raise ConfigurationError("OLLAMA_BASE_URL has to be an http:// or https:// address.")
+        self._host = parts.hostname
+        self._port = parts.port or _PORTS[parts.scheme]
+        self._tls = ssl.create_default_context() if parts.scheme == "https" else None
+        name = f"[{self._host}]" if ":" in self._host else self._host
+        self.authority = name if self._port == _PORTS[parts.scheme] else f"{name}:{self._port}"
+        self.path = parts.path.rstrip("/").encode()
+        self.address = f"{parts.scheme}://{self.authority}{parts.path.rstrip('/')}"
+        self.authorization = _basic(parts.username, parts.password)
+        self._connect_timeout = connect_timeout
+        self._keep_seconds = keep_seconds
+        self._idle: deque[Connection] = deque()
+        self._pruning: asyncio.TimerHandle | None = None
+
+    async def connection(self) -> Connection:
+        """A connection that is free. Raises `ServiceUnavailable("ollama", ...)` when none can be made."""
+        now = asyncio.get_running_loop().time()
+        while self._idle:
+            kept = self._idle.pop()
+            if kept.reusable and now - kept.idle_since < self._keep_seconds:
+                return kept
+            kept.abort()
+        return await self._connected()
+
+    def release(self, connection: Connection) -> None:
+        """Give a connection back after its exchange; one that cannot serve another is closed."""
+        if not connection.reusable:
+            connection.abort()
+            return
+        loop = asyncio.get_running_loop()
+        connection.idle_since = loop.time()
+        self._idle.append(connection)
+        if self._pruning is None:
+            self._pruning = loop.call_later(self._keep_seconds, self._prune)
+
+    def close(self) -> None:
+        """Close the connections that wait for work."""
+        if self._pruning is not None:
+            self._pruning.cancel()
+            self._pruning = None
+        while self._idle:
+            self._idle.pop().abort()
+
+    async def _connected(self) -> Connection:
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(self._connect_timeout):
+                _, connection = await loop.create_connection(Connection, self._host, self._port, ssl=self._tls)
+        except (OSError, UnicodeError) as error:
+            raise ServiceUnavailable("ollama", _reason(error, self._connect_timeout)) from error
+        return connection
+
+    def _prune(self) -> None:
+        loop = asyncio.get_running_loop()
+        while self._idle and loop.time() - self._idle[0].idle_since >= self._keep_seconds:
+            self._idle.popleft().abort()
+        self._pruning = loop.call_later(self._keep_seconds, self._prune) if self._idle else None
+
+
+def _basic(username: str | None, password: str | None) -> bytes | None:
+    if username is None:
+        return None
+    pair = f"{unquote(username)}:{unquote(password or '')}"
+    return b"Basic " + base64.b64encode(pair.encode())
+
+
+def _reason(error: Exception, timeout: float) -> str:
+    if isinstance(error, TimeoutError):
+        return f"no connection within {timeout:g} s"
+    if isinstance(error, ConnectionRefusedError) or "refused" in str(error).lower():
+        return "connection refused"
+    if isinstance(error, socket.gaierror | UnicodeError):
+        return "its name cannot be resolved"
+    if isinstance(error, ssl.SSLError):
+        return "the TLS handshake failed"
+    return "no connection"
