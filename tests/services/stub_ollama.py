@@ -1,4 +1,4 @@
-"""A scripted Ollama on loopback: it answers as the real one does, says what it is told, and remembers what it was asked."""
+"""A scripted Ollama on loopback: it answers as the real one does, says what it is told, and notes what it was asked."""
 
 import asyncio
 import hashlib

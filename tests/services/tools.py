@@ -1,0 +1,81 @@
+"""Where the real servers of the tests come from: a cache folder, and virtual environments of their own in it."""
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from filelock import FileLock
+
+
+class Unavailable(Exception):
+    """This machine cannot run the server; the message says why, for the test report."""
+
+
+def cache(name: str) -> Path:
+    """A folder that outlives the test run."""
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    folder = Path(base) / "cragside" / name
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+@contextmanager
+def exclusive(folder: Path) -> Iterator[None]:
+    """One process at a time fills the folder; the others wait."""
+    with FileLock(folder / ".lock"):
+        yield
+
+
+def environment(folder: Path, requirements: Sequence[str]) -> Path:
+    """The Python of a virtual environment with pip and exactly these requirements, made once."""
+    python = folder / "venv" / ("Scripts" if os.name == "nt" else "bin") / "python"
+    made = folder / "venv" / "requirements.txt"
+    wanted = "\n".join(requirements)
+    if made.exists() and made.read_text() == wanted:
+        return python
+    shutil.rmtree(folder / "venv", ignore_errors=True)
+    uv = shutil.which("uv")
+    if uv:
+        run([uv, "venv", "--quiet", "--seed", "--python", sys.executable, str(folder / "venv")])
+    else:
+        run([sys.executable, "-m", "venv", str(folder / "venv")])
+    if requirements:
+        run([str(python), "-m", "pip", "install", "--quiet", *requirements])
+    made.write_text(wanted)
+    return python
+
+
+def run(
+    command: Sequence[str], *, env: Mapping[str, str] | None = None, cwd: Path | None = None, seconds: float = 1800
+) -> str:
+    """The command's output. Raises `Unavailable` with the end of what it wrote when it fails."""
+    try:
+        done = subprocess.run(
+            command,
+            env={**os.environ, **(env or {})},
+            cwd=cwd,
+            timeout=seconds,
+            text=True,
+            errors="replace",
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise Unavailable(f"{Path(command[0]).name}: {error}") from error
+    if done.returncode:
+        shown = " ".join([Path(command[0]).name, *command[1:4]])
+        raise Unavailable(f"{shown} failed ({done.returncode}): {done.stdout.strip()[-400:]}")
+    return done.stdout
+
+
+def free_port() -> int:
+    """A loopback port that is free now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
