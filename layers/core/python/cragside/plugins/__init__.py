@@ -1,0 +1,1 @@
+"""cragside inside other programs."""

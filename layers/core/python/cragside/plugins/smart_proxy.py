@@ -1,0 +1,186 @@
+"""The RAG plugin of the agent contract, for ollama-smart-proxy."""
+
+import asyncio
+import json
+import logging
+import re
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+from cragside.application.enricher import Enricher, enhanced_request
+from cragside.domain.command import DEFAULT_PREFIX
+from cragside.domain.errors import ConfigurationError, CragsideError, ProcessingError
+from cragside.domain.prompt import inject, question_in, user_text
+from cragside.plugins.endpoint import EnrichEndpoint
+from cragside.plugins.failures import error_contract
+
+if TYPE_CHECKING:
+    from cragside.bootstrap import Container
+
+FailMode = Literal["open", "closed"]
+
+_log = logging.getLogger("cragside.plugins")
+# What ollama-smart-proxy takes for commands and takes off the text: every word with a slash at its start.
+_PROXY_COMMANDS = re.compile(r"(?:\s*/\w+)+")
+
+
+@dataclass(frozen=True, slots=True)
+class PluginConfiguration:
+    """The contract's plugin configuration. `priority` is kept for hosts that order plugins by it."""
+
+    name: str = "rag"
+    version: str = "1.0.0"
+    description: str = "RAG enhancement plugin for Ollama Smart Proxy"
+    command_prefix: str = DEFAULT_PREFIX
+    priority: int = 10
+    enabled: bool = True
+
+    def as_dict(self) -> dict[str, Any]:
+        """The contract's JSON form."""
+        return asdict(self)
+
+
+class _Source(Protocol):
+    async def enhanced(self, request: dict[str, Any]) -> dict[str, Any]: ...
+
+    async def close(self) -> None: ...
+
+
+class RagAgent:
+    """Puts evidence into requests that begin with the command, and never stands in the way of the others.
+
+    It works with the given `enricher`, or asks the cragside at `endpoint` with `token`, or builds one of its own from the
+    environment at its first use. `fail_mode` says what a failure does: `open` logs the error contract and returns the
+    request as it came, `closed` raises. Unset, it is that of the environment for an own cragside, else `open`.
+
+    An enricher or endpoint that is given has to know the same command as `configuration.command_prefix`.
+    """
+
+    def __init__(
+        self,
+        *,
+        enricher: Enricher | None = None,
+        endpoint: str | EnrichEndpoint | None = None,
+        token: str | None = None,
+        configuration: PluginConfiguration | None = None,
+        fail_mode: FailMode | None = None,
+    ) -> None:
+        if enricher is not None and endpoint is not None:
+            raise ConfigurationError("A RagAgent works with an enricher or with an endpoint, not with both.")
+        self.configuration = configuration or PluginConfiguration()
+        self._fail_mode = fail_mode
+        self._source: _Source
+        if endpoint is not None:
+            self._source = EnrichEndpoint(endpoint, token=token) if isinstance(endpoint, str) else endpoint
+        elif enricher is not None:
+            self._source = _Given(enricher)
+        else:
+            self._source = _Own(self.configuration.command_prefix)
+
+    @property
+    def name(self) -> str:
+        """The word behind the slash by which the proxy chooses the plugin: `rag`."""
+        return self.configuration.name
+
+    async def on_retrieve(self, request: dict[str, Any]) -> dict[str, Any]:
+        """The agent contract's hook: the enhanced request, or the very same request without the command."""
+        return await self._answer(request, request)
+
+    async def on_request(self, request: dict[str, Any]) -> dict[str, Any]:
+        """The real proxy's hook, with its context: `messages` or `prompt`, and the `agents` it has read from the text.
+
+        `/other /rag question` names this plugin too; the commands in front of the question are taken as read.
+        """
+        return await self._answer(request, self._as_commanded(request))
+
+    async def on_response(self, request: dict[str, Any], response: dict[str, Any] | None = None) -> dict[str, Any]:
+        """The response untouched. The contract gives it alone, the real proxy behind the request."""
+        return request if response is None else response
+
+    async def close(self) -> None:
+        """Close what this agent opened."""
+        await self._source.close()
+
+    async def _answer(self, request: dict[str, Any], commanded: dict[str, Any]) -> dict[str, Any]:
+        if not self.configuration.enabled:
+            return request
+        try:
+            if question_in(commanded, self.configuration.command_prefix) is None:
+                return request
+            return await self._source.enhanced(commanded)
+        except CragsideError as error:
+            return self._failed(error, request)
+        except Exception as unexpected:
+            _log.debug("enrichment failed", exc_info=unexpected)
+            failure = ProcessingError(f"Something failed inside ({type(unexpected).__name__}).")
+            failure.__cause__ = unexpected
+            return self._failed(failure, request)
+
+    def _failed(self, error: CragsideError, request: dict[str, Any]) -> dict[str, Any]:
+        contract = error_contract(error, request)
+        _log.error("The prompt goes on without evidence: %s", json.dumps(contract, default=str))
+        if self._closed:
+            raise error
+        return request
+
+    @property
+    def _closed(self) -> bool:
+        own = self._source.fail_mode if isinstance(self._source, _Own) else "open"
+        return (self._fail_mode or own) == "closed"
+
+    def _as_commanded(self, request: dict[str, Any]) -> dict[str, Any]:
+        agents = request.get("agents")
+        if not isinstance(agents, list) or self.name not in agents:
+            return request
+        try:
+            text = user_text(request)
+        except CragsideError:
+            return request
+        commands = _PROXY_COMMANDS.match(text or "")
+        if text is None or commands is None:
+            return request
+        return inject(request, "", f"{self.configuration.command_prefix} {text[commands.end() :].strip()}")
+
+
+class _Given:
+    """An enricher that somebody else closes."""
+
+    def __init__(self, enricher: Enricher) -> None:
+        self._enricher = enricher
+
+    async def enhanced(self, request: dict[str, Any]) -> dict[str, Any]:
+        return enhanced_request(await self._enricher.enrich(request))
+
+    async def close(self) -> None:
+        return
+
+
+class _Own:
+    """A cragside of the agent's own, built from the environment when it is first needed, on the loop that needs it."""
+
+    def __init__(self, prefix: str) -> None:
+        self._prefix = prefix
+        self._container: Container | None = None
+        self._building = asyncio.Lock()
+        self.fail_mode: FailMode = "open"
+
+    async def enhanced(self, request: dict[str, Any]) -> dict[str, Any]:
+        container = await self._opened()
+        return enhanced_request(await container.enricher.enrich(request))
+
+    async def close(self) -> None:
+        container, self._container = self._container, None
+        if container is not None:
+            await container.close()
+
+    async def _opened(self) -> "Container":
+        async with self._building:
+            if self._container is None:
+                # Imported here: an agent that asks an endpoint needs none of what this brings along.
+                from cragside.bootstrap import build_container
+                from cragside.settings import load_settings
+
+                settings = load_settings().model_copy(update={"command_prefix": self._prefix})
+                self.fail_mode = settings.fail_mode
+                self._container = build_container(settings)
+            return self._container

@@ -1,0 +1,285 @@
+"""RagAgent inside ollama-smart-proxy: its context, other commands in front, failures."""
+
+import json
+import logging
+import sys
+from collections.abc import Iterator
+from types import ModuleType
+from typing import Any
+
+import httpx
+import pytest
+from cragside.application.enricher import Enriched
+from cragside.domain.document import Document
+from cragside.domain.errors import ConfigurationError, ServiceUnavailable, ValidationError
+from cragside.domain.outcome import RagContext
+from cragside.domain.prompt import inject, question_in
+from cragside.plugins.endpoint import EnrichEndpoint
+from cragside.plugins.smart_proxy import RagAgent
+
+BLOCK = "<evidence>\nwater power\n</evidence>"
+
+
+class ScriptedEnricher:
+    """Enriches with one fixed block, or raises what it was told to."""
+
+    def __init__(self, failure: Exception | None = None) -> None:
+        self.failure = failure
+        self.questions: list[str | None] = []
+
+    async def enrich(self, request: dict[str, Any], **_: Any) -> Enriched:
+        question = question_in(request, "/rag")
+        self.questions.append(question)
+        if self.failure is not None:
+            raise self.failure
+        if question is None:
+            return Enriched(dict(request), None)
+        documents = (Document("1", "water power", "local", score=0.9),)
+        return Enriched(inject(request, BLOCK, question), RagContext(question, documents, False, 1, "local", 0.6))
+
+
+def proxy_context(text: str, *agents: str) -> dict[str, Any]:
+    """What ollama-smart-proxy hands to a plugin for a chat."""
+    return {
+        "model": "m",
+        "messages": [{"role": "user", "content": text}],
+        "stream": False,
+        "agents": list(agents),
+        "_original_content": text,
+    }
+
+
+def agent_of(enricher: ScriptedEnricher, **options: Any) -> RagAgent:
+    return RagAgent(enricher=enricher, **options)  # type: ignore[arg-type]
+
+
+async def test_the_proxys_context_comes_back_whole_with_the_block_before_the_question() -> None:
+    context = proxy_context("/rag What lit the house?", "rag")
+    answer = await agent_of(ScriptedEnricher()).on_request(context)
+    assert answer["messages"] == [
+        {"role": "system", "content": BLOCK},
+        {"role": "user", "content": "What lit the house?"},
+    ]
+    for name in ("model", "stream", "agents", "_original_content"):
+        assert answer[name] == context[name]
+
+
+async def test_the_block_survives_the_proxy_writing_over_the_last_message() -> None:
+    answer = await agent_of(ScriptedEnricher()).on_request(proxy_context("/rag What lit the house?", "rag"))
+    answer["messages"][-1]["content"] = "What lit the house?"  # what the proxy does behind its plugins
+    assert BLOCK in [message["content"] for message in answer["messages"]]
+
+
+async def test_nothing_in_the_answer_makes_the_proxy_take_it_for_a_finished_response() -> None:
+    answer = await agent_of(ScriptedEnricher()).on_request(proxy_context("/rag What lit the house?", "rag"))
+    assert answer.keys().isdisjoint({"choices", "response", "message"})
+
+
+@pytest.mark.parametrize("text", ["/opt /rag What lit it?", " /rag /opt What lit it?", "/opt/rag What lit it?"])
+async def test_commands_of_other_plugins_are_no_part_of_the_question(text: str) -> None:
+    enricher = ScriptedEnricher()
+    await agent_of(enricher).on_request(proxy_context(text, "opt", "rag"))
+    assert enricher.questions == ["What lit it?"]
+
+
+async def test_a_call_for_another_plugin_is_left_alone() -> None:
+    enricher = ScriptedEnricher()
+    context = proxy_context("/opt What lit it?", "opt")
+    assert await agent_of(enricher).on_request(context) is context
+    assert enricher.questions == []
+
+
+@pytest.mark.parametrize(
+    "failure", [ServiceUnavailable("search", "down"), ValidationError("bad"), RuntimeError("boom")]
+)
+async def test_a_failure_returns_the_same_request_and_logs_the_error_contract(
+    failure: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
+    context = {**proxy_context("/rag What lit it?", "rag"), "id": "request-1"}
+    with caplog.at_level(logging.ERROR, logger="cragside.plugins"):
+        assert await agent_of(ScriptedEnricher(failure)).on_request(context) is context
+    contract = json.loads(caplog.messages[0].partition(": ")[2])
+    assert contract["error"]["type"] == getattr(failure, "code", "processing_error")
+    assert contract["id"] == "request-1"
+    assert "boom" not in caplog.text
+
+
+async def test_closed_raises_so_that_the_proxy_does_not_ask_the_model() -> None:
+    agent = agent_of(ScriptedEnricher(ServiceUnavailable("search", "down")), fail_mode="closed")
+    with pytest.raises(ServiceUnavailable):
+        await agent.on_request(proxy_context("/rag What lit it?", "rag"))
+
+
+@pytest.mark.parametrize("messages", ["text", [1], [{"role": "user", "content": 5}], [], None])
+async def test_a_context_of_a_wrong_shape_is_returned_as_it_is(messages: Any) -> None:
+    context = {"model": "m", "messages": messages, "agents": ["rag"]}
+    assert await agent_of(ScriptedEnricher()).on_request(context) is context
+
+
+def endpoint(handler: Any) -> EnrichEndpoint:
+    return EnrichEndpoint("http://127.0.0.1:1", token="secret", transport=httpx.MockTransport(handler))
+
+
+async def test_an_endpoint_gets_the_token_and_the_whole_request() -> None:
+    seen: list[httpx.Request] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        seen.append(request)
+        return httpx.Response(200, json={**json.loads(request.content), "enhanced": True})
+
+    context = proxy_context("/rag What lit it?", "rag")
+    assert (await RagAgent(endpoint=endpoint(answer)).on_request(context))["enhanced"] is True
+    assert seen[0].url.path == "/v1/enrich"
+    assert seen[0].headers["Authorization"] == "Bearer secret"
+    assert json.loads(seen[0].content) == context
+
+
+def refuse(request: httpx.Request) -> httpx.Response:
+    raise httpx.ConnectError("refused", request=request)
+
+
+def dawdle(request: httpx.Request) -> httpx.Response:
+    raise httpx.ReadTimeout("slow", request=request)
+
+
+@pytest.mark.parametrize(
+    ("handler", "code"),
+    [
+        (refuse, "service_unavailable"),
+        (dawdle, "timeout_error"),
+        (lambda _: httpx.Response(200, text="<html>"), "processing_error"),
+        (lambda _: httpx.Response(200, json={"messages": "gone"}), "processing_error"),
+        (lambda _: httpx.Response(200, json=[]), "processing_error"),
+        (lambda _: httpx.Response(502, text="bad gateway"), "service_unavailable"),
+        (lambda _: httpx.Response(404, text="not here"), "processing_error"),
+        (lambda _: httpx.Response(307, headers={"Location": "http://127.0.0.1:2/"}), "processing_error"),
+        (lambda _: httpx.Response(401, json={"error": {"type": "unauthorized", "message": "no"}}), "unauthorized"),
+        (lambda _: httpx.Response(500, json={"error": {"type": "odd", "message": "no"}}), "processing_error"),
+        (
+            lambda _: httpx.Response(
+                400, json={"error": {"type": "validation_error", "message": "no", "details": {"message": "a", "x": 1}}}
+            ),
+            "validation_error",
+        ),
+    ],
+)
+async def test_an_endpoint_that_fails_leaves_the_request_as_it_was(
+    handler: Any, code: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    context = proxy_context("/rag What lit it?", "rag")
+    assert await RagAgent(endpoint=endpoint(handler)).on_request(context) is context
+    assert json.loads(caplog.messages[-1].partition(": ")[2])["error"]["type"] == code
+    assert "secret" not in caplog.text
+
+
+@pytest.mark.parametrize("address", ["", "127.0.0.1:8642", "file:///etc/passwd", "http://", "http://[::1"])
+def test_an_endpoint_that_is_no_address_is_refused_at_once(address: str) -> None:
+    with pytest.raises(ConfigurationError, match="endpoint"):
+        RagAgent(endpoint=address)
+
+
+def test_an_enricher_and_an_endpoint_together_are_refused() -> None:
+    with pytest.raises(ConfigurationError):
+        agent_of(ScriptedEnricher(), endpoint="http://127.0.0.1:8642")
+
+
+class OwnContainer:
+    """What `build_container` gives, as far as the agent looks."""
+
+    def __init__(self, settings: Any) -> None:
+        self.settings = settings
+        self.enricher = ScriptedEnricher(ServiceUnavailable("search", "down"))
+        self.closed = False
+
+    async def close(self) -> None:
+        self.closed = True
+
+
+@pytest.fixture
+def built(monkeypatch: pytest.MonkeyPatch) -> list[OwnContainer]:
+    containers: list[OwnContainer] = []
+
+    def build(settings: Any) -> OwnContainer:
+        containers.append(OwnContainer(settings))
+        return containers[-1]
+
+    monkeypatch.setattr("cragside.bootstrap.build_container", build)
+    return containers
+
+
+async def test_an_agent_of_its_own_builds_cragside_once_at_the_first_command(
+    built: list[OwnContainer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cragside.settings.load_settings", lambda: _settings({}))
+    agent = RagAgent()
+    await agent.on_request(proxy_context("no command"))
+    assert built == []
+    for _ in range(2):
+        await agent.on_request(proxy_context("/rag What lit it?", "rag"))
+    assert len(built) == 1
+    await agent.close()
+    assert built[0].closed
+
+
+async def test_an_agent_of_its_own_fails_as_its_environment_says(
+    built: list[OwnContainer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cragside.settings.load_settings", lambda: _settings({"RAG_FAIL_MODE": "closed"}))
+    with pytest.raises(ServiceUnavailable):
+        await RagAgent().on_request(proxy_context("/rag What lit it?", "rag"))
+    context = proxy_context("/rag What lit it?", "rag")
+    assert await RagAgent(fail_mode="open").on_request(context) is context
+
+
+async def test_an_environment_that_cannot_be_read_is_a_failure_like_any_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("RAG_TRESHOLD", "0.5")
+    context = proxy_context("/rag What lit it?", "rag")
+    assert await RagAgent().on_request(context) is context
+
+
+def _settings(environment: dict[str, str]) -> Any:
+    from cragside.settings import Settings, variable_of
+
+    named = {variable_of(name): name for name in Settings.model_fields}
+    return Settings(_env_file=None, **{named[variable]: value for variable, value in environment.items()})
+
+
+@pytest.fixture
+def proxys_base_agent() -> Iterator[type]:
+    """The proxy's modules as far as a plugin file sees them."""
+    from abc import ABC, abstractmethod
+
+    class BaseAgent(ABC):
+        @property
+        @abstractmethod
+        def name(self) -> str: ...
+
+        @abstractmethod
+        async def on_request(self, request: Any) -> Any: ...
+
+        @abstractmethod
+        async def on_response(self, request: Any, response: Any) -> Any: ...
+
+    names = ("src", "src.shared", "src.shared.base_agent", "cragside.plugins.smart_proxy_agent")
+    before = {name: sys.modules.pop(name, None) for name in names}
+    for name in names[:3]:
+        sys.modules[name] = ModuleType(name)
+    sys.modules["src.shared.base_agent"].BaseAgent = BaseAgent  # type: ignore[attr-defined]
+    yield BaseAgent
+    for name, module in before.items():
+        sys.modules.pop(name, None)
+        if module is not None:
+            sys.modules[name] = module
+
+
+def test_the_plugin_file_holds_one_agent_that_the_proxy_can_make(proxys_base_agent: type) -> None:
+    from cragside.plugins import smart_proxy_agent
+
+    agents = [
+        thing
+        for thing in vars(smart_proxy_agent).values()
+        if isinstance(thing, type) and issubclass(thing, proxys_base_agent) and thing is not proxys_base_agent
+    ]
+    assert [agent().name for agent in agents] == ["rag"]
