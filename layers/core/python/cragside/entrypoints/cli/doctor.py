@@ -2,15 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from cragside.domain.errors import ConfigurationError
 from cragside.entrypoints.cli import exits
-from cragside.entrypoints.cli.components import Finding, examine_components, examine_folder, examine_installation
 from cragside.entrypoints.cli.session import Session, session_of
 from cragside.entrypoints.cli.terminal import output, print_json, printable
+
+if TYPE_CHECKING:
+    from cragside.entrypoints.cli.components import Finding
 
 _STYLES = {"ok": "green", "warning": "yellow", "error": "red", "not configured": "dim"}
 
@@ -19,7 +21,7 @@ def doctor(
     context: typer.Context,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else.")] = False,
 ) -> None:
-    """Check every component: is it there, which version, what to do about it.
+    """Check every component and say what to do about it.
 
     Ends with 0 only if nothing that is configured is broken. With SEARXNG_HOST set, one test search is made.
     """
@@ -33,7 +35,9 @@ def doctor(
         raise typer.Exit(exits.BAD_INPUT if "settings" in broken else exits.UNAVAILABLE)
 
 
-def _examine(session: Session) -> list[Finding]:
+def _examine(session: Session) -> "list[Finding]":
+    from cragside.entrypoints.cli.components import Finding, examine_components, examine_folder, examine_installation
+
     findings = examine_installation()
     try:
         settings = session.settings()
@@ -46,7 +50,7 @@ def _examine(session: Session) -> list[Finding]:
         return [*findings, Finding("settings", "error", detail=error.message, remedy="Correct the environment.")]
 
 
-def _show(findings: Sequence[Finding]) -> None:
+def _show(findings: Sequence["Finding"]) -> None:
     console = output()
     for finding in findings:
         said = " ".join(part for part in (finding.version, finding.detail) if part)

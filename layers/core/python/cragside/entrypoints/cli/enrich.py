@@ -23,7 +23,7 @@ def enrich(
         str | None, typer.Option("--workspace", "-w", metavar="NAME", help="Whose evidence. Default: RAG_WORKSPACE.")
     ] = None,
 ) -> None:
-    """Show the prompt that Ollama would get, with its verdict and citations.
+    """Show what a prompt becomes, and from which evidence.
 
     Only a TEXT that begins with the command, as in "/rag what lights the house?", is enriched; any other is
     untouched.

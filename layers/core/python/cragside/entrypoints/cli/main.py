@@ -14,6 +14,7 @@ from cragside.entrypoints.cli.demo.command import demo
 from cragside.entrypoints.cli.doctor import doctor
 from cragside.entrypoints.cli.enrich import enrich
 from cragside.entrypoints.cli.ingest import ingest
+from cragside.entrypoints.cli.reindex import reindex
 from cragside.entrypoints.cli.serve import serve
 from cragside.entrypoints.cli.session import Session, session_of
 from cragside.entrypoints.cli.status import status
@@ -88,7 +89,7 @@ def cragside(
         typer.echo(context.get_help())
 
 
-for _command in (demo, serve, enrich, ingest, status, doctor):
+for _command in (demo, serve, enrich, ingest, status, reindex, doctor):
     app.command()(_command)
 
 

@@ -9,17 +9,17 @@ from cragside.domain.outcome import RagContext
 from cragside.entrypoints.cli.terminal import printable
 
 _VERDICTS = {
-    "local": "the knowledge base holds the evidence",
-    "web": "the knowledge base does not hold it, so the web was asked",
+    "local": "evidence from the knowledge base",
+    "web": "the knowledge base did not hold enough, the web was asked",
     "mixed": "evidence from the knowledge base and the web",
-    "none": "no evidence; the question goes through without context",
+    "none": "no evidence, the question goes through without context",
 }
 _STYLES = {"local": "green", "web": "cyan", "mixed": "cyan", "none": "yellow"}
 
 
 def show_context(console: Console, context: RagContext) -> None:
     """Print the verdict, the citations, the time each step took and what did not work."""
-    console.print(f"Verdict  {context.verdict}: {_VERDICTS[context.verdict]}", style=_STYLES[context.verdict])
+    console.print(f"Verdict  {context.verdict}: {_meaning(context)}", style=_STYLES[context.verdict])
     if context.documents:
         console.print(_citations(context))
     console.print(f"Time     {_times(context)}")
@@ -27,10 +27,16 @@ def show_context(console: Console, context: RagContext) -> None:
         console.print(f"Degraded {degradation.component}: {printable(degradation.reason)}", style="yellow")
 
 
+def _meaning(context: RagContext) -> str:
+    best = max((document.score or 0.0 for document in context.documents), default=None)
+    weak = best is not None and best <= context.threshold
+    return _VERDICTS[context.verdict] + (f", none of it above {context.threshold:g}" if weak else "")
+
+
 def _citations(context: RagContext) -> Table:
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     table.add_column("#", justify="right")
-    table.add_column(f"score > {context.threshold:g}", justify="right")
+    table.add_column("score", justify="right")
     table.add_column("source")
     table.add_column("title", overflow="fold")
     table.add_column("from", overflow="fold")

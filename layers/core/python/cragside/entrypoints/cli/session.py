@@ -1,6 +1,5 @@
 """One run of a command: its settings, its container, its event loop."""
 
-import asyncio
 import logging
 import os
 import re
@@ -13,6 +12,8 @@ import typer
 from cragside.domain.errors import ValidationError
 
 if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+
     from cragside.bootstrap import Container
     from cragside.settings import Settings
 
@@ -48,7 +49,13 @@ class Session:
             )
         return settings.model_copy(update={"workspace": workspace})
 
-    def run(self, settings: "Settings", work: Callable[["Container"], Awaitable[Result]]) -> Result:
+    def run(
+        self,
+        settings: "Settings",
+        work: Callable[["Container"], Awaitable[Result]],
+        *,
+        loop_factory: "Callable[[], AbstractEventLoop] | None" = None,
+    ) -> Result:
         """What `work` returns, in an event loop of its own; the container is closed whatever happens."""
 
         async def session() -> Result:
@@ -58,7 +65,10 @@ class Session:
             finally:
                 await container.close()
 
-        return asyncio.run(session())
+        import asyncio  # here, like all that --help and --version do without
+
+        with asyncio.Runner(loop_factory=loop_factory) as runner:
+            return runner.run(session())
 
 
 def session_of(context: typer.Context) -> Session:

@@ -2,20 +2,22 @@
 
 import json
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
-from rich.console import Console
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 PLAIN_WIDTH = 100
 
 
-def output() -> Console:
+def output() -> "Console":
     """Standard output; a fixed width and no colours when it is not a terminal."""
     return _console(stderr=False)
 
 
-def notices() -> Console:
+def notices() -> "Console":
     """Standard error: progress and remarks, never results."""
     return _console(stderr=True)
 
@@ -33,7 +35,9 @@ def printable(text: str) -> str:
     )
 
 
-def _console(*, stderr: bool) -> Console:
+def _console(*, stderr: bool) -> "Console":
+    from rich.console import Console  # here: --help and --version do without, and start twice as fast
+
     stream = sys.stderr if stderr else sys.stdout
     width = None if stream.isatty() else PLAIN_WIDTH
     return Console(stderr=stderr, width=width, highlight=False, markup=False, emoji=False)

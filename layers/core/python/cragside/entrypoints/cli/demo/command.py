@@ -33,7 +33,9 @@ def demo(
         ),
     ] = None,
 ) -> None:
-    """Index a small corpus and run prompts that take every route: knowledge base, web, untouched, hostile.
+    """See it work on a corpus that comes with it.
+
+    Indexes some short texts and runs prompts that take every route: knowledge base, web, untouched, hostile.
 
     Your own knowledge base is left alone. With SEARXNG_HOST set, weak local evidence is replaced by the web's; with
     OLLAMA_BASE_URL set, Ollama's models do the grading.

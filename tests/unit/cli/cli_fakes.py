@@ -1,0 +1,89 @@
+"""A container of fakes."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+from cragside.application.enricher import Enriched
+from cragside.domain.command import question_of
+from cragside.domain.document import Document, SourceText
+from cragside.domain.outcome import RagContext
+from cragside.domain.prompt import inject
+from cragside.ports.rag_repository import Indexed, KnowledgeStatus
+
+OTTER = Document(
+    "1", "Otters eat urchins.", "local", title="Sea otter", score=0.91, metadata={"filename": "sea-otter.md"}
+)
+
+
+def context_with(*documents: Document, **fields: Any) -> RagContext:
+    given = {"query": "why?", "search_performed": False, "processing_time_ms": 12, "verdict": "local", "threshold": 0.6}
+    return RagContext(documents=documents, **{**given, **fields})
+
+
+@dataclass
+class FakeRepository:
+    workspace: str
+    texts: dict[str, str] = field(default_factory=dict)
+    failing: Mapping[str, str] = field(default_factory=dict)
+
+    async def save_documents(self, documents: list[SourceText]) -> list[Indexed]:
+        return [self._save(document) for document in documents]
+
+    def _save(self, document: SourceText) -> Indexed:
+        if document.name in self.failing:
+            return Indexed(document.name, "failed", self.failing[document.name])
+        known = self.texts.get(document.name)
+        self.texts[document.name] = document.text
+        status = "indexed" if known is None else "unchanged" if known == document.text else "updated"
+        return Indexed(document.name, status, passages=0 if status == "unchanged" else 1)
+
+    async def status(self) -> KnowledgeStatus:
+        count = len(self.texts)
+        return KnowledgeStatus(self.workspace, "wordllama", count, count, 7, 3, {"processed": count})
+
+
+@dataclass
+class FakeContainer:
+    settings: Any = None
+    host: Any = None
+    search: Any = None
+    context: RagContext = field(default_factory=lambda: context_with(OTTER))
+    error: Exception | None = None
+    repositories: dict[str, FakeRepository] = field(default_factory=dict)
+    failing: dict[str, str] = field(default_factory=dict)
+    asked: list[tuple[dict[str, Any], str | None]] = field(default_factory=list)
+    reindexed: list[str] = field(default_factory=list)
+    closed: int = 0
+
+    @property
+    def enricher(self) -> Any:
+        return self
+
+    @property
+    def workspaces(self) -> Any:
+        return SimpleNamespace(repository=self._repository, reindex=self._reindex)
+
+    async def _repository(self, name: str) -> FakeRepository:
+        if self.error:
+            raise self.error
+        return self.repositories.setdefault(name, FakeRepository(name, failing=self.failing))
+
+    async def _reindex(self, workspace: str, progress: Callable[[str], None]) -> int:
+        self.reindexed.append(workspace)
+        progress("sea-otter.md")
+        return 1
+
+    async def enrich(self, request: dict[str, Any], *, workspace: str | None = None) -> Enriched:
+        if self.error:
+            raise self.error
+        self.asked.append((request, workspace))
+        question = question_of(request["prompt"])
+        if question is None:
+            return Enriched(dict(request), None)
+        block = f"<evidence>\n[1] {OTTER.content}\n</evidence>" if self.context.documents else ""
+        return Enriched(inject(request, block, question), self.context)
+
+    async def close(self) -> None:
+        self.closed += 1

@@ -1,0 +1,117 @@
+import asyncio
+import json
+
+import pytest
+
+from cragside.domain.errors import ConfigurationError, ServiceUnavailable
+from cragside.entrypoints.cli import components
+
+
+class Host:
+    def __init__(self, *models, error=None):
+        self._models, self._error = frozenset(models), error
+
+    async def version(self):
+        if self._error:
+            raise self._error
+        return "0.9.1"
+
+    async def models(self):
+        return self._models
+
+
+class Search:
+    def __init__(self, error=None, hang=False):
+        self._error, self._hang = error, hang
+
+    async def search(self, query):
+        if self._hang:
+            await asyncio.sleep(60)
+        if self._error:
+            raise self._error
+        return [{"title": "t", "url": "u", "content": "c"}]
+
+
+def findings(result):
+    return {finding["component"]: finding for finding in json.loads(result.stdout)}
+
+
+def test_nothing_configured_is_nothing_broken(run):
+    result = run("doctor", "--json")
+    found = findings(result)
+    assert result.exit_code == 0
+    assert found["ollama"]["state"] == found["searxng"]["state"] == "not configured"
+    assert found["folder"]["state"] == found["store"]["state"] == found["lightrag-hku"]["state"] == "ok"
+    assert "OLLAMA_BASE_URL" in found["ollama"]["remedy"]
+
+
+def test_an_ollama_that_is_down_is_exit_code_3_and_hides_credentials(run, container, environment):
+    environment["OLLAMA_BASE_URL"] = "http://user:secret@127.0.0.1:1"
+    container.host = Host(error=ServiceUnavailable("ollama", "does not answer"))
+    result = run("doctor")
+    assert result.exit_code == 3
+    assert "does not answer" in result.stdout
+    assert "ollama serve" in result.stdout
+    assert "secret" not in result.stdout
+
+
+def test_a_model_that_was_named_and_is_missing_is_an_error(run, container, environment):
+    environment |= {"OLLAMA_BASE_URL": "http://u:secret@127.0.0.1:1", "RAG_CHAT_MODEL": "big:70b"}
+    container.host = Host("nomic-embed-text:latest")
+    result = run("doctor", "--json")
+    found = findings(result)
+    assert result.exit_code == 3
+    assert found["ollama"]["version"] == "0.9.1"
+    assert found["ollama"]["detail"] == "http://127.0.0.1:1"
+    assert found["chat model"]["state"] == "error"
+    assert "ollama pull big:70b" in found["chat model"]["remedy"]
+    assert found["embedding model"]["state"] == "ok"
+
+
+def test_a_default_model_that_is_missing_is_a_warning(run, container, environment):
+    environment["OLLAMA_BASE_URL"] = "http://127.0.0.1:1"
+    container.host = Host()
+    result = run("doctor", "--json")
+    assert result.exit_code == 0
+    assert findings(result)["chat model"]["state"] == "warning"
+
+
+def test_a_searxng_without_json_is_told_how_to_have_it(run, container, environment):
+    environment["SEARXNG_HOST"] = "http://127.0.0.1:1"
+    container.search = Search(ServiceUnavailable("search", "refused JSON (403)"))
+    result = run("doctor", "--json")
+    found = findings(result)["searxng"]
+    assert result.exit_code == 3
+    assert "search.formats" in found["remedy"]
+    assert "403" in found["detail"]
+
+
+def test_a_component_that_hangs_is_not_waited_for(run, container, environment, monkeypatch):
+    monkeypatch.setattr(components, "_PATIENCE_SECONDS", 0.05)
+    environment["SEARXNG_HOST"] = "http://127.0.0.1:1"
+    container.search = Search(hang=True)
+    assert "no answer" in findings(run("doctor", "--json"))["searxng"]["detail"]
+
+
+def test_a_store_of_another_model_is_an_error_with_the_way_out(run, container, environment, tmp_path):
+    (tmp_path / "home" / "default").mkdir(parents=True)
+    container.error = ConfigurationError("built with another model: cragside reindex")
+    result = run("doctor", "--json")
+    assert result.exit_code == 3
+    assert "cragside reindex" in findings(result)["store"]["detail"]
+
+
+def test_bad_settings_are_reported_like_everything_else(run, environment):
+    environment["RAG_THRESHOLD"] = "2"
+    result = run("doctor")
+    assert result.exit_code == 2
+    assert "RAG_THRESHOLD" in result.stdout
+
+
+@pytest.mark.parametrize("where", ["a file", "below a file"])
+def test_a_home_that_cannot_be_a_folder_is_an_error(run, environment, tmp_path, where):
+    (tmp_path / "file").write_text("")
+    environment["RAG_HOME"] = str(tmp_path / "file" if where == "a file" else tmp_path / "file" / "deep")
+    result = run("doctor", "--json")
+    assert result.exit_code == 3
+    assert "RAG_HOME" in findings(result)["folder"]["remedy"]

@@ -1,0 +1,74 @@
+import json
+
+from cli_fakes import OTTER, context_with
+
+from cragside.domain.document import Document
+
+
+def test_json_is_the_enhanced_request_and_nothing_else(run, container):
+    result = run("enrich", "/rag why kelp?", "--json")
+    body = json.loads(result.stdout)
+    assert result.exit_code == 0
+    assert body["prompt"].endswith("why kelp?")
+    assert body["metadata"]["rag_context"]["documents"][0]["title"] == "Sea otter"
+    assert {"id", "timestamp"} <= body.keys()
+    assert container.closed == 1
+
+
+def test_json_of_a_plain_text_is_the_request_as_it_came(run):
+    result = run("enrich", "hello", "--json")
+    assert json.loads(result.stdout) == {"prompt": "hello"}
+
+
+def test_people_see_verdict_citation_and_prompt(run):
+    result = run("enrich", "/rag why kelp?")
+    assert result.exit_code == 0
+    assert "Verdict  local" in result.stdout
+    for word in ("0.91", "Sea otter", "sea-otter.md", "Otters eat urchins.", "why kelp?"):
+        assert word in result.stdout
+    assert "\x1b" not in result.stdout
+
+
+def test_a_text_without_the_command_is_said_to_be_untouched(run):
+    result = run("enrich", "hello")
+    assert result.exit_code == 0
+    assert "Untouched: the text does not begin with /rag" in result.stdout
+
+
+def test_weak_evidence_and_what_did_not_work_are_said(run, container, degraded):
+    container.context = context_with(OTTER.graded(0.4), degraded=(degraded,))
+    shown = run("enrich", "/rag why?").stdout
+    assert "none of it above 0.6" in shown
+    assert "Degraded search: SEARXNG_HOST is not set" in shown
+
+
+def test_no_evidence_is_no_failure(run, container):
+    container.context = context_with(verdict="none")
+    result = run("enrich", "/rag why?")
+    assert result.exit_code == 0
+    assert "Verdict  none" in result.stdout
+
+
+def test_a_dash_reads_standard_input(run, container):
+    run("enrich", "-", given="/rag Grüße?\n".encode())
+    assert container.asked[0][0]["prompt"] == "/rag Grüße?\n"
+
+
+def test_bytes_that_are_no_text_are_replaced(run, container):
+    result = run("enrich", "-", "--json", given=b"/rag \xff\xfe?")
+    assert result.exit_code == 0
+    assert container.asked[0][0]["prompt"] == "/rag ��?"
+
+
+def test_the_workspace_is_passed_on(run, container):
+    run("enrich", "/rag why?", "--workspace", "notes")
+    assert container.asked[0][1] == "notes"
+
+
+def test_evidence_cannot_steer_the_terminal(run, container):
+    hostile = Document("2", "text", "web", title="a\x1b[2Jb\r\n[red]c", url="http://x/\x9b31m", score=0.7)
+    container.context = context_with(hostile, verdict="web")
+    shown = run("enrich", "/rag why?").stdout
+    assert "\x1b" not in shown
+    assert "\x9b" not in shown
+    assert "[red]c" in shown

@@ -1,0 +1,100 @@
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cragside import __version__
+from cragside.domain.errors import ConfigurationError, DeadlineExceeded, ProcessingError, ServiceUnavailable
+from cragside.entrypoints.cli.reference import reference
+
+HEAVY = ("lightrag", "langgraph", "langchain_core", "wordllama", "numpy", "fastapi", "pydantic", "rich.console")
+
+
+def test_the_version_is_printed(run):
+    result = run("--version")
+    assert (result.exit_code, result.stdout) == (0, f"cragside {__version__}\n")
+
+
+@pytest.mark.parametrize("arguments", [(), ("--help",)])
+def test_the_help_names_every_command_and_exit_code(run, arguments):
+    result = run(*arguments)
+    assert result.exit_code == 0
+    for word in ("demo", "serve", "enrich", "ingest", "status", "reindex", "doctor", "130 interrupted"):
+        assert word in " ".join(result.stdout.split())
+
+
+def test_help_imports_nothing_heavy():
+    script = (
+        "import sys\nfrom cragside.entrypoints.cli.main import app\n"
+        "try:\n    app(['--help'])\nexcept SystemExit as end:\n    assert end.code == 0\n"
+        f"loaded = [name for name in {HEAVY!r} if name in sys.modules]\nassert not loaded, loaded\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("enrch",), "No such command 'enrch'. Did you mean 'enrich'?"),
+        (("enrich",), "Missing argument 'TEXT'."),
+        (("status", "--jsno"), "No such option: --jsno"),
+        (("serve", "--port", "70000"), "65535"),
+        (("status", "--workspace", "../up"), "A workspace's name begins with"),
+    ],
+)
+def test_wrong_usage_is_one_line_and_exit_code_2(run, arguments, said):
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert result.stderr.startswith("error: ")
+    assert said in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "said"),
+    [
+        (ServiceUnavailable("knowledge_base", "is locked"), 3, "error: knowledge_base: is locked\n"),
+        (DeadlineExceeded("too slow"), 3, "error: too slow\n"),
+        (ConfigurationError("wrong\nmodel"), 2, "error: wrong model\n"),
+        (ProcessingError("our fault"), 1, "error: our fault\n"),
+        (PermissionError(13, "Permission denied", "/home/x"), 1, "error: /home/x: Permission denied\n"),
+    ],
+)
+def test_an_error_is_one_line_with_its_exit_code(run, container, error, code, said):
+    container.error = error
+    result = run("status")
+    assert (result.exit_code, result.stdout, result.stderr) == (code, "", said)
+    assert container.closed == 1
+
+
+def test_an_unforeseen_error_shows_its_trace_only_when_asked(run, container):
+    container.error = KeyError("http://user:secret@host")
+    plain = run("status")
+    assert plain.exit_code == 1
+    assert "secret" not in plain.stderr
+    assert "Traceback" not in plain.stderr
+    assert "--debug" in plain.stderr
+    assert "Traceback" in run("--debug", "status").stderr
+
+
+def test_an_interrupt_ends_with_130_and_closes_the_container(run, container):
+    container.error = KeyboardInterrupt()  # type: ignore[assignment]
+    result = run("status")
+    assert result.exit_code == 130
+    assert "Traceback" not in result.stderr
+    assert container.closed == 1
+
+
+def test_a_misspelt_setting_is_bad_configuration(run, environment):
+    environment["RAG_THRESHHOLD"] = "0.5"
+    result = run("status")
+    assert result.exit_code == 2
+    assert "Did you mean RAG_THRESHOLD?" in result.stderr
+
+
+def test_the_reference_page_is_up_to_date():
+    page = Path(__file__).parents[3] / "docs" / "cli.md"
+    assert page.read_text("utf-8") == reference(), "run: python -m cragside.entrypoints.cli.reference > docs/cli.md"

@@ -1,0 +1,56 @@
+import socket
+
+import pytest
+
+from cragside.entrypoints.proxy import server
+
+
+@pytest.fixture
+def served(monkeypatch):
+    calls = []
+
+    async def serve(container, host, port, *, announce):
+        calls.append((host, port))
+        announce("listening")
+
+    monkeypatch.setattr(server, "serve", serve)
+    return calls
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "192.168.1.5", "::", "example.org", ""])
+def test_a_host_beyond_this_machine_is_refused_without_a_token(run, container, served, host):
+    result = run("serve", "--host", host)
+    assert result.exit_code == 2
+    assert "RAG_API_TOKEN" in result.stderr
+    assert "--allow-anonymous" in result.stderr
+    assert (served, container.closed) == ([], 0)
+
+
+def test_the_container_serves_on_loopback_and_is_closed(run, container, served):
+    result = run("serve")
+    assert (result.exit_code, result.stdout, served) == (0, "listening\n", [("127.0.0.1", 8642)])
+    assert container.closed == 1
+
+
+def test_a_host_beyond_this_machine_is_served_with_a_token(run, environment, served):
+    environment["RAG_API_TOKEN"] = "secret"
+    assert run("serve", "--host", "0.0.0.0", "--port", "9000").exit_code == 0
+    assert served == [("0.0.0.0", 9000)]
+
+
+def test_a_host_beyond_this_machine_is_served_to_anybody_when_asked(run, served):
+    assert run("serve", "--host", "::", "--allow-anonymous").exit_code == 0
+    assert served == [("::", 8642)]
+
+
+def test_an_address_in_use_is_bad_input(run, taken_port):
+    result = run("serve", "--port", str(taken_port))
+    assert result.exit_code == 2
+    assert f"Cannot listen on 127.0.0.1:{taken_port}" in result.stderr
+
+
+@pytest.fixture
+def taken_port():
+    """A port that somebody else listens on."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        yield taken.getsockname()[1]

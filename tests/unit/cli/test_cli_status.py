@@ -1,0 +1,22 @@
+import json
+
+
+def test_status_tells_sizes_model_and_place(run, environment):
+    result = run("status")
+    assert result.exit_code == 0
+    for word in ("default", "wordllama", "entities", environment["RAG_HOME"]):
+        assert word in result.stdout
+
+
+def test_status_in_json_is_pure(run, environment):
+    known = json.loads(run("status", "--json", "--workspace", "w").stdout)
+    assert known["workspace"] == "w"
+    assert known["store"] == environment["RAG_HOME"]
+    assert known["by_status"] == {"processed": 0}
+
+
+def test_reindex_builds_the_workspace_anew(run, container):
+    result = run("reindex", "--workspace", "w")
+    assert result.exit_code == 0
+    assert container.reindexed == ["w"]
+    assert "1 texts" in result.stdout
