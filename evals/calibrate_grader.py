@@ -1,0 +1,193 @@
+"""Fits the embedded grader's weights on one half of CLAP-NQ.
+
+    python evals/calibrate_grader.py --data FOLDER [--write]
+
+Each training question meets its gold passage and the passages that a ranking of the whole set brings up besides it.
+Every pair is seen three times, at a third of the weight: with its title, without it, and as a web snippet of 40 words
+with title. Passages of unanswerable questions are on topic without holding the answer: no pair of the kind is used.
+"""
+
+import argparse
+import base64
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+from clapnq_data import DATASET, LICENCE, PUBLISHED, SPLIT, Passage, Question, ranking, read, snippet
+from cragside.adapters.embedded import grader
+from cragside.adapters.embedded.embedder import WordLlamaEmbedder
+from cragside.adapters.embedded.features import FEATURES, Background, compare, read_passage, read_question
+from cragside.adapters.embedded.lexicon import Lexicon
+from figures import auc, brier, calibration_error
+
+SEED = 20250101
+FOLDS = 5
+AXES = 16
+PENALTY = 1.0
+CANDIDATES = 8
+WEIGHTS = Path(grader.__file__).with_name(grader.WEIGHTS_FILE)
+
+Array = npt.NDArray[np.float64]
+
+
+class Pairs:
+    """Pairs of question and passage with features, truth, weight, and the question each belongs to."""
+
+    def __init__(self) -> None:
+        self.features: list[Array] = []
+        self.truth: list[float] = []
+        self.weight: list[float] = []
+        self.question: list[int] = []
+        self.variant: list[str] = []
+
+    def arrays(self) -> tuple[Array, Array, Array, npt.NDArray[np.intp], npt.NDArray[np.str_]]:
+        return (
+            np.array(self.features),
+            np.array(self.truth),
+            np.array(self.weight),
+            np.array(self.question),
+            np.array(self.variant),
+        )
+
+
+def background_of(passages: list[Passage], lexicon: Lexicon) -> Background:
+    """Mean and covariance of the passages' directions, the covariance with 16 axes and one figure for the rest."""
+    rows = [segment.direction for p in passages for segment in read_passage(p.title, p.text, lexicon).segments]
+    directions = np.stack(rows).astype(np.float64)
+    mean = directions.mean(axis=0)
+    centred = directions - mean
+    _, singular, axes = np.linalg.svd(centred, full_matrices=False)
+    variances = singular**2 / len(directions)
+    rest = float((variances.sum() - variances[:AXES].sum()) / directions.shape[1])
+    return Background(
+        mean.astype(np.float32), axes[:AXES].astype(np.float32), variances[:AXES].astype(np.float32), rest
+    )
+
+
+def variants(question: str, passage: Passage) -> list[tuple[str, str, str]]:
+    cut = snippet(question, passage.text)
+    return [("title", passage.title, passage.text), ("bare", "", passage.text), ("snippet", passage.title, cut)]
+
+
+def pairs_of(
+    questions: list[Question], backgrounds: dict[int, Background], folds: list[int], lexicon: Lexicon
+) -> Pairs:
+    passages = list({q.passage.key: q.passage for q in questions}.values())
+    order = ranking([q.text for q in questions], passages)
+    pairs = Pairs()
+    for index, question in enumerate(questions):
+        others = [passages[i] for i in order[index] if passages[i].key != question.passage.key][:CANDIDATES]
+        judged = [(p, 0.0) for p in others] + ([(question.passage, 1.0)] if question.answerable else [])
+        asked = read_question(question.text, lexicon)
+        for passage, truth in judged:
+            for name, title, text in variants(question.text, passage):
+                table = compare(asked, read_passage(title, text, lexicon), lexicon, backgrounds[folds[index]])
+                # A long passage counts with its likeliest segment, as in grading.
+                pairs.features.append(table[table.sum(axis=1).argmax()])
+                pairs.truth.append(truth)
+                pairs.weight.append(1 / 3)
+                pairs.question.append(index)
+                pairs.variant.append(name)
+    return pairs
+
+
+def fit(features: Array, truth: Array, weight: Array) -> Array:
+    """Intercept and coefficients of a ridge-penalised logistic regression, for the features as they are."""
+    mean, spread = features.mean(axis=0), features.std(axis=0)
+    design = np.column_stack([np.ones(len(features)), (features - mean) / spread])
+    ridge = np.diag([0.0] + [PENALTY] * features.shape[1])
+    beta = np.zeros(design.shape[1])
+    for _ in range(100):
+        p = 1 / (1 + np.exp(-design @ beta))
+        gradient = design.T @ (weight * (p - truth)) + ridge @ beta
+        step = np.linalg.solve((design.T * (weight * p * (1 - p))) @ design + ridge, gradient)
+        beta -= step
+        if np.abs(step).max() < 1e-9:
+            break
+    slopes = beta[1:] / spread
+    return np.concatenate([[beta[0] - slopes @ mean], slopes])
+
+
+def predict(beta: Array, features: Array) -> Array:
+    return 1 / (1 + np.exp(-(beta[0] + features @ beta[1:])))
+
+
+def report(name: str, scores: Array, truth: Array, question: npt.NDArray[np.intp]) -> None:
+    gold = {q: s for q, s, t in zip(question, scores, truth, strict=True) if t == 1}
+    best: dict[int, float] = {}
+    for q, s, t in zip(question, scores, truth, strict=True):
+        if t == 0:
+            best[q] = max(best.get(q, 0.0), s)
+    print(
+        f"{name:8} AUC {auc(scores[truth == 1], scores[truth == 0]):.3f}  Brier {brier(scores, truth):.4f}  "
+        f"ECE {calibration_error(scores, truth):.4f}  gold above 0.6 {np.mean([s > 0.6 for s in gold.values()]):.1%}  "
+        f"no other above 0.6 {np.mean([best[q] <= 0.6 for q in gold]):.1%}"
+    )
+
+
+def encoded(values: npt.NDArray[np.float32]) -> str:
+    return base64.b64encode(values.astype("<f2").tobytes()).decode()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True, help="folder with answerable.jsonl and unanswerable.jsonl")
+    parser.add_argument("--write", action="store_true", help=f"write {WEIGHTS.name} into the package")
+    options = parser.parse_args()
+    questions = [q for q in read(options.data) if q.in_training_half]
+    lexicon = Lexicon(WordLlamaEmbedder())
+    folds = np.random.default_rng(SEED).permutation(len(questions)) % FOLDS
+    # A question is never compared with a background that its own passage helped to draw.
+    backgrounds = {
+        fold: background_of([q.passage for q, f in zip(questions, folds, strict=True) if f != fold], lexicon)
+        for fold in range(FOLDS)
+    }
+    features, truth, weight, question, variant = pairs_of(questions, backgrounds, folds.tolist(), lexicon).arrays()
+    scores = np.empty(len(truth))
+    for fold in range(FOLDS):
+        held = folds[question] == fold
+        scores[held] = predict(fit(features[~held], truth[~held], weight[~held]), features[held])
+    print(
+        f"{len(questions)} questions of the training half, {int(truth.sum() / 3)} with a gold passage; cross-validated:"
+    )
+    for name in ("title", "bare", "snippet"):
+        chosen = variant == name
+        report(name, scores[chosen], truth[chosen], question[chosen])
+    beta = fit(features, truth, weight)
+    print("intercept", round(float(beta[0]), 3), dict(zip(FEATURES, beta[1:].round(3).tolist(), strict=True)))
+    if options.write:
+        write(beta, background_of([q.passage for q in questions], lexicon), len(questions))
+
+
+def write(beta: Array, background: Background, count: int) -> None:
+    data = {
+        "version": 1,
+        "provenance": {
+            "dataset": DATASET,
+            "published": PUBLISHED,
+            "licence": LICENCE,
+            "split": f"{SPLIT}; {count} questions of that half were used, none of the other",
+            "script": "evals/calibrate_grader.py",
+            "seed": SEED,
+            "date": datetime.now(UTC).date().isoformat(),
+        },
+        "features": list(FEATURES),
+        "coefficients": [round(float(b), 5) for b in beta[1:]],
+        "intercept": round(float(beta[0]), 5),
+        "background": {
+            "dimensions": len(background.mean),
+            "encoding": "base64 of little-endian float16, row by row",
+            "mean": encoded(background.mean),
+            "axes": encoded(background.axes),
+            "variances": [float(f"{v:.6g}") for v in background.variances],
+            "rest": float(f"{background.rest:.6g}"),
+        },
+    }
+    WEIGHTS.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
+    print(f"wrote {WEIGHTS.name}, {WEIGHTS.stat().st_size} bytes")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,110 @@
+"""CLAP-NQ's development set: reading it, splitting it, and a plain ranking of its passages."""
+
+import hashlib
+import json
+import re
+import sys
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+from cragside.adapters.embedded.embedder import WordLlamaEmbedder
+from cragside.adapters.embedded.words import terms
+
+DATASET = "CLAP-NQ, development set (answerable.jsonl, unanswerable.jsonl)"
+LICENCE = "Apache-2.0"
+PUBLISHED = "https://github.com/primeqa/clapnq and https://huggingface.co/datasets/PrimeQA/clapnq"
+FILES = ("answerable.jsonl", "unanswerable.jsonl")
+SPLIT = "a question is in the training half when the SHA-256 of its id is an even number"
+
+_SPACE_BEFORE = re.compile(r"\s+(?=[,.;:!?)\]%]|'s\b|n't\b)")
+_SPACE_AFTER = re.compile(r"(?<=[(\[])\s+")
+
+
+@dataclass(frozen=True)
+class Passage:
+    """A passage in natural spelling; `key` identifies its text."""
+
+    key: str
+    title: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question, the passage it was asked about, and whether that passage answers it."""
+
+    id: str
+    text: str
+    passage: Passage
+    answerable: bool
+
+    @property
+    def in_training_half(self) -> bool:
+        return int(hashlib.sha256(self.id.encode()).hexdigest(), 16) % 2 == 0
+
+
+def read(folder: Path) -> list[Question]:
+    """All questions of the set. Exits with status 2 and directions when the folder does not hold it."""
+    missing = [name for name in FILES if not (folder / name).is_file()]
+    if missing:
+        print(
+            f"{folder} does not hold {' and '.join(missing)}. Get the set from {PUBLISHED} ({LICENCE}): the development "
+            "split, and pass its folder with --data, or to make with CLAPNQ_DIR.",
+            file=sys.stderr,
+        )
+        raise SystemExit(2)
+    questions = []
+    for name in FILES:
+        for line in (folder / name).read_text(encoding="utf-8").splitlines():
+            row = json.loads(line)
+            source = row["passages"][0]
+            text = natural(source["text"])
+            key = hashlib.sha256(text.encode()).hexdigest()[:16]
+            passage = Passage(key, source["title"], text)
+            questions.append(Question(row["id"], row["input"], passage, name == "answerable.jsonl"))
+    return questions
+
+
+def natural(text: str) -> str:
+    """CLAP-NQ's tokenised spelling ("word , `` quoted ''") as people write."""
+    text = _SPACE_AFTER.sub("", _SPACE_BEFORE.sub("", text))
+    return (
+        text.replace("`` ", '"').replace(" ''", '"').replace("``", '"').replace("''", '"').replace(" - ", "-").strip()
+    )
+
+
+def snippet(question: str, text: str, size: int = 40) -> str:
+    """The stretch of `size` words that has most of the question's terms: what a web search engine shows."""
+    split = text.split()
+    sought = set(terms(question))
+    hits = np.array([float(not sought.isdisjoint(terms(word))) for word in split])
+    if len(split) <= size:
+        return text
+    sums = np.convolve(hits, np.ones(size), mode="valid")
+    start = int(sums.argmax())
+    return " ".join(split[start : start + size])
+
+
+def ranking(questions: list[str], passages: list[Passage]) -> npt.NDArray[np.intp]:
+    """For each question the passages' positions, best first: 0.6 BM25 + 0.4 cosine, each scaled to 0..1."""
+    embedder = WordLlamaEmbedder()
+    texts = [f"{passage.title}\n{passage.text}" for passage in passages]
+    cosine = embedder.encode(questions) @ embedder.encode(texts).T
+    counts = [Counter(terms(text)) for text in texts]
+    lengths = np.array([max(1, sum(count.values())) for count in counts], dtype=float)
+    bm25 = np.zeros_like(cosine, dtype=float)
+    for row, question in enumerate(questions):
+        for term in set(terms(question)):
+            frequency = np.array([count[term] for count in counts], dtype=float)
+            having = float((frequency > 0).sum())
+            rarity = np.log(1 + (len(passages) - having + 0.5) / (having + 0.5))
+            bm25[row] += rarity * frequency * 2.2 / (frequency + 1.2 * (0.25 + 0.75 * lengths / lengths.mean()))
+    return np.argsort(-(0.6 * _scaled(bm25) + 0.4 * _scaled(cosine.astype(float))), axis=1, kind="stable")
+
+
+def _scaled(scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    low, high = scores.min(axis=1, keepdims=True), scores.max(axis=1, keepdims=True)
+    return (scores - low) / np.maximum(high - low, 1e-9)

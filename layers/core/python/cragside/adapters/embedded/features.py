@@ -1,0 +1,170 @@
+"""What the grader looks at when it compares a question with a passage."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from cragside.adapters.embedded.lexicon import Lexicon, Rows
+from cragside.adapters.embedded.stopwords import ENGLISH, GERMAN, SCAFFOLDING, STOPWORDS
+from cragside.adapters.embedded.words import Language, language_of, stem, stems, words
+from cragside.ports.embedder import Vectors
+
+FEATURES = ("likeness", "soft_coverage", "coverage", "title_match")
+Features = npt.NDArray[np.float64]
+
+_MOST_QUESTION_WORDS = 24
+# Passages longer than the first figure are judged by their best window, so that length alone collects no matches.
+_LONGEST_SEGMENT, _WINDOW, _STRIDE = 300, 240, 160
+_PARENTHESIS = re.compile(r"\([^()]*\)")
+_FILE_SUFFIX = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,4}$")
+
+
+@dataclass(frozen=True, slots=True)
+class Background:
+    """How vectors of passages lie in general: their mean, main axes, variances along these and in all other directions.
+
+    Against it a cosine becomes a number of standard deviations, comparable between questions.
+    """
+
+    mean: Vectors
+    axes: Vectors
+    variances: Vectors
+    rest: float
+
+    def standardised(self, question: Vectors, passages: Vectors) -> Vectors:
+        """By how many standard deviations each passage (rows) is more like the question than any passage would be."""
+        along = self.axes @ question
+        variance = float((along**2 * self.variances).sum()) + self.rest * float(question @ question)
+        likeness: Vectors = ((passages - self.mean) @ question) / np.sqrt(max(variance, 1e-9))
+        return likeness
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question's content words, their rows and weights (summing to 1), and its direction."""
+
+    every_word: tuple[str, ...]
+    content: tuple[str, ...]
+    rows: Rows
+    weights: Vectors
+    direction: Vectors
+
+    def stems(self, language: Language) -> list[str]:
+        """The content words' stems, as a passage in that language would have them."""
+        return [stem(word, language) for word in self.content]
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """At most 300 words of a passage, with the passage's title."""
+
+    stems: frozenset[str]
+    rows: Rows
+    direction: Vectors
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A passage taken apart: nothing in it depends on a question."""
+
+    language: Language
+    title: tuple[str, ...]
+    segments: tuple[Segment, ...]
+
+
+def read_question(text: str, lexicon: Lexicon) -> Question:
+    """A question taken apart. One without content words is represented by all its words."""
+    every = words(text)
+    stop = (GERMAN if language_of(every) == "german" else ENGLISH) | SCAFFOLDING
+    content = list(dict.fromkeys(w for w in every if w not in stop)) or list(dict.fromkeys(every))
+    rows = lexicon.rows(content)
+    if len(content) > _MOST_QUESTION_WORDS:
+        kept = np.sort(np.argsort(-lexicon.norms[rows], kind="stable")[:_MOST_QUESTION_WORDS])
+        content, rows = [content[i] for i in kept], rows[kept]
+    norms = lexicon.norms[rows]
+    total = float(norms.sum())
+    weights = norms / total if total > 0 else norms
+    return Question(tuple(every), tuple(content), rows, weights, _direction(lexicon, lexicon.rows(every)))
+
+
+def read_passage(title: str, text: str, lexicon: Lexicon) -> Passage:
+    """A passage taken apart, its title included in each segment."""
+    body = words(text)
+    language = language_of(body)
+    heading = words(title)
+    named = words(_PARENTHESIS.sub(" ", _FILE_SUFFIX.sub("", title))) or heading
+    segments = tuple(_segment([*heading, *part], language, lexicon) for part in _parts(body))
+    return Passage(language, tuple(named), segments)
+
+
+def compare(question: Question, passage: Passage, lexicon: Lexicon, background: Background) -> Features:
+    """The features of each segment, shape (segments, 4)."""
+    sought = question.stems(passage.language)
+    titled = title_match(question, passage, lexicon)
+    directions = np.stack([segment.direction for segment in passage.segments])
+    likeness = background.standardised(question.direction, directions)
+    table = np.empty((len(passage.segments), len(FEATURES)))
+    wanted = _unit_rows(lexicon, question.rows)
+    for position, segment in enumerate(passage.segments):
+        found = np.fromiter((s in segment.stems for s in sought), dtype=np.float32, count=len(sought))
+        nearest = (_unit_rows(lexicon, segment.rows) @ wanted.T).max(axis=0, initial=0.0)
+        soft = np.maximum(nearest, found)
+        table[position] = (
+            likeness[position],
+            float(soft @ question.weights),
+            float(found @ question.weights),
+            titled,
+        )
+    return table
+
+
+def title_match(question: Question, passage: Passage, lexicon: Lexicon) -> float:
+    """The share (0..1, by weight) of the title that the question names; 1 when it quotes the title word for word."""
+    if not passage.title:
+        return 0.0
+    if _contains(question.every_word, passage.title):
+        return 1.0
+    telling = [word for word in passage.title if word not in STOPWORDS]
+    if not telling:
+        return 0.0
+    weights = lexicon.norms[lexicon.rows(telling)]
+    asked = set(question.stems(passage.language))
+    named = np.fromiter((stem(w, passage.language) in asked for w in telling), dtype=np.float32)
+    return float(named @ weights / max(float(weights.sum()), 1e-9))
+
+
+def novelty(question: Question, passage: Passage) -> int:
+    """How many different content words the richest segment has beyond the question's: an echo has none."""
+    sought = set(question.stems(passage.language))
+    return max(len(segment.stems - sought) for segment in passage.segments)
+
+
+def _parts(body: list[str]) -> Sequence[list[str]]:
+    if len(body) <= _LONGEST_SEGMENT:
+        return [body]
+    return [body[start : start + _WINDOW] for start in range(0, len(body) - _WINDOW + _STRIDE, _STRIDE)]
+
+
+def _segment(part: list[str], language: Language, lexicon: Lexicon) -> Segment:
+    rows = lexicon.rows(part)
+    telling = [word for word in dict.fromkeys(part) if word not in STOPWORDS]
+    return Segment(frozenset(stems(part, language)), lexicon.rows(telling), _direction(lexicon, rows))
+
+
+def _direction(lexicon: Lexicon, rows: Rows) -> Vectors:
+    total: Vectors = lexicon.vectors[rows].sum(axis=0)
+    length = float(np.linalg.norm(total))
+    return total / length if length > 1e-9 else total
+
+
+def _unit_rows(lexicon: Lexicon, rows: Rows) -> Vectors:
+    scaled: Vectors = lexicon.vectors[rows] / np.maximum(lexicon.norms[rows], 1e-9)[:, None]
+    return scaled
+
+
+def _contains(every: Sequence[str], phrase: Sequence[str]) -> bool:
+    size = len(phrase)
+    return any(tuple(every[i : i + size]) == tuple(phrase) for i in range(len(every) - size + 1))

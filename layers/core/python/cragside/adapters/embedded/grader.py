@@ -1,0 +1,138 @@
+"""Relevance without a language model: a calibrated logistic regression."""
+
+import base64
+import json
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any
+
+import numpy as np
+
+from cragside.adapters.embedded.features import (
+    FEATURES,
+    Background,
+    Features,
+    Passage,
+    Question,
+    compare,
+    novelty,
+    read_passage,
+    read_question,
+)
+from cragside.adapters.embedded.lexicon import Lexicon, TokenVectors
+from cragside.domain.document import Document
+from cragside.domain.errors import ServiceUnavailable
+from cragside.ports.embedder import Vectors
+
+WEIGHTS_FILE = "grader_weights.json"
+
+_REMEMBERED_PASSAGES = 2048
+# A passage with fewer new content words than this cannot answer much; the score falls in proportion.
+_ENOUGH_NEW_WORDS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class GraderWeights:
+    """The fitted model: one coefficient for each of `FEATURES`, an intercept, and the background of likeness."""
+
+    coefficients: Vectors
+    intercept: float
+    background: Background
+
+    def probability(self, features: Features) -> Features:
+        """The relevance (0..1) for rows of features."""
+        logits = features @ self.coefficients + self.intercept
+        result: Features = 1.0 / (1.0 + np.exp(-np.clip(logits, -40, 40)))
+        return result
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> "GraderWeights":
+        """Reads what `evals/calibrate_grader.py` writes."""
+        if tuple(data["features"]) != FEATURES:
+            raise ValueError(f"weights are for the features {data['features']}")
+        background = data["background"]
+        dimensions = int(background["dimensions"])
+        return cls(
+            coefficients=np.array(data["coefficients"], dtype=np.float64),
+            intercept=float(data["intercept"]),
+            background=Background(
+                mean=_halves(background["mean"]),
+                axes=_halves(background["axes"]).reshape(-1, dimensions),
+                variances=np.array(background["variances"], dtype=np.float32),
+                rest=float(background["rest"]),
+            ),
+        )
+
+
+class EmbeddedGrader:
+    """Grades with WordLlama's vectors and the words themselves; each document is judged on its own.
+
+    The score is the probability that a passage which retrieval brought up is relevant, as measured on CLAP-NQ
+    (evals/README.md). It tells whether a passage is about what is asked, not whether the answer is in it.
+    The 2,048 passages graded last are remembered, taken apart.
+    """
+
+    def __init__(self, embedder: TokenVectors, *, weights: GraderWeights | None = None) -> None:
+        self._embedder = embedder
+        self._weights = weights
+        self._lexicon: Lexicon | None = None
+        self._passages: OrderedDict[tuple[str, str], Passage] = OrderedDict()
+        self._lock = threading.Lock()
+
+    async def grade(self, query: str, documents: Sequence[Document], *, model: str | None = None) -> list[float]:
+        """One probability (0..1) for each document; `model` has no say here. About 0.2 ms a passage, 0.5 when new."""
+        if not documents:
+            return []
+        return self.scores(query, [(document.title, document.content) for document in documents])
+
+    def scores(self, query: str, passages: Sequence[tuple[str, str]]) -> list[float]:
+        """The same for (title, text) pairs, without an event loop."""
+        with self._lock:
+            weights = self._weights = self._weights or packaged_weights()
+            lexicon = self._ready_lexicon()
+            question = read_question(query, lexicon)
+            if not question.content:
+                return [0.0] * len(passages)
+            return [self._score(weights, lexicon, question, title, text) for title, text in passages]
+
+    def _score(self, weights: GraderWeights, lexicon: Lexicon, question: Question, title: str, text: str) -> float:
+        passage = self._passage(title, text, lexicon)
+        best = float(weights.probability(compare(question, passage, lexicon, weights.background)).max())
+        return best * min(1.0, novelty(question, passage) / _ENOUGH_NEW_WORDS)
+
+    def _passage(self, title: str, text: str, lexicon: Lexicon) -> Passage:
+        key = (title, text)
+        passage = self._passages.get(key)
+        if passage is None:
+            passage = self._passages[key] = read_passage(title, text, lexicon)
+            if len(self._passages) > _REMEMBERED_PASSAGES:
+                self._passages.popitem(last=False)
+        else:
+            self._passages.move_to_end(key)
+        return passage
+
+    def _ready_lexicon(self) -> Lexicon:
+        if self._lexicon is None:
+            self._lexicon = Lexicon(self._embedder)
+        elif self._lexicon.full:
+            self._lexicon.clear()
+            self._passages.clear()
+        return self._lexicon
+
+
+@cache
+def packaged_weights() -> GraderWeights:
+    """The weights that come with the package. Raises `ServiceUnavailable("grader", ...)` when the file is unreadable."""
+    try:
+        text = resources.files(__package__).joinpath(WEIGHTS_FILE).read_text(encoding="utf-8")
+        return GraderWeights.from_json(json.loads(text))
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ServiceUnavailable("grader", f"The grader's weights ({WEIGHTS_FILE}) cannot be read.") from error
+
+
+def _halves(encoded: str) -> Vectors:
+    return np.frombuffer(base64.b64decode(encoded), dtype="<f2").astype(np.float32)

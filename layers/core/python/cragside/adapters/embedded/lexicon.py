@@ -1,0 +1,82 @@
+"""Vectors of whole words, summed from WordLlama's token vectors and remembered."""
+
+from collections.abc import Iterable
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from cragside.ports.embedder import Vectors
+
+Rows = npt.NDArray[np.intp]
+
+_FIRST_CAPACITY = 4096
+# Beyond this many words the memory (1 KB a word) is given back: a corpus of 1,000 passages has about 10,000.
+_MOST_WORDS = 40_000
+
+
+class TokenVectors(Protocol):
+    """An embedding model whose vectors are sums over its tokens."""
+
+    @property
+    def dimensions(self) -> int:
+        """Length of a vector."""
+        ...
+
+    @property
+    def token_table(self) -> Vectors:
+        """The vector of each token, not normalised."""
+        ...
+
+    def token_ids(self, text: str) -> list[int]:
+        """The text's tokens as rows of `token_table`."""
+        ...
+
+
+class Lexicon:
+    """Words as rows of `vectors` (not normalised) and of their lengths `norms`.
+
+    A word's length serves as its weight: WordLlama learnt short vectors for words that tell little.
+    """
+
+    def __init__(self, model: TokenVectors) -> None:
+        self._model = model
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget every word. Rows that were handed out before mean nothing afterwards."""
+        self._rows: dict[str, int] = {}
+        self._vectors: Vectors = np.zeros((_FIRST_CAPACITY, self._model.dimensions), dtype=np.float32)
+        self._norms: Vectors = np.zeros(_FIRST_CAPACITY, dtype=np.float32)
+
+    @property
+    def full(self) -> bool:
+        """Whether it is time to `clear`."""
+        return len(self._rows) > _MOST_WORDS
+
+    @property
+    def vectors(self) -> Vectors:
+        """Word vectors; only rows that `rows` has handed out are meaningful."""
+        return self._vectors
+
+    @property
+    def norms(self) -> Vectors:
+        """Lengths of the word vectors."""
+        return self._norms
+
+    def rows(self, words: Iterable[str]) -> Rows:
+        """The row of each word."""
+        known = self._rows
+        return np.fromiter((known[w] if w in known else self._learn(w) for w in words), dtype=np.intp)
+
+    def _learn(self, word: str) -> int:
+        row = len(self._rows)
+        if row == len(self._norms):
+            self._vectors = np.concatenate([self._vectors, np.zeros_like(self._vectors)])
+            self._norms = np.concatenate([self._norms, np.zeros_like(self._norms)])
+        ids = self._model.token_ids(word[:64])
+        if ids:
+            self._vectors[row] = self._model.token_table[ids].sum(axis=0)
+            self._norms[row] = np.linalg.norm(self._vectors[row])
+        self._rows[word] = row
+        return row
