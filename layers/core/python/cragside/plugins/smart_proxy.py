@@ -49,7 +49,7 @@ class _Source(Protocol):
 class RagAgent:
     """Puts evidence into requests that begin with the command, and never stands in the way of the others.
 
-    It works with the given `enricher`, or asks the cragside at `endpoint` with `token`, or builds one of its own from the
+    It works with the given `enricher`, or asks the cragside at `endpoint`, or builds one of its own from the
     environment at its first use. `fail_mode` says what a failure does: `open` logs the error contract and returns the
     request as it came, `closed` raises. Unset, it is that of the environment for an own cragside, else `open`.
 
