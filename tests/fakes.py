@@ -1,0 +1,120 @@
+"""Ports in memory. They keep the contract suites in tests/contract, as the real adapters do."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from cragside.domain.document import Document, SourceText
+from cragside.domain.query import Query
+from cragside.ports.rag_repository import Indexed, KnowledgeStatus, RagRepository
+from cragside.ports.search_service import SearchService
+
+
+def shared_words(query: str, text: str) -> float:
+    """The share of the query's words that a text holds, 0..1."""
+    wanted = {word.strip("?.,!").lower() for word in query.split()} - {""}
+    present = {word.strip("?.,!#").lower() for word in text.split()}
+    return len(wanted & present) / len(wanted) if wanted else 0.0
+
+
+class FakeRepository(RagRepository):
+    """Every source is one passage; relevance is the share of the query's words in it."""
+
+    def __init__(self, *sources: SourceText, failure: Exception | None = None) -> None:
+        self.failure = failure
+        self.queries: dict[str, Query] = {}
+        self.sources = {source.name: source for source in sources}
+
+    async def save_query(self, query: Query) -> None:
+        self.queries[query.id] = query
+
+    async def get_query(self, query_id: str) -> Query | None:
+        return self.queries.get(query_id)
+
+    async def save_documents(self, documents: Sequence[SourceText]) -> list[Indexed]:
+        return [self._saved(document) for document in documents]
+
+    async def retrieve(self, query: str, *, limit: int) -> list[Document]:
+        if self.failure:
+            raise self.failure
+        found = [
+            Document(name, source.text, "local", title=source.title or name, metadata={"filename": name})
+            for name, source in self.sources.items()
+        ]
+        return sorted(found, key=lambda document: -shared_words(query, document.content))[:limit]
+
+    async def get_relevant_documents(self, query: str, threshold: float = 0.6) -> list[Document]:
+        found = await self.retrieve(query, limit=10)
+        graded = [document.graded(shared_words(query, document.content)) for document in found]
+        return [document for document in graded if (document.score or 0) > threshold]
+
+    async def delete_document(self, name: str) -> bool:
+        return self.sources.pop(name, None) is not None
+
+    async def status(self) -> KnowledgeStatus:
+        count = len(self.sources)
+        return KnowledgeStatus("default", "fake", count, count, 0, 0, {"processed": count} if count else {})
+
+    async def close(self) -> None:
+        self.sources.clear()
+
+    def _saved(self, document: SourceText) -> Indexed:
+        known = self.sources.get(document.name)
+        self.sources[document.name] = document
+        if known is None:
+            return Indexed(document.name, "indexed", passages=1)
+        return Indexed(document.name, "unchanged" if known.text == document.text else "updated", passages=1)
+
+
+class FakeWorkspaces:
+    """One repository for every workspace."""
+
+    def __init__(self, repository: RagRepository) -> None:
+        self._repository = repository
+
+    async def repository(self, workspace: str) -> RagRepository:
+        return self._repository
+
+
+class ScriptedGrader:
+    """Grades by content; content that is not in the script fails the test."""
+
+    def __init__(self, scores: dict[str, float], before: Callable[[], Awaitable[None]] | None = None) -> None:
+        self.scores = scores
+        self.before = before
+        self.models: list[str | None] = []
+
+    async def grade(self, query: str, documents: Sequence[Document], *, model: str | None = None) -> list[float]:
+        self.models.append(model)
+        if self.before:
+            await self.before()
+        return [self.scores[document.content] for document in documents]
+
+
+class WordGrader:
+    """Relevance is the share of the query's words in the document."""
+
+    async def grade(self, query: str, documents: Sequence[Document], *, model: str | None = None) -> list[float]:
+        return [shared_words(query, document.content) for document in documents]
+
+
+class FakeSearch(SearchService):
+    """Answers every search with the same results."""
+
+    def __init__(
+        self, *results: dict[str, Any], failure: Exception | None = None, rewritten: str | Exception = ""
+    ) -> None:
+        self.results = list(results)
+        self.failure = failure
+        self.rewritten = rewritten
+        self.searched: list[str] = []
+
+    async def search(self, query: str) -> list[dict[str, Any]]:
+        self.searched.append(query)
+        if self.failure:
+            raise self.failure
+        return list(self.results)
+
+    async def transform_query(self, query: str, *, model: str | None = None) -> str:
+        if isinstance(self.rewritten, Exception):
+            raise self.rewritten
+        return self.rewritten or query

@@ -1,0 +1,132 @@
+from typing import Any
+
+import pytest
+
+from cragside.application.enricher import Enricher, enhanced_request
+from cragside.domain.deadline import Deadline
+from cragside.domain.document import Document
+from cragside.domain.errors import ServiceUnavailable, ValidationError
+from cragside.domain.outcome import Degradation, Findings
+from tests.fakes import FakeRepository, FakeWorkspaces
+
+FOUND = Findings("BLOCK", (Document("d", "text", "local", score=0.9),), False, (), {"retrieve": 1.234})
+BLIND = Findings("", (), True, (Degradation("knowledge_base", "a"), Degradation("search", "b")))
+
+
+class ScriptedFinder:
+    def __init__(self, findings: Findings) -> None:
+        self.findings = findings
+        self.calls: list[dict[str, Any]] = []
+
+    async def find(
+        self, question: str, *, workspace: str, model: str | None, deadline: Deadline, evidence_tokens: int
+    ) -> Findings:
+        self.calls.append(
+            {
+                "question": question,
+                "workspace": workspace,
+                "model": model,
+                "seconds": deadline.remaining(),
+                "tokens": evidence_tokens,
+            }
+        )
+        return self.findings
+
+
+def enricher(finder: ScriptedFinder, repository: FakeRepository | None = None, **settings: Any) -> Enricher:
+    defaults = {
+        "prefix": "/rag",
+        "default_workspace": "home",
+        "threshold": 0.6,
+        "timeout": 30,
+        "fail_mode": "open",
+        "question_limit": 100,
+        "evidence_tokens": 3000,
+    }
+    return Enricher(finder, FakeWorkspaces(repository or FakeRepository()), **{**defaults, **settings})  # type: ignore[arg-type]
+
+
+async def test_a_commanded_request_comes_back_with_evidence_and_the_rest_untouched() -> None:
+    finder = ScriptedFinder(FOUND)
+    repository = FakeRepository()
+    request = {"id": "r1", "prompt": "/rag what?", "model": "m", "custom": {"a": [1]}}
+    enriched = await enricher(finder, repository).enrich(request)
+    assert enriched.request == {**request, "prompt": "BLOCK\n\nwhat?"}
+    assert enriched.rag_context is not None
+    assert enriched.rag_context.verdict == "local"
+    assert finder.calls[0]["workspace"] == "home"
+    assert finder.calls[0]["model"] == "m"
+    assert finder.calls[0]["tokens"] == 3000
+    assert repository.queries["r1"].text == "what?"
+
+
+@pytest.mark.parametrize(
+    "request_", [{"prompt": "what is /rag?"}, {"messages": [{"role": "user", "content": "hi"}], "id": 7}]
+)
+async def test_a_plain_request_is_returned_as_it_is_and_nothing_is_looked_up(request_: dict[str, Any]) -> None:
+    finder = ScriptedFinder(FOUND)
+    enriched = await enricher(finder).enrich(request_)
+    assert enriched.request == request_
+    assert enhanced_request(enriched) == request_
+    assert enriched.rag_context is None
+    assert finder.calls == []
+
+
+@pytest.mark.parametrize(
+    ("request_", "message"),
+    [
+        ({}, "prompt"),
+        ({"prompt": None, "messages": None}, "prompt"),
+        ({"prompt": "/rag"}, "question"),
+        ({"prompt": "/rag \n"}, "question"),
+        ({"prompt": "/rag " + "x" * 101}, "101 characters"),
+        ({"prompt": "/rag x", "model": 1}, "model"),
+        ({"prompt": "/rag x", "id": 1}, "id"),
+        ({"prompt": "/rag x", "metadata": []}, "metadata"),
+        ({"prompt": "/rag x", "workspace": {}}, "workspace"),
+        ({"prompt": "/rag x", "workspace": "../up"}, "workspace"),
+        ({"prompt": "/rag x", "workspace": "a/b"}, "workspace"),
+        ({"prompt": "/rag x", "workspace": "w" * 64}, "workspace"),
+    ],
+)
+async def test_bad_requests_are_refused_with_what_to_do(request_: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        await enricher(ScriptedFinder(FOUND)).enrich(request_)
+
+
+async def test_the_shorter_time_budget_holds() -> None:
+    finder = ScriptedFinder(FOUND)
+    await enricher(finder).enrich({"prompt": "/rag x"}, timeout=2)
+    await enricher(finder, timeout=1).enrich({"prompt": "/rag x"}, timeout=2)
+    assert finder.calls[0]["seconds"] <= 2
+    assert finder.calls[1]["seconds"] <= 1
+
+
+async def test_blindness_passes_the_question_on_in_open_mode_only() -> None:
+    enriched = await enricher(ScriptedFinder(BLIND)).enrich({"prompt": "/rag x"})
+    assert enriched.request == {"prompt": "x"}
+    assert enriched.rag_context is not None
+    assert enriched.rag_context.verdict == "none"
+    with pytest.raises(ServiceUnavailable):
+        await enricher(ScriptedFinder(BLIND), fail_mode="closed").enrich({"prompt": "/rag x"})
+
+
+async def test_a_query_that_cannot_be_recorded_is_no_reason_to_withhold_evidence() -> None:
+    class Forgetful(FakeRepository):
+        async def save_query(self, query: object) -> None:
+            raise ServiceUnavailable("knowledge_base", "read only")
+
+    enriched = await enricher(ScriptedFinder(FOUND), Forgetful()).enrich({"prompt": "/rag x"})
+    assert enriched.rag_context is not None
+
+
+async def test_the_enhanced_request_carries_id_timestamp_and_context_beside_given_metadata() -> None:
+    enriched = await enricher(ScriptedFinder(FOUND)).enrich({"prompt": "/rag x", "metadata": {"temperature": 0.1}})
+    body = enhanced_request(enriched)
+    assert body["id"]
+    assert body["timestamp"]
+    assert body["metadata"]["temperature"] == 0.1
+    context = body["metadata"]["rag_context"]
+    assert context["query"] == "x"
+    assert context["documents"] == [{"id": "d", "title": "", "content": "text", "source": "local", "score": 0.9}]
+    assert context["timings_ms"] == {"retrieve": 1.23}

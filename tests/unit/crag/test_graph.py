@@ -1,0 +1,165 @@
+"""Every state transition of the corrective graph, on the real LangGraph."""
+
+import asyncio
+from typing import Any, Literal
+
+import pytest
+
+from cragside.crag.corrective import CorrectiveRag
+from cragside.domain.deadline import Deadline
+from cragside.domain.document import SourceText
+from cragside.domain.errors import ConfigurationError, ServiceUnavailable
+from cragside.domain.outcome import Findings
+from cragside.domain.verdict import DecisionPolicy
+from tests.fakes import FakeRepository, FakeSearch, FakeWorkspaces, ScriptedGrader
+
+KELP, OTTER = "kelp grows fast", "otters eat urchins"
+PAGE = {"title": "Web page", "url": "https://example.org/kelp", "content": "kelp on the web"}
+EMBEDDED = {KELP: 0.5, OTTER: 0.4, "kelp on the web": 0.8}
+
+
+async def find(
+    *,
+    repository: FakeRepository | None = None,
+    grader: Any = None,
+    search: FakeSearch | None = None,
+    embedded: dict[str, float] | None = None,
+    rule: Literal["any", "mean"] = "any",
+    seconds: float = 5,
+    tokens: int = 1000,
+) -> Findings:
+    sources = repository or FakeRepository(SourceText("kelp.md", KELP), SourceText("otter.md", OTTER))
+    rag = CorrectiveRag(
+        workspaces=FakeWorkspaces(sources),
+        grader=grader or ScriptedGrader({KELP: 0.9, OTTER: 0.2}),
+        embedded_grader=ScriptedGrader(embedded or EMBEDDED),
+        search=search,
+        embedded_rewrite=lambda question: f"embedded {question}",
+        policy=DecisionPolicy(rule=rule),
+        count_tokens=lambda text: len(text.split()),
+        candidates=8,
+        max_documents=5,
+    )
+    return await rag.find("kelp?", workspace="default", model="m", deadline=Deadline(seconds), evidence_tokens=tokens)
+
+
+async def hang() -> None:
+    await asyncio.sleep(60)
+
+
+async def test_a_local_hit_is_injected_and_the_web_is_left_alone() -> None:
+    search = FakeSearch(PAGE)
+    findings = await find(search=search)
+    assert [(d.content, d.score) for d in findings.documents] == [(KELP, 0.9)]
+    assert KELP in findings.block
+    assert OTTER not in findings.block
+    assert search.searched == []
+    assert not findings.search_performed
+    assert findings.degraded == ()
+    assert set(findings.timings_ms) == {"retrieve", "grade", "inject"}
+
+
+async def test_weak_local_evidence_is_corrected_with_the_rewritten_query() -> None:
+    search = FakeSearch(PAGE, rewritten="kelp growth rate")
+    findings = await find(grader=ScriptedGrader({KELP: 0.6, OTTER: 0.1}), search=search)
+    assert search.searched == ["kelp growth rate"]
+    assert findings.search_performed
+    assert [(d.source, d.url, d.score) for d in findings.documents] == [("web", PAGE["url"], 0.8)]
+    assert set(findings.timings_ms) == {"retrieve", "grade", "transform_query", "web_search", "inject"}
+
+
+async def test_with_the_mean_rule_passing_local_evidence_is_joined_by_the_web() -> None:
+    findings = await find(rule="mean", search=FakeSearch(PAGE))
+    assert [d.source for d in findings.documents] == ["local", "web"]
+
+
+async def test_the_model_of_the_request_is_offered_to_the_grader() -> None:
+    grader = ScriptedGrader({KELP: 0.9, OTTER: 0.2})
+    await find(grader=grader)
+    assert grader.models == ["m"]
+
+
+async def test_an_empty_knowledge_base_goes_to_the_web() -> None:
+    findings = await find(repository=FakeRepository(), search=FakeSearch(PAGE))
+    assert [d.source for d in findings.documents] == ["web"]
+    assert findings.degraded == ()
+
+
+async def test_a_knowledge_base_that_is_down_goes_to_the_web_and_says_so() -> None:
+    down = FakeRepository(failure=ServiceUnavailable("knowledge_base", "no store"))
+    findings = await find(repository=down, search=FakeSearch(PAGE))
+    assert [d.source for d in findings.documents] == ["web"]
+    assert [(d.component, d.reason) for d in findings.degraded] == [("knowledge_base", "no store")]
+
+
+async def test_a_grader_that_is_down_is_replaced_by_the_embedded_one() -> None:
+    async def die() -> None:
+        raise ServiceUnavailable("grader", "Ollama is gone.")
+
+    findings = await find(grader=ScriptedGrader({}, before=die), embedded={KELP: 0.7, OTTER: 0.1})
+    assert [d.score for d in findings.documents] == [0.7]
+    assert [d.component for d in findings.degraded] == ["grader"]
+    assert "embedded grader" in findings.degraded[0].reason
+
+
+async def test_a_grader_that_hangs_costs_its_share_of_the_deadline_and_no_more() -> None:
+    findings = await find(grader=ScriptedGrader({}, before=hang), embedded={KELP: 0.7, OTTER: 0.1}, seconds=0.5)
+    assert [d.score for d in findings.documents] == [0.7]
+    assert findings.degraded[0].component == "grader"
+
+
+async def test_without_a_search_engine_the_best_local_evidence_is_used_and_the_gap_named() -> None:
+    findings = await find(grader=ScriptedGrader({KELP: 0.5, OTTER: 0.1}))
+    assert [d.score for d in findings.documents] == [0.5]
+    assert not findings.search_performed
+    assert [d.component for d in findings.degraded] == ["search"]
+    assert "SEARXNG_HOST" in findings.degraded[0].reason
+
+
+async def test_a_search_engine_that_is_down_leaves_the_local_evidence() -> None:
+    search = FakeSearch(failure=ServiceUnavailable("search", "no answer"))
+    findings = await find(grader=ScriptedGrader({KELP: 0.5, OTTER: 0.1}), search=search)
+    assert [d.content for d in findings.documents] == [KELP]
+    assert [d.component for d in findings.degraded] == ["search"]
+
+
+async def test_a_rewriter_that_is_down_is_replaced_by_rules() -> None:
+    search = FakeSearch(PAGE, rewritten=ServiceUnavailable("rewriter", "no model"))
+    findings = await find(grader=ScriptedGrader({KELP: 0.1, OTTER: 0.1}), search=search)
+    assert search.searched == ["embedded kelp?"]
+    assert [d.component for d in findings.degraded] == ["rewriter"]
+    assert [d.source for d in findings.documents] == ["web"]
+
+
+async def test_a_web_that_has_nothing_is_not_an_outage() -> None:
+    findings = await find(grader=ScriptedGrader({KELP: 0.1, OTTER: 0.1}), search=FakeSearch())
+    assert findings.documents == ()
+    assert findings.block == ""
+    assert findings.search_performed
+    assert findings.degraded == ()
+
+
+async def test_with_everything_down_nothing_is_injected_and_everything_is_named() -> None:
+    findings = await find(
+        repository=FakeRepository(failure=ServiceUnavailable("knowledge_base", "down")),
+        search=FakeSearch(failure=ServiceUnavailable("search", "down")),
+    )
+    assert findings.block == ""
+    assert [d.component for d in findings.degraded] == ["knowledge_base", "search"]
+
+
+async def test_evidence_is_packed_to_the_tokens_there_are() -> None:
+    findings = await find(tokens=10)
+    assert findings.block == ""
+    assert findings.documents == ()
+
+
+async def test_a_configuration_error_is_not_degraded_away() -> None:
+    with pytest.raises(ConfigurationError):
+        await find(repository=FakeRepository(failure=ConfigurationError("two models")))
+
+
+async def test_a_hundred_runs_at_once_do_not_mix() -> None:
+    runs = [find(grader=ScriptedGrader({KELP: 0.61 + i / 1000, OTTER: 0.0})) for i in range(100)]
+    scores = [findings.documents[0].score for findings in await asyncio.gather(*runs)]
+    assert scores == [0.61 + i / 1000 for i in range(100)]

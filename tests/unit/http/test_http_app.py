@@ -1,0 +1,153 @@
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+import pytest
+from pydantic import SecretStr
+
+from cragside.bootstrap import Container, build_container
+from cragside.domain.document import SourceText
+from cragside.domain.errors import ServiceUnavailable
+from cragside.entrypoints.http.app import create_app
+from cragside.settings import Settings
+from tests.fakes import FakeRepository, FakeWorkspaces, ScriptedGrader
+
+KELP = "kelp grows fast"
+
+
+def container(**settings: Any) -> Container:
+    failure = settings.pop("failure", None)
+    repository = FakeRepository(SourceText("kelp.md", KELP), failure=failure)
+    return build_container(
+        Settings(_env_file=None, **settings),  # type: ignore[call-arg]
+        workspaces=FakeWorkspaces(repository),
+        grader=ScriptedGrader({KELP: 0.9}),
+    )
+
+
+def client(built: Container) -> httpx.AsyncClient:
+    transport = httpx.ASGITransport(app=create_app(built), raise_app_exceptions=False)
+    return httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1")
+
+
+@pytest.fixture
+async def http() -> AsyncIterator[httpx.AsyncClient]:
+    async with client(container()) as opened:
+        yield opened
+
+
+async def test_a_commanded_prompt_is_enriched(http: httpx.AsyncClient) -> None:
+    answer = await http.post("/v1/enrich", json={"prompt": "/rag kelp?", "id": "r1", "x": {"y": 1}})
+    body = answer.json()
+    assert answer.status_code == 200
+    assert KELP in body["prompt"]
+    assert body["prompt"].endswith("kelp?")
+    assert body["x"] == {"y": 1}
+    assert body["metadata"]["rag_context"]["verdict"] == "local"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"{",
+        b"\xff\xfe\x00",
+        b"[]",
+        b'"text"',
+        b"null",
+        b"7",
+        b"NaN",
+        b"[" * 100_000,
+        b'{"a":' * 50_000,
+        json.dumps({}).encode(),
+        json.dumps({"prompt": 7}).encode(),
+        json.dumps({"prompt": "/rag"}).encode(),
+        json.dumps({"prompt": "/rag " + "x" * 32_001}).encode(),
+        json.dumps({"prompt": "/rag x", "id": []}).encode(),
+        json.dumps({"messages": "x"}).encode(),
+        json.dumps({"messages": [None]}).encode(),
+        json.dumps({"messages": [{"role": "user", "content": {"a": 1}}]}).encode(),
+        json.dumps({"prompt": "/rag x", "workspace": "../../etc"}).encode(),
+    ],
+)
+async def test_bad_input_gets_the_envelope_and_never_a_500(http: httpx.AsyncClient, content: bytes) -> None:
+    answer = await http.post("/v1/enrich", content=content)
+    body = answer.json()
+    assert answer.status_code == 400
+    assert body["error"]["type"] == "validation_error"
+    assert body["error"]["message"]
+    assert body["error"]["retryable"] is False
+    assert body["id"]
+    assert body["timestamp"]
+
+
+@pytest.mark.parametrize(
+    "prompt", ["/rag \ud83d", "/rag kelp \x00\x01?", "/rag ' OR 1=1; -- \" * NEAR(", "/rag \u202e", "/rag 海藻"]
+)
+async def test_strange_questions_are_answered(http: httpx.AsyncClient, prompt: str) -> None:
+    answer = await http.post("/v1/enrich", content=json.dumps({"prompt": prompt}).encode())
+    assert answer.status_code == 200
+
+
+async def test_a_body_over_the_limit_is_refused() -> None:
+    async with client(container(max_body_bytes=1024)) as http:
+        answer = await http.post("/v1/enrich", json={"prompt": "x" * 2000})
+    assert answer.status_code == 413
+    assert answer.json()["error"]["type"] == "payload_too_large"
+
+
+async def test_an_error_names_the_request_it_belongs_to(http: httpx.AsyncClient) -> None:
+    answer = await http.post("/v1/enrich", json={"id": "r7", "prompt": "/rag"})
+    assert answer.json()["id"] == "r7"
+
+
+async def test_unknown_routes_and_methods_get_the_envelope(http: httpx.AsyncClient) -> None:
+    missing = await http.get("/v1/nothing")
+    assert (missing.status_code, missing.json()["error"]["type"]) == (404, "not_found")
+    wrong = await http.get("/v1/enrich")
+    assert wrong.status_code == 405
+    assert wrong.json()["error"]["message"]
+
+
+async def test_an_outage_in_closed_mode_is_retryable() -> None:
+    down = ServiceUnavailable("knowledge_base", "down")
+    async with client(container(failure=down, fail_mode="closed")) as http:
+        answer = await http.post("/v1/enrich", json={"prompt": "/rag kelp?"})
+    assert answer.status_code == 503
+    assert answer.json()["error"]["retryable"] is True
+
+
+async def test_what_is_unexpected_is_reported_without_its_text() -> None:
+    async with client(container(failure=RuntimeError("secret path /etc/shadow"))) as http:
+        answer = await http.post("/v1/enrich", json={"prompt": "/rag kelp?"})
+    assert answer.status_code == 500
+    assert answer.json()["error"]["type"] == "processing_error"
+    assert "secret" not in answer.text
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 401),
+        ({"Authorization": "Bearer wrong"}, 401),
+        ({"Authorization": "Basic s3cret"}, 401),
+        ({"Authorization": "Bearer s3cret"}, 200),
+        ({"X-API-Key": "s3cret"}, 200),
+        ({"X-API-Key": "ü"}, 401),
+    ],
+)
+async def test_a_token_opens_the_routes_and_only_healthz_is_open(headers: dict[str, str], status: int) -> None:
+    encoded = {name: value.encode() for name, value in headers.items()}
+    async with client(container(api_token=SecretStr("s3cret"))) as http:
+        enriched = await http.post("/v1/enrich", json={"prompt": "x"}, headers=encoded)
+        assert enriched.status_code == status
+        assert (await http.get("/health", headers=encoded)).status_code == status
+        assert (await http.get("/healthz")).json() == {"ok": True}
+    if status == 401:
+        assert enriched.json()["error"]["type"] == "unauthorized"
+
+
+async def test_the_openapi_document_describes_the_route(http: httpx.AsyncClient) -> None:
+    document = (await http.get("/openapi.json")).json()
+    assert "requestBody" in document["paths"]["/v1/enrich"]["post"]
