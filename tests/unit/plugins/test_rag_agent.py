@@ -9,6 +9,7 @@ from typing import Any
 
 import httpx
 import pytest
+
 from cragside.application.enricher import Enriched
 from cragside.domain.document import Document
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable, ValidationError
@@ -79,6 +80,14 @@ async def test_nothing_in_the_answer_makes_the_proxy_take_it_for_a_finished_resp
 async def test_commands_of_other_plugins_are_no_part_of_the_question(text: str) -> None:
     enricher = ScriptedEnricher()
     await agent_of(enricher).on_request(proxy_context(text, "opt", "rag"))
+    assert enricher.questions == ["What lit it?"]
+
+
+async def test_what_another_plugin_made_of_the_message_is_no_part_of_the_question() -> None:
+    enricher = ScriptedEnricher()
+    context = proxy_context("/example /rag What lit it?", "example", "rag")
+    context["messages"][-1]["content"] = "[Example] /example /rag What lit it?"
+    await agent_of(enricher).on_request(context)
     assert enricher.questions == ["What lit it?"]
 
 

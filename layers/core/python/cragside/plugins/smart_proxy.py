@@ -4,6 +4,7 @@ import asyncio
 import json
 import logging
 import re
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -17,6 +18,7 @@ from cragside.plugins.failures import error_contract
 if TYPE_CHECKING:
     from cragside.bootstrap import Container
 
+Request = dict[str, Any]
 FailMode = Literal["open", "closed"]
 
 _log = logging.getLogger("cragside.plugins")
@@ -41,7 +43,7 @@ class PluginConfiguration:
 
 
 class _Source(Protocol):
-    async def enhanced(self, request: dict[str, Any]) -> dict[str, Any]: ...
+    async def enhanced(self, request: Request) -> Request: ...
 
     async def close(self) -> None: ...
 
@@ -82,18 +84,18 @@ class RagAgent:
         """The word behind the slash by which the proxy chooses the plugin: `rag`."""
         return self.configuration.name
 
-    async def on_retrieve(self, request: dict[str, Any]) -> dict[str, Any]:
+    async def on_retrieve(self, request: Request) -> Request:
         """The agent contract's hook: the enhanced request, or the very same request without the command."""
-        return await self._answer(request, request)
+        return await self._answer(request, lambda same: same)
 
-    async def on_request(self, request: dict[str, Any]) -> dict[str, Any]:
+    async def on_request(self, request: Request) -> Request:
         """The real proxy's hook, with its context: `messages` or `prompt`, and the `agents` it has read from the text.
 
         `/other /rag question` names this plugin too; the commands in front of the question are taken as read.
         """
-        return await self._answer(request, self._as_commanded(request))
+        return await self._answer(request, self._as_commanded)
 
-    async def on_response(self, request: dict[str, Any], response: dict[str, Any] | None = None) -> dict[str, Any]:
+    async def on_response(self, request: Request, response: dict[str, Any] | None = None) -> dict[str, Any]:
         """The response untouched. The contract gives it alone, the real proxy behind the request."""
         return request if response is None else response
 
@@ -101,10 +103,11 @@ class RagAgent:
         """Close what this agent opened."""
         await self._source.close()
 
-    async def _answer(self, request: dict[str, Any], commanded: dict[str, Any]) -> dict[str, Any]:
+    async def _answer(self, request: Request, read: Callable[[Request], Request]) -> Request:
         if not self.configuration.enabled:
             return request
         try:
+            commanded = read(request)
             if question_in(commanded, self.configuration.command_prefix) is None:
                 return request
             return await self._source.enhanced(commanded)
@@ -116,7 +119,7 @@ class RagAgent:
             failure.__cause__ = unexpected
             return self._failed(failure, request)
 
-    def _failed(self, error: CragsideError, request: dict[str, Any]) -> dict[str, Any]:
+    def _failed(self, error: CragsideError, request: Request) -> Request:
         contract = error_contract(error, request)
         _log.error("The prompt goes on without evidence: %s", json.dumps(contract, default=str))
         if self._closed:
@@ -128,18 +131,16 @@ class RagAgent:
         own = self._source.fail_mode if isinstance(self._source, _Own) else "open"
         return (self._fail_mode or own) == "closed"
 
-    def _as_commanded(self, request: dict[str, Any]) -> dict[str, Any]:
+    def _as_commanded(self, request: Request) -> Request:
         agents = request.get("agents")
         if not isinstance(agents, list) or self.name not in agents:
             return request
-        try:
-            text = user_text(request)
-        except CragsideError:
+        # The model gets what the proxy has read first, whatever other plugins have made of the message since.
+        text = request.get("_original_content")
+        commands = _PROXY_COMMANDS.match(text) if isinstance(text, str) else None
+        if commands is None or user_text(request) is None:
             return request
-        commands = _PROXY_COMMANDS.match(text or "")
-        if text is None or commands is None:
-            return request
-        return inject(request, "", f"{self.configuration.command_prefix} {text[commands.end() :].strip()}")
+        return inject(request, "", f"{self.configuration.command_prefix} {commands.string[commands.end() :].strip()}")
 
 
 class _Given:
@@ -148,7 +149,7 @@ class _Given:
     def __init__(self, enricher: Enricher) -> None:
         self._enricher = enricher
 
-    async def enhanced(self, request: dict[str, Any]) -> dict[str, Any]:
+    async def enhanced(self, request: Request) -> Request:
         return enhanced_request(await self._enricher.enrich(request))
 
     async def close(self) -> None:
@@ -164,7 +165,7 @@ class _Own:
         self._building = asyncio.Lock()
         self.fail_mode: FailMode = "open"
 
-    async def enhanced(self, request: dict[str, Any]) -> dict[str, Any]:
+    async def enhanced(self, request: Request) -> Request:
         container = await self._opened()
         return enhanced_request(await container.enricher.enrich(request))
 
