@@ -1,0 +1,31 @@
+"""What the documentation says is held against the code."""
+
+from pathlib import Path
+
+from cragside.domain import errors
+from cragside.entrypoints.http.errors import STATUS
+from tools.configuration_reference import reference
+
+ROOT = Path(__file__).parents[3]
+
+
+def test_the_configuration_page_is_what_the_settings_say() -> None:
+    assert (ROOT / "docs/configuration.md").read_text() == reference()
+
+
+def test_every_error_code_has_its_heading_and_status() -> None:
+    page = (ROOT / "docs/api.md").read_text()
+    kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, errors.CragsideError)]
+    for code in {kind.code for kind in kinds}:
+        assert f"### `{code}` ({STATUS[code]})" in page
+
+
+def test_the_graph_in_the_documentation_is_the_graph() -> None:
+    from cragside.crag.graph import build_graph
+
+    assert build_graph().get_graph().draw_mermaid() in (ROOT / "docs/architecture.md").read_text()
+
+
+def test_every_decision_record_says_when_and_whether_it_holds() -> None:
+    for record in (ROOT / "docs/adr").glob("*.md"):
+        assert "Status: accepted." in record.read_text()

@@ -1,0 +1,28 @@
+"""Writes docs/configuration.md from the settings: python tools/configuration_reference.py > docs/configuration.md."""
+
+from pydantic_core import PydanticUndefined
+
+from cragside.settings import Settings, variable_of
+
+_INTRODUCTION = """# Configuration
+
+Everything is set through the environment; unset variables take their defaults, and with nothing set cragside runs
+embedded: no server, no download, no GPU. A misspelt `RAG_` variable is an error that names the nearest real one. This
+page is generated from `cragside/settings.py` by `tools/configuration_reference.py`.
+"""
+
+
+def reference() -> str:
+    """The page."""
+    return "\n".join([_INTRODUCTION, *(_section(name) for name in Settings.model_fields)])
+
+
+def _section(name: str) -> str:
+    field = Settings.model_fields[name]
+    default = field.default
+    shown = "unset" if default is None or default is PydanticUndefined else f"`{default}`"
+    return f"## `{variable_of(name)}`\n\n{field.description}\n\nDefault: {shown}.\n"
+
+
+if __name__ == "__main__":
+    print(reference(), end="")
