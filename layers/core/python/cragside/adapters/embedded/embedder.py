@@ -100,7 +100,8 @@ class WordLlamaEmbedder:
 def unit(vectors: Vectors) -> Vectors:
     """Rows at unit length; zero rows stay zero."""
     lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
-    return np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 1e-12)
+    scaled: Vectors = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 1e-12)
+    return scaled
 
 
 def _encodable(text: str) -> str:

@@ -161,7 +161,7 @@ def _direction(lexicon: Lexicon, rows: Rows) -> Vectors:
 
 
 def _unit_rows(lexicon: Lexicon, rows: Rows) -> Vectors:
-    scaled: Vectors = lexicon.vectors[rows] / np.maximum(lexicon.norms[rows], 1e-9)[:, None]
+    scaled: Vectors = np.divide(lexicon.vectors[rows], np.maximum(lexicon.norms[rows], 1e-9)[:, None], dtype=np.float32)
     return scaled
 
 

@@ -126,7 +126,7 @@ class EmbeddedGrader:
 
 @cache
 def packaged_weights() -> GraderWeights:
-    """The weights that come with the package. Raises `ServiceUnavailable("grader", ...)` when the file is unreadable."""
+    """The weights that come with the package. Raises `ServiceUnavailable("grader", ...)` when they are unreadable."""
     try:
         text = resources.files(__package__).joinpath(WEIGHTS_FILE).read_text(encoding="utf-8")
         return GraderWeights.from_json(json.loads(text))

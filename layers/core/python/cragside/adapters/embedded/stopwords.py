@@ -10,8 +10,8 @@ a about above after again against all also am an and any are aren't as at be bec
 below between both but by can can't could couldn't did didn't do does doesn't doing don't done down during each either
 else ever every few for from further get gets given go goes got had hadn't has hasn't have haven't having he her here
 hers herself him himself his how however i i'd i'll i'm i've if in into is isn't it it's its itself just let let's may
-me might mine more most much must my myself neither no nor not now of off on once one only onto or other our ours ourselves
-out over own per shall she should shouldn't since so some such than that that's the their theirs them themselves then
+me might mine more most much must my myself neither no nor not now of off on once one only onto or other our ours
+ourselves out over own per shall she should shouldn't since so some such than that that's the their theirs them themselves then
 there there's these they they're this those through thus to too under until up upon us very via was wasn't we were
 weren't what what's when where whether which while who who's whom whose why will with within without won't would
 wouldn't yet you you're your yours yourself yourselves
