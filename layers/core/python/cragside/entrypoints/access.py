@@ -17,7 +17,7 @@ def authorised(headers: RawHeaders, token: str | None) -> bool:
         return True
     expected = token.encode()
     brought = [given for name, value in headers if (given := credential(name, value)) is not None]
-    return any([hmac.compare_digest(given, expected) for given in brought])
+    return sum(hmac.compare_digest(given, expected) for given in brought) > 0
 
 
 def credential(name: bytes, value: bytes) -> bytes | None:
@@ -52,6 +52,7 @@ def _is_local(host: bytes, bound: str | None) -> bool:
 
 def _without_port(host: str) -> str:
     if host.startswith("["):
-        return host[1:].partition("]")[0]
+        name, bracket, _ = host[1:].partition("]")
+        return name if bracket else host
     name, colon, port = host.rpartition(":")
     return name if colon and port.isdigit() else host

@@ -1,7 +1,7 @@
 """One HTTP/1.1 connection to Ollama.
 
-The pass-through lives or dies by its cost per chunk and per request: this does what a relay needs and nothing else. Bytes
-go in, bytes come out, nothing is decoded, and header bytes stay what they were.
+The pass-through lives or dies by its cost per chunk and per request: this does what a relay needs and nothing else.
+Bytes go in, bytes come out, nothing is decoded, and header bytes stay what they were.
 """
 
 import asyncio
@@ -41,6 +41,7 @@ class Connection(asyncio.Protocol):
         self._waiter: asyncio.Future[None] | None = None
         self._writable = asyncio.Event()
         self._writable.set()
+        self.on_body = self._chunks.append  # the parser's callback for each chunk, so it had better be cheap
         self._parser = httptools.HttpResponseParser(self)
 
     @property
@@ -56,6 +57,7 @@ class Connection(asyncio.Protocol):
         self._body_sent = body_sent
         self._bodiless = bodiless
         self._header_bytes = 0
+        self._buffered = 0
         if not self._transport.is_closing():
             self._transport.write(data)
 
@@ -129,6 +131,13 @@ class Connection(asyncio.Protocol):
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade):
             self.abort(ServiceUnavailable("ollama", "the answer is not HTTP"))
+            return
+        self._buffered += len(data)
+        if self._buffered > _READ_AHEAD and not self._reading_paused:
+            self._reading_paused = True
+            self._transport.pause_reading()
+        if self._waiter is not None and (self._chunks or self.status):
+            self._wake()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """asyncio's callback."""
@@ -171,19 +180,8 @@ class Connection(asyncio.Protocol):
         self.status = status
         if self._bodiless:  # the parser cannot be told that no body follows
             self.finished, self._keep_alive = True, False
-        self._wake()
-
-    def on_body(self, body: bytes) -> None:
-        """The parser's callback."""
-        self._chunks.append(body)
-        self._buffered += len(body)
-        if self._buffered > _READ_AHEAD and not self._reading_paused:
-            self._reading_paused = True
-            self._transport.pause_reading()
-        self._wake()
 
     def on_message_complete(self) -> None:
         """The parser's callback."""
         if self.status:
             self.finished = True
-            self._wake()

@@ -4,7 +4,7 @@ import asyncio
 import json
 import logging
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -75,7 +75,7 @@ class Preparation:
         self._host = parts.host
         self._count = parts.count_tokens
 
-    async def prepare(self, path: str, request: Mapping[str, Any], headers: Iterable[Header]) -> Prepared:
+    async def prepare(self, path: str, request: Mapping[str, Any], headers: Sequence[Header]) -> Prepared:
         """The request with evidence. Raises what `Enricher.enrich` raises.
 
         `workspace` in the body, else the header `X-Rag-Workspace`, names the workspace; neither is forwarded.

@@ -1,24 +1,13 @@
 """Errors in the shape of the API that was called: Ollama's, OpenAI's, Anthropic's, or our own contract's."""
 
 import json
-import uuid
-from datetime import UTC, datetime
 from typing import Any
 
 from cragside.domain.errors import CragsideError
+from cragside.entrypoints.http.errors import STATUS, envelope
 from cragside.entrypoints.proxy.asgi import Send
 
-_STATUS = {
-    "validation_error": 400,
-    "unauthorized": 401,
-    "forbidden": 403,
-    "not_found": 404,
-    "payload_too_large": 413,
-    "processing_error": 500,
-    "bad_gateway": 502,
-    "service_unavailable": 503,
-    "timeout_error": 504,
-}
+_STATUS = {**STATUS, "forbidden": 403, "bad_gateway": 502}
 _OPENAI_TYPES = {401: "authentication_error", 403: "permission_error", 404: "not_found_error"}
 _ANTHROPIC_TYPES = {**_OPENAI_TYPES, 413: "request_too_large"}
 
@@ -33,13 +22,16 @@ def status_of(code: str) -> int:
     return _STATUS.get(code, 500)
 
 
+def _envelope(code: str, message: str) -> dict[str, Any]:
+    body = envelope(CragsideError(message))
+    return {**body, "error": {**body["error"], "type": code}}
+
+
 def error_body(path: str, code: str, message: str, *, own: bool = False) -> dict[str, Any]:
     """The JSON body that a client of `path` expects for an error. `own`: the route is cragside's, not a peer's."""
     status = status_of(code)
     if own:
-        error = {"type": code, "message": message, "details": {}, "retryable": status in (503, 504)}
-        timestamp = datetime.now(UTC).isoformat(timespec="seconds")
-        return {"error": error, "id": str(uuid.uuid4()), "timestamp": timestamp}
+        return _envelope(code, message)
     fallback = "invalid_request_error" if status < 500 else "api_error"
     if path.startswith("/v1/messages"):
         return {"type": "error", "error": {"type": _ANTHROPIC_TYPES.get(status, fallback), "message": message}}

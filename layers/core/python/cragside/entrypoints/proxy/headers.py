@@ -1,6 +1,6 @@
 """Which headers travel on and which belong to one connection (RFC 9110, section 7.6.1)."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Sequence
 
 Header = tuple[bytes, bytes]
 
@@ -23,30 +23,26 @@ _NOT_FORWARDED = _HOP_BY_HOP | {b"host", b"expect"}
 _FRAMING = frozenset({b"content-length"})
 
 
-def for_upstream(headers: Iterable[Header], dropped: Collection[bytes] = ()) -> list[Header]:
+def for_upstream(headers: Sequence[Header], dropped: Collection[bytes] = ()) -> list[Header]:
     """A request's headers (lower-case names) that go on to Ollama, without those in `dropped`."""
     return _kept(headers, _NOT_FORWARDED, dropped)
 
 
-def for_client(headers: Iterable[Header], status: int) -> list[Header]:
+def for_client(headers: Sequence[Header], status: int) -> list[Header]:
     """A response's headers, names as they came, that go back to the client."""
     # A 304 may state the length of the body that it does not carry; our server would wait for that body.
     return _kept(headers, _HOP_BY_HOP, (b"content-length",) if status in (204, 304) else ())
 
 
-def _kept(headers: Iterable[Header], connection_only: frozenset[bytes], dropped: Collection[bytes]) -> list[Header]:
-    kept: list[Header] = []
+def _kept(headers: Sequence[Header], connection_only: frozenset[bytes], dropped: Collection[bytes]) -> list[Header]:
     named: set[bytes] = set(dropped)
-    for header in headers:
-        name = header[0].lower()
-        if name not in connection_only:
-            kept.append(header)
-        elif name == b"connection":
-            named.update(token.strip().lower() for token in header[1].split(b","))
-    named -= {b"", b"close", b"keep-alive", *_FRAMING.difference(dropped)}
-    return [header for header in kept if header[0].lower() not in named] if named else kept
+    for name, value in headers:
+        if name.lower() == b"connection":
+            named |= {token.strip().lower() for token in value.split(b",")} - _FRAMING
+    leaving = connection_only.union(named) if named else connection_only
+    return [header for header in headers if header[0].lower() not in leaving]
 
 
-def value_of(headers: Iterable[Header], name: bytes) -> bytes | None:
+def value_of(headers: Sequence[Header], name: bytes) -> bytes | None:
     """The first value of a header, or None. `name` in lower case."""
     return next((value for key, value in headers if key.lower() == name), None)

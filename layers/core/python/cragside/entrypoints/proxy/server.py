@@ -83,7 +83,7 @@ class Server(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """End gracefully on SIGINT and SIGTERM, and return; uvicorn would raise the signal again and skip our clean-up."""
+        """End gracefully on SIGINT and SIGTERM, and return; uvicorn would raise them again and skip our clean-up."""
         if sys.platform == "win32" or threading.current_thread() is not threading.main_thread():
             with super().capture_signals():
                 yield

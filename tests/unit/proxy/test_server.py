@@ -1,0 +1,56 @@
+import asyncio
+import os
+import signal
+import socket
+
+import aiohttp
+import pytest
+from proxy_stub import Parts
+
+from cragside.domain.errors import ConfigurationError
+from cragside.entrypoints.proxy import server
+from cragside.settings import Settings
+
+
+class Container(Parts):
+    closed = 0
+
+    async def close(self):
+        self.closed += 1
+
+
+async def test_it_says_where_it_listens_answers_and_ends_on_a_signal():
+    said = asyncio.Queue()
+    container = Container(Settings(ollama_base_url="http://127.0.0.1:9"))
+    running = asyncio.create_task(server.serve(container, "127.0.0.1", 0, announce=said.put_nowait))
+    async with asyncio.timeout(10):
+        address = (await said.get()).split()[-1]
+        async with aiohttp.ClientSession() as session, session.get(f"{address}/healthz") as reply:
+            assert reply.status == 200
+        os.kill(os.getpid(), signal.SIGTERM)
+        await running
+
+
+async def test_a_taken_port_is_named():
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(ConfigurationError, match=f"127.0.0.1:{port}.*in use"):
+            await server.serve(Container(Settings()), "127.0.0.1", port)
+
+
+@pytest.mark.parametrize("host", ["no.such.name.invalid", "203.0.113.1"])
+async def test_an_address_that_is_not_ours_is_named(host):
+    with pytest.raises(ConfigurationError, match="Cannot listen"):
+        await server.serve(Container(Settings()), host, 0)
+
+
+@pytest.mark.parametrize(
+    ("host", "local"), [("127.0.0.1", True), ("::1", True), ("localhost", True), ("0.0.0.0", False), ("x", False)]
+)
+def test_loopback_is_recognised(host, local):
+    assert server.is_loopback(host) is local
+
+
+def test_the_loop_runs():
+    with asyncio.Runner(loop_factory=server.loop_factory()) as runner:
+        assert runner.run(asyncio.sleep(0, "done")) == "done"
