@@ -6,7 +6,7 @@ from rich.table import Table
 
 from cragside.domain.document import Document
 from cragside.domain.outcome import RagContext
-from cragside.entrypoints.cli.terminal import printable
+from cragside.entrypoints.cli.terminal import print_table, printable
 
 _VERDICTS = {
     "local": "evidence from the knowledge base",
@@ -21,7 +21,7 @@ def show_context(console: Console, context: RagContext) -> None:
     """Print the verdict, the citations, the time each step took and what did not work."""
     console.print(f"Verdict  {context.verdict}: {_meaning(context)}", style=_STYLES[context.verdict])
     if context.documents:
-        console.print(_citations(context))
+        print_table(console, _citations(context))
     console.print(f"Time     {_times(context)}")
     for degradation in context.degraded:
         console.print(f"Degraded {degradation.component}: {printable(degradation.reason)}", style="yellow")

@@ -8,6 +8,7 @@ import typer
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
 PLAIN_WIDTH = 100
 
@@ -20,6 +21,14 @@ def output() -> "Console":
 def notices() -> "Console":
     """Standard error: progress and remarks, never results."""
     return _console(stderr=True)
+
+
+def print_table(console: "Console", table: "Table") -> None:
+    """The table without the blanks that would pad its lines and the empty lines around it."""
+    with console.capture() as captured:
+        console.print(table)
+    lines = [line.rstrip() for line in captured.get().splitlines()]
+    console.file.write("\n".join(line for line in lines if line) + "\n")
 
 
 def print_json(value: Any) -> None:

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from cragside.entrypoints.cli.demo.prompts import DemoPrompt
 from cragside.entrypoints.cli.report import show_context
-from cragside.entrypoints.cli.terminal import printable
+from cragside.entrypoints.cli.terminal import print_table, printable
 
 if TYPE_CHECKING:
     from cragside.application.enricher import Enriched
@@ -22,7 +22,7 @@ _NEXT = """Try next:
   cragside serve                     put it in front of Ollama: any client, same API
   SEARXNG_HOST=http://... cragside demo    let weak evidence fall back on the web"""
 
-_LINE = 150
+_LINE = 92
 _BODY_LINES = 2
 _ENTRY = re.compile(r"\[\d+\] ")
 # What domain.context puts in the place of a control token's brackets and bars.
@@ -38,6 +38,9 @@ def show_outcome(console: Console, heading: str, asked: str, enriched: "Enriched
         console.print("Verdict  untouched: no command, so Ollama gets the request as it came")
         return
     show_context(console, enriched.rag_context)
+    if not enriched.rag_context.documents:
+        console.print("Ollama would get the question as it is.")
+        return
     final = printable(enriched.request["prompt"])
     defused = _DEFUSED.findall(final)
     if defused:
@@ -64,31 +67,27 @@ def show_summary(console: Console, outcomes: Sequence[tuple[DemoPrompt, "Enriche
         table.add_row(prompt.shows, context.verdict, count, score, str(context.processing_time_ms))
     console.print()
     console.rule("Summary", align="left", characters="-", style="bold")
-    console.print(table)
-    console.print(_NEXT)
+    print_table(console, table)
+    console.print(f"\n{_NEXT}")
 
 
 def shortened(prompt: str) -> str:
     """The prompt with the bodies of its evidence cut to their first lines, and to what was defused in them."""
     kept: list[str] = []
-    body, left_out = 0, 0
-    inside = False
+    inside, body, left_out = False, 0, 0
     for line in prompt.splitlines():
-        if line == "</evidence>":
-            inside = False
-        if _ENTRY.match(line) and inside:
-            body = 0
-        elif inside and not _DEFUSED.search(line):
-            body += 1
-            if body > _BODY_LINES or not line.strip():
-                left_out += len(line)
-                continue
-        if line == "<evidence>":
-            inside = True
-        if left_out and (not inside or _ENTRY.match(line) or _DEFUSED.search(line)):
+        inside = inside and line != "</evidence>"
+        entry = inside and _ENTRY.match(line) is not None
+        body = 0 if entry or not inside else body + bool(line.strip())
+        hostile = _DEFUSED.search(line) is not None
+        if inside and not entry and not hostile and (body > _BODY_LINES or not line.strip()):
+            left_out += len(line)
+            continue
+        if left_out:
             kept.append(f"    ... {left_out:,} more characters")
             left_out = 0
-        kept.append(_cut(line))
+        kept.append(line if hostile or not inside else _cut(line))
+        inside = inside or line == "<evidence>"
     return "\n".join(kept)
 
 
