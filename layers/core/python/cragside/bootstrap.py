@@ -3,6 +3,8 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
+from threadpoolctl import threadpool_limits
+
 from cragside.adapters.embedded.embedder import EMBEDDED_MODEL, WordLlamaEmbedder
 from cragside.adapters.embedded.grader import EmbeddedGrader
 from cragside.adapters.embedded.keywords import keywords_of, terms
@@ -63,6 +65,8 @@ def build_container(
     workspaces: Workspaces | None = None,
 ) -> Container:
     """The application for these settings; each port can be replaced by a keyword."""
+    # Requests already keep the processors busy: BLAS threads for small products would only fight over them.
+    threadpool_limits(limits=1, user_api="blas")
     closers: list[Closer] = []
     embedder = WordLlamaEmbedder()
     embedded_grader = EmbeddedGrader(embedder)

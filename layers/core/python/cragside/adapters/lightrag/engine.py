@@ -7,6 +7,7 @@ from typing import Any
 
 from langchain_text_splitters import RecursiveCharacterTextSplitter
 from lightrag import LightRAG
+from lightrag.base import StoragesStatus
 from lightrag.utils import EmbeddingFunc, Tokenizer
 
 from cragside.adapters.lightrag.sqlite import register
@@ -17,6 +18,22 @@ from cragside.ports.language_model import LanguageModel
 
 # LightRAG's own cosine bound for rows worth looking at; the grader decides what is relevant.
 COSINE_FLOOR = 0.05
+
+
+class Engine(LightRAG):
+    """LightRAG whose settings stay as they are once its storages are open.
+
+    LightRAG deep-copies all its settings for each query, which costs as much as the rest of a query.
+    """
+
+    _settled: dict[str, Any] | None = None
+
+    def _build_global_config(self) -> dict[str, Any]:
+        if self._storages_status is not StoragesStatus.INITIALIZED:
+            return super()._build_global_config()  # type: ignore[no-any-return]
+        if self._settled is None:
+            self._settled = super()._build_global_config()
+        return dict(self._settled)
 
 
 def build_engine(
@@ -30,7 +47,7 @@ def build_engine(
     chunk_tokens: int,
     chunk_overlap: int,
     parallel: int,
-) -> LightRAG:
+) -> Engine:
     """A LightRAG whose storages are not opened yet. `search_text` gives what full-text search sees of a
     text."""
     register()
@@ -47,7 +64,7 @@ def build_engine(
     ) -> str:
         return await model.complete(prompt, system=system_prompt, history=history_messages or ())
 
-    return LightRAG(
+    return Engine(
         working_dir=str(folder),
         workspace=workspace,
         kv_storage="SqliteKVStorage",
