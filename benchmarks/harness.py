@@ -24,6 +24,7 @@ import aiohttp
 ROOT = Path(__file__).resolve().parents[1]
 CLEAN = ("OLLAMA_", "SEARXNG_", "RAG_", "LIGHTRAG_", "POSTGRES_", "NEO4J_", "LANGCHAIN_", "LANGSMITH_")
 OWN_PYTHON = sys.executable
+CRAGSIDE = str(Path(sys.executable).with_name("cragside"))
 
 
 def cache_folder() -> Path:
@@ -84,7 +85,7 @@ def stub(module: str, *arguments: str) -> Iterator[str]:
 def cragside(home: Path, *, log: Path, **variables: str) -> Iterator[tuple[str, int]]:
     """`cragside serve` as users run it; yields its address and its process id once it answers."""
     port = free_port()
-    command = [OWN_PYTHON, "-m", "cragside", "serve", "--host", "127.0.0.1", "--port", str(port)]
+    command = [CRAGSIDE, "serve", "--host", "127.0.0.1", "--port", str(port)]
     with process(command, env=environment(RAG_HOME=str(home), **variables), log=log) as child:
         address = f"http://127.0.0.1:{port}"
         wait_until_up(f"{address}/healthz", child, log)

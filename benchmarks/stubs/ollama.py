@@ -114,6 +114,8 @@ def filled(schema: dict[str, Any], root: dict[str, Any], *, count: int, score: f
     if kind == "integer":
         # A whole-number scale: its top or its bottom.
         return schema.get("maximum", 10) if score > 0.5 else schema.get("minimum", 0)
+    if kind == "number" and schema.get("enum"):
+        return min(schema["enum"], key=lambda step: abs(step - score))
     if kind == "number":
         return round(score * schema.get("maximum", 1), 2)
     if kind == "boolean":
@@ -147,7 +149,7 @@ class StubOllama:
                 web.post("/api/embeddings", self.embed_one),
                 web.post("/api/show", self.show),
                 web.get("/api/tags", self.tags),
-                web.get("/api/ps", self.tags),
+                web.get("/api/ps", self.loaded),
                 web.get("/api/version", self.version),
                 web.get("/", self.alive),
                 web.get("/stub/calls", self.counts),
@@ -224,6 +226,9 @@ class StubOllama:
     async def tags(self, _request: web.Request) -> web.Response:
         names = (f"{EMBEDDING_MODEL}:latest", CHAT_MODEL)
         return web.json_response({"models": [{"name": name, "model": name, "size": 1} for name in names]})
+
+    async def loaded(self, _request: web.Request) -> web.Response:
+        return web.json_response({"models": [{"name": CHAT_MODEL, "model": CHAT_MODEL, "context_length": 8192}]})
 
     async def version(self, _request: web.Request) -> web.Response:
         return web.json_response({"version": "0.17.4"})
