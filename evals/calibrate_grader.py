@@ -16,11 +16,12 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 from clapnq_data import DATASET, LICENCE, PUBLISHED, SPLIT, Passage, Question, ranking, read, snippet
+from figures import auc, brier, calibration_error
+
 from cragside.adapters.embedded import grader
 from cragside.adapters.embedded.embedder import WordLlamaEmbedder
 from cragside.adapters.embedded.features import FEATURES, Background, compare, read_passage, read_question
 from cragside.adapters.embedded.lexicon import Lexicon
-from figures import auc, brier, calibration_error
 
 SEED = 20250101
 FOLDS = 5

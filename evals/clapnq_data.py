@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+
 from cragside.adapters.embedded.embedder import WordLlamaEmbedder
 from cragside.adapters.embedded.words import terms
 
@@ -51,8 +52,8 @@ def read(folder: Path) -> list[Question]:
     missing = [name for name in FILES if not (folder / name).is_file()]
     if missing:
         print(
-            f"{folder} does not hold {' and '.join(missing)}. Get the set from {PUBLISHED} ({LICENCE}): the development "
-            "split, and pass its folder with --data, or to make with CLAPNQ_DIR.",
+            f"{folder} does not hold {' and '.join(missing)}. Get the set's development split from {PUBLISHED} "
+            f"({LICENCE}) and pass its folder with --data, or to make with CLAPNQ_DIR.",
             file=sys.stderr,
         )
         raise SystemExit(2)

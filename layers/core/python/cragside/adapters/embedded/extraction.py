@@ -17,12 +17,13 @@ _BONUS = {"heading": 3.0, "definition": 2.0, "name": 1.0, "acronym": 1.0, "code"
 
 _BY_LAST_WORD = {
     "Organization": """
-        inc corp corporation ltd gmbh ag company university institute agency association department ministry bank council
-        foundation party committee commission society club school college museum orchestra navy army church authority
+        inc corp corporation ltd gmbh ag company university institute agency association department ministry bank
+        council foundation party committee commission society club school college museum orchestra navy army
+        church authority
     """,
     "Location": """
-        river lake mount mountain city county island islands ocean sea street road avenue valley bridge park state states
-        kingdom republic desert bay coast district village forest fluss stadt straße insel
+        river lake mount mountain city county island islands ocean sea street road avenue valley bridge park state
+        states kingdom republic desert bay coast district village forest fluss stadt straße insel
     """,
     "Event": """
         war battle revolution festival olympics conference treaty election summit crisis championship cup massacre prize

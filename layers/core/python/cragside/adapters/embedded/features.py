@@ -8,16 +8,19 @@ import numpy as np
 import numpy.typing as npt
 
 from cragside.adapters.embedded.lexicon import Lexicon, Rows
-from cragside.adapters.embedded.stopwords import ENGLISH, GERMAN, SCAFFOLDING, STOPWORDS
-from cragside.adapters.embedded.words import Language, language_of, stem, stems, words
+from cragside.adapters.embedded.stopwords import SCAFFOLDING, STOPWORDS
+from cragside.adapters.embedded.words import Language, function_words, language_of, stem, stems, words
 from cragside.ports.embedder import Vectors
 
-FEATURES = ("likeness", "soft_coverage", "coverage", "title_match")
+FEATURES = ("likeness", "soft_coverage", "coverage", "weakest", "title_match")
 Features = npt.NDArray[np.float64]
 
 _MOST_QUESTION_WORDS = 24
 # Passages longer than the first figure are judged by their best window, so that length alone collects no matches.
 _LONGEST_SEGMENT, _WINDOW, _STRIDE = 300, 240, 160
+# In English, likeness beyond this says nothing new. In other languages any pair of texts goes beyond it, because the
+# background is English.
+_MOST_LIKENESS = 6.0
 _PARENTHESIS = re.compile(r"\([^()]*\)")
 _FILE_SUFFIX = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,4}$")
 
@@ -39,18 +42,23 @@ class Background:
         along = self.axes @ question
         variance = float((along**2 * self.variances).sum()) + self.rest * float(question @ question)
         likeness: Vectors = ((passages - self.mean) @ question) / np.sqrt(max(variance, 1e-9))
-        return likeness
+        return np.minimum(likeness, _MOST_LIKENESS)
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question's content words, their rows and weights (summing to 1), and its direction."""
+    """A question's content words, their rows and weights (summing to 1), and its direction.
+
+    `spelt` is 1 for words in Latin letters, else 0: WordLlama knows other scripts by the letter, so that the nearness
+    of two such words means nothing.
+    """
 
     every_word: tuple[str, ...]
     content: tuple[str, ...]
     rows: Rows
     weights: Vectors
     direction: Vectors
+    spelt: Vectors
 
     def stems(self, language: Language) -> list[str]:
         """The content words' stems, as a passage in that language would have them."""
@@ -78,7 +86,7 @@ class Passage:
 def read_question(text: str, lexicon: Lexicon) -> Question:
     """A question taken apart. One without content words is represented by all its words."""
     every = words(text)
-    stop = (GERMAN if language_of(every) == "german" else ENGLISH) | SCAFFOLDING
+    stop = function_words(every) | SCAFFOLDING
     content = list(dict.fromkeys(w for w in every if w not in stop)) or list(dict.fromkeys(every))
     rows = lexicon.rows(content)
     if len(content) > _MOST_QUESTION_WORDS:
@@ -87,7 +95,8 @@ def read_question(text: str, lexicon: Lexicon) -> Question:
     norms = lexicon.norms[rows]
     total = float(norms.sum())
     weights = norms / total if total > 0 else norms
-    return Question(tuple(every), tuple(content), rows, weights, _direction(lexicon, lexicon.rows(every)))
+    spelt = np.fromiter((word[0] < "\u0250" for word in content), dtype=np.float32)
+    return Question(tuple(every), tuple(content), rows, weights, _direction(lexicon, lexicon.rows(every)), spelt)
 
 
 def read_passage(title: str, text: str, lexicon: Lexicon) -> Passage:
@@ -101,7 +110,11 @@ def read_passage(title: str, text: str, lexicon: Lexicon) -> Passage:
 
 
 def compare(question: Question, passage: Passage, lexicon: Lexicon, background: Background) -> Features:
-    """The features of each segment, shape (segments, 4)."""
+    """The features of each segment, shape (segments, 5): in standard deviations, all others 0..1.
+
+    Coverage is the share, by weight, of the question's content words that the segment has; the soft one counts a word
+    by its nearest relative; `weakest` is the mean nearness of the two words that are met worst.
+    """
     sought = question.stems(passage.language)
     titled = title_match(question, passage, lexicon)
     directions = np.stack([segment.direction for segment in passage.segments])
@@ -111,11 +124,12 @@ def compare(question: Question, passage: Passage, lexicon: Lexicon, background: 
     for position, segment in enumerate(passage.segments):
         found = np.fromiter((s in segment.stems for s in sought), dtype=np.float32, count=len(sought))
         nearest = (_unit_rows(lexicon, segment.rows) @ wanted.T).max(axis=0, initial=0.0)
-        soft = np.maximum(nearest, found)
+        soft = np.maximum(nearest * question.spelt, found)
         table[position] = (
             likeness[position],
             float(soft @ question.weights),
             float(found @ question.weights),
+            float(np.sort(soft)[:2].mean()),
             titled,
         )
     return table

@@ -3,8 +3,8 @@
 import re
 from dataclasses import dataclass
 
-from cragside.adapters.embedded.stopwords import ENGLISH, GERMAN, SCAFFOLDING
-from cragside.adapters.embedded.words import is_filler, language_of, terms, words
+from cragside.adapters.embedded.stopwords import SCAFFOLDING
+from cragside.adapters.embedded.words import function_words, is_filler, terms, words
 
 __all__ = ["Keywords", "keywords_of", "terms"]
 
@@ -29,7 +29,7 @@ class Keywords:
 def keywords_of(question: str) -> Keywords:
     """The keywords of a question, at most 12 a list, most telling first; the language is English, German or any."""
     text = question[:_LONGEST_READ]
-    stop = (GERMAN if language_of(words(text)) == "german" else ENGLISH) | SCAFFOLDING
+    stop = function_words(words(text)) | SCAFFOLDING
     quoted = ["".join(groups).strip() for groups in _QUOTED.findall(text)]
     names: list[str] = []
     nouns: list[str] = []

@@ -2,8 +2,8 @@
 
 import re
 
-from cragside.adapters.embedded.stopwords import ENGLISH, GERMAN, SCAFFOLDING
-from cragside.adapters.embedded.words import is_filler, language_of, words
+from cragside.adapters.embedded.stopwords import SCAFFOLDING
+from cragside.adapters.embedded.words import function_words, is_filler, words
 
 _MOST_TERMS = 12
 _MOST_CHARACTERS = 200
@@ -43,8 +43,7 @@ def search_query(question: str) -> str:
     Engine operators (`!bang`, `-term`, `:language`) lose their mark. Empty only for a blank question.
     """
     text = " ".join(question[:_LONGEST_READ].split("\0"))
-    found = words(text)
-    dropped = (GERMAN if language_of(found) == "german" else ENGLISH) - _INTERROGATIVE | SCAFFOLDING
+    dropped = (function_words(words(text)) - _INTERROGATIVE) | SCAFFOLDING
     everything = _terms(text)
     kept = _distinct([term for term in everything if not is_filler(term, dropped)])
     if not [term for term in kept if term.lower() not in _INTERROGATIVE]:

@@ -7,14 +7,14 @@ def _words(listed: str) -> frozenset[str]:
 
 ENGLISH = _words("""
 a about above after again against all also am an and any are aren't as at be became because become been before being
-below between both but by can can't could couldn't did didn't do does doesn't doing don't done down during each either
-else ever every few for from further get gets given go goes got had hadn't has hasn't have haven't having he her here
-hers herself him himself his how however i i'd i'll i'm i've if in into is isn't it it's its itself just let let's may
-me might mine more most much must my myself neither no nor not now of off on once one only onto or other our ours
-ourselves out over own per shall she should shouldn't since so some such than that that's the their theirs them themselves then
-there there's these they they're this those through thus to too under until up upon us very via was wasn't we were
-weren't what what's when where whether which while who who's whom whose why will with within without won't would
-wouldn't yet you you're your yours yourself yourselves
+below between both but by can can't could couldn't did didn't do does doesn't doing don't done down during each
+either else ever every few for from further get gets given go goes got had hadn't has hasn't have haven't having he
+her here hers herself him himself his how however i i'd i'll i'm i've if in into is isn't it it's its itself just
+let let's may me might mine more most much must my myself neither no nor not now of off on once one only onto or
+other our ours ourselves out over own per shall she should shouldn't since so some such than that that's the their
+theirs them themselves then there there's these they they're this those through thus to too under until up upon us
+very via was wasn't we were weren't what what's when where whether which while who who's whom whose why will with
+within without won't would wouldn't yet you you're your yours yourself yourselves
 """)
 
 GERMAN = _words("""
@@ -28,6 +28,16 @@ seinen seiner seit sich sie sind so solche soll sollen sollte sondern sonst um u
 war waren warum was weil welche welchem welchen welcher welches wenn wer wem wen werde werden wessen weshalb wie wieder
 wieso wieviel will wir wird wirst wo wobei wofür wohin womit woraus worin worüber wurde wurden während zu zum zur zwar
 zwischen über
+""")
+
+# The commonest function words of French, Spanish, Italian, Portuguese, Dutch, Russian and Arabic. Some of them mean
+# something in English or German, so they count only in texts that show neither.
+OTHER = _words("""
+le la les un une des du de et est sont qui que quoi quel quelle où quand comment pourquoi dans sur pour avec par ce
+cette el los las una unos y es son qué quién cuál dónde cuándo cómo por para con en del al se su il lo gli uno e è
+sono che chi quale dove quando come perché di da nel della o os as um uma é são quem qual onde como porque em no na
+do dos das het een en zijn wie wat waar wanneer hoe waarom van op met voor что кто где когда как почему какой какая
+какое какие такое это и в на с по из для не он она они его её ما من هو هي أين متى كيف لماذا هل في على إلى عن
 """)
 
 # Politeness and the scaffolding of a request: no topic either, but only in questions, never in a passage.

@@ -7,41 +7,69 @@ from typing import Literal
 
 import snowballstemmer
 
-from cragside.adapters.embedded.stopwords import ENGLISH, GERMAN
+from cragside.adapters.embedded.stopwords import ENGLISH, GERMAN, OTHER
 
 Language = Literal["english", "german"]
 
-# Scripts that are written without spaces: Thai, Lao, Burmese, Khmer, kana, Han.
-_UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
+# Scripts that are written without spaces: Thai, Lao, Burmese, Khmer, katakana, Han. What mostly writes grammar, hiragana
+# and the commonest Chinese particles, separates words in them.
+_UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u30a0-\u30ff\u3400-\u9fff\uf900-\ufaff"
+_GRAMMAR = "\u3040-\u309f的了是在和吗呢什么"
 # Combining marks of Latin, Hebrew, Arabic and the Indic scripts, which Python's \w leaves out.
 _MARKS = "\u0300-\u036f\u0591-\u05c7\u064b-\u065f\u0900-\u0dff"
 _WORD = re.compile(
-    rf"(?P<unspaced>[{_UNSPACED}]+)"
+    rf"(?P<grammar>[{_GRAMMAR}]+)"
+    rf"|(?P<unspaced>(?:(?![{_GRAMMAR}])[{_UNSPACED}])+)"
     r"|\d+(?:[.,:]\d+)+"
-    rf"|(?:(?![{_UNSPACED}])[^\W_])(?:(?![{_UNSPACED}])[^\W_]|[{_MARKS}]|['’](?=[^\W_]))*(?:\+\+|\#)?"
+    rf"|(?:(?![{_UNSPACED}{_GRAMMAR}])[^\W_])(?:(?![{_UNSPACED}{_GRAMMAR}])[^\W_]|[{_MARKS}]|['’](?=[^\W_]))*(?:\+\+|\#)?"
 )
 # What the tokenised forms of "it's", "don't", "I'm", "he'd" leave behind.
 _CLITICS = frozenset({"s", "t", "d", "m", "ll", "re", "ve"})
+_UMLAUTS = str.maketrans({"ä": "a", "ö": "o", "ü": "u", "ß": "ss"})
 
 
 def words(text: str) -> list[str]:
-    """Lower-case words in their order; a run of a script without spaces gives its overlapping pairs of characters."""
-    if not text.isascii():
-        text = unicodedata.normalize("NFKC", text)
+    """Lower-case words without accents in their order; scripts without spaces give overlapping pairs of characters."""
+    text = text.lower() if text.isascii() else _folded(text)
     found: list[str] = []
-    for match in _WORD.finditer(text.lower()):
-        run = match.group()
-        if match.lastgroup == "unspaced" and len(run) > 2:
-            found.extend(run[i : i + 2] for i in range(len(run) - 1))
+    grammar: list[str] = []
+    for match in _WORD.finditer(text):
+        kind = match.lastgroup
+        if kind is None:
+            found.append(match.group())
         else:
-            found.append(run)
-    return found
+            (grammar if kind == "grammar" else found).extend(_pairs(match.group()))
+    return found or grammar
+
+
+def _pairs(run: str) -> list[str]:
+    return [run[i : i + 2] for i in range(len(run) - 1)] or [run]
+
+
+def _folded(text: str) -> str:
+    """Lower case without the accents of Latin letters, the German umlauts excepted: `Hōryū-ji` is `horyu-ji`."""
+    return unicodedata.normalize("NFKC", text).lower().translate(_accents())
+
+
+@lru_cache(maxsize=1)
+def _accents() -> dict[int, str]:
+    """Accented Latin letters and the plain ones they come from."""
+    letters = map(chr, [*range(0xC0, 0x250), *range(0x1E00, 0x1F00)])
+    bases = {letter: unicodedata.normalize("NFD", letter)[0] for letter in letters if letter.lower() not in "äöüß"}
+    return {ord(letter): base for letter, base in bases.items() if base != letter and base.isascii()}
 
 
 def language_of(found: list[str]) -> Language:
     """English or German, by which one's function words are more numerous; English when neither shows."""
     german = sum(word in GERMAN or (not word.isascii() and any(c in "äöüß" for c in word)) for word in found)
     return "german" if german > sum(word in ENGLISH for word in found) else "english"
+
+
+def function_words(found: list[str]) -> frozenset[str]:
+    """The words without a topic in the language of a text (given as `words` gives it)."""
+    if language_of(found) == "german":
+        return GERMAN
+    return ENGLISH if any(word in ENGLISH for word in found) else ENGLISH | OTHER
 
 
 def terms(text: str) -> list[str]:
@@ -55,8 +83,8 @@ def terms(text: str) -> list[str]:
 
 
 def stems(found: list[str], language: Language) -> list[str]:
-    """The stems of words (as `words` gives them) without the language's function words."""
-    stop = GERMAN if language == "german" else ENGLISH
+    """The stems of words (as `words` gives them) without the function words."""
+    stop = GERMAN if language == "german" else function_words(found)
     return [stem(word, language) for word in found if word not in stop and word not in _CLITICS]
 
 
@@ -71,7 +99,7 @@ def stem(word: str, language: Language) -> str:
     base = word.replace("’", "'").removesuffix("'s")
     if len(base) > 40 or not base.isalpha():
         return base
-    return str(_stemmer(language).stemWord(base))
+    return str(_stemmer(language).stemWord(base)).translate(_UMLAUTS)
 
 
 @lru_cache(maxsize=2)
