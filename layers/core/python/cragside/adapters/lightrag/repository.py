@@ -99,8 +99,8 @@ class LightRagRepository(RagRepository):
 
     async def retrieve(self, query: str, *, limit: int) -> list[Document]:
         """At most `limit` passages, most promising first by the cheap ranking."""
-        if len(query) < _SHORTEST_QUERY:
-            query = f"{query} ?"
+        if len(query.strip()) < _SHORTEST_QUERY:
+            query = f"what is {query}"
         keywords = self._keywords_of(query)
         parameters = QueryParam(
             mode="mix",
@@ -199,20 +199,29 @@ class LightRagRepository(RagRepository):
                 "INSERT OR REPLACE INTO source VALUES (?, ?, ?)",
                 [(identifiers[d.name], d.name, d.title or d.name) for d in documents],
             )
-        await self._engine.apipeline_enqueue_documents(
+        track = await self._engine.apipeline_enqueue_documents(
             [document.text for document in documents],
             ids=list(identifiers.values()),
             file_paths=[quote(document.name, safe="") for document in documents],
         )
         await self._engine.apipeline_process_enqueue_documents()
+        await self._forget_duplicates(track)
         return {
             name: await self._outcome(name, identifier, name in outdated) for name, identifier in identifiers.items()
         }
 
+    async def _forget_duplicates(self, track: str) -> None:
+        """LightRAG indexes a text once; that a second source holds the same is no failure to be kept on record."""
+        rows = await self._engine.doc_status.get_docs_by_track_id(track)
+        duplicates = {key: row for key, row in rows.items() if row.metadata.get("is_duplicate")}
+        await self._engine.doc_status.delete(list(duplicates))
+        names = [unquote(row.file_path) for row in duplicates.values()]
+        with self._database.transaction() as connection:
+            connection.executemany("DELETE FROM source WHERE name = ?", [(name,) for name in names])
+
     async def _outcome(self, name: str, identifier: str, updated: bool) -> Indexed:
         row = await self._engine.doc_status.get_by_id(identifier)
         if row is None:
-            # LightRAG keeps no row for a text that another source already holds.
             return Indexed(name, "unchanged", "another source has the same text")
         if row["status"] == DocStatus.PROCESSED.value:
             return Indexed(name, "updated" if updated else "indexed", passages=row.get("chunks_count") or 0)

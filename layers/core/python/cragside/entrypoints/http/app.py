@@ -1,10 +1,11 @@
 """The FastAPI application: enrichment and health."""
 
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from fastapi import Depends, FastAPI, Request
+from fastapi import Depends, FastAPI, Request, Response
 
 from cragside import __version__
 from cragside.application.enricher import enhanced_request
@@ -67,9 +68,11 @@ def create_app(container: Container) -> FastAPI:
         responses=_FAILURES,
         openapi_extra={"requestBody": _ENRICH_BODY},
     )
-    async def enrich(request: Request) -> dict[str, Any]:
+    async def enrich(request: Request) -> Response:
         """The request with evidence in its prompt and `metadata.rag_context`; untouched without the command."""
         body = await json_object(request, settings.max_body_bytes)
-        return enhanced_request(await container.enricher.enrich(body))
+        enhanced = enhanced_request(await container.enricher.enrich(body))
+        # Escaped to ASCII, so that whatever a client could send (half a surrogate pair, say) can be sent back.
+        return Response(json.dumps(enhanced), media_type="application/json")
 
     return app

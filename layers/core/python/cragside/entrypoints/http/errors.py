@@ -1,13 +1,13 @@
 """The error envelope of the agent contract."""
 
+import json
 import logging
 import uuid
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from fastapi import FastAPI, Request
-from fastapi.responses import JSONResponse
+from fastapi import FastAPI, Request, Response
 from starlette.exceptions import HTTPException
 
 from cragside.domain.errors import CragsideError, NotFound, ProcessingError, Unauthorized, ValidationError
@@ -40,28 +40,33 @@ def envelope(error: CragsideError, identifier: str | None = None) -> dict[str, A
 
 def error_response(
     error: CragsideError, identifier: str | None = None, headers: Mapping[str, str] | None = None
-) -> JSONResponse:
+) -> Response:
     """The envelope with the status of its code."""
-    return JSONResponse(envelope(error, identifier), STATUS[error.code], headers)
+    return _answer(envelope(error, identifier), STATUS[error.code], headers)
+
+
+def _answer(body: dict[str, Any], status: int, headers: Mapping[str, str] | None) -> Response:
+    # Escaped to ASCII: messages and ids may quote input that UTF-8 cannot encode.
+    return Response(json.dumps(body), status, headers, "application/json")
 
 
 def install(app: FastAPI) -> None:
     """Answer every failure with the envelope; what is unexpected is logged and reported without its text."""
 
-    async def known(request: Request, error: Exception) -> JSONResponse:
+    async def known(request: Request, error: Exception) -> Response:
         assert isinstance(error, CragsideError)  # noqa: S101 (narrows the handler's type)
         return error_response(error, getattr(request.state, "identifier", None))
 
-    async def routing(request: Request, error: Exception) -> JSONResponse:
+    async def routing(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)  # noqa: S101 (narrows the handler's type)
         if error.status_code == 404:
             return error_response(NotFound(f"There is no {request.url.path} here."))
         if error.status_code == 401:
             return error_response(Unauthorized(str(error.detail)), headers=error.headers)
         failure = ValidationError(f"{request.method} {request.url.path}: {error.detail}.")
-        return JSONResponse(envelope(failure), error.status_code, error.headers)
+        return _answer(envelope(failure), error.status_code, error.headers)
 
-    async def unexpected(request: Request, error: Exception) -> JSONResponse:
+    async def unexpected(request: Request, error: Exception) -> Response:
         _log.error("%s %s failed", request.method, request.url.path, exc_info=error)
         return error_response(
             ProcessingError("Something failed inside; the log has the details."),
