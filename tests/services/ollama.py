@@ -152,7 +152,9 @@ def _built(folder: Path) -> Path:
         "CGO_CFLAGS": _OPTIMISED,
         "CGO_CXXFLAGS": _OPTIMISED,
     }
-    tools.run(["go", "install", "-trimpath", f"github.com/ollama/ollama@v{VERSION}"], env=env, cwd=folder)
+    module = "github.com/ollama/ollama"
+    named = f"-ldflags=-X={module}/version.Version={VERSION}"
+    tools.run(["go", "install", "-trimpath", named, f"{module}@v{VERSION}"], env=env, cwd=folder)
     return binary
 
 

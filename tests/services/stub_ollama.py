@@ -67,9 +67,9 @@ class StubOllama:
         app.router.add_post("/api/show", self._show)
         app.router.add_post("/api/chat", self._chat)
         app.router.add_post("/api/embed", self._embed)
-        self._runner = web.AppRunner(app, access_log=None)
+        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.01)
         await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", self.port, shutdown_timeout=0.01)
+        site = web.TCPSite(self._runner, "127.0.0.1", self.port)
         await site.start()
         self.port = self._runner.addresses[0][1]
 
@@ -81,16 +81,17 @@ class StubOllama:
         body = await request.json() if request.method == "POST" else {}
         self.calls.append((request.path, body))
         self.authorisations.append(request.headers.get("Authorization"))
-        if self.status and request.path in ("/api/chat", "/api/embed"):
+        working = request.path in ("/api/chat", "/api/embed")
+        if self.status and working:
             return web.json_response({"error": self.status[1]}, status=self.status[0])
         if body.get("model") is not None and not {body["model"], f"{body['model']}:latest"} & {*self.models}:
             return web.json_response({"error": f"model '{body['model']}' not found"}, status=404)
-        self.in_flight += 1
+        self.in_flight += working
         self.most_in_flight = max(self.most_in_flight, self.in_flight)
         try:
             return await handler(request)
         finally:
-            self.in_flight -= 1
+            self.in_flight -= working
 
     async def _version(self, _: web.Request) -> web.Response:
         return web.json_response({"version": "0.17.4"})

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+from base64 import b64encode
 from collections.abc import Awaitable, Callable
 from typing import Any
 from urllib.parse import unquote, urlsplit, urlunsplit
@@ -35,8 +36,10 @@ class SearxngSearch(SearchService):
     def __init__(self, base_url: str, rewriter: Rewrite, *, limit: int = 10) -> None:
         parts = urlsplit(base_url if "://" in base_url else f"http://{base_url}")
         self.url = urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path.rstrip("/"), "", ""))
-        named = parts.username is not None
-        self._auth = aiohttp.BasicAuth(unquote(parts.username or ""), unquote(parts.password or "")) if named else None
+        self._headers = {"Accept": "application/json", "User-Agent": "cragside"}
+        if parts.username is not None:
+            credentials = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+            self._headers["Authorization"] = f"Basic {b64encode(credentials.encode()).decode()}"
         self._rewriter = rewriter
         self._limit = limit
         self._sessions: WeakKeyDictionary[asyncio.AbstractEventLoop, aiohttp.ClientSession] = WeakKeyDictionary()
@@ -46,7 +49,8 @@ class SearxngSearch(SearchService):
 
         Raises `ServiceUnavailable("search", ...)` when SearXNG is down, misconfigured, or all its engines failed.
         """
-        words = " ".join(_COMMAND.sub("", query).split())[:_QUERY_CHARACTERS]
+        sendable = query.encode("utf-8", "replace").decode()
+        words = " ".join(_COMMAND.sub("", sendable).split())[:_QUERY_CHARACTERS]
         if not words:
             return []
         answer = self._read(await self._fetched(words))
@@ -73,7 +77,7 @@ class SearxngSearch(SearchService):
         url = URL(f"{self.url}/search").with_query(q=words, format="json")
         try:
             for _ in range(_MOST_REDIRECTS):
-                async with self._session().get(url, auth=self._auth, allow_redirects=False) as response:
+                async with self._session().get(url, allow_redirects=False) as response:
                     if response.status not in (301, 302, 303, 307, 308):
                         return await self._body(response)
                     url = self._redirected(url, response.headers.get("Location", ""))
@@ -124,6 +128,6 @@ class SearxngSearch(SearchService):
                 connector=aiohttp.TCPConnector(limit=0),
                 timeout=timeout,
                 cookie_jar=aiohttp.DummyCookieJar(),
-                headers={"Accept": "application/json", "User-Agent": "cragside"},
+                headers=self._headers,
             )
         return session

@@ -1,0 +1,72 @@
+"""What every `Embedder` promises, held against the embedded one and Ollama's."""
+
+import numpy as np
+import pytest
+
+from cragside.adapters.embedded.embedder import WordLlamaEmbedder
+from cragside.adapters.ollama.embedder import OllamaEmbedder
+from cragside.adapters.ollama.host import OllamaHost
+from tests.services import ollama
+from tests.services.stub_ollama import StubOllama
+from tests.services.tools import Unavailable
+
+
+@pytest.fixture(scope="module")
+def real_ollama():
+    try:
+        with ollama.server() as running:
+            yield running.url
+    except Unavailable as reason:
+        pytest.skip(f"the real Ollama did not run: {reason}")
+
+
+@pytest.fixture(params=["embedded", "stub", pytest.param("real", marks=pytest.mark.real_ollama)])
+async def embedder(request):
+    if request.param == "embedded":
+        yield WordLlamaEmbedder()
+    elif request.param == "stub":
+        async with StubOllama() as stub:
+            host = OllamaHost(stub.url, parallel=4)
+            yield await OllamaEmbedder.open(host, "judge")
+            await host.close()
+    else:
+        host = OllamaHost(request.getfixturevalue("real_ollama"), parallel=2)
+        yield await OllamaEmbedder.open(host, ollama.EMBEDDING_MODEL)
+        await host.close()
+
+
+@pytest.mark.parametrize("count", [1, 3, 33])
+async def test_there_is_one_unit_vector_for_each_text(embedder, count):
+    vectors = await embedder.embed([f"passage number {n}" for n in range(count)])
+    assert vectors.shape == (count, embedder.dimensions)
+    assert vectors.dtype == np.float32
+    assert np.allclose(np.linalg.norm(vectors, axis=1), 1.0, atol=1e-3)
+
+
+async def test_no_texts_have_no_vectors_but_the_dimensions(embedder):
+    assert (await embedder.embed([])).shape == (0, embedder.dimensions)
+
+
+async def test_a_text_has_the_same_vector_alone_and_in_a_batch(embedder):
+    alone = await embedder.embed(["the tower in Paris"])
+    together = await embedder.embed(["cats sleep", "the tower in Paris"])
+    assert np.allclose(alone[0], together[1], atol=2e-2)
+
+
+async def test_different_texts_have_different_vectors(embedder):
+    one, other = await embedder.embed(["the tower in Paris", "cats sleep all day"])
+    assert float(one @ other) < 0.95
+
+
+@pytest.mark.parametrize(
+    "text", ["", " \n", "東京タワー", "🗼", "a\x00b", "<|im_start|>system", "word " * 5000, "\ud800 lone surrogate"]
+)
+async def test_odd_texts_get_finite_vectors(embedder, text):
+    vectors = await embedder.embed([text, "ordinary"])
+    assert vectors.shape == (2, embedder.dimensions)
+    assert np.all(np.isfinite(vectors))
+
+
+async def test_name_and_dimensions_identify_the_model(embedder):
+    assert embedder.name.strip() == embedder.name != ""
+    assert embedder.dimensions > 0

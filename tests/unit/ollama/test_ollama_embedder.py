@@ -1,0 +1,72 @@
+import numpy as np
+import pytest
+
+from cragside.adapters.ollama.embedder import OllamaEmbedder
+from cragside.adapters.ollama.host import OllamaHost
+from cragside.domain.errors import ServiceUnavailable
+from tests.services.stub_ollama import StubOllama
+
+
+@pytest.fixture
+async def stub():
+    async with StubOllama(models=("nomic:latest",)) as stub:
+        yield stub
+
+
+@pytest.fixture
+async def host(stub):
+    host = OllamaHost(stub.url, parallel=2)
+    yield host
+    await host.close()
+
+
+async def test_dimensions_are_the_models(host):
+    embedder = await OllamaEmbedder.open(host, "nomic")
+    assert embedder.dimensions == 8
+
+
+async def test_the_name_is_the_same_with_and_without_latest(host):
+    assert (await OllamaEmbedder.open(host, "nomic")).name == (await OllamaEmbedder.open(host, "nomic:latest")).name
+
+
+async def test_many_texts_go_out_in_batches_and_come_back_in_order(host, stub):
+    embedder = await OllamaEmbedder.open(host, "nomic")
+    texts = [f"text {n}" for n in range(70)]
+    vectors = await embedder.embed(texts)
+    assert [len(asked["input"]) for asked in stub.asked("/api/embed")][1:] == [32, 32, 6]
+    assert np.allclose(vectors[69], (await embedder.embed(["text 69"]))[0])
+
+
+async def test_a_missing_model_is_named_with_the_remedy(host):
+    with pytest.raises(ServiceUnavailable, match="ollama pull mxbai") as failure:
+        await OllamaEmbedder.open(host, "mxbai")
+    assert failure.value.component == "embedder"
+
+
+async def test_a_model_that_changes_its_dimensions_is_refused(host, stub):
+    embedder = await OllamaEmbedder.open(host, "nomic")
+    stub.dimensions = 9
+    with pytest.raises(ServiceUnavailable, match="8 dimensions"):
+        await embedder.embed(["a"])
+
+
+@pytest.mark.parametrize("row", [[0.0] * 8, [float("nan")] * 8, [], ["a"] * 8, None])
+async def test_vectors_without_a_direction_are_refused(host, stub, row):
+    embedder = await OllamaEmbedder.open(host, "nomic")
+
+    async def broken(*_):
+        return [row]
+
+    host.embed = broken
+    with pytest.raises(ServiceUnavailable) as failure:
+        await embedder.embed(["a"])
+    assert failure.value.component == "embedder"
+
+
+async def test_a_dead_host_is_the_embedders_failure(host, stub):
+    embedder = await OllamaEmbedder.open(host, "nomic")
+    await stub.stop()
+    with pytest.raises(ServiceUnavailable) as failure:
+        await embedder.embed(["a"])
+    assert failure.value.component == "embedder"
+    await stub.start()

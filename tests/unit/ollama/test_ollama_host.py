@@ -1,0 +1,231 @@
+import asyncio
+
+import pytest
+
+from cragside.adapters.ollama.host import DEFAULT_CONTEXT, OllamaHost, estimated_tokens, tagged
+from cragside.domain.errors import ServiceUnavailable
+from tests.services.stub_ollama import StubOllama
+from tests.services.tools import free_port
+
+
+@pytest.fixture
+async def stub():
+    async with StubOllama(models=("judge:latest", "qwen2.5:7b", "embed-only:latest")) as stub:
+        stub.cards["embed-only:latest"] = {"capabilities": ["embedding"]}
+        yield stub
+
+
+@pytest.fixture
+async def host(stub):
+    host = OllamaHost(stub.url, parallel=4)
+    yield host
+    await host.close()
+
+
+def named(stub, chat_model):
+    return OllamaHost(stub.url, parallel=4, chat_model=chat_model)
+
+
+async def test_the_host_says_its_version_and_models(host):
+    assert await host.version() == "0.17.4"
+    assert await host.models() == {"judge:latest", "qwen2.5:7b", "embed-only:latest"}
+
+
+async def test_what_the_host_says_is_remembered(host, stub):
+    for _ in range(3):
+        await asyncio.gather(host.models(), host.models(), host.choose("judge"), host.context_length("judge"))
+    assert len([path for path, _ in stub.calls if path == "/api/tags"]) == 1
+    assert len(stub.asked("/api/show")) == 1
+
+
+async def test_the_requests_own_model_is_chosen_when_the_host_has_it(host):
+    assert await host.choose("judge") == "judge:latest"
+    assert await host.choose("judge:latest") == "judge:latest"
+
+
+@pytest.mark.parametrize("requested", [None, "", "unknown", "judge:7b", "embed-only"])
+async def test_without_a_usable_model_in_the_request_qwen_is_chosen(host, requested):
+    assert await host.choose(requested) == "qwen2.5:7b"
+
+
+async def test_with_nothing_to_choose_from_the_embedded_set_is_chosen(stub):
+    stub.models = ["embed-only:latest"]
+    host = OllamaHost(stub.url, parallel=4)
+    assert await host.choose("embed-only") is None
+    await host.close()
+
+
+async def test_a_host_that_says_nothing_of_capabilities_is_taken_to_chat(stub):
+    stub.cards["judge:latest"] = {"capabilities": None}
+    host = OllamaHost(stub.url, parallel=4)
+    assert await host.choose("judge") == "judge:latest"
+    await host.close()
+
+
+async def test_the_configured_model_wins_over_the_requests(stub):
+    host = named(stub, "judge")
+    assert await host.choose("qwen2.5:7b") == "judge:latest"
+    await host.close()
+
+
+async def test_embedded_as_configured_model_never_asks_the_host(stub):
+    assert await named(stub, "embedded").choose("judge") is None
+    assert stub.calls == []
+
+
+@pytest.mark.parametrize(("model", "says"), [("llama3.2", "ollama pull llama3.2"), ("embed-only", "writes no text")])
+async def test_a_configured_model_that_cannot_work_is_named(stub, model, says):
+    host = named(stub, model)
+    with pytest.raises(ServiceUnavailable, match=says):
+        await host.choose(None)
+    await host.close()
+
+
+async def test_context_lengths_come_from_the_model_card(host, stub):
+    stub.cards["judge:latest"] = {"parameters": 'stop    "<|im_end|>"\nnum_ctx                        16384'}
+    assert await host.context_length("judge") == 32_768
+    assert await host.default_context("judge") == 16_384
+    assert await host.default_context("qwen2.5:7b") == DEFAULT_CONTEXT
+
+
+async def test_the_default_context_is_never_longer_than_the_models(host, stub):
+    stub.cards["judge:latest"] = {"model_info": {"bert.context_length": 512}}
+    assert await host.default_context("judge") == 512
+
+
+async def test_an_unknown_model_has_no_context_length_and_the_default(host, stub):
+    assert await host.context_length("never-heard-of") is None
+    assert await host.default_context("never-heard-of") == DEFAULT_CONTEXT
+    assert stub.asked("/api/show") == []
+
+
+async def test_a_card_without_a_context_length_has_none(host, stub):
+    stub.cards["judge:latest"] = {"model_info": {"llama.context_length": "many"}}
+    assert await host.context_length("judge") is None
+
+
+async def test_a_text_that_fits_leaves_num_ctx_alone(host, stub):
+    await host.chat("judge", "short", max_tokens=10)
+    assert stub.asked("/api/chat")[0]["options"] == {"temperature": 0, "num_predict": 10}
+
+
+async def test_a_longer_text_raises_num_ctx_to_a_power_of_two_within_the_models_limit(host, stub):
+    await host.chat("judge", "word " * 3000, max_tokens=10)
+    await host.chat("judge", "word " * 60_000, max_tokens=10)
+    assert [asked["options"]["num_ctx"] for asked in stub.asked("/api/chat")] == [8192, 32_768]
+
+
+async def test_a_context_that_is_loaded_already_is_used_again(host, stub):
+    stub.loaded["judge:latest"] = 16_384
+    await host.chat("judge", "short", max_tokens=10)
+    assert stub.asked("/api/chat")[0]["options"]["num_ctx"] == 16_384
+
+
+async def test_a_thinking_model_is_told_not_to_and_given_room_if_it_does(host, stub):
+    stub.cards["judge:latest"] = {"capabilities": ["completion", "thinking"]}
+    await host.chat("judge", "short", max_tokens=10)
+    asked = stub.asked("/api/chat")[0]
+    assert asked["think"] is False
+    assert asked["options"]["num_predict"] > 1000
+
+
+async def test_other_models_are_not_sent_the_think_field(host, stub):
+    await host.chat("judge", "short", max_tokens=10)
+    assert stub.asked("/api/chat")[0].get("think") is None
+
+
+async def test_no_more_calls_are_in_flight_than_allowed(stub):
+    stub.seconds = 0.02
+    host = OllamaHost(stub.url, parallel=3)
+    await host.prepare()
+    await asyncio.gather(
+        *(host.chat("judge", "q", max_tokens=5) for _ in range(10)), *(host.embed("judge", ["a"]) for _ in range(5))
+    )
+    assert stub.most_in_flight <= 3
+    await host.close()
+
+
+async def test_a_silent_host_is_reported_without_its_credentials():
+    host = OllamaHost(f"http://alice:s3cret@127.0.0.1:{free_port()}", parallel=1)
+    with pytest.raises(ServiceUnavailable, match="does not answer") as failure:
+        await host.choose("judge")
+    assert failure.value.component == "ollama"
+    assert "s3cret" not in f"{failure.value!r} {failure.value.details} {host.url}"
+    await host.close()
+
+
+async def test_credentials_in_the_address_are_sent_with_every_call(stub):
+    host = OllamaHost(stub.url.replace("//", "//alice:s3cr%40t@"), parallel=1)
+    await host.chat("judge", "q", max_tokens=5)
+    await host.embed("judge", ["a"])
+    assert set(stub.authorisations) == {"Basic YWxpY2U6czNjckB0"}
+    await host.close()
+
+
+async def test_a_host_that_dies_between_two_calls_is_noticed_and_then_known_to_be_silent(host, stub):
+    await host.chat("judge", "q", max_tokens=5)
+    await stub.stop()
+    with pytest.raises(ServiceUnavailable, match="does not answer"):
+        await host.chat("judge", "q", max_tokens=5)
+    with pytest.raises(ServiceUnavailable, match="does not answer"):
+        await host.models()
+    await stub.start()
+
+
+@pytest.mark.parametrize(
+    ("status", "message", "says"),
+    [
+        (500, "llama runner process has terminated", "llama runner process has terminated"),
+        (503, "server busy", "503"),
+        (404, "model 'judge' not found", "not found"),
+        (401, "", "refused the credentials"),
+        (404, "page missing", "does not speak Ollama"),
+    ],
+)
+async def test_a_refused_call_says_why(host, stub, status, message, says):
+    stub.status = (status, message)
+    with pytest.raises(ServiceUnavailable, match=says):
+        await host.chat("judge", "q", max_tokens=5)
+    with pytest.raises(ServiceUnavailable, match=says):
+        await host.embed("judge", ["a"])
+
+
+async def test_a_model_that_was_removed_is_noticed_at_once(host, stub):
+    await host.chat("judge", "q", max_tokens=5)
+    stub.models.remove("judge:latest")
+    with pytest.raises(ServiceUnavailable):
+        await host.chat("judge", "q", max_tokens=5)
+    assert await host.choose("judge") == "qwen2.5:7b"
+
+
+async def test_each_event_loop_has_its_own_session(stub):
+    host = OllamaHost(stub.url, parallel=2)
+    assert await host.version() == "0.17.4"
+
+    async def elsewhere():
+        reply = await host.chat("judge", "q", max_tokens=5)
+        await host.close()
+        return reply
+
+    assert (await asyncio.to_thread(lambda: asyncio.run(elsewhere()))).complete
+    assert (await host.chat("judge", "q", max_tokens=5)).complete
+    await host.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "full"),
+    [
+        ("qwen2.5", "qwen2.5:latest"),
+        ("qwen2.5:7b", "qwen2.5:7b"),
+        ("host:5000/library/m", "host:5000/library/m:latest"),
+    ],
+)
+def test_a_name_without_a_tag_means_latest(name, full):
+    assert tagged(name) == full
+
+
+@pytest.mark.parametrize(
+    ("text", "at_least"), [("hello world, this is text", 6), ("東京は日本の首都です", 10), ("", 1)]
+)
+def test_tokens_are_estimated_rather_too_many(text, at_least):
+    assert estimated_tokens(text) >= at_least

@@ -1,0 +1,52 @@
+import pytest
+
+from cragside.adapters.ollama.host import OllamaHost
+from cragside.adapters.ollama.language_model import OllamaLanguageModel
+from cragside.domain.errors import ServiceUnavailable
+from tests.services.stub_ollama import StubOllama
+from tests.services.tools import free_port
+
+
+class Embedded:
+    async def complete(self, prompt, *, system=None, history=()):
+        return "embedded"
+
+
+@pytest.fixture
+async def stub():
+    async with StubOllama(lambda _: "entity<|#|>Paris", models=("qwen2.5:7b", "judge:latest")) as stub:
+        yield stub
+
+
+async def test_prompt_system_and_history_reach_the_model_in_order(stub):
+    host = OllamaHost(stub.url, parallel=1)
+    history = [{"role": "user", "content": "first"}, {"role": "assistant", "content": "second"}]
+    answer = await OllamaLanguageModel(host, Embedded()).complete("third", system="rules", history=history)
+    asked = stub.asked("/api/chat")[0]
+    assert answer == "entity<|#|>Paris"
+    assert asked["model"] == "qwen2.5:7b"
+    turns = [(message["role"], message["content"]) for message in asked["messages"]]
+    assert turns == [("system", "rules"), ("user", "first"), ("assistant", "second"), ("user", "third")]
+    await host.close()
+
+
+async def test_the_context_holds_prompt_and_answer(stub):
+    host = OllamaHost(stub.url, parallel=1)
+    await OllamaLanguageModel(host, Embedded()).complete("word " * 2500)
+    assert stub.asked("/api/chat")[0]["options"]["num_ctx"] == 8192
+    await host.close()
+
+
+async def test_without_a_model_the_embedded_extractor_answers(stub):
+    stub.models = ["judge:latest"]
+    host = OllamaHost(stub.url, parallel=1)
+    assert await OllamaLanguageModel(host, Embedded()).complete("prompt") == "embedded"
+    await host.close()
+
+
+async def test_a_silent_host_is_an_error_and_not_a_lesser_extraction():
+    host = OllamaHost(f"http://127.0.0.1:{free_port()}", parallel=1)
+    with pytest.raises(ServiceUnavailable) as failure:
+        await OllamaLanguageModel(host, Embedded()).complete("prompt")
+    assert failure.value.component == "extractor"
+    await host.close()
