@@ -74,6 +74,9 @@ class FakeWorkspaces:
     async def repository(self, workspace: str) -> RagRepository:
         return self._repository
 
+    async def reindex(self, workspace: str, progress: Callable[[str], None]) -> int:
+        raise NotImplementedError("the fake has no embedding model to change")
+
 
 class ScriptedGrader:
     """Grades by content; content that is not in the script fails the test."""

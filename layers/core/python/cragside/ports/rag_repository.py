@@ -1,7 +1,7 @@
 """The knowledge base of one workspace."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -73,4 +73,11 @@ class Workspaces(Protocol):
 
     async def repository(self, workspace: str) -> RagRepository:
         """The workspace's repository. Raises `ServiceUnavailable` or `ConfigurationError`."""
+        ...
+
+    async def reindex(self, workspace: str, progress: Callable[[str], None]) -> int:
+        """Build a workspace anew with the configured embedding model; returns the number of its sources.
+
+        `progress` is told each source's name when it is done. The old store stays until the new one is complete.
+        """
         ...

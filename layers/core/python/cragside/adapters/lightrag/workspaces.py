@@ -2,6 +2,7 @@
 
 import asyncio
 import shutil
+import sqlite3
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -68,7 +69,7 @@ class EmbeddedWorkspaces:
                 self._open[workspace] = await self._opened(workspace, self.folder(workspace))
             return self._open[workspace]
 
-    async def reindex(self, workspace: str, progress: Callable[[str], None] = lambda _: None) -> int:
+    async def reindex(self, workspace: str, progress: Callable[[str], None]) -> int:
         """Build the workspace anew with the configured embedding model; returns the number of sources.
 
         The old store stays in place until the new one is complete.
@@ -102,6 +103,8 @@ class EmbeddedWorkspaces:
             database = Database.acquire(folder)
         except StoreFormatError as error:
             raise ConfigurationError(str(error)) from error
+        except sqlite3.Error as error:
+            raise ConfigurationError(f"The store {folder} cannot be opened: {error}. Check RAG_HOME.") from error
         except OSError as error:
             raise ConfigurationError(
                 f"The store {folder} cannot be opened: {error.strerror}. Check RAG_HOME."
