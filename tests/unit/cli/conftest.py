@@ -7,7 +7,7 @@ from cli_fakes import FakeContainer
 from typer.testing import CliRunner
 
 from cragside.domain.outcome import Degradation
-from cragside.entrypoints.cli.main import app
+from cragside.entrypoints.cli.app import app
 from cragside.entrypoints.cli.session import Session
 
 

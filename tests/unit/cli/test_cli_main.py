@@ -26,7 +26,7 @@ def test_the_help_names_every_command_and_exit_code(run, arguments):
 
 def test_help_imports_nothing_heavy():
     script = (
-        "import sys\nfrom cragside.entrypoints.cli.main import app\n"
+        "import sys\nfrom cragside.entrypoints.cli.app import app\n"
         "try:\n    app(['--help'])\nexcept SystemExit as end:\n    assert end.code == 0\n"
         f"loaded = [name for name in {HEAVY!r} if name in sys.modules]\nassert not loaded, loaded\n"
     )
@@ -98,3 +98,15 @@ def test_a_misspelt_setting_is_bad_configuration(run, environment):
 def test_the_reference_page_is_up_to_date():
     page = Path(__file__).parents[3] / "docs" / "cli.md"
     assert page.read_text("utf-8") == reference(), "run: python -m cragside.entrypoints.cli.reference > docs/cli.md"
+
+
+def test_an_interrupt_while_the_command_loads_shows_no_trace():
+    script = (
+        "import builtins\nfrom cragside.entrypoints.cli.main import main\nload = builtins.__import__\n"
+        "def interrupted(name, *rest):\n"
+        "    if name == 'typer':\n        raise KeyboardInterrupt\n"
+        "    return load(name, *rest)\n"
+        "builtins.__import__ = interrupted\nmain()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (130, "")

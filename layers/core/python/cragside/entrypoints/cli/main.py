@@ -1,106 +1,16 @@
-"""The command and its exit codes."""
+"""The console script. It imports next to nothing, so that an interrupt finds it ready from the first moment on."""
 
 import sys
-import traceback
-from collections.abc import Sequence
-from typing import Annotated, Any
-
-import typer
-from typer.core import TyperGroup
-
-from cragside import __version__
-from cragside.entrypoints.cli import exits
-from cragside.entrypoints.cli.demo.command import demo
-from cragside.entrypoints.cli.doctor import doctor
-from cragside.entrypoints.cli.enrich import enrich
-from cragside.entrypoints.cli.ingest import ingest
-from cragside.entrypoints.cli.reindex import reindex
-from cragside.entrypoints.cli.serve import serve
-from cragside.entrypoints.cli.session import Session, session_of
-from cragside.entrypoints.cli.status import status
-
-_EPILOG = "Exit codes: " + "; ".join(f"{code} {meaning}" for code, meaning in exits.MEANINGS.items()) + "."
-
-
-class Cli(TyperGroup):
-    """Turns errors into one line on standard error and an exit code."""
-
-    def main(
-        self,
-        args: Sequence[str] | None = None,
-        prog_name: str | None = None,
-        complete_var: str | None = None,
-        standalone_mode: bool = True,
-        windows_expand_args: bool = True,
-        **extra: Any,
-    ) -> Any:
-        """Run the command line and exit."""
-        session = extra["obj"] = extra.get("obj") or Session()
-        sys.exit(self._exit_code(session, args, prog_name, extra))
-
-    def _exit_code(
-        self, session: Session, args: Sequence[str] | None, prog_name: str | None, extra: dict[str, Any]
-    ) -> int:
-        try:
-            returned = super().main(args, prog_name, standalone_mode=False, **extra)
-        except typer.TyperException as error:
-            return _failed(error.format_message(), error.exit_code)
-        except (KeyboardInterrupt, typer.Abort):
-            return exits.INTERRUPTED
-        except Exception as error:
-            if session.debug:
-                traceback.print_exc()
-            return _failed(exits.message_of(error), exits.exit_code_of(error))
-        return returned if isinstance(returned, int) else exits.OK
-
-
-app = typer.Typer(
-    name="cragside",
-    cls=Cli,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-)
-
-
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"cragside {__version__}")
-        raise typer.Exit
-
-
-@app.callback(invoke_without_command=True, epilog=_EPILOG)
-def cragside(
-    context: typer.Context,
-    version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
-    ] = False,
-    debug: Annotated[bool, typer.Option("--debug", help="Show the stack trace of an error.")] = False,
-) -> None:
-    """Give any Ollama prompt the evidence it needs: graded, cited, corrective RAG.
-
-    Begin with `cragside demo`. Then index your own texts with `cragside ingest`, and point any Ollama client at
-    `cragside serve`: prompts that begin with /rag get evidence, all others pass through untouched.
-
-    Settings come from the environment; docs/configuration.md lists them.
-    """
-    session_of(context).debug = debug
-    if context.invoked_subcommand is None:
-        typer.echo(context.get_help())
-
-
-for _command in (demo, serve, enrich, ingest, status, reindex, doctor):
-    app.command()(_command)
 
 
 def main() -> None:
-    """The console script."""
-    for stream in (sys.stdout, sys.stderr):
-        # A terminal that cannot show a character shows a question mark instead of ending the command.
-        stream.reconfigure(errors="replace")  # type: ignore[union-attr]
-    app()
+    """Run `cragside` and exit with its code."""
+    try:
+        from cragside.entrypoints.cli.app import app
 
-
-def _failed(message: str, code: int) -> int:
-    typer.echo(f"error: {message}", err=True)
-    return code
+        for stream in (sys.stdout, sys.stderr):
+            # A terminal that cannot show a character shows a question mark instead of ending the command.
+            stream.reconfigure(errors="replace")  # type: ignore[union-attr]
+        app()
+    except KeyboardInterrupt:
+        sys.exit(130)

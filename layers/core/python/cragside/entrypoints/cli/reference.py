@@ -7,7 +7,7 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from cragside.entrypoints.cli import exits
-from cragside.entrypoints.cli.main import app
+from cragside.entrypoints.cli.app import app
 
 _INTRODUCTION = """# The command line
 

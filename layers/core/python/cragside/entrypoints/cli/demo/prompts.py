@@ -16,7 +16,10 @@ PROMPTS = (
     DemoPrompt("a local hit, told apart from its namesakes", "Why did Mercury's orbit puzzle astronomers?"),
     DemoPrompt("one answer from three documents", "What did William Armstrong do at Bamburgh and at Cragside?"),
     DemoPrompt("German", "Brauche ich für eine Wärmepumpe eine Fußbodenheizung?"),
-    DemoPrompt("a near miss: the corpus knows three other canals", "How long is the Corinth Canal?"),
+    DemoPrompt(
+        "a question in two steps",
+        "Whose lamps lit the house of the man who invented the hydraulic crane?",
+    ),
     DemoPrompt("a question that the corpus cannot answer", "Who won the football World Cup in 2022?"),
     DemoPrompt("a plain prompt, which stays as it is", "Write a haiku about rain.", commanded=False),
     DemoPrompt("evidence with an injection attempt", "How do I read a tide table before crossing a causeway?"),
