@@ -88,11 +88,18 @@ class Database:
         return self._connection.execute(sql, parameters).fetchone()
 
     def within(self, sql: str, values: Iterable[Any], before: Sequence[Any] = ()) -> Iterator[Any]:
-        """Rows of a query with `IN ({})` over any number of values; `before` are the parameters ahead of it."""
+        """Rows of a query with `IN ({})` over any number of values, or of pairs of them for `IN (VALUES {})`.
+
+        `before` are the parameters ahead of the values.
+        """
         pending = list(values)
         for start in range(0, len(pending), BATCH):
             batch = pending[start : start + BATCH]
-            yield from self.all(sql.format(",".join("?" * len(batch))), [*before, *batch])
+            if isinstance(batch[0], tuple):
+                marks, flat = ",".join(["(?, ?)"] * len(batch)), [part for pair in batch for part in pair]
+            else:
+                marks, flat = ",".join("?" * len(batch)), batch
+            yield from self.all(sql.format(marks), [*before, *flat])
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:

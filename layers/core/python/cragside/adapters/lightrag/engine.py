@@ -2,9 +2,11 @@
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+import lightrag.utils
 from langchain_text_splitters import RecursiveCharacterTextSplitter
 from lightrag import LightRAG
 from lightrag.base import StoragesStatus
@@ -16,8 +18,23 @@ from cragside.domain.context import CountTokens
 from cragside.ports.embedder import Embedder, Vectors
 from cragside.ports.language_model import LanguageModel
 
+T = TypeVar("T")
+
 # LightRAG's own cosine bound for rows worth looking at; the grader decides what is relevant.
 COSINE_FLOOR = 0.05
+
+
+class InlineExecutor(ThreadPoolExecutor):
+    """Runs what it is given at once, on the thread that gives it."""
+
+    def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
+        """A future that is done already."""
+        future: Future[T] = Future()
+        try:
+            future.set_result(fn(*args, **kwargs))
+        except Exception as error:
+            future.set_exception(error)
+        return future
 
 
 class Engine(LightRAG):
@@ -51,6 +68,8 @@ def build_engine(
     """A LightRAG whose storages are not opened yet. `search_text` gives what full-text search sees of a
     text."""
     register()
+    # Three characters a token are counted faster than a thread can be asked to; LightRAG would ask seven times a query.
+    lightrag.utils._TOKENIZER_EXECUTOR = InlineExecutor()
     logging.getLogger("lightrag").setLevel(logging.ERROR)
 
     async def embed(texts: list[str], **_: Any) -> Vectors:

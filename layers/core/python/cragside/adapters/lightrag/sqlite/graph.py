@@ -86,8 +86,13 @@ class SqliteGraphStorage(BaseGraphStorage):
 
     async def get_edges_batch(self, pairs: list[dict[str, str]]) -> dict[tuple[str, str], dict[str, Any]]:
         """Properties of those edges that are there, under the pairs as they were given."""
-        found = {(pair["src"], pair["tgt"]): await self.get_edge(pair["src"], pair["tgt"]) for pair in pairs}
-        return {pair: value for pair, value in found.items() if value is not None}
+        wanted = {(pair["src"], pair["tgt"]) for pair in pairs}
+        rows = self._db.within(
+            "SELECT source, target, value FROM edge WHERE (source, target) IN (VALUES {})",
+            [_ordered(*pair) for pair in wanted],
+        )
+        found = {(source, target): value for source, target, value in rows}
+        return {pair: json.loads(found[_ordered(*pair)]) for pair in wanted if _ordered(*pair) in found}
 
     async def get_node_edges(self, source_node_id: str) -> list[tuple[str, str]] | None:
         """Pairs of the node and each neighbour; None for an unknown node."""
