@@ -38,6 +38,10 @@ def test_best_effort_leaves_out_what_is_noise() -> None:
     assert [d.score for d in DecisionPolicy().best_effort(documents(0.1, 0.5, 0.3))] == [0.5]
 
 
+def test_of_the_web_only_what_is_plainly_beside_the_point_is_dropped() -> None:
+    assert [d.score for d in DecisionPolicy().plausible(documents(0.01, 0.06, 0.9))] == [0.9, 0.06]
+
+
 @pytest.mark.parametrize(
     ("sources", "verdict"), [((), "none"), (("local",), "local"), (("web", "web"), "web"), (("local", "web"), "mixed")]
 )

@@ -97,6 +97,18 @@ async def test_reindexing_builds_the_store_anew_with_the_named_model(build: Buil
     await again.close()
 
 
+async def test_a_store_can_be_built_anew_when_its_model_is_out_of_reach(build: Build, tmp_path: Path) -> None:
+    first = build()
+    await (await first.repository("w")).save_documents([OTTER])
+    await first.close()
+    with sqlite3.connect(tmp_path / "w" / "store.sqlite3") as connection:
+        connection.execute("UPDATE meta SET value = 'gone' WHERE key = 'embedding_model'")
+    again = build(default="large")
+    assert await again.reindex("w", lambda _: None) == 1
+    assert (await (await again.repository("w")).status()).embedding_model == "large"
+    await again.close()
+
+
 async def test_an_empty_store_is_not_bound_to_a_model(build: Build) -> None:
     first = build()
     await first.repository("w")

@@ -113,9 +113,10 @@ async def web_search(state: CragState, runtime: Runtime[CragContext]) -> Update:
 @timed
 async def inject(state: CragState, runtime: Runtime[CragContext]) -> Update:
     """The best evidence in hand, packed into one block."""
-    context, local, web = runtime.context, state["local"], state.get("web", [])
-    chosen = [*context.policy.passing(local), *web] or context.policy.best_effort(local)
-    packed = pack(chosen[: context.max_documents], budget=context.evidence_tokens, count_tokens=context.count_tokens)
+    context, policy = runtime.context, runtime.context.policy
+    chosen = [*policy.passing(state["local"]), *policy.plausible(state.get("web", []))]
+    chosen = (chosen or policy.best_effort(state["local"]))[: context.max_documents]
+    packed = pack(chosen, budget=context.evidence_tokens, count_tokens=context.count_tokens)
     return {"block": packed.block, "evidence": packed.documents}
 
 

@@ -8,6 +8,8 @@ from cragside.domain.document import Document
 
 Verdict = Literal["local", "web", "mixed", "none"]
 DEFAULT_THRESHOLD = 0.6
+# A search engine has already judged its results, so only those that our grader is sure about are dropped.
+PLAUSIBLE = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +30,10 @@ class DecisionPolicy:
     def best_effort(self, documents: Sequence[Document]) -> list[Document]:
         """What is injected when nothing better can be had: above half the threshold; less than that is noise."""
         return DecisionPolicy(self.threshold / 2).passing(documents)
+
+    def plausible(self, documents: Sequence[Document]) -> list[Document]:
+        """Results of a web search that are not plainly beside the point, best first."""
+        return DecisionPolicy(PLAUSIBLE).passing(documents)
 
     def suffices(self, documents: Sequence[Document]) -> bool:
         """True when the local route is kept, False when the web has to be asked."""

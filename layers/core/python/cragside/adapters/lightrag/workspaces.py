@@ -75,6 +75,7 @@ class EmbeddedWorkspaces:
         The old store stays in place until the new one is complete.
         """
         async with self._opening:
+            # Texts are read back without their vectors, so the old model may be out of reach.
             old = self._open.pop(workspace, None) or await self._opened(workspace, self.folder(workspace), check=False)
             fresh_folder = self.folder(workspace).with_name(f"{workspace}.reindexing")
             shutil.rmtree(fresh_folder, ignore_errors=True)
@@ -139,7 +140,7 @@ class EmbeddedWorkspaces:
 
     async def _embedder(self, stored: str | None, workspace: str, check: bool) -> Embedder:
         if stored is None or not check:
-            return await self._open_embedder(stored or self._embedding_model)
+            return await self._open_embedder(self._embedding_model)
         if self._embedding_model is None:
             return await self._open_embedder(stored)
         wanted = await self._open_embedder(self._embedding_model)

@@ -1,7 +1,6 @@
 """`cragside reindex`: a workspace built anew."""
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Protocol, cast
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -10,14 +9,6 @@ from cragside.entrypoints.cli.terminal import notices, output, printable
 
 if TYPE_CHECKING:
     from cragside.bootstrap import Container
-
-
-class Reindexer(Protocol):
-    """Workspaces whose texts can be read back."""
-
-    async def reindex(self, workspace: str, progress: Callable[[str], None]) -> int:
-        """Build the workspace anew and return the number of its texts; `progress` hears the name of each."""
-        ...
 
 
 def reindex(
@@ -37,8 +28,7 @@ def reindex(
     async def work(container: "Container") -> int:
         console = notices()
         with console.status("Indexing ...") as shown:
-            reindexer = cast(Reindexer, container.workspaces)
-            return await reindexer.reindex(
+            return await container.workspaces.reindex(
                 settings.workspace, lambda name: shown.update(f"Indexed {printable(name)} ...")
             )
 
