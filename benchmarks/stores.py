@@ -1,0 +1,81 @@
+"""Embedded stores of synthetic passages, built by cragside's own indexing and kept in the cache folder.
+
+A store is built again when the texts, the settings or the code that indexes have changed.
+"""
+
+import argparse
+import asyncio
+import hashlib
+import shutil
+import subprocess
+import time
+from pathlib import Path
+
+import cragside
+from benchmarks import corpus
+from benchmarks.harness import OWN_PYTHON, ROOT, cache_folder, environment
+from cragside.bootstrap import build_container
+from cragside.domain.document import SourceText
+from cragside.settings import load_settings
+
+PASSAGES_A_DOCUMENT = 10
+# Every passage of the corpus is longer than half of this and shorter than all of it: one passage, one chunk.
+CHUNKING = {"RAG_CHUNK_TOKENS": "450", "RAG_CHUNK_OVERLAP_TOKENS": "0"}
+_BATCH = 50
+
+
+def store(passages: int) -> Path:
+    """`RAG_HOME` of a store with that many passages; the first call builds it, in a process of its own."""
+    home = cache_folder() / f"store-{passages}-{_key()}"
+    if not (home / "ready").exists():
+        shutil.rmtree(home, ignore_errors=True)
+        home.mkdir()
+        print(f"building a store of {passages:,} passages in {home} (once) ...", flush=True)
+        began = time.monotonic()
+        command = [OWN_PYTHON, "-m", "benchmarks.stores", str(passages)]
+        subprocess.run(command, env=environment(RAG_HOME=str(home), **CHUNKING), cwd=ROOT, check=True)
+        print(f"built in {time.monotonic() - began:.0f} s", flush=True)
+        (home / "ready").touch()
+    return home
+
+
+def _key() -> str:
+    digest = hashlib.sha256(f"{corpus.VERSION} {cragside.__version__} {PASSAGES_A_DOCUMENT} {CHUNKING}".encode())
+    package = Path(cragside.__file__).parent
+    for folder in ("adapters/embedded", "adapters/lightrag"):
+        for file in sorted((package / folder).rglob("*.py")):
+            digest.update(file.read_bytes())
+    return digest.hexdigest()[:12]
+
+
+async def _build(passages: int) -> None:
+    container = build_container(load_settings())
+    try:
+        repository = await container.workspaces.repository("default")
+        texts = corpus.documents(corpus.passages(passages), each=PASSAGES_A_DOCUMENT)
+        for start in range(0, len(texts), _BATCH):
+            outcomes = await repository.save_documents(
+                [SourceText(name, text) for name, text in texts[start : start + _BATCH]]
+            )
+            failed = [outcome for outcome in outcomes if outcome.status != "indexed"]
+            if failed:
+                raise SystemExit(f"{len(failed)} documents were not indexed: {failed[0]}")
+            print(f"\r{min(start + _BATCH, len(texts)):,} of {len(texts):,} documents", end="", flush=True)
+        print()
+        status = await repository.status()
+        print(f"{status.passages:,} passages, {status.entities:,} entities, {status.relations:,} relations")
+        if status.passages != passages:
+            raise SystemExit(f"The store has {status.passages:,} passages instead of {passages:,}.")
+    finally:
+        await container.close()
+
+
+def main() -> None:
+    """Build the store of `RAG_HOME`."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("passages", type=int)
+    asyncio.run(_build(parser.parse_args().passages))
+
+
+if __name__ == "__main__":
+    main()
