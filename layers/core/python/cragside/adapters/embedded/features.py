@@ -12,7 +12,7 @@ from cragside.adapters.embedded.stopwords import SCAFFOLDING, STOPWORDS
 from cragside.adapters.embedded.words import Language, function_words, language_of, stem, stems, words
 from cragside.ports.embedder import Vectors
 
-FEATURES = ("likeness", "soft_coverage", "coverage", "weakest", "title_match")
+FEATURES = ("likeness", "coverage", "title_match", "gap")
 Features = npt.NDArray[np.float64]
 
 _MOST_QUESTION_WORDS = 24
@@ -110,10 +110,11 @@ def read_passage(title: str, text: str, lexicon: Lexicon) -> Passage:
 
 
 def compare(question: Question, passage: Passage, lexicon: Lexicon, background: Background) -> Features:
-    """The features of each segment, shape (segments, 5): in standard deviations, all others 0..1.
+    """The features of each segment, shape (segments, 4).
 
-    Coverage is the share, by weight, of the question's content words that the segment has; the soft one counts a word
-    by its nearest relative; `weakest` is the mean nearness of the two words that are met worst.
+    Likeness is in standard deviations. Coverage is the share, by weight, of the question's content words that the
+    segment has; a word that it lacks counts by the nearest relative it has. `gap` is the length of the vector of the
+    most telling word that is lacking.
     """
     sought = question.stems(passage.language)
     titled = title_match(question, passage, lexicon)
@@ -121,6 +122,7 @@ def compare(question: Question, passage: Passage, lexicon: Lexicon, background: 
     likeness = background.standardised(question.direction, directions)
     table = np.empty((len(passage.segments), len(FEATURES)))
     wanted = _unit_rows(lexicon, question.rows)
+    lengths = lexicon.norms[question.rows]
     for position, segment in enumerate(passage.segments):
         found = np.fromiter((s in segment.stems for s in sought), dtype=np.float32, count=len(sought))
         nearest = (_unit_rows(lexicon, segment.rows) @ wanted.T).max(axis=0, initial=0.0)
@@ -128,9 +130,8 @@ def compare(question: Question, passage: Passage, lexicon: Lexicon, background: 
         table[position] = (
             likeness[position],
             float(soft @ question.weights),
-            float(found @ question.weights),
-            float(np.sort(soft)[:2].mean()),
             titled,
+            float((lengths * (1 - soft)).max()),
         )
     return table
 

@@ -11,8 +11,8 @@ from cragside.adapters.embedded.stopwords import ENGLISH, GERMAN, OTHER
 
 Language = Literal["english", "german"]
 
-# Scripts that are written without spaces: Thai, Lao, Burmese, Khmer, katakana, Han. What mostly writes grammar, hiragana
-# and the commonest Chinese particles, separates words in them.
+# Scripts that are written without spaces: Thai, Lao, Burmese, Khmer, katakana, Han. What mostly writes grammar
+# (hiragana, the commonest Chinese particles) separates words in them.
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u30a0-\u30ff\u3400-\u9fff\uf900-\ufaff"
 _GRAMMAR = "\u3040-\u309f的了是在和吗呢什么"
 # Combining marks of Latin, Hebrew, Arabic and the Indic scripts, which Python's \w leaves out.

@@ -1,0 +1,187 @@
+"""Routes and grades of the embedded default on the half of CLAP-NQ that calibration never saw.
+
+    python evals/clapnq.py --data FOLDER
+
+Indexes the set's passages through the real pipeline (LightRAG, WordLlama, the rule-based extractor), once with the
+half's gold passages and once without, and sends each question through the Enricher. Exit status 2: no data.
+"""
+
+import argparse
+import asyncio
+import logging
+import os
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from clapnq_data import DATASET, Passage, Question, read, snippet
+from figures import auc, brier, calibration_error, reliability, share
+
+from cragside.adapters.embedded.embedder import WordLlamaEmbedder
+from cragside.adapters.embedded.grader import EmbeddedGrader
+from cragside.adapters.embedded.rewrite import search_query
+from cragside.bootstrap import Container, build_container
+from cragside.domain.document import Document, SourceText
+from cragside.domain.verdict import DEFAULT_THRESHOLD
+from cragside.ports.search_service import SearchService
+from cragside.settings import Settings
+
+
+@dataclass(frozen=True)
+class Grading:
+    """A question with the passages that retrieval brought up besides its own, graded."""
+
+    question: Question
+    own_retrieved: bool
+    own: float
+    others: list[tuple[Document, float]]
+
+    @property
+    def best_other(self) -> float:
+        return max((score for _, score in self.others), default=0.0)
+
+
+class EmptyWeb(SearchService):
+    """A web without results: whether it is asked is what counts here."""
+
+    async def search(self, query: str) -> list[dict[str, Any]]:
+        return []
+
+    async def transform_query(self, query: str, *, model: str | None = None) -> str:
+        return search_query(query)
+
+
+def container(home: Path) -> Container:
+    """The embedded default, with a web that is always up."""
+    return build_container(Settings(_env_file=None, home=home), search=EmptyWeb())
+
+
+async def index(built: Container, passages: list[Passage]) -> float:
+    """Indexes the passages and says how many seconds that took."""
+    started = time.perf_counter()
+    repository = await built.workspaces.repository("default")
+    sources = [SourceText(f"{passage.key}.txt", passage.text, title=passage.title) for passage in passages]
+    failed = [indexed for indexed in await repository.save_documents(sources) if indexed.status == "failed"]
+    if failed:
+        raise SystemExit(f"{len(failed)} passages could not be indexed; the first: {failed[0].reason}")
+    return time.perf_counter() - started
+
+
+async def stay_local(built: Container, questions: list[Question]) -> list[bool]:
+    """For each question whether the pipeline is content with local evidence and does not ask the web."""
+    local = []
+    for question in questions:
+        context = (await built.enricher.enrich({"prompt": f"/rag {question.text}"})).rag_context
+        if context is None or context.degraded:
+            raise SystemExit(f"The pipeline did not do its work for {question.text!r}: {context and context.degraded}")
+        local.append(not context.search_performed)
+    return local
+
+
+async def gradings(built: Container, questions: list[Question]) -> list[Grading]:
+    """Retrieves for each question as the pipeline does, and grades its own passage besides whatever comes up."""
+    grader = EmbeddedGrader(WordLlamaEmbedder())
+    repository = await built.workspaces.repository("default")
+    limit = built.settings.candidates
+    found = []
+    for question in questions:
+        own_name = f"{question.passage.key}.txt"
+        candidates = await repository.retrieve(question.text, limit=limit + 1)
+        mine = [document for document in candidates[:limit] if document.metadata.get("filename") == own_name]
+        others = [document for document in candidates if document.metadata.get("filename") != own_name][:limit]
+        own, *rest = await grader.grade(question.text, [_document(question.passage), *others])
+        if mine:
+            own = max(await grader.grade(question.text, mine))
+        found.append(Grading(question, bool(mine), own, list(zip(others, rest, strict=True))))
+    return found
+
+
+def report(graded: list[Grading]) -> None:
+    answerable = [g for g in graded if g.question.answerable]
+    others = [score for g in answerable for _, score in g.others]
+    scores = np.array([g.own for g in answerable] + others)
+    truth = np.array([1.0] * len(answerable) + [0.0] * len(others))
+    print("\nGrading: gold passages against the other passages retrieved for the same question")
+    print(f"  AUC    {auc(scores[truth == 1], scores[truth == 0]):.4f} ({len(answerable)} gold, {len(others)} other)")
+    print(f"  Brier  {brier(scores, truth):.4f}   expected calibration error {calibration_error(scores, truth):.4f}")
+    print("  score        pairs  mean score  share of gold")
+    for low, high, count, mean, gold in reliability(scores, truth):
+        print(f"  {low:.1f} to {high:.1f} {count:8} {mean:11.3f} {gold:14.3f}")
+    false = [(g, d, s) for g in answerable for d, s in g.others if s > DEFAULT_THRESHOLD]
+    print(f"  other passages above {DEFAULT_THRESHOLD}: {len(false)}, {_same_page(false)} of them of the gold's page")
+    for g, document, score in false:
+        print(f"    {score:.2f} {g.question.text} -> {document.title} (gold: {g.question.passage.title})")
+
+
+def report_forms(questions: list[Question]) -> None:
+    grader = EmbeddedGrader(WordLlamaEmbedder())
+    print("\nThe same gold passages in other forms, share above the threshold")
+    forms = {
+        "with title": lambda q: (q.passage.title, q.passage.text),
+        "without title": lambda q: ("", q.passage.text),
+        "40-word web snippet with title": lambda q: (q.passage.title, snippet(q.text, q.passage.text)),
+        "40-word web snippet without title": lambda q: ("", snippet(q.text, q.passage.text)),
+    }
+    for name, form in forms.items():
+        above = [grader.scores(q.text, [form(q)])[0] > DEFAULT_THRESHOLD for q in questions]
+        print(f"  {name:34} {share(above)}")
+
+
+def _same_page(false: list[tuple[Grading, Document, float]]) -> int:
+    return sum(document.title == grading.question.passage.title for grading, document, _ in false)
+
+
+def _document(passage: Passage) -> Document:
+    return Document(id=passage.key, content=passage.text, source="local", title=passage.title)
+
+
+async def evaluate(questions: list[Question]) -> None:
+    held_out = [question for question in questions if not question.in_training_half]
+    answerable = [question for question in held_out if question.answerable]
+    off_answer = [question for question in held_out if not question.answerable]
+    passages = list({question.passage.key: question.passage for question in questions}.values())
+    gold = {question.passage.key for question in answerable}
+    with tempfile.TemporaryDirectory() as folder:
+        built = container(Path(folder))
+        seconds = await index(built, passages)
+        print(f"{DATASET}: {len(held_out)} held-out questions, {len(answerable)} answerable")
+        print(f"indexed {len(passages)} passages of both halves in {seconds:.1f} s")
+        with_gold = await stay_local(built, answerable)
+        unanswerable = await stay_local(built, off_answer)
+        graded = await gradings(built, held_out)
+        await built.close()
+    with tempfile.TemporaryDirectory() as folder:
+        built = container(Path(folder))
+        await index(built, [passage for passage in passages if passage.key not in gold])
+        without_gold = await stay_local(built, answerable)
+        await built.close()
+    mine = [g for g in graded if g.question.answerable]
+    threshold = DEFAULT_THRESHOLD
+    print("\nRoutes of answerable questions")
+    print(f"  gold indexed: local                        {share(with_gold)}")
+    print(
+        f"    because of the gold passage itself       {share([g.own_retrieved and g.own > threshold for g in mine])}"
+    )
+    print(f"    gold among the candidates retrieved      {share([g.own_retrieved for g in mine])}")
+    print(f"  gold of the half left out: web             {share([not local for local in without_gold])}")
+    print(f"  only the question's own gold left out: web {share([g.best_other <= threshold for g in mine])}")
+    print("\nQuestions whose own passage is on topic without holding the answer (no embedded method can tell)")
+    print(f"  still local                                {share(unanswerable)}")
+    report(graded)
+    report_forms(answerable)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    default = os.environ.get("CLAPNQ_DIR")
+    parser.add_argument("--data", type=Path, default=default, required=not default, help="default: $CLAPNQ_DIR")
+    options = parser.parse_args()
+    logging.disable(logging.WARNING)
+    asyncio.run(evaluate(read(options.data)))
+
+
+if __name__ == "__main__":
+    main()
