@@ -93,7 +93,7 @@ async def test_embeddings_are_unit_vectors_of_384_dimensions_that_know_what_is_a
 
 
 async def test_a_prompt_beyond_the_default_context_is_read_in_a_larger_one(host):
-    reply = await host.chat(ollama.CHAT_MODEL, "The sea is blue. " * 900, max_tokens=4)
+    reply = await host.chat(ollama.CHAT_MODEL, "Blue sea. " * 350, max_tokens=3000, schema={"const": "yes"})
     loaded = await host._fetch_loaded()
     assert reply.text
     assert loaded[ollama.CHAT_MODEL] == 8192
