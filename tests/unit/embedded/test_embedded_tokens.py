@@ -1,0 +1,57 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cragside.adapters.embedded.embedder import WordLlamaEmbedder
+from cragside.adapters.embedded.tokens import count_tokens
+
+PROSE = (
+    "Insulin is a peptide hormone produced by beta cells of the pancreatic islets. It regulates the metabolism of "
+    "carbohydrates, fats and protein by promoting the absorption of glucose from the blood into liver, fat and "
+    "skeletal muscle cells. In 1921, Frederick Banting and Charles Best first isolated it at the University of Toronto."
+)
+GERMAN = (
+    "Die Bauchspeicheldrüse bildet in den Betazellen das Hormon Insulin, das den Blutzuckerspiegel senkt. Fehlt es, so "
+    "spricht man von Diabetes mellitus; behandelt wird er seit rund hundert Jahren durch Injektionen."
+)
+CODE = (
+    "async def grade(self, query: str) -> list[float]:\n    return [await self._score(d) for d in self.docs[:8]]\n" * 4
+)
+
+
+@pytest.mark.parametrize("text", [PROSE, GERMAN, CODE, PROSE * 20], ids=["prose", "german", "code", "long"])
+def test_the_estimate_lies_between_nine_tenths_and_three_halves_of_the_exact_count(text: str) -> None:
+    exact = len(WordLlamaEmbedder().token_ids(text))
+    assert 0.9 * exact <= count_tokens(text) <= 1.5 * exact
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "日本語の質問は何ですか。これは長い文です。",
+        "Привет, как дела?",
+        "😀😀😀😀",
+        "0123456789abcdef" * 10,
+        "हिन्दी भाषा क्या है",
+    ],
+)
+def test_what_has_no_pieces_of_its_own_is_not_underestimated_badly(text: str) -> None:
+    assert count_tokens(text) >= 0.8 * len(WordLlamaEmbedder().token_ids(text))
+
+
+def test_the_empty_text_takes_no_tokens() -> None:
+    assert count_tokens("") == 0
+
+
+@given(st.text(max_size=300), st.text(max_size=300))
+def test_more_text_never_takes_noticeably_fewer_tokens(one: str, other: str) -> None:
+    assert count_tokens(one + other) >= count_tokens(one) - 1
+
+
+@given(st.text(min_size=1))
+def test_any_text_takes_at_least_one_token(text: str) -> None:
+    assert count_tokens(text) >= 1
+
+
+def test_lone_surrogates_are_counted() -> None:
+    assert count_tokens("\ud800") >= 1
