@@ -45,14 +45,6 @@ async def grader(request):
     await host.close()
 
 
-@pytest.fixture
-def discerning(request, grader):
-    """The graders that can tell on-topic from off-topic: the real server's model, at 135 M parameters, cannot."""
-    if "real" in request.node.callspec.id:
-        pytest.skip("a model of 135 M parameters grades at chance")
-    return grader
-
-
 def documents(*contents):
     return [Document(f"d{n}", content, "local", title=f"Passage {n}") for n, content in enumerate(contents)]
 
@@ -72,10 +64,12 @@ async def test_no_documents_have_no_scores(grader):
     assert await grader.grade(QUESTION, []) == []
 
 
-async def test_scores_stand_in_the_order_of_the_documents(discerning):
+# Not on the real server: a model of 135 M parameters grades at chance.
+@pytest.mark.parametrize("grader", ["fake", "embedded", "stub"], indirect=True)
+async def test_scores_stand_in_the_order_of_the_documents(grader):
     off = "Cats sleep sixteen hours a day."
-    first = await discerning.grade(QUESTION, documents(ABOUT, off))
-    second = await discerning.grade(QUESTION, documents(off, ABOUT))
+    first = await grader.grade(QUESTION, documents(ABOUT, off))
+    second = await grader.grade(QUESTION, documents(off, ABOUT))
     assert first[0] > first[1]
     assert second[1] > second[0]
 

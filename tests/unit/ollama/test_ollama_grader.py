@@ -5,7 +5,8 @@ import pytest
 
 from cragside.adapters.ollama import grading
 from cragside.adapters.ollama.grader import OllamaGrader
-from cragside.adapters.ollama.host import OllamaHost, estimated_tokens
+from cragside.adapters.ollama.host import OllamaHost
+from cragside.adapters.ollama.text import estimated_tokens
 from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable
 from tests.services.stub_ollama import StubOllama, relevance_by_words

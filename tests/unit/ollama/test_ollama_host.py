@@ -2,7 +2,8 @@ import asyncio
 
 import pytest
 
-from cragside.adapters.ollama.host import DEFAULT_CONTEXT, OllamaHost, estimated_tokens, tagged
+from cragside.adapters.ollama.host import DEFAULT_CONTEXT, OllamaHost, tagged
+from cragside.adapters.ollama.text import abridged, estimated_tokens, sendable
 from cragside.domain.errors import ServiceUnavailable
 from tests.services.stub_ollama import StubOllama
 from tests.services.tools import free_port
@@ -229,3 +230,15 @@ def test_a_name_without_a_tag_means_latest(name, full):
 )
 def test_tokens_are_estimated_rather_too_many(text, at_least):
     assert estimated_tokens(text) >= at_least
+
+
+def test_a_long_text_keeps_its_beginning_and_its_end():
+    shortened = abridged("first " + "x" * 5000 + " last?", 100)
+    assert shortened.startswith("first")
+    assert shortened.endswith("last?")
+    assert len(shortened) <= 100
+    assert abridged("short", 100) == "short"
+
+
+def test_a_lone_surrogate_is_replaced():
+    assert sendable("\ud800 tower 🗼") == "? tower 🗼"

@@ -5,7 +5,8 @@ import time
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 
 from cragside.adapters.ollama import grading
-from cragside.adapters.ollama.host import OllamaHost, estimated_tokens
+from cragside.adapters.ollama.host import OllamaHost
+from cragside.adapters.ollama.text import abridged, estimated_tokens
 from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable
 from cragside.ports.relevance_grader import RelevanceGrader
@@ -87,7 +88,9 @@ class OllamaGrader:
     async def _share(self, model: str, query: str, count: int) -> tuple[int, int]:
         """Documents in one call, and characters of each, so that the call fits the model's context."""
         context = min(self._context, await self._host.context_length(model) or self._context)
-        fixed = estimated_tokens(grading.SYSTEM) + 2 * estimated_tokens(query[:4000]) + 100
+        fixed = (
+            estimated_tokens(grading.SYSTEM) + 2 * estimated_tokens(abridged(query, grading.QUESTION_CHARACTERS)) + 100
+        )
         characters = 3 * max(context - fixed, 0)
         size = max(1, min(count, characters // (_SHORTEST_DOCUMENT + 200)))
         each = characters // size - 3 * grading.answer_tokens(size) // size - 200

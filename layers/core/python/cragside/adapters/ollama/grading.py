@@ -6,6 +6,7 @@ from typing import Annotated, Any
 from pydantic import Field, TypeAdapter
 from pydantic import ValidationError as Malformed
 
+from cragside.adapters.ollama.text import abridged
 from cragside.domain.context import neutralise
 from cragside.domain.document import Document
 
@@ -21,7 +22,7 @@ SYSTEM = (
 # A closed list of scores costs three tokens each and cannot be out of range on a host that obeys schemas.
 _STEPS = [step / 20 for step in range(21)]
 _TOKENS_EACH = 10
-_QUESTION_CHARACTERS = 4000
+QUESTION_CHARACTERS = 2000
 _TITLE_CHARACTERS = 200
 
 _Score = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False, strict=True)]
@@ -30,7 +31,7 @@ _SCORES = TypeAdapter(dict[str, _Score])
 
 def question(query: str, documents: Sequence[Document], *, characters_each: int) -> str:
     """The prompt: every document numbered, delimited, unable to close its own block, and cut to a length."""
-    asked = neutralise(query).strip()[:_QUESTION_CHARACTERS]
+    asked = abridged(neutralise(query).strip(), QUESTION_CHARACTERS)
     blocks = "\n".join(_block(n, document, characters_each) for n, document in enumerate(documents, 1))
     which = "document 1" if len(documents) == 1 else f"each of the documents 1 to {len(documents)}"
     return f"Question: {asked}\n\n{blocks}\n\nQuestion: {asked}\nScore {which}."

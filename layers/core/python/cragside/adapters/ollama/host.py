@@ -7,6 +7,7 @@ from typing import Any
 
 from cragside.adapters.ollama.connection import Address, Connections, HostSilent, ModelMissing, translated
 from cragside.adapters.ollama.remembered import Remembered
+from cragside.adapters.ollama.text import estimated_tokens, sendable
 from cragside.domain.errors import ServiceUnavailable
 
 EMBEDDED = "embedded"
@@ -50,16 +51,6 @@ class ModelCard:
 def tagged(model: str) -> str:
     """The name with its tag; Ollama reads a name without one as `latest`."""
     return model if ":" in model.rpartition("/")[2] else f"{model}:latest"
-
-
-def _sendable(text: str) -> str:
-    """The text without lone surrogates, which JSON may carry and UTF-8 cannot."""
-    return text.encode("utf-8", "replace").decode()
-
-
-def estimated_tokens(text: str) -> int:
-    """Tokens of a text, rather too many than too few: three UTF-8 bytes each (English has 4.2, Chinese about 3)."""
-    return len(text.encode("utf-8", "replace")) // 3 + 1
 
 
 class OllamaHost:
@@ -137,7 +128,7 @@ class OllamaHost:
         """
         turns = [*([("system", system)] if system else []), *((t["role"], t["content"]) for t in history)]
         turns.append(("user", prompt))
-        turns = [(role, _sendable(text)) for role, text in turns]
+        turns = [(role, sendable(text)) for role, text in turns]
         thinks = (await self._card(model)).thinks
         limit = max_tokens + (_THINKING_TOKENS if thinks else 0)
         options: dict[str, Any] = {"temperature": 0, "num_predict": limit}
@@ -153,7 +144,7 @@ class OllamaHost:
 
     async def embed(self, model: str, texts: Sequence[str]) -> list[list[float]]:
         """A vector for each text. Raises `ServiceUnavailable("ollama", ...)`."""
-        body = {"model": model, "input": [_sendable(text) for text in texts], "truncate": True}
+        body = {"model": model, "input": [sendable(text) for text in texts], "truncate": True}
         try:
             answer = await self._connections.answer("/api/embed", body)
         except ServiceUnavailable as failure:
