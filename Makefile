@@ -45,4 +45,4 @@ bench: $(UV) ## speed and memory side by side with peers, as ratios of one run
 	@for name in embedded enrich passthrough scale; do $(RUN) python -m benchmarks.$$name || exit 1; done
 
 eval: $(UV) ## answer quality on CLAP-NQ; CLAPNQ_DIR names its folder
-	@$(RUN) python -m evals.clapnq --data "$(CLAPNQ_DIR)"
+	@$(RUN) python evals/clapnq.py --data "$(CLAPNQ_DIR)"

@@ -63,7 +63,7 @@ class Settings(BaseSettings):
     max_prompt_characters: int = Field(32_000, ge=1, description="Longest question, in characters.")
     max_body_bytes: int = Field(10_000_000, ge=1024, description="Longest request body, in bytes.")
     context_tokens: int = Field(
-        3000, ge=100, description="Most tokens of evidence in a prompt whose model's context length is not known."
+        3000, ge=100, description="Most tokens of evidence in a prompt; less where the model's context leaves less."
     )
     chat_model: str | None = Field(
         None,
