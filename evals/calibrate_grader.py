@@ -102,7 +102,7 @@ def pairs_of(
         def add(text: str, passage: Passage, truth: float, weight: float, prefix: str = "") -> None:
             asked = read_question(text, lexicon)
             for name, title, body in variants(text, passage):
-                table = compare(asked, read_passage(title, body, lexicon), lexicon, background)  # noqa: B023
+                [table] = compare(asked, [read_passage(title, body, lexicon)], lexicon, background)  # noqa: B023
                 # A long passage counts with its likeliest segment, as in grading.
                 pairs.add(table[table.sum(axis=1).argmax()], truth, weight / 3, index, prefix + name)  # noqa: B023
 

@@ -176,8 +176,8 @@ async def evaluate(questions: list[Question]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    default = os.environ.get("CLAPNQ_DIR")
-    parser.add_argument("--data", type=Path, default=default, required=not default, help="default: $CLAPNQ_DIR")
+    default = Path(os.environ.get("CLAPNQ_DIR") or "clapnq")
+    parser.add_argument("--data", type=Path, default=default, help="folder of the set; default: $CLAPNQ_DIR")
     options = parser.parse_args()
     logging.disable(logging.WARNING)
     asyncio.run(evaluate(read(options.data)))

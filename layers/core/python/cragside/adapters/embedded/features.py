@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -109,31 +110,49 @@ def read_passage(title: str, text: str, lexicon: Lexicon) -> Passage:
     return Passage(language, tuple(named), segments)
 
 
-def compare(question: Question, passage: Passage, lexicon: Lexicon, background: Background) -> Features:
-    """The features of each segment, shape (segments, 4).
+def compare(
+    question: Question, passages: Sequence[Passage], lexicon: Lexicon, background: Background
+) -> list[Features]:
+    """The features of each passage, one row a segment, shape (segments, 4).
 
     Likeness is in standard deviations. Coverage is the share, by weight, of the question's content words that the
     segment has; a word that it lacks counts by the nearest relative it has. `gap` is the length of the vector of the
     most telling word that is lacking.
     """
-    sought = question.stems(passage.language)
-    titled = title_match(question, passage, lexicon)
-    directions = np.stack([segment.direction for segment in passage.segments])
-    likeness = background.standardised(question.direction, directions)
-    table = np.empty((len(passage.segments), len(FEATURES)))
-    wanted = _unit_rows(lexicon, question.rows)
-    lengths = lexicon.norms[question.rows]
-    for position, segment in enumerate(passage.segments):
-        found = np.fromiter((s in segment.stems for s in sought), dtype=np.float32, count=len(sought))
-        nearest = (_unit_rows(lexicon, segment.rows) @ wanted.T).max(axis=0, initial=0.0)
-        soft = np.maximum(nearest * question.spelt, found)
-        table[position] = (
-            likeness[position],
-            float(soft @ question.weights),
-            titled,
-            float((lengths * (1 - soft)).max()),
-        )
-    return table
+    if not passages:
+        return []
+    segments = [segment for passage in passages for segment in passage.segments]
+    starts = np.cumsum([0, *(len(passage.segments) for passage in passages)])
+    table = np.empty((len(segments), len(FEATURES)))
+    table[:, 0] = background.standardised(question.direction, np.stack([segment.direction for segment in segments]))
+    met = np.maximum(_nearest(question, segments, lexicon), _found(question, passages))
+    table[:, 1] = met @ question.weights
+    table[:, 2] = np.repeat([title_match(question, passage, lexicon) for passage in passages], np.diff(starts))
+    table[:, 3] = ((1 - met) * lexicon.norms[question.rows]).max(axis=1)
+    return [table[start:end] for start, end in pairwise(starts)]
+
+
+def _nearest(question: Question, segments: Sequence[Segment], lexicon: Lexicon) -> Vectors:
+    """The cosine (0..1) of each content word (columns) with its nearest relative in each segment (rows)."""
+    rows = np.concatenate([segment.rows for segment in segments])
+    starts = np.cumsum([0, *(len(segment.rows) for segment in segments)])[:-1]
+    cosines = lexicon.vectors[rows] @ _unit_rows(lexicon, question.rows).T
+    cosines /= np.maximum(lexicon.norms[rows], np.float32(1e-9))[:, None]
+    nearest: Vectors = np.maximum(np.maximum.reduceat(cosines, starts, axis=0), 0) * question.spelt
+    return nearest
+
+
+def _found(question: Question, passages: Sequence[Passage]) -> Vectors:
+    """1 where a segment (rows) has a content word (columns) itself, in whatever inflection."""
+    stems_by_language = {language: question.stems(language) for language in {p.language for p in passages}}
+    return np.array(
+        [
+            [sought in segment.stems for sought in stems_by_language[passage.language]]
+            for passage in passages
+            for segment in passage.segments
+        ],
+        dtype=np.float32,
+    )
 
 
 def title_match(question: Question, passage: Passage, lexicon: Lexicon) -> float:
@@ -166,7 +185,7 @@ def _parts(body: list[str]) -> Sequence[list[str]]:
 def _segment(part: list[str], language: Language, lexicon: Lexicon) -> Segment:
     rows = lexicon.rows(part)
     telling = [word for word in dict.fromkeys(part) if word not in STOPWORDS]
-    return Segment(frozenset(stems(part, language)), lexicon.rows(telling), _direction(lexicon, rows))
+    return Segment(frozenset(stems(part, language)), lexicon.rows(telling or part or [""]), _direction(lexicon, rows))
 
 
 def _direction(lexicon: Lexicon, rows: Rows) -> Vectors:
