@@ -85,7 +85,7 @@ class EmbeddedGrader:
         self._lock = threading.Lock()
 
     async def grade(self, query: str, documents: Sequence[Document], *, model: str | None = None) -> list[float]:
-        """One probability (0..1) for each document; `model` has no say here. About 0.1 ms a passage that was met before."""
+        """One probability (0..1) for each document; `model` has no say. About 0.1 ms a passage met before."""
         if not documents:
             return []
         return self.scores(query, [(document.title, document.content) for document in documents])

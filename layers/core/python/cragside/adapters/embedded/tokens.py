@@ -29,12 +29,11 @@ _CLASSES = _byte_classes()
 
 
 def count_tokens(text: str) -> int:
-    """A cautious estimate of the text's tokens, 0 for the empty text; 0.02 ms for 1,000 characters, no model loaded.
+    """A cautious estimate of the text's tokens, 0 for the empty text; 0.04 ms for 1,000 characters, no model loaded.
 
-    Calibrated on Llama 2's tokenizer (32,000 pieces), which splits finer than those of today's models: in the median
-    15 % above its exact count of English prose, German and code, never more than a tenth below it in passages of
-    prose (tests/unit/embedded). Byte-level worst cases (base64, scripts without pieces of their own) are counted by
-    the byte.
+    Calibrated on Llama 2's tokenizer (32,000 pieces), which splits finer than those of today's models. On CLAP-NQ's
+    passages the median lies 18 % above its exact count and one in a hundred below 0.97 of it (the lowest: 0.85). What
+    has no pieces of its own (digits, most scripts, emoji) is counted by the byte; base64 is underestimated by a fifth.
     """
     if not text:
         return 0
