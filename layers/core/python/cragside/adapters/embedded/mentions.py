@@ -40,10 +40,10 @@ class Sentence:
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """A candidate: the words as written, why it counts, and the token span it fills."""
+    """A candidate: its words as written, and why it counts."""
 
     words: tuple[str, ...]
-    kind: str  # name, acronym, code, heading, definition
+    kind: str  # name, acronym, code, heading, definition, opening
 
 
 def sentences(text: str) -> list[Sentence]:
