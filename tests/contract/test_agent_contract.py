@@ -13,6 +13,7 @@ from typing import Any
 
 import httpx
 import pytest
+
 from cragside.application.enricher import Enricher
 from cragside.bootstrap import Container
 from cragside.domain.deadline import Deadline
