@@ -40,7 +40,7 @@ _SENTENCE = re.compile(r"[^.!?\n]+[.!?]*")
 def search_query(question: str) -> str:
     """At most 12 terms and 200 characters: names, numbers, identifiers and quoted phrases stay, filler goes.
 
-    Engine operators (`!bang`, `-term`, `:language`) lose their mark. Empty only for a blank question.
+    Engine operators (`!bang`, `-term`, `:language`) lose their mark. Empty only for a question of blanks and NULs.
     """
     text = " ".join(question[:_LONGEST_READ].split("\0"))
     dropped = (function_words(words(text)) - _INTERROGATIVE) | SCAFFOLDING
