@@ -90,7 +90,7 @@ def answer(kind: str, prompt: str, wanted: Any) -> str:
         count = max((int(number) for number in _NUMBERED.findall(prompt)), default=1)
         return json.dumps(filled(wanted, wanted, count=count, score=0.9 if relevant else 0.05))
     if kind == "rewrite":
-        return f"{ABSENT_TOPIC} bureau history" if not relevant else "bureau history"
+        return prompt.strip().rsplit("\n", 1)[-1].removeprefix("Question:").strip(" ?")[:150]
     return "The description in one sentence." if kind == "summarise" else "A plain answer of the stub."
 
 
