@@ -15,7 +15,9 @@ def test_the_configuration_page_is_what_the_settings_say() -> None:
 
 def test_every_error_code_has_its_heading_and_status() -> None:
     page = (ROOT / "docs/api.md").read_text()
-    kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, errors.CragsideError)]
+    kinds = [
+        kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, errors.CragsideError)
+    ]
     for code in {kind.code for kind in kinds}:
         assert f"### `{code}` ({STATUS[code]})" in page
 

@@ -1,7 +1,9 @@
 """The composition root: the only file that names concrete adapters. Nothing is opened before it is used."""
 
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 
 from threadpoolctl import threadpool_limits
 
@@ -34,7 +36,7 @@ from cragside.settings import Settings
 EMBEDDED = "embedded"
 DEFAULT_EMBEDDING_MODEL = "nomic-embed-text"
 
-Closer = Callable[[], Awaitable[None]]
+Step = Callable[[], Awaitable[object]]
 
 
 @dataclass(slots=True)
@@ -47,7 +49,17 @@ class Container:
     host: ModelHost | None
     search: SearchService | None
     count_tokens: CountTokens
-    closers: list[Closer] = field(default_factory=list)
+    starters: list[Step] = field(default_factory=list)
+    closers: list[Step] = field(default_factory=list)
+
+    async def prepare(self) -> None:
+        """Load and open what the first request would otherwise wait for. Raises `ConfigurationError`.
+
+        A component that is down is left for the requests to report.
+        """
+        for start in self.starters:
+            with suppress(ServiceUnavailable):
+                await start()
 
     async def close(self) -> None:
         """Close everything that was opened, on the loop that opened it."""
@@ -67,11 +79,13 @@ def build_container(
     """The application for these settings; each port can be replaced by a keyword."""
     # Requests already keep the processors busy: BLAS threads for small products would only fight over them.
     threadpool_limits(limits=1, user_api="blas")
-    closers: list[Closer] = []
+    starters: list[Step] = []
+    closers: list[Step] = []
     embedder = WordLlamaEmbedder()
     embedded_grader = EmbeddedGrader(embedder)
     if host is None and settings.ollama_base_url:
         host = OllamaHost(settings.ollama_base_url, parallel=settings.ollama_parallel, chat_model=settings.chat_model)
+        starters.append(host.prepare)
         closers.append(host.close)
     if search is None and settings.searxng_host:
         rewrite = OllamaRewriter(host, search_query).rewrite if host else _embedded_rewrite
@@ -120,7 +134,8 @@ def build_container(
         question_limit=settings.max_prompt_characters,
         evidence_tokens=settings.context_tokens,
     )
-    return Container(settings, enricher, workspaces, host, search, count_tokens, closers)
+    starters += [finder.prepare, partial(workspaces.repository, settings.workspace)]
+    return Container(settings, enricher, workspaces, host, search, count_tokens, starters, closers)
 
 
 def _embedders(embedded: Embedder, host: OllamaHost | None) -> OpenEmbedder:

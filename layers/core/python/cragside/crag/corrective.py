@@ -36,6 +36,10 @@ class CorrectiveRag:
 
         return build_graph()
 
+    async def prepare(self) -> None:
+        """Compile the graph ahead of the first question."""
+        _ = self.graph
+
     async def find(
         self, question: str, *, workspace: str, model: str | None, deadline: Deadline, evidence_tokens: int
     ) -> Findings:

@@ -21,9 +21,14 @@ CREATE INDEX doc_status_by_status ON doc_status (status, created_at, id);
 CREATE INDEX doc_status_by_file ON doc_status (file_path);
 CREATE INDEX doc_status_by_track ON doc_status (track_id);
 CREATE INDEX doc_status_by_hash ON doc_status (content_hash, created_at, id);
-CREATE TABLE node (id TEXT PRIMARY KEY, value TEXT NOT NULL);
+CREATE TABLE node (id TEXT PRIMARY KEY, value TEXT NOT NULL, degree INTEGER NOT NULL);
+CREATE INDEX node_by_degree ON node (degree DESC, id);
 CREATE TABLE edge (source TEXT NOT NULL, target TEXT NOT NULL, value TEXT NOT NULL, PRIMARY KEY (source, target));
 CREATE INDEX edge_by_target ON edge (target);
+CREATE TRIGGER edge_added AFTER INSERT ON edge BEGIN
+    UPDATE node SET degree = degree + 1 WHERE id IN (new.source, new.target); END;
+CREATE TRIGGER edge_removed AFTER DELETE ON edge BEGIN
+    UPDATE node SET degree = degree - 1 WHERE id IN (old.source, old.target); END;
 CREATE TABLE vector (
     seq INTEGER PRIMARY KEY AUTOINCREMENT, namespace TEXT NOT NULL, id TEXT NOT NULL,
     source TEXT, target TEXT, vector BLOB NOT NULL, value TEXT NOT NULL, UNIQUE (namespace, id));
@@ -88,7 +93,7 @@ class Database:
         return self._connection.execute(sql, parameters).fetchone()
 
     def within(self, sql: str, values: Iterable[Any], before: Sequence[Any] = ()) -> Iterator[Any]:
-        """Rows of a query with `IN ({})` over any number of values, or of pairs of them for `IN (VALUES {})`.
+        """Rows of a query with `IN ({})` over any number of values, or of pairs of them for `VALUES {}`.
 
         `before` are the parameters ahead of the values.
         """

@@ -3,8 +3,9 @@
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from copy import copy
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import lightrag.utils
 from langchain_text_splitters import RecursiveCharacterTextSplitter
@@ -44,6 +45,12 @@ class Engine(LightRAG):
     """
 
     _settled: dict[str, Any] | None = None
+
+    def reader(self, edges_per_node: int) -> Self:
+        """The same LightRAG for queries alone, with a bounded view of the graph."""
+        reader = copy(self)
+        reader.chunk_entity_relation_graph = self.chunk_entity_relation_graph.bounded(edges_per_node)
+        return reader
 
     def _build_global_config(self) -> dict[str, Any]:
         if self._storages_status is not StoragesStatus.INITIALIZED:
@@ -103,6 +110,10 @@ def build_engine(
         chunking_func=_chunker(count_tokens, chunk_tokens, chunk_overlap),
         cosine_better_than_threshold=COSINE_FLOOR,
         kg_chunk_pick_method="WEIGHT",
+        # What a row remembers of its sources is a courtesy to readers; LightRAG keeps the full lists elsewhere.
+        max_source_ids_per_entity=50,
+        max_source_ids_per_relation=50,
+        max_file_paths=10,
         entity_extract_max_gleaning=0,
         enable_llm_cache=False,
         enable_llm_cache_for_entity_extract=True,

@@ -10,11 +10,12 @@ from typing import Protocol
 from urllib.parse import quote, unquote
 
 from filelock import AsyncFileLock
-from lightrag import LightRAG, QueryParam
+from lightrag import QueryParam
 from lightrag.base import DocStatus
 from lightrag.utils import sanitize_text_for_encoding
 
 from cragside.adapters.lightrag.database import Database
+from cragside.adapters.lightrag.engine import Engine
 from cragside.domain.document import Document, SourceText
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.query import Query
@@ -23,7 +24,15 @@ from cragside.ports.relevance_grader import RelevanceGrader
 
 # LightRAG refuses shorter queries.
 _SHORTEST_QUERY = 3
-_RELATED = 10
+# Entities and relations looked up for a query, edges followed from each entity, and tokens that LightRAG may fill
+# with their descriptions. All of it only leads to passages; more found no more of them and doubled the cost of a query.
+_RELATED = 5
+_EDGES_PER_ENTITY = 6
+_DESCRIPTION_TOKENS = 3000
+# Candidates beyond those asked for, so that the ranking has a choice.
+_RESERVE = 4
+# Candidates that `get_relevant_documents` grades.
+_GRADED = 10
 
 
 class Keywords(Protocol):
@@ -45,7 +54,7 @@ class LightRagRepository(RagRepository):
 
     def __init__(
         self,
-        engine: LightRAG,
+        engine: Engine,
         database: Database,
         folder: Path,
         *,
@@ -56,6 +65,7 @@ class LightRagRepository(RagRepository):
         saved_queries: int,
     ) -> None:
         self._engine = engine
+        self._reader = engine.reader(_EDGES_PER_ENTITY)
         self._database = database
         self._workspace = workspace
         self._embedding_model = embedding_model
@@ -69,13 +79,12 @@ class LightRagRepository(RagRepository):
         """Remember a query; beyond the configured number the oldest are forgotten."""
         if self._saved_queries == 0:
             return
-        with self._database.transaction() as connection:
-            connection.execute(
-                "INSERT OR REPLACE INTO query VALUES (?, ?, ?)", (query.id, query.text, query.created_at.isoformat())
-            )
-            connection.execute(
-                "DELETE FROM query WHERE rowid <= (SELECT max(rowid) FROM query) - ?", (self._saved_queries,)
-            )
+        self._database.all(
+            "INSERT OR REPLACE INTO query VALUES (?, ?, ?)", (query.id, query.text, query.created_at.isoformat())
+        )
+        self._database.all(
+            "DELETE FROM query WHERE rowid <= (SELECT max(rowid) FROM query) - ?", (self._saved_queries,)
+        )
 
     async def get_query(self, query_id: str) -> Query | None:
         """A remembered query, or None."""
@@ -105,13 +114,15 @@ class LightRagRepository(RagRepository):
         parameters = QueryParam(
             mode="mix",
             top_k=_RELATED,
-            chunk_top_k=2 * limit,
+            chunk_top_k=limit + _RESERVE,
+            max_entity_tokens=_DESCRIPTION_TOKENS,
+            max_relation_tokens=_DESCRIPTION_TOKENS,
             hl_keywords=keywords.high or keywords.low or [query],
             ll_keywords=keywords.low or keywords.high or [query],
             enable_rerank=False,
         )
         try:
-            answer = await self._engine.aquery_data(query, parameters)
+            answer = await self._reader.aquery_data(query, parameters)
         except ServiceUnavailable:
             raise
         except Exception as error:
@@ -126,7 +137,7 @@ class LightRagRepository(RagRepository):
 
     async def get_relevant_documents(self, query: str, threshold: float = 0.6) -> list[Document]:
         """Passages whose relevance, by the repository's own grader, is above the threshold, best first."""
-        candidates = await self.retrieve(query, limit=_RELATED)
+        candidates = await self.retrieve(query, limit=_GRADED)
         return [document for document in candidates if (document.score or 0.0) > threshold]
 
     async def delete_document(self, name: str) -> bool:

@@ -40,6 +40,7 @@ def serve(
         )
 
     async def work(container: "Container") -> None:
+        await container.prepare()
         await server.serve(container, host, port, announce=typer.echo)
 
     session.run(settings, work, loop_factory=server.loop_factory())

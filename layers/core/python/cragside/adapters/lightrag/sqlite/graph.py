@@ -1,23 +1,24 @@
 """LightRAG's graph storage on SQLite: nodes by name, undirected edges stored once with their ends in order."""
 
 import json
+from copy import copy
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, Self, final
 
 from lightrag.base import BaseGraphStorage
 from lightrag.types import KnowledgeGraph, KnowledgeGraphEdge, KnowledgeGraphNode
 
 from cragside.adapters.lightrag.database import Database
 
-_DEGREES = (
-    "SELECT id, (SELECT count(*) FROM edge WHERE source = node.id)"
-    " + (SELECT count(*) FROM edge WHERE target = node.id AND source <> node.id) FROM node"
+_UPSERT_NODE = (
+    "INSERT INTO node VALUES (?1, ?2, (SELECT count(*) FROM edge WHERE source = ?1 OR target = ?1))"
+    " ON CONFLICT DO UPDATE SET value = json_patch(value, excluded.value)"
 )
-_RANKED = (
-    "SELECT node.id FROM node LEFT JOIN ("
-    " SELECT id, count(*) AS degree FROM (SELECT source AS id FROM edge UNION ALL"
-    " SELECT target FROM edge WHERE source <> target) GROUP BY id"
-    ") USING (id) ORDER BY coalesce(degree, 0) DESC, node.id LIMIT ?"
+_RANKED = "SELECT id FROM node ORDER BY degree DESC, id LIMIT ?"
+# The join looks each pair up in the index; for `(source, target) IN (...)` SQLite reads the whole table.
+_EDGES = (
+    "WITH wanted (s, t) AS (VALUES {}) SELECT source, target, value FROM wanted CROSS JOIN edge"
+    " ON source = s AND target = t"
 )
 
 
@@ -25,6 +26,17 @@ _RANKED = (
 @dataclass
 class SqliteGraphStorage(BaseGraphStorage):
     """Each call is a transaction, so nothing waits for `index_done_callback`."""
+
+    edges_per_node: int = -1
+
+    def bounded(self, edges_per_node: int) -> Self:
+        """A view for queries that sees at most so many edges of each node.
+
+        LightRAG fetches, ranks and counts all edges of every node it finds; hubs have hundreds.
+        """
+        view = copy(self)
+        view.edges_per_node = edges_per_node
+        return view
 
     async def initialize(self) -> None:
         """Open the workspace's file."""
@@ -55,7 +67,7 @@ class SqliteGraphStorage(BaseGraphStorage):
 
     async def node_degrees_batch(self, node_ids: list[str]) -> dict[str, int]:
         """The degree of each node."""
-        found = dict(self._db.within(_DEGREES + " WHERE id IN ({})", node_ids))
+        found = dict(self._db.within("SELECT id, degree FROM node WHERE id IN ({})", node_ids))
         return {node: found.get(node, 0) for node in node_ids}
 
     async def edge_degree(self, src_id: str, tgt_id: str) -> int:
@@ -87,10 +99,7 @@ class SqliteGraphStorage(BaseGraphStorage):
     async def get_edges_batch(self, pairs: list[dict[str, str]]) -> dict[tuple[str, str], dict[str, Any]]:
         """Properties of those edges that are there, under the pairs as they were given."""
         wanted = {(pair["src"], pair["tgt"]) for pair in pairs}
-        rows = self._db.within(
-            "SELECT source, target, value FROM edge WHERE (source, target) IN (VALUES {})",
-            [_ordered(*pair) for pair in wanted],
-        )
+        rows = self._db.within(_EDGES, {_ordered(*pair) for pair in wanted})
         found = {(source, target): value for source, target, value in rows}
         return {pair: json.loads(found[_ordered(*pair)]) for pair in wanted if _ordered(*pair) in found}
 
@@ -112,8 +121,7 @@ class SqliteGraphStorage(BaseGraphStorage):
         """Write nodes; properties that are not given stay."""
         with self._db.transaction() as connection:
             connection.executemany(
-                "INSERT INTO node VALUES (?, ?) ON CONFLICT DO UPDATE SET value = json_patch(value, excluded.value)",
-                [(node, json.dumps(value, ensure_ascii=False)) for node, value in nodes],
+                _UPSERT_NODE, [(node, json.dumps(value, ensure_ascii=False)) for node, value in nodes]
             )
 
     async def upsert_edge(self, source_node_id: str, target_node_id: str, edge_data: dict[str, str]) -> None:
@@ -214,8 +222,8 @@ class SqliteGraphStorage(BaseGraphStorage):
     def _edges_of(self, node: str) -> list[tuple[str, str]]:
         rows = self._db.all(
             "SELECT target FROM edge WHERE source = ?1"
-            " UNION ALL SELECT source FROM edge WHERE target = ?1 AND source <> ?1",
-            (node,),
+            " UNION ALL SELECT source FROM edge WHERE target = ?1 AND source <> ?1 LIMIT ?2",
+            (node, self.edges_per_node),
         )
         return [(node, row[0]) for row in rows]
 

@@ -14,7 +14,7 @@ class DemoPrompt:
 
 PROMPTS = (
     DemoPrompt("a local hit, told apart from its namesakes", "Why did Mercury's orbit puzzle astronomers?"),
-    DemoPrompt("one answer from three documents", "What did William Armstrong do at Bamburgh and at Cragside?"),
+    DemoPrompt("one answer from two documents", "What did Armstrong build at Cragside?"),
     DemoPrompt("German", "Brauche ich für eine Wärmepumpe eine Fußbodenheizung?"),
     DemoPrompt(
         "a question in two steps",
