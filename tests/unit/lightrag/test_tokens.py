@@ -4,6 +4,12 @@ from hypothesis import strategies as st
 from cragside.adapters.lightrag.tokens import CharacterTokens
 
 
+def test_a_token_is_the_same_wherever_its_characters_stand() -> None:
+    tokens = CharacterTokens().encode("abcdefabc")
+    assert tokens[0] == tokens[2] == tokens[-1] != tokens[1]
+    assert len(list(tokens)) == len(tokens) == 3
+
+
 @given(st.text())
 def test_encoding_is_reversible(text: str) -> None:
     assert CharacterTokens().decode(CharacterTokens().encode(text)) == text

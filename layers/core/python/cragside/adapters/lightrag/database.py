@@ -35,6 +35,7 @@ CREATE TABLE vector (
 CREATE INDEX vector_by_source ON vector (namespace, source);
 CREATE INDEX vector_by_target ON vector (namespace, target);
 CREATE VIRTUAL TABLE passage USING fts5 (terms);
+CREATE VIRTUAL TABLE passage_term USING fts5vocab (passage, row);
 CREATE TABLE source (doc_id TEXT PRIMARY KEY, name TEXT NOT NULL UNIQUE, title TEXT NOT NULL);
 CREATE TABLE query (id TEXT PRIMARY KEY, text TEXT NOT NULL, created_at TEXT NOT NULL);
 """

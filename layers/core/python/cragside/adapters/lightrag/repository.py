@@ -27,7 +27,7 @@ _SHORTEST_QUERY = 3
 # Entities and relations looked up for a query, edges followed from each entity, and tokens that LightRAG may fill
 # with their descriptions. All of it only leads to passages; more found no more of them and doubled the cost of a query.
 _RELATED = 5
-_EDGES_PER_ENTITY = 6
+_EDGES_PER_ENTITY = 4
 _DESCRIPTION_TOKENS = 3000
 # Candidates beyond those asked for, so that the ranking has a choice.
 _RESERVE = 4

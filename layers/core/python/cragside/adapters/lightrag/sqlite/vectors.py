@@ -15,6 +15,10 @@ from cragside.adapters.lightrag.sqlite.vector_index import VectorIndex
 # Weights of the min-max normalised rankings; measured best of those tried, see docs/adr/0002.
 LEXICAL_WEIGHT = 0.6
 COSINE_WEIGHT = 0.4
+# Words that more passages than this, and more than this share of them, have are left out of full-text search if there
+# are rarer ones.
+COMMON_PASSAGES = 200
+COMMON_SHARE = 0.05
 # Words longer than this cannot be words; they would only make the query string long.
 _WORD = re.compile(r"\w{2,40}")
 _MAX_WORDS = 32
@@ -195,11 +199,19 @@ class SqliteVectorStorage(BaseVectorStorage):
         words = dict.fromkeys(_WORD.findall(self._search_text(query)))
         if not words:
             return {}
-        match = " OR ".join(f'"{word}"' for word in list(words)[:_MAX_WORDS])
+        match = " OR ".join(f'"{word}"' for word in self._telling(list(words)[:_MAX_WORDS]))
         rows = self._db.all(
             "SELECT rowid, -rank FROM passage WHERE passage MATCH ? ORDER BY rank LIMIT ?", (match, limit)
         )
         return {row[0]: row[1] for row in rows}
+
+    def _telling(self, words: list[str]) -> list[str]:
+        """The words without those that many passages have, unless all are such: they cost most and rank least."""
+        rows = self._db.within("SELECT term, doc FROM passage_term WHERE term IN ({})", words)
+        spread = {word: count for word, count in rows if count}
+        share = COMMON_SHARE * len(self._current_index())
+        common = max(share, COMMON_PASSAGES, min(spread.values(), default=0))
+        return [word for word in words if spread.get(word, 0) <= common]
 
     @staticmethod
     def _row(key: str, value: str, cosine: float) -> dict[str, Any]:
