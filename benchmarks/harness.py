@@ -82,10 +82,10 @@ def stub(module: str, *arguments: str) -> Iterator[str]:
 
 
 @contextmanager
-def cragside(home: Path, *, log: Path, **variables: str) -> Iterator[tuple[str, int]]:
+def cragside(home: Path, *, log: Path, workers: int = 1, **variables: str) -> Iterator[tuple[str, int]]:
     """`cragside serve` as users run it; yields its address and its process id once it answers."""
     port = free_port()
-    command = [CRAGSIDE, "serve", "--host", "127.0.0.1", "--port", str(port)]
+    command = [CRAGSIDE, "serve", "--host", "127.0.0.1", "--port", str(port), "--workers", str(workers)]
     with process(command, env=environment(RAG_HOME=str(home), **variables), log=log) as child:
         address = f"http://127.0.0.1:{port}"
         wait_until_up(f"{address}/healthz", child, log)
@@ -129,9 +129,10 @@ def resident_mb(pid: int) -> float:
     return sum(_status_kb(each, "VmRSS") for each in _family(pid)) / 1024
 
 
-def peak_mb(pid: int) -> float:
-    """The most memory that a process has had resident, in MB."""
-    return _status_kb(pid, "VmHWM") / 1024
+def memory_mb(pid: int) -> float:
+    """Memory of a process and its children in MB; what several of them share counts once."""
+    rollups = [Path(f"/proc/{each}/smaps_rollup").read_text() for each in _family(pid)]
+    return sum(int(line.split()[1]) for text in rollups for line in text.splitlines() if line.startswith("Pss:")) / 1024
 
 
 def cpu_seconds(pid: int) -> float:

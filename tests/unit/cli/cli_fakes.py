@@ -57,6 +57,9 @@ class FakeContainer:
     reindexed: list[str] = field(default_factory=list)
     closed: int = 0
 
+    async def prepare(self) -> None:
+        """Nothing has to be loaded."""
+
     @property
     def enricher(self) -> Any:
         return self

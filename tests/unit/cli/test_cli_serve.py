@@ -9,11 +9,12 @@ from cragside.entrypoints.proxy import server
 def served(monkeypatch):
     calls = []
 
-    async def serve(container, host, port, *, announce):
-        calls.append((host, port))
+    async def serve(container, listening, host, *, announce):
+        calls.append((host, listening))
         announce("listening")
 
     monkeypatch.setattr(server, "serve", serve)
+    monkeypatch.setattr(server, "listen", lambda host, port: port)
     return calls
 
 
@@ -41,6 +42,19 @@ def test_a_host_beyond_this_machine_is_served_with_a_token(run, environment, ser
 def test_a_host_beyond_this_machine_is_served_to_anybody_when_asked(run, served):
     assert run("serve", "--host", "::", "--allow-anonymous").exit_code == 0
     assert served == [("::", 8642)]
+
+
+def test_several_workers_are_forked_and_only_the_first_says_where_it_listens(run, served, monkeypatch):
+    started = []
+
+    def supervise(count, work):
+        for number in range(count):
+            started.append(number)
+            work(number)
+
+    monkeypatch.setattr("cragside.entrypoints.proxy.workers.supervise", supervise)
+    result = run("serve", "--workers", "3")
+    assert (result.exit_code, result.stdout, started) == (0, "listening\n", [0, 1, 2])
 
 
 def test_an_address_in_use_is_bad_input(run, taken_port):

@@ -22,7 +22,9 @@ class Container(Parts):
 async def test_it_says_where_it_listens_answers_and_ends_on_a_signal():
     said = asyncio.Queue()
     container = Container(Settings(ollama_base_url="http://127.0.0.1:9"))
-    running = asyncio.create_task(server.serve(container, "127.0.0.1", 0, announce=said.put_nowait))
+    running = asyncio.create_task(
+        server.serve(container, server.listen("127.0.0.1", 0), "127.0.0.1", announce=said.put_nowait)
+    )
     async with asyncio.timeout(10):
         address = (await said.get()).split()[-1]
         async with aiohttp.ClientSession() as session, session.get(f"{address}/healthz") as reply:
@@ -31,17 +33,17 @@ async def test_it_says_where_it_listens_answers_and_ends_on_a_signal():
         await running
 
 
-async def test_a_taken_port_is_named():
+def test_a_taken_port_is_named():
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(ConfigurationError, match=f"127.0.0.1:{port}.*in use"):
-            await server.serve(Container(Settings()), "127.0.0.1", port)
+            server.listen("127.0.0.1", port)
 
 
 @pytest.mark.parametrize("host", ["no.such.name.invalid", "203.0.113.1"])
-async def test_an_address_that_is_not_ours_is_named(host):
+def test_an_address_that_is_not_ours_is_named(host):
     with pytest.raises(ConfigurationError, match="Cannot listen"):
-        await server.serve(Container(Settings()), host, 0)
+        server.listen(host, 0)
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
+from importlib import import_module
 
 from threadpoolctl import threadpool_limits
 
@@ -65,6 +66,13 @@ class Container:
         """Close everything that was opened, on the loop that opened it."""
         while self.closers:
             await self.closers.pop()()
+
+
+def preload(settings: Settings) -> None:
+    """Import what requests will need, for processes that are forked afterwards to share."""
+    modules = ["cragside.adapters.lightrag.repository", "cragside.crag.graph"]
+    for module in [*modules, "langchain_ollama"] if settings.ollama_base_url else modules:
+        import_module(module)
 
 
 def build_container(

@@ -110,6 +110,7 @@ def build_engine(
         chunking_func=_chunker(count_tokens, chunk_tokens, chunk_overlap),
         cosine_better_than_threshold=COSINE_FLOOR,
         kg_chunk_pick_method="WEIGHT",
+        related_chunk_number=3,
         # What a row remembers of its sources is a courtesy to readers; LightRAG keeps the full lists elsewhere.
         max_source_ids_per_entity=50,
         max_source_ids_per_relation=50,

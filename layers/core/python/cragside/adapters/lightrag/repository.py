@@ -26,11 +26,11 @@ from cragside.ports.relevance_grader import RelevanceGrader
 _SHORTEST_QUERY = 3
 # Entities and relations looked up for a query, edges followed from each entity, and tokens that LightRAG may fill
 # with their descriptions. All of it only leads to passages; more found no more of them and doubled the cost of a query.
-_RELATED = 5
-_EDGES_PER_ENTITY = 4
+_RELATED = 4
+_EDGES_PER_ENTITY = 3
 _DESCRIPTION_TOKENS = 3000
 # Candidates beyond those asked for, so that the ranking has a choice.
-_RESERVE = 4
+_RESERVE = 2
 # Candidates that `get_relevant_documents` grades.
 _GRADED = 10
 

@@ -19,6 +19,9 @@ def serve(
     port: Annotated[
         int, typer.Option("--port", min=0, max=65535, help="Port to listen on; 0 takes a free one.")
     ] = DEFAULT_PORT,
+    workers: Annotated[
+        int, typer.Option("--workers", min=1, max=64, help="Processes that share the work of many requests at once.")
+    ] = 1,
     allow_anonymous: Annotated[
         bool, typer.Option("--allow-anonymous", help="Listen beyond this machine without RAG_API_TOKEN.")
     ] = False,
@@ -31,7 +34,9 @@ def serve(
     """
     session = session_of(context)
     settings = session.settings()
-    from cragside.entrypoints.proxy import server  # here: it imports FastAPI and uvicorn
+    from cragside.bootstrap import preload  # here, since all of this imports FastAPI, uvicorn and more
+    from cragside.entrypoints.proxy import server
+    from cragside.entrypoints.proxy.workers import supervise
 
     if settings.api_token is None and not allow_anonymous and not server.is_loopback(host):
         raise ConfigurationError(
@@ -39,8 +44,21 @@ def serve(
             "Set it, or say --allow-anonymous to serve whoever asks."
         )
 
-    async def work(container: "Container") -> None:
-        await container.prepare()
-        await server.serve(container, host, port, announce=typer.echo)
+    listening = server.listen(host, port)
 
-    session.run(settings, work, loop_factory=server.loop_factory())
+    def run(number: int) -> None:
+        async def work(container: "Container") -> None:
+            await container.prepare()
+            await server.serve(container, listening, host, announce=quiet if number else typer.echo)
+
+        session.run(settings, work, loop_factory=server.loop_factory())
+
+    if workers == 1:
+        run(0)
+    else:
+        preload(settings)
+        supervise(workers, run)
+
+
+def quiet(_: str) -> None:
+    """The first worker has said already where the server listens."""

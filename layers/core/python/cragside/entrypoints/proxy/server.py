@@ -34,12 +34,13 @@ def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     return uvloop.new_event_loop
 
 
-async def serve(container: "Container", host: str, port: int, *, announce: Callable[[str], None] = print) -> None:
-    """Serve until SIGINT or SIGTERM; requests under way get 5 seconds to end. Port 0 takes a free one.
+async def serve(
+    container: "Container", listening: socket.socket, host: str, *, announce: Callable[[str], None] = print
+) -> None:
+    """Serve on a socket that `listen` opened for `host`, until SIGINT or SIGTERM.
 
-    Raises `ConfigurationError` when the address cannot be listened on. The container stays open.
+    Requests under way get 5 seconds to end.
     """
-    listening = _listen(host, port)
     local = is_loopback(host)
     proxy = create_proxy(container, create_app(container), check_host=local, bound_host=host)
     address = f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}"
@@ -98,7 +99,8 @@ class Server(uvicorn.Server):
                 loop.remove_signal_handler(number)
 
 
-def _listen(host: str, port: int) -> socket.socket:
+def listen(host: str, port: int) -> socket.socket:
+    """A bound socket; port 0 takes a free one. Raises `ConfigurationError` when the address cannot be had."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         listening = socket.socket(family, kind, protocol)

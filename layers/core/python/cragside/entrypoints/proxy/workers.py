@@ -1,0 +1,51 @@
+"""Several server processes behind one listening socket, for machines with processors to spare."""
+
+import multiprocessing
+import signal
+from collections.abc import Callable
+from multiprocessing.connection import wait
+from multiprocessing.context import ForkProcess
+from typing import Any
+
+from cragside.domain.errors import ConfigurationError, ProcessingError
+
+_GRACE_SECONDS = 10
+
+
+def supervise(count: int, work: Callable[[int], None]) -> None:
+    """Run `work(number)` in `count` forked processes until SIGINT or SIGTERM ends them all.
+
+    Forked processes share what was imported before. A worker that ends by itself ends the others and raises
+    `ProcessingError`: whoever started the server is the one to start it again.
+    """
+    if "fork" not in multiprocessing.get_all_start_methods():
+        raise ConfigurationError("This system cannot fork processes; leave --workers at 1.")
+    fork = multiprocessing.get_context("fork")
+    workers = [fork.Process(target=work, args=(number,), name=f"cragside-{number}") for number in range(count)]
+    stopped = False
+
+    def stop(*_: Any) -> None:
+        nonlocal stopped
+        stopped = True
+        _terminate(workers)
+
+    for worker in workers:
+        worker.start()
+    previous = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        wait([worker.sentinel for worker in workers])
+    finally:
+        _terminate(workers)
+        for worker in workers:
+            worker.join(_GRACE_SECONDS)
+            worker.kill()
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+    if not stopped:
+        raise ProcessingError("A worker ended unexpectedly; its messages are above.")
+
+
+def _terminate(workers: list[ForkProcess]) -> None:
+    for worker in workers:
+        if worker.is_alive():
+            worker.terminate()
