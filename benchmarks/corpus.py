@@ -53,6 +53,13 @@ def passages(count: int, *, seed: int = 7) -> list[Passage]:
     return list(itertools.islice(_Writer(count, seed).passages(), count))
 
 
+def questions(count: int, wanted: int) -> list[str]:
+    """Questions that passages from all over a corpus of `count` answer, each asked once."""
+    written = passages(count)
+    chosen = [written[n * 7919 % len(written)].question for n in range(wanted)]
+    return [f"{question[:-1]}, entry {n}?" for n, question in enumerate(chosen)]
+
+
 def documents(written: list[Passage], *, each: int) -> list[tuple[str, str]]:
     """The passages as (name, text), `each` of them in a document, a blank line between."""
     return [

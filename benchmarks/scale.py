@@ -30,19 +30,12 @@ QUICK_SIZES = (100, 1_000)
 WARM_UP = 30
 
 
-def questions(passages: int, count: int) -> list[str]:
-    """Questions that passages from all over the corpus answer, each asked once."""
-    written = corpus.passages(passages)
-    chosen = [written[n * 7919 % len(written)].question for n in range(count)]
-    return [f"{question[:-1]}, entry {n}?" for n, question in enumerate(chosen)]
-
-
 async def measure(passages: int, count: int) -> dict[str, float]:
     """Open the store of `RAG_HOME` and ask; times in seconds, CPU in milliseconds a query."""
     from cragside.bootstrap import build_container
     from cragside.settings import load_settings
 
-    asked = questions(passages, count + WARM_UP + 1)
+    asked = corpus.questions(passages, count + WARM_UP + 1)
     container = build_container(load_settings())
     try:
         began = time.perf_counter()

@@ -85,9 +85,8 @@ async def fill(passages: int) -> None:
 
 async def measure(passages: int, count: int) -> dict[str, float]:
     """Open, ask, and the CPU of a query; the figures of `benchmarks.scale`."""
-    from benchmarks.scale import questions
 
-    asked = questions(passages, count + _WARM_UP + 1)
+    asked = corpus.questions(passages, count + _WARM_UP + 1)
     began = time.perf_counter()
     rag = await opened()
     open_s = time.perf_counter() - began

@@ -14,6 +14,7 @@ from typing import Any
 import httpx
 import pytest
 
+from cragside.application.contract import error_envelope
 from cragside.application.enricher import Enricher
 from cragside.bootstrap import Container
 from cragside.domain.deadline import Deadline
@@ -32,7 +33,7 @@ from cragside.domain.errors import (
 from cragside.domain.outcome import Degradation, Findings
 from cragside.entrypoints.http.app import create_app
 from cragside.plugins.endpoint import EnrichEndpoint
-from cragside.plugins.failures import error_contract, error_of
+from cragside.plugins.failures import error_of
 from cragside.plugins.smart_proxy import PluginConfiguration, RagAgent
 from cragside.ports.rag_repository import RagRepository
 from cragside.ports.search_service import SearchService
@@ -320,11 +321,11 @@ class TestErrors:
     async def test_an_error_survives_the_way_to_a_plugin(
         self, error: CragsideError, code: str, status: int, retryable: bool
     ) -> None:
-        contract = error_contract(error, REQUEST)
+        contract = error_envelope(error, REQUEST["id"])
         assert_contract(contract, code, retryable=retryable)
         returned = error_of(json.loads(json.dumps(contract)))
         assert returned is not None
-        assert error_contract(returned, REQUEST)["error"] == contract["error"]
+        assert error_envelope(returned, REQUEST["id"])["error"] == contract["error"]
 
 
 class TestPluginInterface:

@@ -2,7 +2,8 @@ from typing import Any
 
 import pytest
 
-from cragside.application.enricher import Enricher, enhanced_request
+from cragside.application.contract import enhanced_request
+from cragside.application.enricher import Enricher
 from cragside.domain.deadline import Deadline
 from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable, ValidationError

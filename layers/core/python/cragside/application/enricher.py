@@ -5,7 +5,6 @@ import uuid
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any, Literal, Protocol
 
 from cragside.domain.deadline import Deadline
@@ -125,20 +124,6 @@ class Enricher:
         # A record that cannot be written is no reason to withhold evidence; retrieval reports the store's failure.
         with suppress(CragsideError, OSError):
             await (await self._workspaces.repository(query.workspace)).save_query(query)
-
-
-def enhanced_request(enriched: Enriched) -> dict[str, Any]:
-    """The enhanced request of the agent contract: with id, timestamp and `metadata.rag_context`.
-
-    A request that did not ask for evidence is returned as it came.
-    """
-    request, context = enriched.request, enriched.rag_context
-    if context is None:
-        return request
-    metadata = {**(request.get("metadata") or {}), "rag_context": context.as_dict()}
-    identity = {"id": str(uuid.uuid4()), "timestamp": datetime.now(UTC).isoformat(timespec="seconds")}
-    given = {name: value for name, value in request.items() if value is not None or name not in identity}
-    return {**identity, **given, "metadata": metadata}
 
 
 def _optional(request: Mapping[str, Any], field: str, kind: type) -> Any:

@@ -1,8 +1,5 @@
-"""The error contract, for plugins: they log it, or raise the error that it describes."""
+"""Answers in the error contract's form, read back into the errors they stand for."""
 
-import uuid
-from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import Any
 
 from cragside.domain.errors import (
@@ -20,21 +17,6 @@ _BY_CODE: dict[str, type[CragsideError]] = {
     error.code: error
     for error in (ValidationError, PayloadTooLarge, Unauthorized, NotFound, DeadlineExceeded, ProcessingError)
 }
-
-
-def error_contract(error: CragsideError, request: Mapping[str, Any]) -> dict[str, Any]:
-    """`{"error": {type, message, details, retryable}, "id", "timestamp"}`, with the request's id if it has one."""
-    identifier = request.get("id")
-    return {
-        "error": {
-            "type": error.code,
-            "message": error.message,
-            "details": dict(error.details),
-            "retryable": error.retryable,
-        },
-        "id": identifier if isinstance(identifier, str) else str(uuid.uuid4()),
-        "timestamp": datetime.now(UTC).isoformat(timespec="seconds"),
-    }
 
 
 def error_of(contract: Any) -> CragsideError | None:

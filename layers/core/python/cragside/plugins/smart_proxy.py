@@ -8,12 +8,12 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from cragside.application.enricher import Enricher, enhanced_request
+from cragside.application.contract import enhanced_request, error_envelope
+from cragside.application.enricher import Enricher
 from cragside.domain.command import DEFAULT_PREFIX
 from cragside.domain.errors import ConfigurationError, CragsideError, ProcessingError
 from cragside.domain.prompt import inject, question_in, user_text
 from cragside.plugins.endpoint import EnrichEndpoint
-from cragside.plugins.failures import error_contract
 
 if TYPE_CHECKING:
     from cragside.bootstrap import Container
@@ -120,7 +120,7 @@ class RagAgent:
             return self._failed(failure, request)
 
     def _failed(self, error: CragsideError, request: Request) -> Request:
-        contract = error_contract(error, request)
+        contract = error_envelope(error, request.get("id"))
         _log.error("The prompt goes on without evidence: %s", json.dumps(contract, default=str))
         if self._closed:
             raise error

@@ -37,7 +37,7 @@ def enrich(
 
     enriched = session.run(settings, work)
     if as_json:
-        from cragside.application.enricher import enhanced_request
+        from cragside.application.contract import enhanced_request
 
         print_json(enhanced_request(enriched))
     else:

@@ -8,7 +8,7 @@ from typing import Any
 from fastapi import Depends, FastAPI, Request, Response
 
 from cragside import __version__
-from cragside.application.enricher import enhanced_request
+from cragside.application.contract import enhanced_request
 from cragside.bootstrap import Container
 from cragside.domain.errors import Unauthorized
 from cragside.entrypoints.access import authorised

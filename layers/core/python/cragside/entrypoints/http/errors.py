@@ -2,14 +2,13 @@
 
 import json
 import logging
-import uuid
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from starlette.exceptions import HTTPException
 
+from cragside.application.contract import error_envelope
 from cragside.domain.errors import CragsideError, NotFound, ProcessingError, Unauthorized, ValidationError
 
 STATUS = {
@@ -24,25 +23,11 @@ STATUS = {
 _log = logging.getLogger("cragside")
 
 
-def envelope(error: CragsideError, identifier: str | None = None) -> dict[str, Any]:
-    """`{"error": {type, message, details, retryable}, "id", "timestamp"}`; `identifier` is that of the request."""
-    return {
-        "error": {
-            "type": error.code,
-            "message": error.message,
-            "details": dict(error.details),
-            "retryable": error.retryable,
-        },
-        "id": identifier or str(uuid.uuid4()),
-        "timestamp": datetime.now(UTC).isoformat(timespec="seconds"),
-    }
-
-
 def error_response(
     error: CragsideError, identifier: str | None = None, headers: Mapping[str, str] | None = None
 ) -> Response:
     """The envelope with the status of its code."""
-    return _answer(envelope(error, identifier), STATUS[error.code], headers)
+    return _answer(error_envelope(error, identifier), STATUS[error.code], headers)
 
 
 def _answer(body: dict[str, Any], status: int, headers: Mapping[str, str] | None) -> Response:
@@ -64,7 +49,7 @@ def install(app: FastAPI) -> None:
         if error.status_code == 401:
             return error_response(Unauthorized(str(error.detail)), headers=error.headers)
         failure = ValidationError(f"{request.method} {request.url.path}: {error.detail}.")
-        return _answer(envelope(failure), error.status_code, error.headers)
+        return _answer(error_envelope(failure), error.status_code, error.headers)
 
     async def unexpected(request: Request, error: Exception) -> Response:
         _log.error("%s %s failed", request.method, request.url.path, exc_info=error)

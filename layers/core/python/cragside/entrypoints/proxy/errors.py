@@ -3,8 +3,9 @@
 import json
 from typing import Any
 
+from cragside.application.contract import error_envelope
 from cragside.domain.errors import CragsideError
-from cragside.entrypoints.http.errors import STATUS, envelope
+from cragside.entrypoints.http.errors import STATUS
 from cragside.entrypoints.proxy.asgi import Send
 
 _STATUS = {**STATUS, "forbidden": 403, "bad_gateway": 502}
@@ -23,7 +24,7 @@ def status_of(code: str) -> int:
 
 
 def _envelope(code: str, message: str) -> dict[str, Any]:
-    body = envelope(CragsideError(message))
+    body = error_envelope(CragsideError(message))
     return {**body, "error": {**body["error"], "type": code}}
 
 

@@ -1,0 +1,37 @@
+"""The JSON forms of the agent contract: the enhanced request and the error envelope."""
+
+import uuid
+from datetime import UTC, datetime
+from typing import Any
+
+from cragside.application.enricher import Enriched
+from cragside.domain.errors import CragsideError
+
+
+def enhanced_request(enriched: Enriched) -> dict[str, Any]:
+    """The request with id, timestamp and `metadata.rag_context`; one that did not ask for evidence as it came."""
+    request, context = enriched.request, enriched.rag_context
+    if context is None:
+        return request
+    metadata = {**(request.get("metadata") or {}), "rag_context": context.as_dict()}
+    identity = {"id": str(uuid.uuid4()), "timestamp": _now()}
+    given = {name: value for name, value in request.items() if value is not None or name not in identity}
+    return {**identity, **given, "metadata": metadata}
+
+
+def error_envelope(error: CragsideError, identifier: Any = None) -> dict[str, Any]:
+    """`{"error": {type, message, details, retryable}, "id", "timestamp"}`, with the request's id if it has one."""
+    return {
+        "error": {
+            "type": error.code,
+            "message": error.message,
+            "details": dict(error.details),
+            "retryable": error.retryable,
+        },
+        "id": identifier if isinstance(identifier, str) else str(uuid.uuid4()),
+        "timestamp": _now(),
+    }
+
+
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
