@@ -1,5 +1,6 @@
 """The embedded store on disk: which model built it, how it is built anew, and who may use it at once."""
 
+import asyncio
 import sqlite3
 import subprocess
 import sys
@@ -122,6 +123,27 @@ async def test_workspaces_do_not_see_each_other(build: Build) -> None:
     store = build()
     await (await store.repository("a")).save_documents([OTTER])
     assert await (await store.repository("b")).retrieve("what do otters eat?", limit=5) == []
+    await store.close()
+
+
+async def test_a_request_that_gives_up_while_the_store_opens_does_not_stop_the_opening(build: Build) -> None:
+    store = build()
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0):
+            await store.repository("w")
+    first, second = await asyncio.gather(store.repository("w"), store.repository("w"))
+    assert first is second
+    assert (await first.save_documents([OTTER]))[0].status == "indexed"
+    await store.close()
+
+
+async def test_a_store_that_could_not_be_opened_is_tried_again(build: Build, tmp_path: Path) -> None:
+    (tmp_path / "w").write_text("a file")
+    store = build()
+    with pytest.raises(ConfigurationError):
+        await store.repository("w")
+    (tmp_path / "w").unlink()
+    assert (await (await store.repository("w")).status()).documents == 0
     await store.close()
 
 

@@ -4,6 +4,7 @@ import asyncio
 import shutil
 import sqlite3
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -52,48 +53,53 @@ class EmbeddedWorkspaces:
         self._chunk_overlap = chunk_overlap
         self._parallel = parallel
         self._saved_queries = saved_queries
-        self._open: dict[str, LightRagRepository] = {}
-        self._opening = asyncio.Lock()
+        self._open: dict[str, asyncio.Task[LightRagRepository]] = {}
 
     def folder(self, workspace: str) -> Path:
         """Where a workspace is stored."""
         return self._home / workspace
 
     async def repository(self, workspace: str) -> RagRepository:
-        """The workspace's repository, opened at its first use."""
-        found = self._open.get(workspace)
-        if found is not None:
-            return found
-        async with self._opening:
-            if workspace not in self._open:
-                self._open[workspace] = await self._opened(workspace, self.folder(workspace))
-            return self._open[workspace]
+        """The workspace's repository, opened at its first use.
+
+        A request whose time is up leaves; the opening goes on and serves the next one.
+        """
+        opening = self._open.get(workspace)
+        if opening is None:
+            opening = asyncio.create_task(self._opened(workspace, self.folder(workspace)))
+            self._open[workspace] = opening
+            opening.add_done_callback(partial(self._forget_failure, workspace))
+        return opening.result() if opening.done() else await asyncio.shield(opening)
 
     async def reindex(self, workspace: str, progress: Callable[[str], None]) -> int:
         """Build the workspace anew with the configured embedding model; returns the number of sources.
 
         The old store stays in place until the new one is complete.
         """
-        async with self._opening:
-            # Texts are read back without their vectors, so the old model may be out of reach.
-            old = self._open.pop(workspace, None) or await self._opened(workspace, self.folder(workspace), check=False)
-            fresh_folder = self.folder(workspace).with_name(f"{workspace}.reindexing")
-            shutil.rmtree(fresh_folder, ignore_errors=True)
-            fresh = await self._opened(f"{workspace}.reindexing", fresh_folder)
-            count = 0
-            async for source in old.documents():
-                await fresh.save_documents([source])
-                progress(source.name)
-                count += 1
-            await fresh.close()
-            await old.close()
-            _replace(self.folder(workspace), fresh_folder)
-            return count
+        opened = self._open.pop(workspace, None)
+        # Texts are read back without their vectors, so the old model may be out of reach.
+        old = await opened if opened else await self._opened(workspace, self.folder(workspace), check=False)
+        fresh_folder = self.folder(workspace).with_name(f"{workspace}.reindexing")
+        shutil.rmtree(fresh_folder, ignore_errors=True)
+        fresh = await self._opened(f"{workspace}.reindexing", fresh_folder)
+        count = 0
+        async for source in old.documents():
+            await fresh.save_documents([source])
+            progress(source.name)
+            count += 1
+        await fresh.close()
+        await old.close()
+        _replace(self.folder(workspace), fresh_folder)
+        return count
+
+    def _forget_failure(self, workspace: str, opening: "asyncio.Task[LightRagRepository]") -> None:
+        if opening.cancelled() or opening.exception():
+            self._open.pop(workspace, None)
 
     async def close(self) -> None:
         """Close every workspace."""
         while self._open:
-            await self._open.popitem()[1].close()
+            await (await self._open.popitem()[1]).close()
 
     async def _opened(self, workspace: str, folder: Path, *, check: bool = True) -> "LightRagRepository":
         # Importing LightRAG takes a second or two: whoever never opens a store should not wait for it.
