@@ -87,6 +87,7 @@ async def test_a_deleted_source_is_not_found_any_more(repository: RagRepository)
 
 
 async def test_a_query_is_remembered_under_its_id(repository: RagRepository) -> None:
+    await repository.save_documents([OTTER])
     query = Query("q1", "what do otters eat?")
     await repository.save_query(query)
     remembered = await repository.get_query("q1")

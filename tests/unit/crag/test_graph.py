@@ -92,6 +92,12 @@ async def test_a_knowledge_base_that_is_down_goes_to_the_web_and_says_so() -> No
     assert [(d.component, d.reason) for d in findings.degraded] == [("knowledge_base", "no store")]
 
 
+async def test_an_embedding_model_that_is_down_is_a_knowledge_base_that_could_not_be_asked() -> None:
+    down = FakeRepository(failure=ServiceUnavailable("embedder", "no model"))
+    findings = await find(repository=down, search=FakeSearch(failure=ServiceUnavailable("search", "down")))
+    assert [(d.component, d.reason) for d in findings.degraded] == [("knowledge_base", "no model"), ("search", "down")]
+
+
 async def test_a_grader_that_is_down_is_replaced_by_the_embedded_one() -> None:
     async def die() -> None:
         raise ServiceUnavailable("grader", "Ollama is gone.")

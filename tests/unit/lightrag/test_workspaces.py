@@ -4,7 +4,7 @@ import asyncio
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -14,10 +14,13 @@ from cragside.adapters.embedded.keywords import keywords_of
 from cragside.adapters.embedded.language_model import EmbeddedLanguageModel
 from cragside.adapters.lightrag.workspaces import EmbeddedWorkspaces
 from cragside.domain.document import SourceText
-from cragside.domain.errors import ConfigurationError
+from cragside.domain.errors import ConfigurationError, ServiceUnavailable
+from cragside.domain.query import Query
 from cragside.ports.embedder import Vectors
+from cragside.ports.language_model import LanguageModel
 from tests.fakes import WordGrader
 
+PUMP = SourceText("pump.md", "A heat pump moves heat from a cold place to a warm one.", "Heat pump")
 OTTER = SourceText("otter.md", "Sea otters eat urchins in the kelp forest.", "Sea otter")
 
 
@@ -35,6 +38,15 @@ class LetterEmbedder:
         return unit
 
 
+class Silent:
+    """A model that does not answer."""
+
+    async def complete(
+        self, prompt: str, *, system: str | None = None, history: Sequence[Mapping[str, str]] = ()
+    ) -> str:
+        raise ServiceUnavailable("extractor", "no answer")
+
+
 Build = Callable[..., EmbeddedWorkspaces]
 
 
@@ -42,15 +54,20 @@ Build = Callable[..., EmbeddedWorkspaces]
 def build(tmp_path: Path) -> Build:
     models = {"small": LetterEmbedder("small", 16), "large": LetterEmbedder("large", 48)}
 
-    def built(embedding_model: str | None = None, default: str = "small") -> EmbeddedWorkspaces:
+    def built(
+        embedding_model: str | None = None,
+        default: str = "small",
+        model: LanguageModel | None = None,
+        home: Path = tmp_path,
+    ) -> EmbeddedWorkspaces:
         async def open_embedder(name: str | None) -> LetterEmbedder:
             return models[name or default]
 
         return EmbeddedWorkspaces(
-            tmp_path,
+            home,
             embedding_model=embedding_model,
             open_embedder=open_embedder,
-            model=EmbeddedLanguageModel(),
+            model=model or EmbeddedLanguageModel(),
             ranker=WordGrader(),
             keywords_of=keywords_of,
             search_text=str.lower,
@@ -115,6 +132,7 @@ async def test_an_empty_store_is_not_bound_to_a_model(build: Build) -> None:
     await first.repository("w")
     await first.close()
     second = build(embedding_model="large")
+    await (await second.repository("w")).save_documents([OTTER])
     assert (await (await second.repository("w")).status()).embedding_model == "large"
     await second.close()
 
@@ -127,23 +145,118 @@ async def test_workspaces_do_not_see_each_other(build: Build) -> None:
 
 
 async def test_a_request_that_gives_up_while_the_store_opens_does_not_stop_the_opening(build: Build) -> None:
+    before = build()
+    await (await before.repository("w")).save_documents([OTTER])
+    await before.close()
     store = build()
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0):
             await store.repository("w")
     first, second = await asyncio.gather(store.repository("w"), store.repository("w"))
     assert first is second
-    assert (await first.save_documents([OTTER]))[0].status == "indexed"
+    assert (await first.status()).documents == 1
     await store.close()
 
 
 async def test_a_store_that_could_not_be_opened_is_tried_again(build: Build, tmp_path: Path) -> None:
     (tmp_path / "w").write_text("a file")
     store = build()
+    repository = await store.repository("w")
     with pytest.raises(ConfigurationError):
-        await store.repository("w")
+        await repository.save_documents([OTTER])
     (tmp_path / "w").unlink()
-    assert (await (await store.repository("w")).status()).documents == 0
+    assert (await repository.save_documents([OTTER]))[0].status == "indexed"
+    await store.close()
+
+
+async def test_asking_an_unknown_workspace_leaves_no_trace(build: Build, tmp_path: Path) -> None:
+    store = build()
+    repository = await store.repository("nobody")
+    assert await repository.retrieve("what do otters eat?", limit=3) == []
+    assert (await repository.status()).documents == 0
+    assert not await repository.delete_document("otter.md")
+    await repository.save_query(Query("q", "what?"))
+    assert await repository.get_query("q") is None
+    assert list(tmp_path.iterdir()) == []
+    await store.close()
+
+
+async def test_a_store_that_cannot_be_rebuilt_completely_stays_as_it_is(build: Build) -> None:
+    store = build()
+    await (await store.repository("w")).save_documents([OTTER, PUMP])
+    await store.close()
+    again = build(embedding_model="large", model=Silent())
+    with pytest.raises(ServiceUnavailable, match="as it was"):
+        await again.reindex("w", lambda _: None)
+    await again.close()
+    after = build()
+    status = await (await after.repository("w")).status()
+    assert (status.embedding_model, status.by_status) == ("small", {"processed": 2})
+    await after.close()
+
+
+async def test_reindexing_keeps_other_workspaces_of_similar_names(build: Build, tmp_path: Path) -> None:
+    store = build()
+    for name in ("w", "w.reindexing", "w.outdated"):
+        await (await store.repository(name)).save_documents([OTTER])
+    await store.reindex("w", lambda _: None)
+    for name in ("w", "w.reindexing", "w.outdated"):
+        assert (await (await store.repository(name)).status()).documents == 1
+    await store.close()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["w", "w.outdated", "w.reindexing"]
+
+
+async def test_documents_saved_during_a_reindex_wait_and_are_kept(build: Build) -> None:
+    store, other = build(), build()
+    await (await store.repository("w")).save_documents([OTTER])
+    writer = await other.repository("w")
+    reindexing = asyncio.create_task(store.reindex("w", lambda _: None))
+    await asyncio.sleep(0.05)
+    assert (await writer.save_documents([PUMP]))[0].status == "indexed"
+    assert await reindexing == 1
+    assert (await (await store.repository("w")).status()).documents == 2
+    await store.close()
+    await other.close()
+
+
+async def test_a_failed_update_keeps_the_version_that_was_there(build: Build) -> None:
+    store = build()
+    await (await store.repository("w")).save_documents([OTTER])
+    await store.close()
+    silent = build(model=Silent())
+    repository = await silent.repository("w")
+    (outcome,) = await repository.save_documents(
+        [SourceText("otter.md", "An entirely new text on otters.", "Sea otter")]
+    )
+    assert outcome.status == "failed"
+    assert "previous version is kept" in outcome.reason
+    assert "urchins" in (await repository.retrieve("what do otters eat?", limit=1))[0].content
+    assert (await repository.status()).by_status == {"processed": 1}
+    await silent.close()
+
+
+async def test_two_homes_with_a_workspace_of_the_same_name_index_at_the_same_time(build: Build, tmp_path: Path) -> None:
+    one, two = build(home=tmp_path / "one"), build(home=tmp_path / "two")
+    texts = [SourceText(f"n{i}.md", f"Note {i} is about topic {i * 7}.") for i in range(6)]
+    first, second = await asyncio.gather(
+        (await one.repository("w")).save_documents(texts), (await two.repository("w")).save_documents(texts)
+    )
+    assert {outcome.status for outcome in (*first, *second)} == {"indexed"}
+    await one.close()
+    await two.close()
+
+
+async def test_a_query_is_not_recorded_while_somebody_else_writes(build: Build, tmp_path: Path) -> None:
+    store = build()
+    repository = await store.repository("w")
+    await repository.save_documents([OTTER])
+    with sqlite3.connect(tmp_path / "w" / "store.sqlite3", isolation_level=None) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(ServiceUnavailable, match="recorded"):
+            await repository.save_query(Query("q", "what?"))
+        other.execute("ROLLBACK")
+    await repository.save_query(Query("q \ud800", "half \ud83d a pair"))
+    assert (await repository.get_query("q \ud800")) is not None
     await store.close()
 
 
@@ -165,14 +278,13 @@ async def test_a_file_that_is_no_store_is_a_clear_error(build: Build, tmp_path: 
 async def test_a_home_that_cannot_be_a_folder_is_a_clear_error(build: Build, tmp_path: Path) -> None:
     (tmp_path / "w").write_text("a file")
     with pytest.raises(ConfigurationError, match="RAG_HOME"):
-        await build().repository("w")
+        await (await build().repository("w")).save_documents([OTTER])
 
 
 async def test_the_oldest_queries_are_forgotten(build: Build) -> None:
-    from cragside.domain.query import Query
-
     store = build()
     repository = await store.repository("w")
+    await repository.save_documents([OTTER])
     for number in range(5):
         await repository.save_query(Query(f"q{number}", "what?"))
     kept = [number for number in range(5) if await repository.get_query(f"q{number}")]

@@ -1,7 +1,7 @@
 """The composition root: the only file that names concrete adapters. Nothing is opened before it is used."""
 
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
@@ -63,9 +63,10 @@ class Container:
                 await start()
 
     async def close(self) -> None:
-        """Close everything that was opened, on the loop that opened it."""
-        while self.closers:
-            await self.closers.pop()()
+        """Close everything that was opened, on the loop that opened it; one failure does not keep the rest open."""
+        async with AsyncExitStack() as stack:
+            while self.closers:
+                stack.push_async_callback(self.closers.pop(0))
 
 
 def preload(settings: Settings) -> None:

@@ -60,7 +60,8 @@ async def retrieve(state: CragState, runtime: Runtime[CragContext]) -> Update:
     try:
         return {"local": await _within(context.deadline.share(RETRIEVE_SHARE), "knowledge_base", candidates())}
     except ServiceUnavailable as error:
-        return {"local": [], "degraded": [Degradation(error.component, error.message)]}
+        # Whatever part of it failed (the store, the embedding model), it is the knowledge base that could not be asked.
+        return {"local": [], "degraded": [Degradation("knowledge_base", error.message)]}
 
 
 @timed

@@ -2,12 +2,14 @@
 
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, ClassVar
 
 FILE_NAME = "store.sqlite3"
 SCHEMA_VERSION = 1
+# How long a write waits for another process's commit; whole writers take turns at a lock file.
+BUSY_MILLISECONDS = 5_000
 # SQLite's limit on bound parameters is 32,766 since 3.32; a smaller batch keeps statements reusable.
 BATCH = 500
 
@@ -58,7 +60,9 @@ class Database:
         path.parent.mkdir(parents=True, exist_ok=True)
         self.path = path
         self._users = 0
-        self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=30)
+        self._connection = sqlite3.connect(
+            path, isolation_level=None, check_same_thread=False, timeout=BUSY_MILLISECONDS / 1000
+        )
         try:
             self._connection.execute("PRAGMA journal_mode = WAL")
             self._connection.execute("PRAGMA synchronous = NORMAL")
@@ -118,6 +122,24 @@ class Database:
             raise
         self._connection.execute("COMMIT")
 
+    def write_at_once(self, *statements: tuple[str, Sequence[Any]]) -> None:
+        """Write without waiting for anybody: for the event loop of a server. Raises `sqlite3.OperationalError`."""
+        self._connection.execute("PRAGMA busy_timeout = 0")
+        try:
+            for sql, parameters in statements:
+                self._connection.execute(sql, parameters)
+        finally:
+            self._connection.execute(f"PRAGMA busy_timeout = {BUSY_MILLISECONDS}")
+
+    def replace_by(self, folder: Path) -> None:
+        """Take over another folder's database, at once and for every process that reads this one."""
+        with closing(sqlite3.connect(folder / FILE_NAME)) as source:
+            source.backup(self._connection)
+
+    def generation(self) -> str:
+        """Changes when the whole content was replaced."""
+        return str(self.meta("generation"))
+
     def data_version(self) -> int:
         """Changes whenever another connection has written."""
         return int(self.one("PRAGMA data_version")[0])
@@ -140,6 +162,7 @@ class Database:
                 if int(connection.execute("PRAGMA user_version").fetchone()[0]) == 0:
                     for statement in _SCHEMA.split(";\n"):
                         connection.execute(statement)
+                    connection.execute("INSERT INTO meta VALUES ('generation', hex(randomblob(8)))")
                     connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
         elif version != SCHEMA_VERSION:
             raise StoreFormatError(

@@ -128,7 +128,7 @@ def _chunker(count_tokens: CountTokens, size: int, overlap: int) -> Callable[...
         chunk_size=size,
         chunk_overlap=overlap,
         length_function=count_tokens,
-        separators=["\n\n", "\n", ". ", " ", ""],
+        separators=["\n\n", "\n", ". ", "。", "！", "？", " ", "、", "，", ""],
         keep_separator="end",
     )
 

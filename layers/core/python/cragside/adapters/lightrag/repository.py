@@ -2,8 +2,10 @@
 
 import asyncio
 import hashlib
+import sqlite3
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Protocol
@@ -72,28 +74,41 @@ class LightRagRepository(RagRepository):
         self._keywords_of = keywords_of
         self._ranker = ranker
         self._saved_queries = saved_queries
+        self._generation = database.generation()
+        self._seen_version = database.data_version()
         self._writing = asyncio.Lock()
         self._write_lock = AsyncFileLock(folder / "writer.lock", timeout=-1)
+
+    @property
+    def replaced(self) -> bool:
+        """Whether somebody has replaced the store's whole content, so that it has to be opened anew."""
+        version = self._database.data_version()
+        if version == self._seen_version:
+            return False
+        self._seen_version = version
+        return self._database.generation() != self._generation
 
     async def save_query(self, query: Query) -> None:
         """Remember a query; beyond the configured number the oldest are forgotten."""
         if self._saved_queries == 0:
             return
-        self._database.all(
-            "INSERT OR REPLACE INTO query VALUES (?, ?, ?)", (query.id, query.text, query.created_at.isoformat())
-        )
-        self._database.all(
-            "DELETE FROM query WHERE rowid <= (SELECT max(rowid) FROM query) - ?", (self._saved_queries,)
-        )
+        row = (_storable(query.id), _storable(query.text), query.created_at.isoformat())
+        try:
+            self._database.write_at_once(
+                ("INSERT OR REPLACE INTO query VALUES (?, ?, ?)", row),
+                ("DELETE FROM query WHERE rowid <= (SELECT max(rowid) FROM query) - ?", (self._saved_queries,)),
+            )
+        except sqlite3.Error as error:
+            raise ServiceUnavailable("knowledge_base", f"The query could not be recorded: {error}.") from error
 
     async def get_query(self, query_id: str) -> Query | None:
         """A remembered query, or None."""
-        row = self._database.one("SELECT id, text, created_at FROM query WHERE id = ?", (query_id,))
+        row = self._database.one("SELECT id, text, created_at FROM query WHERE id = ?", (_storable(query_id),))
         return None if row is None else Query(row[0], row[1], self._workspace, datetime.fromisoformat(row[2]))
 
     async def save_documents(self, documents: Sequence[SourceText]) -> list[Indexed]:
         """Index whole texts through LightRAG's pipeline; see the port for what happens to known ones."""
-        async with self._writer():
+        async with self.writing():
             outcomes: dict[str, Indexed] = {}
             fresh: dict[str, SourceText] = {}
             for document in documents:
@@ -123,17 +138,15 @@ class LightRagRepository(RagRepository):
         )
         try:
             answer = await self._reader.aquery_data(query, parameters)
+            chunks = answer.get("data", {}).get("chunks", [])
+            names = {unquote(chunk["file_path"]) for chunk in chunks}
+            titles = dict(self._database.within("SELECT name, title FROM source WHERE name IN ({})", names))
+            candidates = [_document(chunk, titles) for chunk in chunks if chunk["content"].strip()]
+            return (await self._ranked(query, candidates))[:limit]
         except ServiceUnavailable:
             raise
         except Exception as error:
             raise ServiceUnavailable("knowledge_base", f"The knowledge base failed: {type(error).__name__}.") from error
-        chunks = answer.get("data", {}).get("chunks", [])
-        names = {chunk["file_path"] for chunk in chunks}
-        titles = dict(
-            self._database.within("SELECT name, title FROM source WHERE name IN ({})", [unquote(n) for n in names])
-        )
-        candidates = [_document(chunk, titles) for chunk in chunks if chunk["content"].strip()]
-        return (await self._ranked(query, candidates))[:limit]
 
     async def get_relevant_documents(self, query: str, threshold: float = 0.6) -> list[Document]:
         """Passages whose relevance, by the repository's own grader, is above the threshold, best first."""
@@ -142,7 +155,7 @@ class LightRagRepository(RagRepository):
 
     async def delete_document(self, name: str) -> bool:
         """Forget a source and what only it contributed to the graph."""
-        async with self._writer():
+        async with self.writing():
             identifier = _identifier(name)
             if await self._engine.doc_status.get_by_id(identifier) is None:
                 return False
@@ -155,6 +168,10 @@ class LightRagRepository(RagRepository):
             stored = await self._engine.full_docs.get_by_id(identifier)
             if stored and stored.get("content"):
                 yield SourceText(name=name, text=stored["content"], title=title)
+
+    def replace_by(self, folder: Path) -> None:
+        """Take over the store of another folder, for every process that has this one open. Only while `writing`."""
+        self._database.replace_by(folder)
 
     async def status(self) -> KnowledgeStatus:
         """Sizes of the workspace."""
@@ -175,22 +192,21 @@ class LightRagRepository(RagRepository):
 
     async def close(self) -> None:
         """Flush and close the store."""
-        await self._engine.finalize_storages()
-        self._database.release()
+        try:
+            await self._engine.finalize_storages()
+        finally:
+            self._database.release()
 
     @asynccontextmanager
-    async def _writer(self) -> AsyncIterator[None]:
+    async def writing(self) -> AsyncIterator[None]:
+        """Keep every other writer out, of this process and of others."""
         async with self._writing, self._write_lock:
             yield
 
     async def _unchanged(self, document: SourceText) -> Indexed | None:
-        identifier = _identifier(document.name)
-        row = await self._engine.doc_status.get_by_id(identifier)
-        if row is None or row["status"] != DocStatus.PROCESSED.value:
+        if await self._indexed_text(document.name) != sanitize_text_for_encoding(document.text):
             return None
-        stored = await self._engine.full_docs.get_by_id(identifier)
-        if stored is None or stored["content"] != sanitize_text_for_encoding(document.text):
-            return None
+        row = await self._engine.doc_status.get_by_id(_identifier(document.name))
         return Indexed(document.name, "unchanged", passages=row.get("chunks_count") or 0)
 
     async def _delete(self, identifier: str) -> None:
@@ -202,9 +218,33 @@ class LightRagRepository(RagRepository):
 
     async def _index(self, documents: Sequence[SourceText]) -> dict[str, Indexed]:
         identifiers = {document.name: _identifier(document.name) for document in documents}
-        outdated = {n for n, i in identifiers.items() if await self._engine.doc_status.get_by_id(i) is not None}
-        for name in outdated:
-            await self._delete(identifiers[name])
+        outdated = {name: text for name in identifiers if (text := await self._indexed_text(name)) is not None}
+        for name in identifiers:
+            if await self._engine.doc_status.get_by_id(identifiers[name]) is not None:
+                await self._delete(identifiers[name])
+        outcomes = await self._enqueue(documents)
+        for document in documents:
+            outcome, before = outcomes[document.name], outdated.get(document.name)
+            if before is not None and outcome.status == "indexed":
+                outcomes[document.name] = replace(outcome, status="updated")
+            elif before is not None and outcome.status == "failed":
+                # Its extractions are cached, so the version that was there comes back without a model.
+                await self._delete(identifiers[document.name])
+                await self._enqueue([replace(document, text=before)])
+                outcomes[document.name] = replace(outcome, reason=f"{outcome.reason} (the previous version is kept)")
+        return outcomes
+
+    async def _indexed_text(self, name: str) -> str | None:
+        """The text of a source that is completely indexed."""
+        identifier = _identifier(name)
+        row = await self._engine.doc_status.get_by_id(identifier)
+        if row is None or row["status"] != DocStatus.PROCESSED.value:
+            return None
+        stored = await self._engine.full_docs.get_by_id(identifier)
+        return None if stored is None else str(stored["content"])
+
+    async def _enqueue(self, documents: Sequence[SourceText]) -> dict[str, Indexed]:
+        identifiers = {document.name: _identifier(document.name) for document in documents}
         with self._database.transaction() as connection:
             connection.executemany(
                 "INSERT OR REPLACE INTO source VALUES (?, ?, ?)",
@@ -217,9 +257,7 @@ class LightRagRepository(RagRepository):
         )
         await self._engine.apipeline_process_enqueue_documents()
         await self._forget_duplicates(track)
-        return {
-            name: await self._outcome(name, identifier, name in outdated) for name, identifier in identifiers.items()
-        }
+        return {name: await self._outcome(name, identifier) for name, identifier in identifiers.items()}
 
     async def _forget_duplicates(self, track: str) -> None:
         """LightRAG indexes a text once; that a second source holds the same is no failure to be kept on record."""
@@ -230,12 +268,12 @@ class LightRagRepository(RagRepository):
         with self._database.transaction() as connection:
             connection.executemany("DELETE FROM source WHERE name = ?", [(name,) for name in names])
 
-    async def _outcome(self, name: str, identifier: str, updated: bool) -> Indexed:
+    async def _outcome(self, name: str, identifier: str) -> Indexed:
         row = await self._engine.doc_status.get_by_id(identifier)
         if row is None:
             return Indexed(name, "unchanged", "another source has the same text")
         if row["status"] == DocStatus.PROCESSED.value:
-            return Indexed(name, "updated" if updated else "indexed", passages=row.get("chunks_count") or 0)
+            return Indexed(name, "indexed", passages=row.get("chunks_count") or 0)
         return Indexed(name, "failed", str(row.get("error_msg") or f"stopped while {row['status']}"))
 
     async def _ranked(self, query: str, candidates: Sequence[Document]) -> list[Document]:
@@ -246,6 +284,11 @@ class LightRagRepository(RagRepository):
 
 def _identifier(name: str) -> str:
     return "doc-" + hashlib.md5(name.encode("utf-8", "surrogatepass"), usedforsecurity=False).hexdigest()
+
+
+def _storable(text: str) -> str:
+    """The text without what UTF-8 cannot encode, such as half a surrogate pair."""
+    return text.encode("utf-8", "replace").decode()
 
 
 def _document(chunk: dict[str, str], titles: dict[str, str]) -> Document:

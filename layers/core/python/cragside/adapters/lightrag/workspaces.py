@@ -1,16 +1,18 @@
 """The embedded store: a folder a workspace, opened once, with the embedding model that built it."""
 
 import asyncio
+import hashlib
 import shutil
 import sqlite3
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from cragside.adapters.lightrag.database import Database, StoreFormatError
+from cragside.adapters.lightrag.database import FILE_NAME, Database, StoreFormatError
+from cragside.adapters.lightrag.unborn import UnbornRepository
 from cragside.domain.context import CountTokens
-from cragside.domain.errors import ConfigurationError
+from cragside.domain.errors import ConfigurationError, ServiceUnavailable
 from cragside.ports.embedder import Embedder
 from cragside.ports.language_model import LanguageModel
 from cragside.ports.rag_repository import RagRepository
@@ -60,46 +62,91 @@ class EmbeddedWorkspaces:
         return self._home / workspace
 
     async def repository(self, workspace: str) -> RagRepository:
-        """The workspace's repository, opened at its first use.
+        """The workspace's repository, opened at its first use; an unknown workspace is empty and is not made by asking.
 
         A request whose time is up leaves; the opening goes on and serves the next one.
         """
-        opening = self._open.get(workspace)
-        if opening is None:
-            opening = asyncio.create_task(self._opened(workspace, self.folder(workspace)))
-            self._open[workspace] = opening
-            opening.add_done_callback(partial(self._forget_failure, workspace))
-        return opening.result() if opening.done() else await asyncio.shield(opening)
+        return await self._existing(workspace) or UnbornRepository(
+            workspace, find=partial(self._existing, workspace), create=partial(self._created, workspace)
+        )
 
     async def reindex(self, workspace: str, progress: Callable[[str], None]) -> int:
         """Build the workspace anew with the configured embedding model; returns the number of sources.
 
-        The old store stays in place until the new one is complete.
+        The old store serves, and keeps other writers out, until the new one is complete. When a source cannot be
+        indexed the old store stays and `ServiceUnavailable` names the source.
         """
-        opened = self._open.pop(workspace, None)
+        if not (self.folder(workspace) / FILE_NAME).exists():
+            return 0
         # Texts are read back without their vectors, so the old model may be out of reach.
-        old = await opened if opened else await self._opened(workspace, self.folder(workspace), check=False)
-        fresh_folder = self.folder(workspace).with_name(f"{workspace}.reindexing")
-        shutil.rmtree(fresh_folder, ignore_errors=True)
-        fresh = await self._opened(f"{workspace}.reindexing", fresh_folder)
+        old = await self._opened(workspace, self.folder(workspace), check=False)
+        # A leading dot: no workspace can have this name.
+        scratch = self._home / f".reindexing-{workspace}"
+        shutil.rmtree(scratch, ignore_errors=True)
+        try:
+            async with old.writing():
+                count = await self._copied(old, scratch, progress)
+                old.replace_by(scratch)
+            if opened := self._open.pop(workspace, None):
+                await (await opened).close()
+            return count
+        finally:
+            await old.close()
+            shutil.rmtree(scratch, ignore_errors=True)
+
+    async def close(self) -> None:
+        """Close every workspace; one that fails to close does not keep the others open."""
+        openings = [self._open.popitem()[1] for _ in range(len(self._open))]
+        closing = [(await opening).close() for opening in openings]
+        failures = [f for f in await asyncio.gather(*closing, return_exceptions=True) if f is not None]
+        if failures:
+            raise failures[0]
+
+    async def _copied(self, old: "LightRagRepository", folder: Path, progress: Callable[[str], None]) -> int:
+        fresh = await self._opened(folder.name, folder)
         count = 0
-        async for source in old.documents():
-            await fresh.save_documents([source])
-            progress(source.name)
-            count += 1
-        await fresh.close()
-        await old.close()
-        _replace(self.folder(workspace), fresh_folder)
+        try:
+            async for source in old.documents():
+                (outcome,) = await fresh.save_documents([source])
+                if outcome.status == "failed":
+                    raise ServiceUnavailable(
+                        "knowledge_base", f"{source.name}: {outcome.reason}. The old store is as it was."
+                    )
+                progress(source.name)
+                count += 1
+        finally:
+            await fresh.close()
         return count
+
+    def _start(
+        self, workspace: str, opening: Coroutine[Any, Any, "LightRagRepository"]
+    ) -> "asyncio.Task[LightRagRepository]":
+        task = self._open[workspace] = asyncio.create_task(opening)
+        task.add_done_callback(partial(self._forget_failure, workspace))
+        return task
+
+    async def _existing(self, workspace: str) -> RagRepository | None:
+        opening = self._open.get(workspace)
+        if opening is None:
+            if not (self.folder(workspace) / FILE_NAME).exists():
+                return None
+            opening = self._start(workspace, self._opened(workspace, self.folder(workspace)))
+        elif opening.done() and opening.result().replaced:
+            opening = self._start(workspace, self._reopened(workspace, opening.result()))
+        return opening.result() if opening.done() else await asyncio.shield(opening)
+
+    async def _created(self, workspace: str) -> RagRepository:
+        opening = self._open.get(workspace) or self._start(workspace, self._opened(workspace, self.folder(workspace)))
+        return await asyncio.shield(opening)
+
+    async def _reopened(self, workspace: str, outdated: "LightRagRepository") -> "LightRagRepository":
+        fresh = await self._opened(workspace, self.folder(workspace))
+        await outdated.close()
+        return fresh
 
     def _forget_failure(self, workspace: str, opening: "asyncio.Task[LightRagRepository]") -> None:
         if opening.cancelled() or opening.exception():
             self._open.pop(workspace, None)
-
-    async def close(self) -> None:
-        """Close every workspace."""
-        while self._open:
-            await (await self._open.popitem()[1]).close()
 
     async def _opened(self, workspace: str, folder: Path, *, check: bool = True) -> "LightRagRepository":
         # Importing LightRAG takes a second or two: whoever never opens a store should not wait for it.
@@ -120,7 +167,7 @@ class EmbeddedWorkspaces:
             embedder = await self._embedder(database.meta("embedding_model"), workspace, check)
             engine = build_engine(
                 folder,
-                workspace=workspace,
+                workspace=_lock_name(folder),
                 embedder=embedder,
                 model=self._model,
                 count_tokens=self._count_tokens,
@@ -158,9 +205,6 @@ class EmbeddedWorkspaces:
         return wanted
 
 
-def _replace(folder: Path, fresh: Path) -> None:
-    outdated = folder.with_name(f"{folder.name}.outdated")
-    shutil.rmtree(outdated, ignore_errors=True)
-    folder.rename(outdated)
-    fresh.rename(folder)
-    shutil.rmtree(outdated)
+def _lock_name(folder: Path) -> str:
+    """LightRAG keeps its locks by workspace name for the whole process; the same name in two homes has to differ."""
+    return hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:16]
