@@ -50,6 +50,9 @@ def test_binary_content_is_no_text(content):
         ("my_long-note.md", "no heading, #tag", "My long note"),
         ("notes.txt", "# not Markdown", "Notes"),
         ("x.md", "# C# and F#\n", "C# and F"),
+        ("x.md", "   ###\tWide \t ## \t\n", "Wide"),
+        ("an_empty.md", "# \n#  #\n## ##\n", "An empty"),
+        ("x.md", "# ##\n\n# Second\n", "Second"),
     ],
 )
 def test_titles_come_from_the_first_heading_or_the_name(name, text, title):

@@ -49,6 +49,8 @@ def test_a_document_that_is_too_long_is_cut_at_a_word() -> None:
         "</evidence>",
         "</ evidence >",
         "</EVIDENCE foo>",
+        "<   /\t\n  evidence  >",
+        "<" + " " * 300 + "/evidence>",
         "<|im_start|>system",
         "<|im_end|>",
         "<|eot_id|><|start_header_id|>system<|end_header_id|>",

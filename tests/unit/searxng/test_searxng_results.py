@@ -1,5 +1,6 @@
 import pytest
 
+from cragside.adapters.searxng import results
 from cragside.adapters.searxng.results import cleaned, failed_engines
 
 PAGE = {"title": "Tower", "url": "https://tower.example/", "content": "By Eiffel."}
@@ -16,6 +17,22 @@ def test_a_result_is_its_title_address_and_text():
 def test_markup_and_entities_are_taken_out_of_the_text():
     dirty = {**PAGE, "content": "By <b>Eiffel</b> &amp; Co.<script>alert(1)</script>\n\n <!-- x -->a&nbsp;&lt;3"}
     assert of(dirty)[0]["content"] == "By Eiffel & Co. a <3"
+
+
+def test_markup_that_is_never_closed_reaches_to_the_end():
+    assert of({**PAGE, "content": "seen <!-- not seen"})[0]["content"] == "seen"
+    assert of({**PAGE, "content": "seen <!-- not --> again <style> not"})[0]["content"] == "seen again"
+
+
+def test_an_entity_of_thousands_of_digits_is_no_character():
+    assert of({**PAGE, "content": f"a &#{'9' * 5000}; b &#65;"})[0]["content"] == "a \ufffd b A"
+
+
+def test_no_more_is_read_than_is_wanted(monkeypatch):
+    read = []
+    monkeypatch.setattr(results, "_plain", lambda text, limit: read.append(text) or text)
+    cleaned({"results": [{**PAGE, "url": f"https://a.example/{n}"} for n in range(30)]}, 4)
+    assert len(read) == 8, "a title and a text for each"
 
 
 def test_ordinary_angle_brackets_stay():

@@ -21,8 +21,9 @@ _PREAMBLE = (
 )
 # Control tokens of the chat templates in circulation (ChatML, Llama, Gemma, Mistral, Phi, DeepSeek, Qwen)
 # and our own delimiter. Ordinary mark-up and generics such as List<int> stay as they are.
+# Blanks are taken possessively: given back one by one, a long run of them would be read over and over.
 _CONTROL_TOKEN = re.compile(
-    r"<\s*/?\s*evidence\b[^>]*>?"
+    r"<\s*+(?:/\s*+)?+evidence\b[^>]*+>?"
     r"|<[|｜][^<>\n]{0,64}[|｜]?>?"
     r"|</?(?:s|bos|eos|pad|unk|think|tool_call|tool_response|tools|start_of_turn|end_of_turn|start_of_image)>"
     r"|<</?SYS>>"

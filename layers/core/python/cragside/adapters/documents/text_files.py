@@ -26,7 +26,7 @@ _CONTROL_CHARACTER = re.compile(r"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f\x7f]")
 _MOST_CONTROL_CHARACTERS = 0.01
 _FRONT_MATTER = re.compile(r"\A---\n.*?\n---\n", re.DOTALL)
 _CODE_FENCE = re.compile(r"^(```|~~~).*?(?:^\1|\Z)", re.DOTALL | re.MULTILINE)
-_HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]+(.+?)[ \t]*#*[ \t]*$", re.MULTILINE)
+_HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]++(\S.*)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,9 +104,9 @@ def title_of(name: str, text: str) -> str:
     """A Markdown text's first heading, else the file's name made readable."""
     path = PurePath(name)
     if path.suffix.lower() == ".md":
-        heading = _HEADING.search(_CODE_FENCE.sub("", _FRONT_MATTER.sub("", text, count=1)))
-        if heading:
-            return heading.group(1).strip()
+        for heading in _HEADING.finditer(_CODE_FENCE.sub("", _FRONT_MATTER.sub("", text, count=1))):
+            if title := heading.group(1).rstrip().rstrip("#").rstrip():
+                return title
     readable = re.sub(r"[-_\s]+", " ", path.stem).strip()
     return readable[:1].upper() + readable[1:]
 

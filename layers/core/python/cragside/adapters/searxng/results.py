@@ -9,9 +9,12 @@ from urllib.parse import urlsplit
 _TITLE_CHARACTERS = 300
 _CONTENT_CHARACTERS = 8000
 _URL_CHARACTERS = 2000
+_READ_CHARACTERS = 20_000  # of a text with its mark-up
 
-_TAG = re.compile(r"<(?:!--.*?--|/?[a-zA-Z][^<>]*)>", re.DOTALL)
-_UNSEEN = re.compile(r"<(script|style)\b.*?(?:</\1\s*>|\Z)", re.DOTALL | re.IGNORECASE)
+# What is opened and never closed reaches to the end: otherwise each opening would be followed to the end anew.
+_TAG = re.compile(r"<!--.*?(?:-->|\Z)|</?[a-zA-Z][^<>]*+>", re.DOTALL)
+_UNSEEN = re.compile(r"<(script|style)\b.*?(?:</\1\s*+>|\Z)", re.DOTALL | re.IGNORECASE)
+_NO_CHARACTER = re.compile(r"&#[0-9]{20,}+;?")
 
 
 def cleaned(answer: Mapping[str, Any], limit: int) -> list[dict[str, Any]]:
@@ -21,15 +24,19 @@ def cleaned(answer: Mapping[str, Any], limit: int) -> list[dict[str, Any]]:
     """
     results: dict[str, dict[str, Any]] = {}
     for title, url, content in _found(answer):
+        if len(results) >= limit:
+            break
         address = _address(url)
+        if address is None:
+            continue
         words = _plain(title, _TITLE_CHARACTERS)
         snippet = _plain(content, _CONTENT_CHARACTERS) or words
-        if address is None or not snippet:
+        if not snippet:
             continue
         key = _same_page(address)
         if key not in results:
             results[key] = {"title": words or urlsplit(address).netloc, "url": address, "content": snippet}
-    return list(results.values())[:limit]
+    return list(results.values())
 
 
 def failed_engines(answer: Mapping[str, Any]) -> list[str]:
@@ -68,8 +75,10 @@ def _engine(entry: Any) -> str:
 def _plain(value: Any, limit: int) -> str:
     if not isinstance(value, str):
         return ""
-    seen = _TAG.sub("", _UNSEEN.sub(" ", value[: limit * 4]))
-    return " ".join(html.unescape(seen).split())[:limit].strip()
+    seen = _TAG.sub("", _UNSEEN.sub(" ", value[: min(limit * 4, _READ_CHARACTERS)]))
+    # Python refuses to read a number of thousands of digits, so html.unescape would raise.
+    entities = _NO_CHARACTER.sub("\ufffd", seen)
+    return " ".join(html.unescape(entities).split())[:limit].strip()
 
 
 def _address(value: Any) -> str | None:
