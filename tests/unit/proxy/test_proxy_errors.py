@@ -2,7 +2,7 @@ import asyncio
 import socket
 
 import pytest
-from proxy_stub import Parts, Proxied, StubOllama, listening, own_app
+from proxy_stub import Parts, Proxied, Reply, StubOllama, listening, own_app
 
 from cragside.domain.errors import ConfigurationError
 from cragside.entrypoints.proxy.app import create_proxy
@@ -79,6 +79,33 @@ async def test_an_ollama_that_talks_nonsense_is_a_502(start, answer):
     proxied.ollama.answer = odd
     reply = await proxied.post("/api/chat", CHAT)
     assert (reply.status, list(reply.json)) == (502, ["error"])
+
+
+@pytest.mark.parametrize("piecemeal", [False, True], ids=["in one packet", "in several"])
+@pytest.mark.parametrize("trailer", [b"Set-Cookie: a=b", b"Connection: x-t", b"X-T: 1", b"Content-Length: 3"])
+async def test_a_trailer_never_becomes_a_header(start, trailer, piecemeal):
+    proxied = await start()
+    pieces = [
+        b"HTTP/1.1 200 OK\r\nX-T: 0\r\nTransfer-Encoding: chunked\r\n\r\n",
+        b"2\r\nok\r\n",
+        b"0\r\n" + trailer + b"\r\n\r\n",
+    ]
+
+    async def trailing(_request, writer):
+        for piece in pieces if piecemeal else [b"".join(pieces)]:
+            writer.write(piece)
+            await writer.drain()
+            await asyncio.sleep(0.02)
+
+    proxied.ollama.answer = trailing
+    head, _, body = (await proxied.raw(b"GET /x HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")).partition(
+        b"\r\n\r\n"
+    )
+    reply = Reply(head, body)
+    assert (reply.status, reply.header(b"x-t")) == (200, [b"0"])
+    assert not {b"set-cookie", b"content-length"} & {name for name, _ in reply.headers}
+    assert reply.header(b"connection") == [b"close"]
+    assert body.startswith(b"2\r\nok\r\n")
 
 
 async def test_an_ollama_that_closes_idle_connections_is_asked_anew(start):

@@ -166,6 +166,8 @@ class Connection(asyncio.Protocol):
         self._header_bytes += len(name) + len(value)
         if self._header_bytes > _LONGEST_HEADERS:
             raise ValueError("headers too long")
+        if self.status:  # a trailer: whoever has begun to answer the client cannot send it as a header any more
+            return
         self.headers.append((name, value))
 
     def on_headers_complete(self) -> None:
