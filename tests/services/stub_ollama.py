@@ -36,6 +36,7 @@ class StubOllama:
         self.dimensions = 8
         self.seconds = 0.0
         self.status: tuple[int, str] | None = None
+        self.nonsense: dict[str, str] = {}
         self.done_reason = "stop"
         self.calls: list[tuple[str, dict[str, Any]]] = []
         self.authorisations: list[str | None] = []
@@ -82,6 +83,8 @@ class StubOllama:
         self.calls.append((request.path, body))
         self.authorisations.append(request.headers.get("Authorization"))
         working = request.path in ("/api/chat", "/api/embed")
+        if request.path in self.nonsense:
+            return web.Response(text=self.nonsense[request.path], content_type="application/json")
         if self.status and working:
             return web.json_response({"error": self.status[1]}, status=self.status[0])
         if body.get("model") is not None and not {body["model"], f"{body['model']}:latest"} & {*self.models}:

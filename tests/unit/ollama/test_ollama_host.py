@@ -1,7 +1,9 @@
 import asyncio
+import json
 
 import pytest
 
+from cragside.adapters.ollama.embedder import OllamaEmbedder
 from cragside.adapters.ollama.host import DEFAULT_CONTEXT, OllamaHost, tagged
 from cragside.adapters.ollama.text import abridged, estimated_tokens, sendable
 from cragside.domain.errors import ServiceUnavailable
@@ -242,3 +244,47 @@ def test_a_long_text_keeps_its_beginning_and_its_end():
 
 def test_a_lone_surrogate_is_replaced():
     assert sendable("\ud800 tower 🗼") == "? tower 🗼"
+
+
+NONSENSE = [
+    None, True, 7, "x", [], ["x"], {}, {"models": "x"}, {"models": ["x", None, {}, {"name": 7}, {"name": ["x"]}]},
+    {"models": [{"name": "judge:latest", "context_length": "x"}]}, {"models": [{"name": {}, "context_length": True}]},
+    {"version": 7}, {"model_info": ["x"]}, {"model_info": "x"}, {"model_info": 7}, {"model_info": {"": None}},
+    {"model_info": {"a.context_length": [1]}}, {"parameters": ["x"]}, {"parameters": "num_ctx " + "9" * 5000},
+    {"capabilities": "completion"}, {"capabilities": [None, ["x"]]},
+    {"message": "x"}, {"message": {"content": 7}}, {"message": {"role": "assistant", "content": None}, "done": True},
+    {"message": {"role": "assistant", "content": "", "tool_calls": "x"}, "done": "x", "done_reason": ["x"]},
+    {"embeddings": "x"}, {"embeddings": [[]]}, {"embeddings": [None]}, {"embeddings": ["x"]}, {"embeddings": [["x"]]},
+    {"embeddings": [[None]]}, {"embeddings": {"0": [1.0]}}, {"embeddings": [[1.0], [1.0]]}, {"embeddings": [[True]]},
+]  # fmt: skip
+
+
+async def everything(host):
+    """What each call comes to: its answer, or the failure that callers are prepared for."""
+    calls = [
+        host.version(),
+        host.models(),
+        host.choose("judge"),
+        host.context_length("judge"),
+        host.default_context("judge"),
+        host.chat("judge", "question", max_tokens=8),
+        host.chat("judge", "question " * 9000, max_tokens=8),
+        OllamaEmbedder(host, "judge", 1).embed(["text"]),
+    ]
+    return await asyncio.gather(*calls, return_exceptions=True)
+
+
+@pytest.mark.parametrize("path", ["/api/show", "/api/tags", "/api/ps", "/api/version", "/api/chat", "/api/embed"])
+@pytest.mark.parametrize("nonsense", NONSENSE, ids=lambda nonsense: json.dumps(nonsense)[:60])
+async def test_nonsense_from_the_host_is_an_answer_or_a_failure_of_the_host(stub, host, path, nonsense, monkeypatch):
+    monkeypatch.setitem(stub.nonsense, path, json.dumps(nonsense))
+    outcomes = await everything(host)
+    unexpected = [o for o in outcomes if isinstance(o, BaseException) and not isinstance(o, ServiceUnavailable)]
+    assert unexpected == []
+    assert not [o for o in outcomes if isinstance(o, ServiceUnavailable) and o.component not in ("ollama", "embedder")]
+
+
+@pytest.mark.parametrize("info", [["x"], "x", 7, {"a.context_length": True}, {"a.context_length": "9"}])
+async def test_a_card_that_cannot_be_read_says_nothing(stub, host, info):
+    stub.cards["judge:latest"] = {"model_info": info, "parameters": "num_ctx " + "9" * 5000}
+    assert (await host.context_length("judge"), await host.default_context("judge")) == (None, DEFAULT_CONTEXT)

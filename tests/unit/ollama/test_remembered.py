@@ -45,6 +45,14 @@ async def test_silence_is_believed_for_five_seconds(source):
     assert await source.remembered.get() == 2
 
 
+async def test_an_answer_that_cannot_be_read_is_a_failure_of_the_host(source):
+    source.failure = AttributeError("'list' object has no attribute 'items'")
+    for _ in range(2):
+        with pytest.raises(ServiceUnavailable, match="answered nonsense") as caught:
+            await source.remembered.get()
+    assert (source.asked, caught.value.component) == (1, "ollama")
+
+
 async def test_callers_at_the_same_time_share_one_question(source):
     source.gate.clear()
     waiting = [asyncio.create_task(source.remembered.get()) for _ in range(10)]

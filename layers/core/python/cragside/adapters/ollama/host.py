@@ -230,7 +230,7 @@ class OllamaHost:
     async def _fetch_loaded(self) -> dict[str, int]:
         models = _field(await self._connections.json("GET", "/api/ps"), "models", list, self.url)
         contexts = ((m.get("name"), m.get("context_length")) for m in models if isinstance(m, dict))
-        return {tagged(str(name)): context for name, context in contexts if name and isinstance(context, int)}
+        return {tagged(str(name)): context for name, context in contexts if name and _is_number(context)}
 
 
 def _field(answer: Any, name: str, kind: type, url: str) -> Any:
@@ -240,12 +240,17 @@ def _field(answer: Any, name: str, kind: type, url: str) -> Any:
     return value
 
 
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
 def _card_of(shown: Any) -> ModelCard:
     if not isinstance(shown, dict):
         return ModelCard(None, None, None)
     info = shown.get("model_info")
-    lengths = [v for k, v in (info or {}).items() if k.endswith(".context_length") and isinstance(v, int) and v > 0]
-    own = re.search(r"^num_ctx\s+(\d+)\s*$", str(shown.get("parameters") or ""), re.MULTILINE)
+    facts = info.items() if isinstance(info, dict) else ()
+    lengths = [value for key, value in facts if key.endswith(".context_length") and _is_number(value) and value > 0]
+    own = re.search(r"^num_ctx\s+(\d{1,9})\s*$", str(shown.get("parameters") or ""), re.MULTILINE)
     capabilities = shown.get("capabilities")
     return ModelCard(
         context_length=lengths[0] if lengths else None,

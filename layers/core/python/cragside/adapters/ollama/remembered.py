@@ -17,7 +17,7 @@ class Remembered(Generic[T]):
     """Remembers what `fetch` answers for `fine` seconds, and that it failed for `silent` seconds.
 
     Callers that come while the question is under way share its answer; one that is cancelled takes nothing from the
-    others. `fetch` raises nothing but `ServiceUnavailable`.
+    others. Whatever else `fetch` raises means that the host's answer could not be read.
     """
 
     def __init__(
@@ -68,6 +68,8 @@ class Remembered(Generic[T]):
             self._answer = (await self._fetch(),)
         except ServiceUnavailable as failure:
             self.failed(failure)
+        except Exception as error:
+            self.failed(ServiceUnavailable("ollama", f"the host answered nonsense ({type(error).__name__})"))
         else:
             self._failure = None
             self._expires = self._clock() + self._fine
