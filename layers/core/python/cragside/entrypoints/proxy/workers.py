@@ -2,7 +2,7 @@
 
 import multiprocessing
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from multiprocessing.connection import wait
 from multiprocessing.context import ForkProcess
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 from cragside.domain.errors import ConfigurationError, ProcessingError
 
 _GRACE_SECONDS = 10
+_STOPPING = (signal.SIGINT, signal.SIGTERM)
 
 
 def supervise(count: int, work: Callable[[int], None]) -> None:
@@ -21,7 +22,10 @@ def supervise(count: int, work: Callable[[int], None]) -> None:
     if "fork" not in multiprocessing.get_all_start_methods():
         raise ConfigurationError("This system cannot fork processes; leave --workers at 1.")
     fork = multiprocessing.get_context("fork")
-    workers = [fork.Process(target=work, args=(number,), name=f"cragside-{number}") for number in range(count)]
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    workers = [
+        fork.Process(target=_begin, args=(work, number, mask), name=f"cragside-{number}") for number in range(count)
+    ]
     stopped = False
 
     def stop(*_: Any) -> None:
@@ -29,20 +33,33 @@ def supervise(count: int, work: Callable[[int], None]) -> None:
         stopped = True
         _terminate(workers)
 
-    for worker in workers:
-        worker.start()
-    previous = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    previous = {number: signal.signal(number, stop) for number in _STOPPING}
     try:
+        # Signals wait until all workers are there: the parent knows whom to end, and no child runs `stop`.
+        signal.pthread_sigmask(signal.SIG_BLOCK, _STOPPING)
+        try:
+            for worker in workers:
+                worker.start()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         wait([worker.sentinel for worker in workers])
     finally:
         _terminate(workers)
         for worker in workers:
-            worker.join(_GRACE_SECONDS)
-            worker.kill()
+            if worker.pid is not None:
+                worker.join(_GRACE_SECONDS)
+                worker.kill()
         for number, handler in previous.items():
             signal.signal(number, handler)
     if not stopped:
         raise ProcessingError("A worker ended unexpectedly; its messages are above.")
+
+
+def _begin(work: Callable[[int], None], number: int, mask: Iterable[int]) -> None:
+    for stopping in _STOPPING:
+        signal.signal(stopping, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+    work(number)
 
 
 def _terminate(workers: list[ForkProcess]) -> None:
