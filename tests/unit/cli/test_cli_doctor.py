@@ -5,6 +5,7 @@ import pytest
 
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
 from cragside.entrypoints.cli import components
+from tests.services.stub_searxng import StubSearxng
 
 
 class Host:
@@ -84,6 +85,16 @@ def test_a_searxng_without_json_is_told_how_to_have_it(run, container, environme
     assert result.exit_code == 3
     assert "search.formats" in found["remedy"]
     assert "403" in found["detail"]
+
+
+async def test_searxng_is_asked_directly_whatever_proxy_the_environment_names(monkeypatch):
+    for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    async with StubSearxng() as searxng:
+        searxng.body = {"version": "2026.1.2"}
+        assert await components._searxng_version(searxng.url) == "2026.1.2"
 
 
 def test_a_component_that_hangs_is_not_waited_for(run, container, environment, monkeypatch):

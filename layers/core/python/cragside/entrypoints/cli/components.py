@@ -135,7 +135,8 @@ async def _searxng_version(address: str) -> str:
     import httpx
 
     try:
-        async with httpx.AsyncClient(timeout=3) as client:
+        # Asked as searches are, directly: a proxy of the environment would tell of another network.
+        async with httpx.AsyncClient(timeout=3, trust_env=False) as client:
             return str((await client.get(f"{address}/config")).json().get("version", ""))[:40]
     except (httpx.HTTPError, ValueError, AttributeError):
         return ""

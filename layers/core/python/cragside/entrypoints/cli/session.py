@@ -20,19 +20,12 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 
-def _built(settings: "Settings") -> "Container":
-    _quieten("lightrag", "nano-vectordb")
-    from cragside.bootstrap import build_container  # here: it imports LightRAG and LangGraph, which --help does without
-
-    return build_container(settings)
-
-
 @dataclass
 class Session:
     """What every command shares. Tests put their own environment and container in place."""
 
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
-    build: Callable[["Settings"], Any] = _built
+    build: Callable[["Settings"], Any] | None = None
     debug: bool = False
 
     def settings(self, workspace: str | None = None) -> "Settings":
@@ -59,7 +52,7 @@ class Session:
         """What `work` returns, in an event loop of its own; the container is closed whatever happens."""
 
         async def session() -> Result:
-            container = self.build(settings)
+            container = (self.build or self._built)(settings)
             try:
                 return await work(container)
             finally:
@@ -70,13 +63,20 @@ class Session:
         with asyncio.Runner(loop_factory=loop_factory) as runner:
             return runner.run(session())
 
+    def _built(self, settings: "Settings") -> "Container":
+        # LightRAG prints a stack trace for each document that fails, which commands report in a line of their own.
+        _quieten("lightrag", below=logging.WARNING if self.debug else logging.CRITICAL)
+        _quieten("nano-vectordb", below=logging.WARNING)
+        from cragside.bootstrap import build_container  # it imports LightRAG and LangGraph, which --help does without
+
+        return build_container(settings)
+
 
 def session_of(context: typer.Context) -> Session:
     """The session of the command that runs."""
     return cast(Session, context.find_object(Session))
 
 
-def _quieten(*names: str) -> None:
-    """Drop what these loggers say below a warning. A filter, since LightRAG sets its level when it is imported."""
-    for name in names:
-        logging.getLogger(name).addFilter(lambda record: record.levelno >= logging.WARNING)
+def _quieten(name: str, *, below: int) -> None:
+    """Drop what this logger says below a level. A filter, since LightRAG sets its level when it is imported."""
+    logging.getLogger(name).addFilter(lambda record: record.levelno >= below)
