@@ -2,6 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cragside.adapters.embedded import tokens
 from cragside.adapters.embedded.embedder import WordLlamaEmbedder
 from cragside.adapters.embedded.tokens import count_tokens
 
@@ -55,3 +56,19 @@ def test_any_text_takes_at_least_one_token(text: str) -> None:
 
 def test_lone_surrogates_are_counted() -> None:
     assert count_tokens("\ud800") >= 1
+
+
+def test_a_character_is_worked_out_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    worked_out = []
+    estimate = tokens._estimate
+    monkeypatch.setattr(tokens, "_estimate", lambda text: worked_out.append(text) or estimate(text))
+    tokens._of_a_character.cache_clear()
+    assert [count_tokens(character) for character in "語a語a語"] == [estimate("語"), estimate("a")] * 2 + [
+        estimate("語")
+    ]
+    assert worked_out == ["語", "a"]
+
+
+@given(st.characters())
+def test_a_character_remembered_counts_as_one_worked_out(character: str) -> None:
+    assert count_tokens(character) == tokens._estimate(character)

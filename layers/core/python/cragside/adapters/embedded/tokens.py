@@ -1,5 +1,7 @@
 """How many tokens a text takes, without a tokenizer."""
 
+from functools import lru_cache
+
 import numpy as np
 import numpy.typing as npt
 
@@ -35,8 +37,18 @@ def count_tokens(text: str) -> int:
     passages the median lies 18 % above its exact count and one in a hundred below 0.97 of it (the lowest: 0.85). What
     has no pieces of its own (digits, most scripts, emoji) is counted by the byte; base64 is underestimated by a fifth.
     """
-    if not text:
-        return 0
+    if len(text) > 1:
+        return _estimate(text)
+    return _of_a_character(text) if text else 0
+
+
+@lru_cache(maxsize=4096)
+def _of_a_character(character: str) -> int:
+    # Where a text has no blanks, splitting asks for every single character.
+    return _estimate(character)
+
+
+def _estimate(text: str) -> int:
     classes = _CLASSES[np.frombuffer(text.encode("utf-8", "replace"), dtype=np.uint8)]
     count = np.bincount(classes, minlength=7)
     letter = classes <= _UPPER
