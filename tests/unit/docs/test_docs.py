@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from cragside.domain import errors
-from cragside.entrypoints.http.errors import STATUS
+from cragside.entrypoints.proxy.errors import status_of
 from tools.configuration_reference import reference
 
 ROOT = Path(__file__).parents[3]
@@ -18,8 +18,10 @@ def test_every_error_code_has_its_heading_and_status() -> None:
     kinds = [
         kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, errors.CragsideError)
     ]
-    for code in {kind.code for kind in kinds}:
-        assert f"### `{code}` ({STATUS[code]})" in page
+    codes = {kind.code for kind in kinds} | {"forbidden", "bad_gateway"}
+    for code in codes:
+        assert f"### `{code}` ({status_of(code)})\n" in page
+    assert page.count("\n### `") == len(codes)
 
 
 def test_the_graph_in_the_documentation_is_the_graph() -> None:
