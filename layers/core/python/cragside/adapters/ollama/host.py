@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 from cragside.adapters.ollama.connection import Address, Connections, HostSilent, ModelMissing, translated
 from cragside.adapters.ollama.remembered import Remembered
@@ -240,7 +240,7 @@ def _field(answer: Any, name: str, kind: type, url: str) -> Any:
     return value
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: Any) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
