@@ -77,6 +77,16 @@ async def test_the_same_text_is_indexed_once_and_a_changed_one_replaces_it(repos
     assert not any("cold place" in content for content in contents)
 
 
+async def test_the_same_text_under_two_names_leaves_no_failure_however_often_it_is_saved(tmp_path: Path) -> None:
+    container = build_container(load_settings({"RAG_HOME": str(tmp_path)}))
+    store = await container.workspaces.repository("default")
+    twice = [OTTER, SourceText("copy.md", OTTER.text, OTTER.title)]
+    for _ in range(3):
+        assert {outcome.status for outcome in await store.save_documents(twice)} <= {"indexed", "unchanged"}
+        assert (await store.status()).by_status == {"processed": 1}
+    await container.close()
+
+
 async def test_a_deleted_source_is_not_found_any_more(repository: RagRepository) -> None:
     await repository.save_documents([OTTER, PUMP])
     assert await repository.delete_document(OTTER.name)

@@ -145,6 +145,15 @@ async def test_a_web_that_has_nothing_is_not_an_outage() -> None:
     assert findings.degraded == ()
 
 
+async def test_weak_local_evidence_does_not_stand_in_for_a_web_that_was_asked() -> None:
+    beside_the_point = {**EMBEDDED, "kelp on the web": 0.01}
+    findings = await find(
+        grader=ScriptedGrader({KELP: 0.6, OTTER: 0.5}), search=FakeSearch(PAGE), embedded=beside_the_point
+    )
+    assert findings.documents == ()
+    assert findings.search_performed
+
+
 async def test_with_everything_down_nothing_is_injected_and_everything_is_named() -> None:
     findings = await find(
         repository=FakeRepository(failure=ServiceUnavailable("knowledge_base", "down")),

@@ -162,7 +162,7 @@ async def test_a_store_that_could_not_be_opened_is_tried_again(build: Build, tmp
     (tmp_path / "w").write_text("a file")
     store = build()
     repository = await store.repository("w")
-    with pytest.raises(ConfigurationError):
+    with pytest.raises(ServiceUnavailable):
         await repository.save_documents([OTTER])
     (tmp_path / "w").unlink()
     assert (await repository.save_documents([OTTER]))[0].status == "indexed"
@@ -264,20 +264,20 @@ async def test_a_store_of_another_format_is_a_clear_error(build: Build, tmp_path
     (tmp_path / "w").mkdir()
     with sqlite3.connect(tmp_path / "w" / "store.sqlite3") as connection:
         connection.execute("PRAGMA user_version = 99")
-    with pytest.raises(ConfigurationError, match="format 99"):
+    with pytest.raises(ServiceUnavailable, match="format 99"):
         await build().repository("w")
 
 
 async def test_a_file_that_is_no_store_is_a_clear_error(build: Build, tmp_path: Path) -> None:
     (tmp_path / "w").mkdir()
     (tmp_path / "w" / "store.sqlite3").write_bytes(b"this is not a database, it is a text file" * 100)
-    with pytest.raises(ConfigurationError, match="store"):
+    with pytest.raises(ServiceUnavailable, match=r"damaged.*ingest again"):
         await build().repository("w")
 
 
 async def test_a_home_that_cannot_be_a_folder_is_a_clear_error(build: Build, tmp_path: Path) -> None:
     (tmp_path / "w").write_text("a file")
-    with pytest.raises(ConfigurationError, match="RAG_HOME"):
+    with pytest.raises(ServiceUnavailable, match="RAG_HOME"):
         await (await build().repository("w")).save_documents([OTTER])
 
 

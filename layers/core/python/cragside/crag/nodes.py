@@ -75,7 +75,7 @@ async def grade(state: CragState, runtime: Runtime[CragContext]) -> Update:
         scores = await _within(context.deadline.share(GRADE_SHARE), "grader", judging)
     except ServiceUnavailable as error:
         scores = await context.embedded_grader.grade(state["question"], documents)
-        reason = f"{error.message} The embedded grader stepped in."
+        reason = f"{error.message.rstrip('.')}. The embedded grader stepped in."
         return {"local": _graded(documents, scores), "degraded": [Degradation("grader", reason)]}
     return {"local": _graded(documents, scores)}
 
@@ -90,7 +90,7 @@ async def transform_query(state: CragState, runtime: Runtime[CragContext]) -> Up
     try:
         return {"search_query": await _within(context.deadline.share(TRANSFORM_SHARE), "rewriter", rewriting)}
     except ServiceUnavailable as error:
-        reason = f"{error.message} The question was shortened by rules."
+        reason = f"{error.message.rstrip('.')}. The question was shortened by rules."
         return {"search_query": context.embedded_rewrite(question), "degraded": [Degradation("rewriter", reason)]}
 
 
@@ -100,12 +100,12 @@ async def web_search(state: CragState, runtime: Runtime[CragContext]) -> Update:
     context = runtime.context
     if context.search is None:
         reason = "SEARXNG_HOST is not set, so the web was not searched."
-        return {"web": [], "search_performed": False, "degraded": [Degradation("search", reason)]}
+        return {"web": None, "search_performed": False, "degraded": [Degradation("search", reason)]}
     searching = context.search.search(state["search_query"])
     try:
         results = await _within(context.deadline.share(SEARCH_SHARE), "search", searching)
     except ServiceUnavailable as error:
-        return {"web": [], "search_performed": True, "degraded": [Degradation("search", error.message)]}
+        return {"web": None, "search_performed": True, "degraded": [Degradation("search", error.message)]}
     documents = [_page(result) for result in results if str(result.get("content", "")).strip()]
     scores = await context.embedded_grader.grade(state["question"], documents)
     return {"web": _graded(documents, scores), "search_performed": True}
@@ -115,9 +115,11 @@ async def web_search(state: CragState, runtime: Runtime[CragContext]) -> Update:
 async def inject(state: CragState, runtime: Runtime[CragContext]) -> Update:
     """The best evidence in hand, packed into one block."""
     context, policy = runtime.context, runtime.context.policy
-    chosen = [*policy.passing(state["local"]), *policy.plausible(state.get("web", []))]
-    chosen = (chosen or policy.best_effort(state["local"]))[: context.max_documents]
-    packed = pack(chosen, budget=context.evidence_tokens, count_tokens=context.count_tokens)
+    local, web = state["local"], state.get("web", [])
+    chosen = [*policy.passing(local), *policy.plausible(web or [])]
+    if not chosen and web is None:
+        chosen = policy.best_effort(local)
+    packed = pack(chosen[: context.max_documents], budget=context.evidence_tokens, count_tokens=context.count_tokens)
     return {"block": packed.block, "evidence": packed.documents}
 
 

@@ -23,7 +23,7 @@ class CragState(TypedDict, total=False):
     model: str | None
     local: list[Document]
     search_query: str
-    web: list[Document]
+    web: list[Document] | None  # None: the web could not be asked
     search_performed: bool
     block: str
     evidence: tuple[Document, ...]

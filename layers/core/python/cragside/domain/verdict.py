@@ -28,7 +28,7 @@ class DecisionPolicy:
         return sorted(kept, key=lambda document: -(document.score or 0.0))
 
     def best_effort(self, documents: Sequence[Document]) -> list[Document]:
-        """What is injected when nothing better can be had: above half the threshold; less than that is noise."""
+        """What is injected when the web could not be asked: above half the threshold; less than that is noise."""
         return DecisionPolicy(self.threshold / 2).passing(documents)
 
     def plausible(self, documents: Sequence[Document]) -> list[Document]:

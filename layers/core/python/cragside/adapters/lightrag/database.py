@@ -166,5 +166,5 @@ class Database:
                     connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
         elif version != SCHEMA_VERSION:
             raise StoreFormatError(
-                f"{self.path} has store format {version}; this version of cragside reads format {SCHEMA_VERSION}."
+                f"the store has format {version}, and this version of cragside reads format {SCHEMA_VERSION}."
             )

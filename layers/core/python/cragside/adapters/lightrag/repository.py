@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import sqlite3
+import uuid
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -250,10 +251,13 @@ class LightRagRepository(RagRepository):
                 "INSERT OR REPLACE INTO source VALUES (?, ?, ?)",
                 [(identifiers[d.name], d.name, d.title or d.name) for d in documents],
             )
-        track = await self._engine.apipeline_enqueue_documents(
+        # A name of our own: LightRAG gives none back when it takes none of the texts.
+        track = uuid.uuid4().hex
+        await self._engine.apipeline_enqueue_documents(
             [document.text for document in documents],
             ids=list(identifiers.values()),
             file_paths=[quote(document.name, safe="") for document in documents],
+            track_id=track,
         )
         await self._engine.apipeline_process_enqueue_documents()
         await self._forget_duplicates(track)

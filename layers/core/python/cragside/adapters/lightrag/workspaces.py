@@ -156,12 +156,16 @@ class EmbeddedWorkspaces:
         try:
             database = Database.acquire(folder)
         except StoreFormatError as error:
-            raise ConfigurationError(str(error)) from error
-        except sqlite3.Error as error:
-            raise ConfigurationError(f"The store {folder} cannot be opened: {error}. Check RAG_HOME.") from error
+            raise ServiceUnavailable("knowledge_base", f"Workspace {workspace}: {error}") from error
+        except sqlite3.DatabaseError as error:
+            raise ServiceUnavailable(
+                "knowledge_base",
+                f"The store of workspace {workspace} is damaged ({error}). Move its folder away and ingest again.",
+            ) from error
         except OSError as error:
-            raise ConfigurationError(
-                f"The store {folder} cannot be opened: {error.strerror}. Check RAG_HOME."
+            raise ServiceUnavailable(
+                "knowledge_base",
+                f"The store of workspace {workspace} cannot be opened: {error.strerror}. Check RAG_HOME.",
             ) from error
         try:
             embedder = await self._embedder(database.meta("embedding_model"), workspace, check)

@@ -1,6 +1,7 @@
 """Reading a request body that may be anything."""
 
 import json
+import math
 from typing import Any
 
 from fastapi import Request
@@ -16,7 +17,7 @@ async def json_object(request: Request, limit: int) -> dict[str, Any]:
         if len(body) > limit:
             raise PayloadTooLarge(f"The body is larger than {limit} bytes.", limit=limit)
     try:
-        value = json.loads(bytes(body))
+        value = json.loads(bytes(body), parse_constant=_refused, parse_float=_finite)
     except (ValueError, RecursionError) as error:
         raise ValidationError("The body is not valid JSON.") from error
     if not isinstance(value, dict):
@@ -24,3 +25,13 @@ async def json_object(request: Request, limit: int) -> dict[str, Any]:
     identifier = value.get("id")
     request.state.identifier = identifier if isinstance(identifier, str) else None
     return value
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    return number if math.isfinite(number) else _refused(digits)
+
+
+def _refused(constant: str) -> float:
+    """NaN, Infinity and what overflows to it are no JSON and could not be answered as JSON."""
+    raise ValueError(constant)
