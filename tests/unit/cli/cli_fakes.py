@@ -39,6 +39,9 @@ class FakeRepository:
         status = "indexed" if known is None else "unchanged" if known == document.text else "updated"
         return Indexed(document.name, status, passages=0 if status == "unchanged" else 1)
 
+    async def delete_document(self, name: str) -> bool:
+        return self.texts.pop(name, None) is not None
+
     async def status(self) -> KnowledgeStatus:
         count = len(self.texts)
         return KnowledgeStatus(self.workspace, "wordllama", count, count, 7, 3, {"processed": count})

@@ -1,5 +1,6 @@
 import asyncio
 import json
+import sqlite3
 
 import pytest
 
@@ -109,7 +110,45 @@ def test_a_store_of_another_model_is_an_error_with_the_way_out(run, container, e
     container.error = ConfigurationError("built with another model: cragside reindex")
     result = run("doctor", "--json")
     assert result.exit_code == 3
-    assert "cragside reindex" in findings(result)["store"]["detail"]
+    store = findings(result)["store"]
+    assert "cragside reindex" in store["detail"]
+    assert store["remedy"] == "", "the message says what to do"
+
+
+@pytest.mark.parametrize(
+    "error", [ServiceUnavailable("knowledge_base", "is damaged"), sqlite3.DatabaseError("malformed")]
+)
+def test_a_damaged_store_is_to_be_moved_away(run, container, tmp_path, error):
+    folder = tmp_path / "home" / "default"
+    folder.mkdir(parents=True)
+    container.error = error
+    result = run("doctor", "--json")
+    store = findings(result)["store"]
+    assert result.exit_code == 3
+    assert "damaged" in store["detail"]
+    assert store["remedy"] == f"If it is damaged, move {folder} away and index its texts again with `cragside ingest`."
+
+
+def test_a_store_behind_a_silent_model_host_is_not_to_be_moved_away(run, container, tmp_path):
+    (tmp_path / "home" / "default").mkdir(parents=True)
+    container.error = ServiceUnavailable("ollama", "does not answer")
+    assert findings(run("doctor", "--json"))["store"]["remedy"] == ""
+
+
+def test_the_store_is_opened_after_the_servers_have_answered(run, container, environment, tmp_path):
+    (tmp_path / "home" / "default").mkdir(parents=True)
+    environment["OLLAMA_BASE_URL"] = "http://127.0.0.1:1"
+    container.host = Host("qwen2.5:7b")
+    done, models = [], container.host.models
+
+    async def slow_models():
+        await asyncio.sleep(0.05)
+        done.append(not container.repositories)
+        return await models()
+
+    container.host.models = slow_models
+    assert findings(run("doctor", "--json"))["store"]["state"] == "ok"
+    assert done == [True], "opening a store keeps the loop busy: a connection would seem to time out meanwhile"
 
 
 def test_bad_settings_are_reported_like_everything_else(run, environment):
@@ -125,4 +164,7 @@ def test_a_home_that_cannot_be_a_folder_is_an_error(run, environment, tmp_path, 
     environment["RAG_HOME"] = str(tmp_path / "file" if where == "a file" else tmp_path / "file" / "deep")
     result = run("doctor", "--json")
     assert result.exit_code == 3
-    assert "RAG_HOME" in findings(result)["folder"]["remedy"]
+    found = findings(result)
+    assert "RAG_HOME" in found["folder"]["remedy"]
+    assert found["store"]["state"] == "error"
+    assert found["store"]["remedy"] == found["folder"]["remedy"]

@@ -36,7 +36,10 @@ def test_partial_success_is_exit_code_1_and_says_why(run, container, notes):
     container.failing["a.md"] = "no room"
     result = run("ingest", str(notes))
     assert result.exit_code == 1
-    assert "failed    c.txt  (holds binary data, not text)" in result.stdout
+    assert (
+        "failed    c.txt  (holds binary data, not text; if it is UTF-16 without byte order mark, save it as UTF-8)"
+        in result.stdout
+    )
     assert "failed    empty.md  (is empty)" in result.stdout
     assert "failed    a.md  (no room)" in result.stdout
     assert "1 indexed, 3 failed" in result.stdout

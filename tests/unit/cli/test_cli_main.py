@@ -1,3 +1,4 @@
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -20,7 +21,7 @@ def test_the_version_is_printed(run):
 def test_the_help_names_every_command_and_exit_code(run, arguments):
     result = run(*arguments)
     assert result.exit_code == 0
-    for word in ("demo", "serve", "enrich", "ingest", "status", "reindex", "doctor", "130 interrupted"):
+    for word in ("demo", "serve", "enrich", "ingest", "forget", "status", "reindex", "doctor", "130 interrupted"):
         assert word in " ".join(result.stdout.split())
 
 
@@ -68,6 +69,30 @@ def test_an_error_is_one_line_with_its_exit_code(run, container, error, code, sa
     result = run("status")
     assert (result.exit_code, result.stdout, result.stderr) == (code, "", said)
     assert container.closed == 1
+
+
+def test_a_damaged_store_is_said_to_be_one_with_the_way_out(run, container, tmp_path):
+    (tmp_path / "store.sqlite3").write_bytes(b"no database at all " * 100)
+    with pytest.raises(sqlite3.DatabaseError) as damage:
+        sqlite3.connect(tmp_path / "store.sqlite3").execute("SELECT * FROM sqlite_master")
+    container.error = damage.value
+    result = run("status")
+    assert result.exit_code == 3
+    assert result.stderr.startswith("error: knowledge_base: the store is damaged (file is not a database): move")
+    assert "cragside ingest" in result.stderr
+
+
+def test_a_store_that_is_locked_is_not_called_damaged(run, container, tmp_path):
+    holder = sqlite3.connect(tmp_path / "a.sqlite3", isolation_level=None)
+    holder.execute("BEGIN EXCLUSIVE")
+    with pytest.raises(sqlite3.OperationalError) as locked:
+        sqlite3.connect(tmp_path / "a.sqlite3", timeout=0).execute("SELECT * FROM sqlite_master")
+    container.error = locked.value
+    result = run("status")
+    assert (result.exit_code, result.stderr) == (
+        3,
+        "error: knowledge_base: the store cannot be used now: database is locked\n",
+    )
 
 
 def test_an_unforeseen_error_shows_its_trace_only_when_asked(run, container):

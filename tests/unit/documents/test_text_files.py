@@ -122,3 +122,41 @@ def test_a_file_over_the_limit_is_not_read(tmp_path):
 
 def test_a_file_that_vanished_is_refused(tmp_path):
     assert "No such file" in read_text(FoundFile("a.txt", tmp_path / "a.txt")).reason
+
+
+@pytest.fixture
+def outside(tmp_path):
+    folder = tmp_path / "outside"
+    folder.mkdir()
+    (folder / "secret.txt").write_text("secret")
+    return folder
+
+
+def test_links_below_a_folder_that_lead_out_of_it_are_refused(tmp_path, outside):
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    (docs / "own.md").write_text("text")
+    (docs / "pw.txt").symlink_to(outside / "secret.txt")
+    (docs / "hop.txt").symlink_to(docs / "pw.txt")
+    (docs / "deep").symlink_to(outside, target_is_directory=True)
+    (tmp_path / "docs-beside").mkdir()
+    (docs / "beside").symlink_to(tmp_path / "docs-beside", target_is_directory=True)
+    (docs / "inside.txt").symlink_to("own.md")
+    refused = refusals(docs)
+    assert names(docs) == ["inside.txt"], "own.md is the same file"
+    assert sorted(refusal.name for refusal in refused) == ["beside", "deep", "hop.txt", "pw.txt"]
+    assert all("leads out of the folder" in refusal.reason and not refusal.skipped for refusal in refused)
+
+
+def test_links_that_are_given_themselves_are_followed(tmp_path, outside):
+    (tmp_path / "one.txt").symlink_to(outside / "secret.txt")
+    (tmp_path / "all").symlink_to(outside, target_is_directory=True)
+    assert names(tmp_path / "one.txt") == ["one.txt"]
+    assert names(tmp_path / "all") == ["secret.txt"]
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+@pytest.mark.parametrize("text", ["Plain text", "Привет, мир"])
+def test_utf16_without_byte_order_mark_is_told_its_remedy(tmp_path, encoding, text):
+    (tmp_path / "a.txt").write_bytes(text.encode(encoding))
+    assert "save it as UTF-8" in read_text(FoundFile("a.txt", tmp_path / "a.txt")).reason

@@ -24,6 +24,7 @@ _BYTE_ORDER_MARKS = (
 )
 _CONTROL_CHARACTER = re.compile(r"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f\x7f]")
 _MOST_CONTROL_CHARACTERS = 0.01
+_LEADS_OUT = "is a link that leads out of the folder; give its target itself to index it"
 _FRONT_MATTER = re.compile(r"\A---\n.*?\n---\n", re.DOTALL)
 _CODE_FENCE = re.compile(r"^(```|~~~).*?(?:^\1|\Z)", re.DOTALL | re.MULTILINE)
 _HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]++(\S.*)", re.MULTILINE)
@@ -51,6 +52,7 @@ def find_texts(paths: Iterable[Path]) -> Iterator[FoundFile | Refused]:
 
     A file below a folder is named by its path relative to that folder, a file given by itself by its own name.
     Hidden files and folders below a given folder are passed over; a folder that links lead back to is entered once.
+    Links below a given folder that lead out of it are refused: who wrote the folder may not be who reads it.
     """
     seen_files: set[Path] = set()
     taken: dict[str, Path] = {}
@@ -83,7 +85,9 @@ def read_text(found: FoundFile, max_bytes: int = MAX_FILE_BYTES) -> SourceText |
         return Refused(found.name, _reason(error))
     text = decode(content)
     if text is None:
-        return Refused(found.name, "holds binary data, not text")
+        return Refused(
+            found.name, "holds binary data, not text; if it is UTF-16 without byte order mark, save it as UTF-8"
+        )
     if not text.strip():
         return Refused(found.name, "is empty")
     return SourceText(name=found.name, text=text, title=title_of(found.name, text))
@@ -111,16 +115,22 @@ def title_of(name: str, text: str) -> str:
     return readable[:1].upper() + readable[1:]
 
 
+def source_name(path: str) -> str:
+    """The path as valid, normalised Unicode: file systems hold any bytes, and macOS decomposes accents."""
+    return unicodedata.normalize("NFC", os.fsencode(path).decode("utf-8", "replace"))
+
+
 def _found_in(path: Path) -> Iterator[FoundFile | Refused]:
     if path.is_dir():
         yield from _below(path)
     elif path.suffix.lower() in SUPPORTED_TYPES:
-        yield FoundFile(_name(path.name), path)
+        yield FoundFile(source_name(path.name), path)
     else:
-        yield Refused(_name(path.name), _unsupported(path))
+        yield Refused(source_name(path.name), _unsupported(path))
 
 
 def _below(folder: Path) -> Iterator[FoundFile | Refused]:
+    root = Path(os.path.realpath(folder))
     entered: set[str] = set()
     failures: list[OSError] = []
     for current, folders, files in os.walk(folder, onerror=failures.append, followlinks=True):
@@ -129,16 +139,25 @@ def _below(folder: Path) -> Iterator[FoundFile | Refused]:
             folders.clear()
             continue
         entered.add(real)
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        visible = sorted(name for name in folders if not name.startswith("."))
+        folders[:] = [name for name in visible if not _leads_out(Path(current, name), root)]
+        for name in sorted(set(visible).difference(folders)):
+            yield Refused(source_name(Path(current, name).relative_to(folder).as_posix()), _LEADS_OUT)
         for file in sorted(name for name in files if not name.startswith(".")):
             path = Path(current, file)
-            name = _name(path.relative_to(folder).as_posix())
-            if path.suffix.lower() in SUPPORTED_TYPES:
+            name = source_name(path.relative_to(folder).as_posix())
+            if path.suffix.lower() in SUPPORTED_TYPES and _leads_out(path, root):
+                yield Refused(name, _LEADS_OUT)
+            elif path.suffix.lower() in SUPPORTED_TYPES:
                 yield FoundFile(name, path)
             else:
                 yield Refused(name, _unsupported(path), skipped=True)
     for failure in failures:
-        yield Refused(_name(os.path.relpath(failure.filename or folder, folder)), _reason(failure))
+        yield Refused(source_name(os.path.relpath(failure.filename or folder, folder)), _reason(failure))
+
+
+def _leads_out(path: Path, root: Path) -> bool:
+    return path.is_symlink() and not Path(os.path.realpath(path)).is_relative_to(root)
 
 
 def _decoded(content: bytes) -> str | None:
@@ -155,11 +174,6 @@ def _decoded(content: bytes) -> str | None:
         except UnicodeDecodeError:
             continue
     return content.decode("latin-1")
-
-
-def _name(path: str) -> str:
-    """The path as valid, normalised Unicode: file systems hold any bytes, and macOS decomposes accents."""
-    return unicodedata.normalize("NFC", os.fsencode(path).decode("utf-8", "replace"))
 
 
 def _unsupported(path: Path) -> str:

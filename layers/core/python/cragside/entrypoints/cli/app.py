@@ -13,6 +13,7 @@ from cragside.entrypoints.cli import exits
 from cragside.entrypoints.cli.demo.command import demo
 from cragside.entrypoints.cli.doctor import doctor
 from cragside.entrypoints.cli.enrich import enrich
+from cragside.entrypoints.cli.forget import forget
 from cragside.entrypoints.cli.ingest import ingest
 from cragside.entrypoints.cli.reindex import reindex
 from cragside.entrypoints.cli.serve import serve
@@ -89,7 +90,7 @@ def cragside(
         typer.echo(context.get_help())
 
 
-for _command in (demo, serve, enrich, ingest, status, reindex, doctor):
+for _command in (demo, serve, enrich, ingest, forget, status, reindex, doctor):
     app.command()(_command)
 
 

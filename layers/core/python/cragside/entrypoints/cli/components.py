@@ -3,6 +3,7 @@
 import asyncio
 import os
 import platform
+import sqlite3
 import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlsplit
 
 from cragside import __version__
+from cragside.domain.errors import CragsideError, ServiceUnavailable
 from cragside.entrypoints.cli.exits import message_of
 
 if TYPE_CHECKING:
@@ -59,38 +61,48 @@ def examine_folder(settings: "Settings") -> Finding:
 
 
 async def examine_components(container: "Container") -> list[Finding]:
-    """The store, Ollama with its models, and SearXNG, asked at the same time."""
+    """The store, Ollama with its models, and SearXNG."""
     settings = container.settings
-    asked = await asyncio.gather(
-        _patiently("store", lambda: _store(container), _other_home()),
-        _patiently("ollama", lambda: _ollama(container), "Start it with `ollama serve`, or correct OLLAMA_BASE_URL."),
-        _patiently("searxng", lambda: _searxng(container), "Start it, or correct SEARXNG_HOST. " + _JSON_REMEDY),
+    servers = await asyncio.gather(
+        _patiently("ollama", lambda: _ollama(container), lambda _: _OLLAMA_REMEDY),
+        _patiently(
+            "searxng", lambda: _searxng(container), lambda _: f"Start it, or correct SEARXNG_HOST. {_JSON_REMEDY}"
+        ),
     )
+    # Opening a store imports LightRAG and keeps the event loop busy for seconds: a server would seem not to answer.
+    store = await _patiently("store", lambda: _store(container), lambda error: _store_remedy(settings, error))
     places = {"ollama": settings.ollama_base_url, "searxng": settings.searxng_host}
     return [
         finding if finding.detail or finding.component not in places else _at(finding, places[finding.component])
-        for findings in asked
+        for findings in (store, *servers)
         for finding in findings
     ]
 
 
+_OLLAMA_REMEDY = "Start it with `ollama serve`, or correct OLLAMA_BASE_URL."
 _JSON_REMEDY = "Its settings.yml needs `json` under search.formats."
 
 
-async def _patiently(component: str, ask: Callable[[], Awaitable[list[Finding]]], remedy: str) -> list[Finding]:
+async def _patiently(
+    component: str, ask: Callable[[], Awaitable[list[Finding]]], remedy_for: Callable[[Exception], str]
+) -> list[Finding]:
+    failure: Exception
     try:
         async with asyncio.timeout(_PATIENCE_SECONDS):
             return await ask()
-    except TimeoutError:
-        reason = f"no answer within {_PATIENCE_SECONDS:.0f} s"
+    except TimeoutError as error:
+        failure, reason = error, f"no answer within {_PATIENCE_SECONDS:.0f} s"
     except Exception as error:
-        reason = message_of(error)
-    return [Finding(component, "error", detail=reason, remedy=remedy)]
+        failure, reason = error, message_of(error)
+    return [Finding(component, "error", detail=reason, remedy=remedy_for(failure))]
 
 
 async def _store(container: "Container") -> list[Finding]:
     settings = container.settings
     if not await asyncio.to_thread(Path(settings.home, settings.workspace).exists):
+        folder = await asyncio.to_thread(examine_folder, settings)
+        if folder.state != "ok":
+            return [Finding("store", folder.state, detail=folder.detail, remedy=folder.remedy)]
         detail = f"workspace {settings.workspace} holds nothing yet"
         return [Finding("store", "ok", detail=detail, remedy="Index something with `cragside ingest`.")]
     known = await (await container.workspaces.repository(settings.workspace)).status()
@@ -160,6 +172,14 @@ def _package(name: str) -> Finding:
         return Finding(name, "ok", version(name))
     except PackageNotFoundError:
         return Finding(name, "error", detail="is not installed", remedy="Install cragside again.")
+
+
+def _store_remedy(settings: "Settings", error: Exception) -> str:
+    if isinstance(error, sqlite3.Error) or (isinstance(error, ServiceUnavailable) and error.component != "ollama"):
+        folder = Path(settings.home, settings.workspace)
+        return f"If it is damaged, move {folder} away and index its texts again with `cragside ingest`."
+    # Our other errors say themselves what to do.
+    return "" if isinstance(error, CragsideError) else _other_home()
 
 
 def _other_home() -> str:

@@ -1,5 +1,7 @@
 """Exit codes, and what an exception means to somebody at a terminal."""
 
+import sqlite3
+
 from cragside.domain.errors import CragsideError, DeadlineExceeded, ServiceUnavailable, ValidationError
 
 OK = 0
@@ -13,13 +15,25 @@ MEANINGS = {
     FAILED: "something failed, or only a part was done",
     BAD_INPUT: "wrong usage, bad input or bad configuration",
     UNAVAILABLE: "a component that is needed is unavailable",
-    INTERRUPTED: "interrupted",
+    INTERRUPTED: "interrupted (serve, which is meant to be, ends with 0)",
 }
+
+_NOT_DAMAGED = frozenset(
+    {
+        sqlite3.SQLITE_BUSY,
+        sqlite3.SQLITE_LOCKED,
+        sqlite3.SQLITE_FULL,
+        sqlite3.SQLITE_READONLY,
+        sqlite3.SQLITE_CANTOPEN,
+        sqlite3.SQLITE_PERM,
+        sqlite3.SQLITE_NOMEM,
+    }
+)
 
 
 def exit_code_of(error: Exception) -> int:
     """The exit code that stands for the error."""
-    if isinstance(error, (ServiceUnavailable, DeadlineExceeded)):
+    if isinstance(error, (ServiceUnavailable, DeadlineExceeded, sqlite3.Error)):
         return UNAVAILABLE
     return BAD_INPUT if isinstance(error, ValidationError) else FAILED
 
@@ -30,9 +44,21 @@ def message_of(error: Exception) -> str:
         return _one_line(f"{error.component}: {error.message}")
     if isinstance(error, CragsideError):
         return _one_line(error.message)
+    if isinstance(error, sqlite3.Error):
+        return _one_line(f"knowledge_base: {_store_failure(error)}")
     if isinstance(error, OSError) and error.strerror:
         return _one_line(f"{error.filename}: {error.strerror}" if error.filename else error.strerror)
     return f"something inside failed ({type(error).__name__}); cragside --debug shows where"
+
+
+def _store_failure(error: sqlite3.Error) -> str:
+    # The primary code is the low byte. Python's own complaints, such as about a wrong type in a column, have none.
+    if getattr(error, "sqlite_errorcode", 0) & 0xFF in _NOT_DAMAGED:
+        return f"the store cannot be used now: {error}"
+    return (
+        f"the store is damaged ({error}): move the workspace's folder away from RAG_HOME and index its texts again "
+        "with cragside ingest"
+    )
 
 
 def _one_line(text: str) -> str:

@@ -38,7 +38,7 @@ def ingest(
 
     A file's name, relative to the folder that was given, identifies it in its workspace: the same name with the same
     content is left alone, with other content it is replaced. Files may be UTF-8, UTF-16 or Latin-1 and have at most
-    50 MB. Hidden files are passed over.
+    50 MB. Hidden files are passed over, links that lead out of a given folder are refused.
     """
     session = session_of(context)
     settings = session.settings(workspace)

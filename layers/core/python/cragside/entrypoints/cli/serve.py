@@ -31,6 +31,8 @@ def serve(
     Ollama's and OpenAI's routes pass through to OLLAMA_BASE_URL (default http://127.0.0.1:11434). Point an Ollama
     client at this address instead of Ollama's: prompts that begin with /rag get evidence, everything else passes
     through byte for byte.
+
+    Ctrl-C and SIGTERM let requests under way end (5 seconds at most); the command then ends with 0.
     """
     session = session_of(context)
     settings = session.settings()
