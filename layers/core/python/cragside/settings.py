@@ -4,9 +4,9 @@ import difflib
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import AnyHttpUrl, Field, SecretStr, TypeAdapter, field_validator
+from pydantic import AnyHttpUrl, Field, SecretStr, TypeAdapter, field_validator, model_validator
 from pydantic import ValidationError as PydanticValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
@@ -85,18 +85,24 @@ class Settings(BaseSettings):
         None, description="Token that requests have to bring (Bearer or X-API-Key). Unset: no authorisation."
     )
 
+    @model_validator(mode="before")
+    @classmethod
+    def _empty_is_unset(cls, given: Any) -> Any:
+        # Compose's `${X:-}` hands over every variable that it mentions.
+        return {name: value for name, value in given.items() if not isinstance(value, str) or value.strip()}
+
     @field_validator("ollama_base_url", "searxng_host", mode="before")
     @classmethod
     def _address(cls, value: object) -> object:
-        if not isinstance(value, str) or not value.strip():
-            return None
+        if not isinstance(value, str):
+            return value
         address = value.strip() if "://" in value else f"http://{value.strip()}"
         return str(TypeAdapter(AnyHttpUrl).validate_python(address)).rstrip("/")
 
     @field_validator("api_token", "chat_model", "embedding_model", "postgres_uri", "neo4j_uri", mode="before")
     @classmethod
-    def _blank_is_unset(cls, value: object) -> object:
-        return None if isinstance(value, str) and not value.strip() else value
+    def _stripped(cls, value: object) -> object:
+        return value.strip() if isinstance(value, str) else value
 
     @field_validator("home")
     @classmethod
