@@ -115,3 +115,20 @@ def test_no_more_than_the_limit_and_no_longer_than_their_bounds():
 )
 def test_failed_engines_are_listed_whatever_their_form(entries, said):
     assert failed_engines({"unresponsive_engines": entries}) == said
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("https://user:secret@a.example/x?q=1#f", "https://a.example/x?q=1#f"),
+        ("http://bank.example@evil.example/", "http://evil.example/"),
+        ("http://a@b@c.example:8080/@me", "http://c.example:8080/@me"),
+        ("https://a.example/@me", "https://a.example/@me"),
+    ],
+)
+def test_user_names_and_passwords_in_addresses_are_taken_out(url, shown):
+    assert of({**PAGE, "url": url})[0]["url"] == shown
+
+
+def test_an_address_of_a_user_name_alone_is_none():
+    assert of({**PAGE, "url": "https://user@/x"}) == []

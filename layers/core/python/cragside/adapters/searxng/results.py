@@ -18,7 +18,8 @@ _NO_CHARACTER = re.compile(r"&#[0-9]{20,}+;?")
 
 
 def cleaned(answer: Mapping[str, Any], limit: int) -> list[dict[str, Any]]:
-    """At most `limit` results as `{"title", "url", "content"}`: web addresses only, once each, mark-up stripped.
+    """At most `limit` results as `{"title", "url", "content"}`: web addresses without user names only,
+    once each, mark-up stripped.
 
     Direct answers and infoboxes that name their page come first. A result without a snippet has its title as content.
     """
@@ -89,7 +90,10 @@ def _address(value: Any) -> str | None:
         named = bool(parts.hostname)
     except ValueError:
         return None
-    return value.strip() if parts.scheme.lower() in ("http", "https") and named else None
+    if parts.scheme.lower() not in ("http", "https") or not named:
+        return None
+    # What stands before the @ is a name that looks like a host, or a password: neither is to be cited.
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl() if "@" in parts.netloc else value.strip()
 
 
 def _same_page(url: str) -> str:
