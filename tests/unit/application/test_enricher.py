@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from cragside.application.contract import enhanced_request
+from cragside.application.contract import enhanced_request, error_envelope
 from cragside.application.enricher import Enricher
 from cragside.domain.deadline import Deadline
 from cragside.domain.document import Document
@@ -84,6 +84,10 @@ async def test_a_plain_request_is_returned_as_it_is_and_nothing_is_looked_up(req
         ({"prompt": "/rag x", "model": 1}, "model"),
         ({"prompt": "/rag x", "id": 1}, "id"),
         ({"prompt": "/rag x", "metadata": []}, "metadata"),
+        ({"prompt": "/rag x", "timestamp": 1700000000}, "timestamp has to be a string"),
+        ({"prompt": "/rag x", "stream": "yes"}, "stream has to be true or false"),
+        ({"prompt": "/rag x", "stream": 1}, "stream has to be true or false"),
+        ({"prompt": "/rag x", "user_id": 7}, "user_id has to be a string"),
         ({"prompt": "/rag x", "workspace": {}}, "workspace"),
         ({"prompt": "/rag x", "workspace": "../up"}, "workspace"),
         ({"prompt": "/rag x", "workspace": "a/b"}, "workspace"),
@@ -131,3 +135,12 @@ async def test_the_enhanced_request_carries_id_timestamp_and_context_beside_give
     assert context["query"] == "x"
     assert context["documents"] == [{"id": "d", "title": "", "content": "text", "source": "local", "score": 0.9}]
     assert context["timings_ms"] == {"retrieve": 1.23}
+
+
+@pytest.mark.parametrize("nothing", ["", None])
+async def test_an_empty_id_or_timestamp_is_as_good_as_none(nothing: str | None) -> None:
+    enriched = await enricher(ScriptedFinder(FOUND)).enrich({"prompt": "/rag x", "id": nothing, "timestamp": nothing})
+    body = enhanced_request(enriched)
+    assert body["id"]
+    assert body["timestamp"].endswith("Z")
+    assert error_envelope(ValidationError("bad"), nothing)["id"]

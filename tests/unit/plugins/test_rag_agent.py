@@ -292,3 +292,11 @@ def test_the_plugin_file_holds_one_agent_that_the_proxy_can_make(proxys_base_age
         if isinstance(thing, type) and issubclass(thing, proxys_base_agent) and thing is not proxys_base_agent
     ]
     assert [agent().name for agent in agents] == ["rag"]
+
+
+@pytest.mark.parametrize("given", [None, "/rag what?", ["/rag what?"], 7])
+@pytest.mark.parametrize("fail_mode", ["open", "closed"])
+async def test_what_is_no_request_comes_back_as_it_is(given: Any, fail_mode: Any) -> None:
+    agent = agent_of(ScriptedEnricher(), fail_mode=fail_mode)
+    assert await agent.on_request(given) is given
+    assert await agent.on_retrieve(given) is given

@@ -15,7 +15,7 @@ def enhanced_request(enriched: Enriched) -> dict[str, Any]:
         return request
     metadata = {**(request.get("metadata") or {}), "rag_context": context.as_dict()}
     identity = {"id": str(uuid.uuid4()), "timestamp": _now()}
-    given = {name: value for name, value in request.items() if value is not None or name not in identity}
+    given = {name: value for name, value in request.items() if value or name not in identity}
     return {**identity, **given, "metadata": metadata}
 
 
@@ -28,7 +28,7 @@ def error_envelope(error: CragsideError, identifier: Any = None) -> dict[str, An
             "details": dict(error.details),
             "retryable": error.retryable,
         },
-        "id": identifier if isinstance(identifier, str) else str(uuid.uuid4()),
+        "id": identifier if isinstance(identifier, str) and identifier else str(uuid.uuid4()),
         "timestamp": _now(),
     }
 

@@ -17,6 +17,8 @@ from cragside.ports.rag_repository import Workspaces
 
 _WORKSPACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
 
+_KINDS = {str: "a string", dict: "an object", bool: "true or false"}
+
 
 class EvidenceFinder(Protocol):
     """Corrective retrieval; the `crag` package implements it."""
@@ -111,7 +113,8 @@ class Enricher:
                 "digit.",
                 field="workspace",
             )
-        _optional(request, "metadata", dict)
+        for field, kind in (("metadata", dict), ("timestamp", str), ("stream", bool), ("user_id", str)):
+            _optional(request, field, kind)
         identifier = _optional(request, "id", str) or str(uuid.uuid4())
         return ask(identifier, question, workspace=name, limit=self._question_limit)
 
@@ -129,6 +132,5 @@ class Enricher:
 def _optional(request: Mapping[str, Any], field: str, kind: type) -> Any:
     value = request.get(field)
     if value is not None and not isinstance(value, kind):
-        name = "an object" if kind is dict else "a string"
-        raise ValidationError(f"{field} has to be {name}.", field=field)
+        raise ValidationError(f"{field} has to be {_KINDS[kind]}.", field=field)
     return value

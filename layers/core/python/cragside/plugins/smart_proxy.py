@@ -104,7 +104,8 @@ class RagAgent:
         await self._source.close()
 
     async def _answer(self, request: Request, read: Callable[[Request], Request]) -> Request:
-        if not self.configuration.enabled:
+        # A host that hands over something else than its interface says gets it back, as after any failure.
+        if not self.configuration.enabled or not isinstance(request, dict):
             return request
         try:
             commanded = read(request)
