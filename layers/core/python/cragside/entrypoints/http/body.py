@@ -8,14 +8,22 @@ from fastapi import Request
 
 from cragside.domain.errors import PayloadTooLarge, ValidationError
 
+# A client that is answered while it still sends may see a broken connection instead of the answer, so the rest of a
+# body that is too large is read and thrown away, up to so many times the limit.
+_READ_TO_THE_END = 4
+
 
 async def json_object(request: Request, limit: int) -> dict[str, Any]:
     """The body as a JSON object. Raises for bodies over `limit` bytes, for what is not JSON, and for other JSON."""
-    body = bytearray()
+    body, size = bytearray(), 0
     async for part in request.stream():
-        body += part
-        if len(body) > limit:
-            raise PayloadTooLarge(f"The body is larger than {limit} bytes.", limit=limit)
+        size += len(part)
+        if size <= limit:
+            body += part
+        elif size > _READ_TO_THE_END * limit:
+            break
+    if size > limit:
+        raise PayloadTooLarge(f"The body is larger than {limit} bytes.", limit=limit)
     try:
         value = json.loads(bytes(body), parse_constant=_refused, parse_float=_finite)
     except (ValueError, RecursionError) as error:
