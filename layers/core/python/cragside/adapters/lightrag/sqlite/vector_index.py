@@ -41,6 +41,9 @@ class VectorIndex:
 
     def add(self, keys: Sequence[int], vectors: npt.NDArray[np.float32]) -> None:
         """Add vectors under new keys; shape (len(keys), dimensions)."""
+        if self._size == 0:
+            self._take(keys, vectors)
+            return
         needed = self._size + len(keys)
         if needed > len(self._keys):
             self._grow(max(needed, 2 * len(self._keys)))
@@ -50,6 +53,14 @@ class VectorIndex:
         self._signs[rows] = self._signs_of(vectors)
         self._row_of.update(zip(keys, range(self._size, needed), strict=True))
         self._size = needed
+
+    def _take(self, keys: Sequence[int], vectors: npt.NDArray[np.float32]) -> None:
+        """Begin with these vectors, without a copy: at the start of a process they are the whole store."""
+        self._keys = np.array(keys, np.int64)
+        self._vectors = vectors if vectors.flags.writeable else vectors.copy()
+        self._signs = np.asfortranarray(self._signs_of(vectors))
+        self._row_of = dict(zip(keys, range(len(keys)), strict=True))
+        self._size = len(keys)
 
     def remove(self, keys: Sequence[int]) -> None:
         """Forget keys; unknown ones are no error. The last vector moves into the gap."""

@@ -185,7 +185,7 @@ class SqliteVectorStorage(BaseVectorStorage):
             (self.namespace, self._last_seq),
         )
         if fresh:
-            matrix = np.frombuffer(b"".join(row[1] for row in fresh), np.float32).reshape(len(fresh), -1)
+            matrix = np.frombuffer(bytearray().join(row[1] for row in fresh), np.float32).reshape(len(fresh), -1)
             self._index.add([row[0] for row in fresh], matrix)
             self._last_seq = fresh[-1][0]
         count = self._db.one("SELECT count(*) FROM vector WHERE namespace = ?", (self.namespace,))[0]
