@@ -14,7 +14,7 @@ def served(monkeypatch):
         announce("listening")
 
     monkeypatch.setattr(server, "serve", serve)
-    monkeypatch.setattr(server, "listen", lambda host, port: port)
+    monkeypatch.setattr(server, "listen_for", lambda workers, host, port: [port] * workers)
     return calls
 
 

@@ -33,6 +33,17 @@ async def test_it_says_where_it_listens_answers_and_ends_on_a_signal():
         await running
 
 
+def test_workers_share_an_address_and_others_may_not_join_a_single_one():
+    sockets = server.listen_for(3, "127.0.0.1", 0)
+    assert len({bound.getsockname() for bound in sockets}) == 1
+    for bound in sockets:
+        bound.close()
+    (alone,) = server.listen_for(1, "127.0.0.1", 0)
+    alone.listen()
+    with alone, pytest.raises(ConfigurationError):
+        server.listen("127.0.0.1", alone.getsockname()[1], shared=True)
+
+
 def test_a_taken_port_is_named():
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

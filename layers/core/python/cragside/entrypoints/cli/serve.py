@@ -46,12 +46,12 @@ def serve(
             "Set it, or say --allow-anonymous to serve whoever asks."
         )
 
-    listening = server.listen(host, port)
+    listening = server.listen_for(workers, host, port)
 
     def run(number: int) -> None:
         async def work(container: "Container") -> None:
             await container.prepare()
-            await server.serve(container, listening, host, announce=quiet if number else typer.echo)
+            await server.serve(container, listening[number], host, announce=quiet if number else typer.echo)
 
         session.run(settings, work, loop_factory=server.loop_factory())
 

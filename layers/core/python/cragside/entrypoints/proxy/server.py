@@ -99,12 +99,26 @@ class Server(uvicorn.Server):
                 loop.remove_signal_handler(number)
 
 
-def listen(host: str, port: int) -> socket.socket:
-    """A bound socket; port 0 takes a free one. Raises `ConfigurationError` when the address cannot be had."""
+def listen_for(workers: int, host: str, port: int) -> list[socket.socket]:
+    """A bound socket for each worker, all at one address, over which the kernel spreads new connections evenly.
+
+    With one socket for all, whoever wakes up first takes every connection that waits.
+    """
+    first = listen(host, port, shared=workers > 1)
+    return [first, *(listen(host, first.getsockname()[1], shared=True) for _ in range(workers - 1))]
+
+
+def listen(host: str, port: int, *, shared: bool = False) -> socket.socket:
+    """A bound socket; port 0 takes a free one. Raises `ConfigurationError` when the address cannot be had.
+
+    `shared`: other sockets of this user may be bound to the same address.
+    """
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         listening = socket.socket(family, kind, protocol)
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if shared:
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         try:
             listening.bind(address)
         except OSError:
