@@ -33,3 +33,11 @@ def test_the_graph_in_the_documentation_is_the_graph() -> None:
 def test_every_decision_record_says_when_and_whether_it_holds() -> None:
     for record in (ROOT / "docs/adr").glob("*.md"):
         assert "Status: accepted." in record.read_text()
+
+
+def test_the_readme_begins_with_the_two_commands_and_their_output() -> None:
+    blocks = (ROOT / "README.md").read_text().split("```")[1:8:2]
+    assert blocks[0].strip() == "make demo"
+    assert "Verdict  local" in blocks[1]
+    assert blocks[2].strip() == "make test"
+    assert " passed" in blocks[3]
