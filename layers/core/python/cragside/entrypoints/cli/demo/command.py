@@ -70,10 +70,8 @@ async def _index(container: "Container", console: "Console") -> None:
 
     from cragside.entrypoints.cli.demo.documents import corpus
 
-    opening = time.perf_counter()
-    repository = await container.workspaces.repository(container.settings.workspace)
     started = time.perf_counter()
-    console.print(f"Loaded LightRAG and opened the store in {started - opening:.1f} s.")
+    repository = await container.workspaces.repository(container.settings.workspace)
     texts, progress_console = corpus(), notices()
     with Progress(console=progress_console, transient=True, disable=not progress_console.is_terminal) as progress:
         task = progress.add_task("Indexing the corpus", total=len(texts))
@@ -84,8 +82,9 @@ async def _index(container: "Container", console: "Console") -> None:
             progress.advance(task, len(batch))
     known = await repository.status()
     console.print(
-        f"Indexed {known.documents} documents in {time.perf_counter() - started:.1f} s: {known.passages} passages, "
-        f"{known.entities} entities, {known.relations} relations, embedded by {known.embedding_model}.",
+        f"Loaded LightRAG and indexed {known.documents} documents in {time.perf_counter() - started:.1f} s:\n"
+        f"{known.passages} passages, {known.entities} entities, {known.relations} relations, "
+        f"embedded by {known.embedding_model}.",
         soft_wrap=True,
     )
 
