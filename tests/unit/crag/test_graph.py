@@ -6,6 +6,7 @@ from typing import Any, Literal
 import pytest
 
 from cragside.crag.corrective import CorrectiveRag
+from cragside.crag.state import CragTools
 from cragside.domain.deadline import Deadline
 from cragside.domain.document import SourceText
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
@@ -29,7 +30,7 @@ async def find(
     tokens: int = 1000,
 ) -> Findings:
     sources = repository or FakeRepository(SourceText("kelp.md", KELP), SourceText("otter.md", OTTER))
-    rag = CorrectiveRag(
+    tools = CragTools(
         workspaces=FakeWorkspaces(sources),
         grader=grader or ScriptedGrader({KELP: 0.9, OTTER: 0.2}),
         embedded_grader=ScriptedGrader(embedded or EMBEDDED),
@@ -40,6 +41,7 @@ async def find(
         candidates=8,
         max_documents=5,
     )
+    rag = CorrectiveRag(tools)
     return await rag.find("kelp?", workspace="default", model="m", deadline=Deadline(seconds), evidence_tokens=tokens)
 
 

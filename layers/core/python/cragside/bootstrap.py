@@ -23,6 +23,7 @@ from cragside.adapters.ollama.rewriter import OllamaRewriter
 from cragside.adapters.searxng.search import SearxngSearch
 from cragside.application.enricher import Enricher
 from cragside.crag.corrective import CorrectiveRag
+from cragside.crag.state import CragTools
 from cragside.domain.context import CountTokens
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
 from cragside.domain.verdict import DecisionPolicy
@@ -121,7 +122,7 @@ def build_container(
             saved_queries=settings.saved_queries,
         )
         closers.append(store.close)
-    finder = CorrectiveRag(
+    tools = CragTools(
         workspaces=workspaces,
         grader=grader,
         embedded_grader=embedded_grader,
@@ -132,6 +133,7 @@ def build_container(
         candidates=settings.candidates,
         max_documents=settings.max_documents,
     )
+    finder = CorrectiveRag(tools)
     enricher = Enricher(
         finder,
         workspaces,

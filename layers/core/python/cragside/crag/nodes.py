@@ -54,8 +54,8 @@ async def retrieve(state: CragState, runtime: Runtime[CragContext]) -> Update:
     context = runtime.context
 
     async def candidates() -> list[Document]:
-        repository = await context.workspaces.repository(state["workspace"])
-        return await repository.retrieve(state["question"], limit=context.candidates)
+        repository = await context.tools.workspaces.repository(state["workspace"])
+        return await repository.retrieve(state["question"], limit=context.tools.candidates)
 
     try:
         return {"local": await _within(context.deadline.share(RETRIEVE_SHARE), "knowledge_base", candidates())}
@@ -70,11 +70,11 @@ async def grade(state: CragState, runtime: Runtime[CragContext]) -> Update:
     context, documents = runtime.context, state["local"]
     if not documents:
         return {}
-    judging = context.grader.grade(state["question"], documents, model=state.get("model"))
+    judging = context.tools.grader.grade(state["question"], documents, model=state.get("model"))
     try:
         scores = await _within(context.deadline.share(GRADE_SHARE), "grader", judging)
     except ServiceUnavailable as error:
-        scores = await context.embedded_grader.grade(state["question"], documents)
+        scores = await context.tools.embedded_grader.grade(state["question"], documents)
         reason = f"{error.message.rstrip('.')}. The embedded grader stepped in."
         return {"local": _graded(documents, scores), "degraded": [Degradation("grader", reason)]}
     return {"local": _graded(documents, scores)}
@@ -84,42 +84,43 @@ async def grade(state: CragState, runtime: Runtime[CragContext]) -> Update:
 async def transform_query(state: CragState, runtime: Runtime[CragContext]) -> Update:
     """The question as a search engine likes it."""
     context, question = runtime.context, state["question"]
-    if context.search is None:
+    if context.tools.search is None:
         return {"search_query": question}
-    rewriting = context.search.transform_query(question, model=state.get("model"))
+    rewriting = context.tools.search.transform_query(question, model=state.get("model"))
     try:
         return {"search_query": await _within(context.deadline.share(TRANSFORM_SHARE), "rewriter", rewriting)}
     except ServiceUnavailable as error:
         reason = f"{error.message.rstrip('.')}. The question was shortened by rules."
-        return {"search_query": context.embedded_rewrite(question), "degraded": [Degradation("rewriter", reason)]}
+        return {"search_query": context.tools.embedded_rewrite(question), "degraded": [Degradation("rewriter", reason)]}
 
 
 @timed
 async def web_search(state: CragState, runtime: Runtime[CragContext]) -> Update:
     """Passages from the web, graded by the embedded grader so that no further model call is waited for."""
     context = runtime.context
-    if context.search is None:
+    if context.tools.search is None:
         reason = "SEARXNG_HOST is not set, so the web was not searched."
         return {"web": None, "search_performed": False, "degraded": [Degradation("search", reason)]}
-    searching = context.search.search(state["search_query"])
+    searching = context.tools.search.search(state["search_query"])
     try:
         results = await _within(context.deadline.share(SEARCH_SHARE), "search", searching)
     except ServiceUnavailable as error:
         return {"web": None, "search_performed": True, "degraded": [Degradation("search", error.message)]}
     documents = [_page(result) for result in results if str(result.get("content", "")).strip()]
-    scores = await context.embedded_grader.grade(state["question"], documents)
+    scores = await context.tools.embedded_grader.grade(state["question"], documents)
     return {"web": _graded(documents, scores), "search_performed": True}
 
 
 @timed
 async def inject(state: CragState, runtime: Runtime[CragContext]) -> Update:
     """The best evidence in hand, packed into one block."""
-    context, policy = runtime.context, runtime.context.policy
+    context, tools = runtime.context, runtime.context.tools
     local, web = state["local"], state.get("web", [])
-    chosen = [*policy.passing(local), *policy.plausible(web or [])]
+    chosen = [*tools.policy.passing(local), *tools.policy.plausible(web or [])]
     if not chosen and web is None:
-        chosen = policy.best_effort(local)
-    packed = pack(chosen[: context.max_documents], budget=context.evidence_tokens, count_tokens=context.count_tokens)
+        chosen = tools.policy.best_effort(local)
+    best = chosen[: tools.max_documents]
+    packed = pack(best, budget=context.evidence_tokens, count_tokens=tools.count_tokens)
     return {"block": packed.block, "evidence": packed.documents}
 
 

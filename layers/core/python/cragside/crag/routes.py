@@ -9,4 +9,4 @@ from cragside.crag.state import CragContext, CragState
 
 def after_grading(state: CragState, runtime: Runtime[CragContext]) -> Literal["inject", "transform_query"]:
     """Inject when the local evidence suffices, else correct it with the web."""
-    return "inject" if runtime.context.policy.suffices(state["local"]) else "transform_query"
+    return "inject" if runtime.context.tools.policy.suffices(state["local"]) else "transform_query"

@@ -32,8 +32,8 @@ class CragState(TypedDict, total=False):
 
 
 @dataclass(frozen=True, slots=True)
-class CragContext:
-    """Ports and settings of one run. `search` is None when no search engine is configured."""
+class CragTools:
+    """The ports and settings of every run. `search` is None when no search engine is configured."""
 
     workspaces: Workspaces
     grader: RelevanceGrader
@@ -44,5 +44,12 @@ class CragContext:
     count_tokens: CountTokens
     candidates: int
     max_documents: int
+
+
+@dataclass(frozen=True, slots=True)
+class CragContext:
+    """What one run may use, and how much time (a deadline) and room (tokens) it has."""
+
+    tools: CragTools
     deadline: Deadline
     evidence_tokens: int
