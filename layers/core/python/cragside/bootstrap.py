@@ -21,7 +21,7 @@ from cragside.adapters.ollama.host import OllamaHost
 from cragside.adapters.ollama.language_model import OllamaLanguageModel
 from cragside.adapters.ollama.rewriter import OllamaRewriter
 from cragside.adapters.searxng.search import SearxngSearch
-from cragside.application.enricher import Enricher
+from cragside.application.enricher import Enricher, EvidenceFinder
 from cragside.crag.corrective import CorrectiveRag
 from cragside.crag.state import CragTools
 from cragside.domain.context import CountTokens
@@ -107,20 +107,7 @@ def build_container(
         language_model = EmbeddedLanguageModel()
         language_model = OllamaLanguageModel(host, language_model) if host else language_model
     if workspaces is None:
-        workspaces = store = EmbeddedWorkspaces(
-            settings.home,
-            embedding_model=settings.embedding_model,
-            open_embedder=_embedders(embedder, host),
-            model=language_model,
-            ranker=embedded_grader,
-            keywords_of=keywords_of,
-            search_text=_search_text,
-            count_tokens=count_tokens,
-            chunk_tokens=settings.chunk_tokens,
-            chunk_overlap=settings.chunk_overlap_tokens,
-            parallel=settings.ollama_parallel,
-            saved_queries=settings.saved_queries,
-        )
+        workspaces = store = _store(settings, _embedders(embedder, host), language_model, embedded_grader)
         closers.append(store.close)
     tools = CragTools(
         workspaces=workspaces,
@@ -134,7 +121,32 @@ def build_container(
         max_documents=settings.max_documents,
     )
     finder = CorrectiveRag(tools)
-    enricher = Enricher(
+    enricher = _enricher(settings, finder, workspaces)
+    starters += [finder.prepare, partial(workspaces.repository, settings.workspace)]
+    return Container(settings, enricher, workspaces, host, search, count_tokens, starters, closers)
+
+
+def _store(
+    settings: Settings, open_embedder: OpenEmbedder, model: LanguageModel, ranker: RelevanceGrader
+) -> EmbeddedWorkspaces:
+    return EmbeddedWorkspaces(
+        settings.home,
+        embedding_model=settings.embedding_model,
+        open_embedder=open_embedder,
+        model=model,
+        ranker=ranker,
+        keywords_of=keywords_of,
+        search_text=_search_text,
+        count_tokens=count_tokens,
+        chunk_tokens=settings.chunk_tokens,
+        chunk_overlap=settings.chunk_overlap_tokens,
+        parallel=settings.ollama_parallel,
+        saved_queries=settings.saved_queries,
+    )
+
+
+def _enricher(settings: Settings, finder: EvidenceFinder, workspaces: Workspaces) -> Enricher:
+    return Enricher(
         finder,
         workspaces,
         prefix=settings.command_prefix,
@@ -145,8 +157,6 @@ def build_container(
         question_limit=settings.max_prompt_characters,
         evidence_tokens=settings.context_tokens,
     )
-    starters += [finder.prepare, partial(workspaces.repository, settings.workspace)]
-    return Container(settings, enricher, workspaces, host, search, count_tokens, starters, closers)
 
 
 def _embedders(embedded: Embedder, host: OllamaHost | None) -> OpenEmbedder:
