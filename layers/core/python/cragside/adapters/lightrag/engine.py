@@ -41,7 +41,7 @@ class InlineExecutor(ThreadPoolExecutor):
 class Engine(LightRAG):
     """LightRAG whose settings stay as they are once its storages are open.
 
-    LightRAG deep-copies all its settings for each query, which costs as much as the rest of a query.
+    LightRAG deep-copies all its settings for each query.
     """
 
     _settled: dict[str, Any] | None = None

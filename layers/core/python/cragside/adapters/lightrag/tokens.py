@@ -9,7 +9,7 @@ _CHARACTERS = 3
 class CharacterTokens:
     """Three characters are one token: English text has four to five a token, so budgets err on the safe side.
 
-    A real tokenizer took half of a query's time, since LightRAG counts every entity, relation and passage it considers.
+    LightRAG counts every entity, relation and passage it considers, and a real tokenizer would read them all.
     """
 
     def encode(self, content: str) -> "TokenView":
