@@ -1,6 +1,11 @@
 #!/bin/sh
 # Prints an interpreter of a supported version, or nothing: python3 if it fits, else the newest there is.
-supported='import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))'
+# `find_python.sh 3.12` accepts that version alone.
+if [ -n "${1:-}" ]; then
+    supported="import sys; sys.exit('%d.%d' % sys.version_info[:2] != '$1')"
+else
+    supported='import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))'
+fi
 
 fits() {
     "$1" -c "$supported" 2>/dev/null
