@@ -146,6 +146,9 @@ class Parts:
     host: FakeHost | None = None
     count_tokens: Callable[[str], int] = words
 
+    def api_token(self) -> str | None:
+        return self.settings.api_token.get_secret_value() if self.settings.api_token else None
+
 
 @dataclass
 class Reply:

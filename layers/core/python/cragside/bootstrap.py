@@ -8,6 +8,7 @@ from importlib import import_module
 
 from threadpoolctl import threadpool_limits
 
+from cragside.adapters.aws.secrets import Secret
 from cragside.adapters.embedded.embedder import EMBEDDED_MODEL, WordLlamaEmbedder
 from cragside.adapters.embedded.grader import EmbeddedGrader
 from cragside.adapters.embedded.keywords import keywords_of, terms
@@ -53,6 +54,14 @@ class Container:
     count_tokens: CountTokens
     starters: list[Step] = field(default_factory=list)
     closers: list[Step] = field(default_factory=list)
+    disconnectors: list[Step] = field(default_factory=list)
+    secret: Secret | None = None
+
+    def api_token(self) -> str | None:
+        """The token that requests have to bring, None for none. Raises `ServiceUnavailable` when it cannot be read."""
+        if self.secret is not None:
+            return self.secret.value()
+        return self.settings.api_token.get_secret_value() if self.settings.api_token else None
 
     async def prepare(self) -> None:
         """Load and open what the first request would otherwise wait for. Raises `ConfigurationError`.
@@ -62,6 +71,13 @@ class Container:
         for start in self.starters:
             with suppress(ServiceUnavailable):
                 await start()
+
+    async def disconnect(self) -> None:
+        """Close the connections to other hosts and forget what was read from them; the next use opens them anew."""
+        for step in self.disconnectors:
+            await step()
+        if self.secret is not None:
+            self.secret.forget()
 
     async def close(self) -> None:
         """Close everything that was opened, on the loop that opened it; one failure does not keep the rest open."""
@@ -91,16 +107,17 @@ def build_container(
     threadpool_limits(limits=1, user_api="blas")
     starters: list[Step] = []
     closers: list[Step] = []
+    disconnectors: list[Step] = []
     embedder = WordLlamaEmbedder()
     embedded_grader = EmbeddedGrader(embedder)
     if host is None and settings.ollama_base_url:
         host = OllamaHost(settings.ollama_base_url, parallel=settings.ollama_parallel, chat_model=settings.chat_model)
         starters.append(host.prepare)
-        closers.append(host.close)
+        disconnectors.append(host.close)
     if search is None and settings.searxng_host:
         rewrite = OllamaRewriter(host, search_query).rewrite if host else _embedded_rewrite
         search = SearxngSearch(settings.searxng_host, rewrite)
-        closers.append(search.close)
+        disconnectors.append(search.close)
     if grader is None:
         grader = OllamaGrader(host, embedded_grader) if host else embedded_grader
     if language_model is None:
@@ -123,7 +140,18 @@ def build_container(
     finder = CorrectiveRag(tools)
     enricher = _enricher(settings, finder, workspaces)
     starters += [finder.prepare, partial(workspaces.repository, settings.workspace)]
-    return Container(settings, enricher, workspaces, host, search, count_tokens, starters, closers)
+    return Container(
+        settings,
+        enricher,
+        workspaces,
+        host,
+        search,
+        count_tokens,
+        starters,
+        closers=[*disconnectors, *closers],
+        disconnectors=disconnectors,
+        secret=Secret(settings.api_token_secret) if settings.api_token_secret else None,
+    )
 
 
 def _store(

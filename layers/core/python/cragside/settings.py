@@ -84,6 +84,15 @@ class Settings(BaseSettings):
     api_token: SecretStr | None = Field(
         None, description="Token that requests have to bring (Bearer or X-API-Key). Unset: no authorisation."
     )
+    api_token_secret: str | None = Field(
+        None,
+        description="ARN of the AWS Secrets Manager secret that holds the token, in place of RAG_API_TOKEN. The Lambda "
+        "function reads it at the first request that needs it, and again after five minutes; `cragside serve` at start.",
+    )
+    allow_anonymous: bool = Field(
+        False,
+        description="Whether the Lambda function starts without a token, for gateways that authorise by themselves.",
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -99,7 +108,9 @@ class Settings(BaseSettings):
         address = value.strip() if "://" in value else f"http://{value.strip()}"
         return str(TypeAdapter(AnyHttpUrl).validate_python(address)).rstrip("/")
 
-    @field_validator("api_token", "chat_model", "embedding_model", "postgres_uri", "neo4j_uri", mode="before")
+    @field_validator(
+        "api_token", "api_token_secret", "chat_model", "embedding_model", "postgres_uri", "neo4j_uri", mode="before"
+    )
     @classmethod
     def _stripped(cls, value: object) -> object:
         return value.strip() if isinstance(value, str) else value
@@ -138,6 +149,11 @@ def load_settings(environment: Mapping[str, str] = os.environ) -> Settings:
                 f"{variable} is set, but this version has no server storages yet. Unset it to use the embedded store.",
                 variable=variable,
             )
+    if settings.api_token is not None and settings.api_token_secret is not None:
+        raise ConfigurationError(
+            "RAG_API_TOKEN and RAG_API_TOKEN_SECRET are both set. Set the one that holds the token.",
+            variable="RAG_API_TOKEN_SECRET",
+        )
     if settings.chunk_overlap_tokens >= settings.chunk_tokens:
         raise ConfigurationError(
             "RAG_CHUNK_OVERLAP_TOKENS has to be smaller than RAG_CHUNK_TOKENS.", variable="RAG_CHUNK_OVERLAP_TOKENS"

@@ -40,7 +40,7 @@ def serve(
     from cragside.entrypoints.proxy import server
     from cragside.entrypoints.proxy.workers import supervise
 
-    if settings.api_token is None and not allow_anonymous and not server.is_loopback(host):
+    if not (settings.api_token or settings.api_token_secret or allow_anonymous or server.is_loopback(host)):
         raise ConfigurationError(
             f"{host} is reachable from other machines and RAG_API_TOKEN is not set. "
             "Set it, or say --allow-anonymous to serve whoever asks."

@@ -3,17 +3,18 @@
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, Protocol
 
 from fastapi import Depends, FastAPI, Request, Response
 
 from cragside import __version__
 from cragside.application.contract import enhanced_request
-from cragside.bootstrap import Container
+from cragside.application.enricher import Enricher
 from cragside.domain.errors import Unauthorized
 from cragside.entrypoints.access import authorised
 from cragside.entrypoints.http import errors, schemas
 from cragside.entrypoints.http.body import json_object
+from cragside.settings import Settings
 
 _ENRICH_SCHEMA = {"schema": schemas.EnrichRequest.model_json_schema()}
 _ENRICH_BODY = {"content": {"application/json": _ENRICH_SCHEMA}, "required": True}
@@ -22,10 +23,35 @@ _FAILURES: dict[int | str, dict[str, Any]] = {
 }
 
 
-def create_app(container: Container) -> FastAPI:
-    """cragside's routes for a container, which is closed when the application stops."""
+class Application(Protocol):
+    """What the routes need of a container; one that builds itself at the first question will do."""
+
+    @property
+    def settings(self) -> Settings:
+        """The settings."""
+        ...
+
+    @property
+    def enricher(self) -> Enricher:
+        """The use case."""
+        ...
+
+    def api_token(self) -> str | None:
+        """The token that requests have to bring, None for none."""
+        ...
+
+    async def close(self) -> None:
+        """Close what was opened."""
+        ...
+
+
+def create_app(container: Application) -> FastAPI:
+    """cragside's routes for a container, which is closed when the application stops.
+
+    A host that grants a request less time than the settings says so in the ASGI scope's `state`, as `seconds`; after
+    the answer it finds the `rag_context` there.
+    """
     settings = container.settings
-    token = settings.api_token.get_secret_value() if settings.api_token else None
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -33,7 +59,7 @@ def create_app(container: Container) -> FastAPI:
         await container.close()
 
     async def authorise(request: Request) -> None:
-        if not authorised(request.scope["headers"], token):
+        if not authorised(request.scope["headers"], container.api_token()):
             raise Unauthorized("Send the token as Authorization: Bearer or as X-API-Key.")
 
     app = FastAPI(title="cragside", version=__version__, lifespan=lifespan, redoc_url=None)
@@ -51,7 +77,7 @@ def create_app(container: Container) -> FastAPI:
             "status": "healthy",
             "core_version": __version__,
             "api_version": __version__,
-            "auth_mode": "enabled" if token else "disabled",
+            "auth_mode": "enabled" if settings.api_token or settings.api_token_secret else "disabled",
             "webui_available": False,
             "pipeline_busy": False,
             "configuration": {
@@ -71,8 +97,9 @@ def create_app(container: Container) -> FastAPI:
     async def enrich(request: Request) -> Response:
         """The request with evidence in its prompt and `metadata.rag_context`; untouched without the command."""
         body = await json_object(request, settings.max_body_bytes)
-        enhanced = enhanced_request(await container.enricher.enrich(body))
+        enriched = await container.enricher.enrich(body, timeout=getattr(request.state, "seconds", None))
+        request.state.rag_context = enriched.rag_context
         # Escaped to ASCII, so that whatever a client could send (half a surrogate pair, say) can be sent back.
-        return Response(json.dumps(enhanced), media_type="application/json")
+        return Response(json.dumps(enhanced_request(enriched)), media_type="application/json")
 
     return app

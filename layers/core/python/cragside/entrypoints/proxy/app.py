@@ -38,7 +38,7 @@ class _Proxy:
         self._finder = CommandFinder(settings.command_prefix)
         self._preparation = Preparation(container)
         self._body_limit = settings.max_body_bytes
-        self._token = settings.api_token.get_secret_value() if settings.api_token else None
+        self._token = container.api_token()
         self._check_host = check_host and self._token is None
         self._bound_host = bound_host
 
