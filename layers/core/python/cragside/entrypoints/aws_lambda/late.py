@@ -1,0 +1,56 @@
+"""The container of a function that may be asked for its health alone."""
+
+from contextlib import suppress
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from cragside.application.enricher import Enricher
+from cragside.domain.errors import ServiceUnavailable
+from cragside.settings import Settings
+
+if TYPE_CHECKING:
+    from cragside.bootstrap import Container
+
+# Content words, so that everything from keywords to grading has something to do.
+_QUESTION = "Which documents describe how this knowledge base works?"
+
+
+class LateContainer:
+    """Builds the container when something of it is needed: its imports take longer than all of INIT should."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+
+    @cached_property
+    def built(self) -> "Container":
+        """The container."""
+        from cragside.bootstrap import build_container
+
+        return build_container(self.settings)
+
+    @property
+    def enricher(self) -> Enricher:
+        """The use case."""
+        return self.built.enricher
+
+    def api_token(self) -> str | None:
+        """The token that requests have to bring, None for none. Raises `ServiceUnavailable` when it cannot be read."""
+        return self.built.api_token()
+
+    async def try_out(self) -> None:
+        """Load everything and answer a question with it; what is down is left for the requests to report."""
+        await self.built.prepare()
+        with suppress(ServiceUnavailable):
+            self.api_token()
+        with suppress(ServiceUnavailable):
+            await self.enricher.enrich({"prompt": f"{self.settings.command_prefix} {_QUESTION}"})
+
+    async def disconnect(self) -> None:
+        """Close the connections to other hosts and forget the token; the next use opens and reads them anew."""
+        if "built" in self.__dict__:
+            await self.built.disconnect()
+
+    async def close(self) -> None:
+        """Close what was opened, if anything was."""
+        if "built" in self.__dict__:
+            await self.built.close()

@@ -1,0 +1,82 @@
+"""What a function says of itself: structured logs, metrics, traces. Never a prompt, a token or evidence."""
+
+import functools
+import os
+import traceback
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any
+
+from aws_lambda_powertools import Logger, Metrics
+from aws_lambda_powertools.logging.formatter import LambdaPowertoolsFormatter
+from aws_lambda_powertools.metrics import MetricUnit
+
+from cragside.domain.outcome import RagContext
+
+SERVICE = "cragside"
+
+Handler = Callable[[Any, Any], dict[str, Any]]
+_ExceptionInfo = tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
+
+
+class FramesAlone(LambdaPowertoolsFormatter):
+    """Exceptions by their kinds and frames: a message may quote what the request held."""
+
+    def formatException(self, ei: _ExceptionInfo) -> str:  # noqa: N802 (logging's name)
+        """The traceback of an exception and of its causes, without their messages."""
+        shown: list[str] = []
+        error = ei[1]
+        while error is not None and len(shown) < 5:
+            shown.append("".join(traceback.format_tb(error.__traceback__)) + type(error).__qualname__)
+            error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+        return "\ncaused by\n".join(shown)
+
+
+# The logger has the package's name, so that what the package logs anywhere comes out in the same form.
+logger = Logger(service=SERVICE, logger_formatter=FramesAlone(serialize_stacktrace=False))
+metrics = Metrics(namespace=SERVICE, service=SERVICE)
+
+
+def observe(route: str, status: int, milliseconds: float, context: RagContext | None) -> None:
+    """One line in the log and one set of metrics for an answer. `route` is a template, not what the client wrote."""
+    degraded = sorted({degradation.component for degradation in context.degraded}) if context else []
+    said: dict[str, Any] = {"route": route, "status": status, "latency_ms": round(milliseconds, 1)}
+    metrics.add_metric("Requests", MetricUnit.Count, 1)
+    metrics.add_metric("Latency", MetricUnit.Milliseconds, milliseconds)
+    metrics.add_metric("Failures", MetricUnit.Count, int(status >= 500))
+    if context:
+        said |= {"verdict": context.verdict, "documents": len(context.documents), "degraded": degraded}
+        metrics.add_metric(f"Verdict{context.verdict.capitalize()}", MetricUnit.Count, 1)
+        metrics.add_metric("Degraded", MetricUnit.Count, int(bool(degraded)))
+    logger.info("answered", extra=said)
+
+
+def observed(handler: Handler) -> Handler:
+    """A handler with the request's id in each log line, its metrics sent, and a trace where X-Ray asks for one."""
+    logged = logger.inject_lambda_context(
+        metrics.log_metrics(handler, capture_cold_start_metric=True),
+        log_event=False,
+        correlation_id_path="requestContext.requestId",
+        clear_state=True,
+    )
+
+    @functools.wraps(handler)
+    def handle(event: Any, context: Any) -> dict[str, Any]:
+        return (_traced(logged) if _sampled() else logged)(event, context)
+
+    return handle
+
+
+def _sampled() -> bool:
+    """Whether this invocation is traced: Lambda says so in the trace header, if the function has tracing at all."""
+    return "Sampled=1" in os.environ.get("_X_AMZN_TRACE_ID", "")
+
+
+@functools.cache
+def _traced(handler: Handler) -> Handler:
+    # The X-Ray SDK brings botocore: most of a second that only sampled requests should wait for.
+    from aws_lambda_powertools import Tracer
+
+    tracer = Tracer(service=SERVICE, auto_patch=False)
+    traced: Handler = tracer.capture_lambda_handler(handler, capture_response=False, capture_error=False)
+    return traced
