@@ -1,0 +1,1 @@
+"""The CDK app: environments are data, constructs build, stacks compose, `app` puts them together."""

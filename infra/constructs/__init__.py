@@ -1,0 +1,1 @@
+"""What stacks are composed of. Constructs take plain keywords, not the environment."""

@@ -1,0 +1,71 @@
+"""A function of cragside: a handler of a few lines, with everything else in layers."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from aws_cdk import Duration
+from aws_cdk.aws_iam import Role, ServicePrincipal
+from aws_cdk.aws_lambda import Alias, Code, Function, ILayerVersion, SnapStartConf, Tracing
+from aws_cdk.aws_logs import ILogGroup
+from constructs import Construct
+
+from infra.constructs.exceptions import acknowledge
+from infra.constructs.layers import ARCHITECTURES, RUNTIMES
+
+_POWERTOOLS = {"POWERTOOLS_SERVICE_NAME": "cragside", "POWERTOOLS_METRICS_NAMESPACE": "cragside"}
+
+
+class PythonFunction(Construct):
+    """A traced function whose published version is reached through the alias `live`."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        name: str,
+        *,
+        code: Path,
+        layers: Sequence[ILayerVersion],
+        python: str,
+        architecture: str,
+        memory_mb: int,
+        timeout_seconds: int,
+        variables: Mapping[str, str],
+        logs: ILogGroup,
+        reserved_concurrency: int | None,
+        snap_start: bool,
+    ) -> None:
+        super().__init__(scope, name)
+        # A role of its own: the one that CDK would make may create and write every log group of the account.
+        self.role = Role(self, "Role", assumed_by=ServicePrincipal("lambda.amazonaws.com"))
+        logs.grant_write(self.role)
+        self.function = Function(
+            self,
+            "Function",
+            code=Code.from_asset(str(code), exclude=["__pycache__"]),
+            handler="handler.handler",
+            runtime=RUNTIMES[python],
+            architecture=ARCHITECTURES[architecture],
+            layers=list(layers),
+            memory_size=memory_mb,
+            timeout=Duration.seconds(timeout_seconds),
+            environment={**_POWERTOOLS, **variables},
+            log_group=logs,
+            role=self.role,
+            tracing=Tracing.ACTIVE,
+            reserved_concurrent_executions=reserved_concurrency,
+            snap_start=SnapStartConf.ON_PUBLISHED_VERSIONS if snap_start else None,
+        )
+        self.live = Alias(self, "Live", alias_name="live", version=self.function.current_version)
+        self._acknowledge(python)
+
+    def _acknowledge(self, python: str) -> None:
+        acknowledge(
+            self.function,
+            "AwsSolutions-L1",
+            f"Python {python} is chosen: the newest that every dependency is tested on here is 3.13.",
+        )
+        acknowledge(
+            self.role,
+            "AwsSolutions-IAM5[Resource::*]",
+            "X-Ray's actions PutTraceSegments and PutTelemetryRecords know no resources.",
+        )

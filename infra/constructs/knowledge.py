@@ -1,0 +1,70 @@
+"""Where a function finds its baked store."""
+
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import jsii
+from aws_cdk import Aws, BundlingOptions, DockerImage, ILocalBundling
+from aws_cdk.aws_iam import PolicyStatement, Role
+from aws_cdk.aws_lambda import Code, LayerVersion
+from constructs import Construct
+
+from infra.constructs.exceptions import acknowledge
+
+_FOLDER = "knowledge"
+_NO_STORE = "/tmp/knowledge"  # noqa: S108 - the only folder that a function may write to
+
+
+@dataclass(frozen=True, slots=True)
+class Knowledge:
+    """What a function needs to open a store: variables, layers, and a permission."""
+
+    variables: Mapping[str, str]
+    layers: tuple[LayerVersion, ...] = ()
+    grant_read: Callable[[Role], None] = field(default=lambda _: None)
+
+
+def no_knowledge() -> Knowledge:
+    """No store: every `/rag` prompt takes the road of an empty knowledge base."""
+    return Knowledge({"RAG_HOME": _NO_STORE})
+
+
+def layer_knowledge(scope: Construct, name: str, folder: Path) -> Knowledge:
+    """The baked store of this folder as a layer of its own."""
+    # CDK wants an image for the case that the local bundling declines, which it never does.
+    bundling = BundlingOptions(image=DockerImage.from_registry("unused"), local=_InFolder(folder))
+    layer = LayerVersion(
+        scope, name, code=Code.from_asset(str(folder), bundling=bundling), description="cragside: a baked store"
+    )
+    return Knowledge({"RAG_HOME": f"/opt/{_FOLDER}"}, (layer,))
+
+
+def bucket_knowledge(bucket: str, prefix: str, sha256: str) -> Knowledge:
+    """The baked store under a prefix of a bucket, whose manifest has this hash."""
+
+    objects = f"arn:{Aws.PARTITION}:s3:::{bucket}/{prefix}/*"
+
+    def grant_read(role: Role) -> None:
+        role.add_to_policy(PolicyStatement(actions=["s3:GetObject"], resources=[objects]))
+        acknowledge(
+            role,
+            f"AwsSolutions-IAM5[Resource::arn:<AWS::Partition>:s3:::{bucket}/{prefix}/*]",
+            "The manifest names the files of the store; all of them lie under this prefix.",
+        )
+
+    return Knowledge({"RAG_HOME": f"s3://{bucket}/{prefix}", "RAG_HOME_SHA256": sha256}, grant_read=grant_read)
+
+
+@jsii.implements(ILocalBundling)
+class _InFolder:
+    """Puts a store into a folder of the layer, so that it does not lie in the middle of /opt."""
+
+    def __init__(self, store: Path) -> None:
+        self._store = store
+
+    def try_bundle(self, output_dir: str, *_: Any, **__: Any) -> bool:
+        shutil.copytree(self._store, Path(output_dir) / _FOLDER)
+        return True

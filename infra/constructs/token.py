@@ -1,0 +1,52 @@
+"""The API token: a secret that the template only refers to."""
+
+from collections.abc import Mapping
+
+from aws_cdk import RemovalPolicy
+from aws_cdk.aws_iam import IRole
+from aws_cdk.aws_secretsmanager import ISecret, Secret, SecretStringGenerator
+from constructs import Construct
+
+from infra.constructs.exceptions import acknowledge
+
+
+class ApiToken(Construct):
+    """An existing secret with the token as its text, or a new one that Secrets Manager fills."""
+
+    def __init__(self, scope: Construct, name: str, *, existing_arn: str | None, keep: bool) -> None:
+        super().__init__(scope, name)
+        self._secret: ISecret
+        if existing_arn is not None:
+            self._secret = Secret.from_secret_complete_arn(self, "Secret", existing_arn)
+        else:
+            self._secret = self._generated(keep)
+
+    @property
+    def variables(self) -> Mapping[str, str]:
+        """How a function is told: the secret's ARN, which is no secret."""
+        return {"RAG_API_TOKEN_SECRET": self.arn}
+
+    @property
+    def arn(self) -> str:
+        """The secret's ARN, which tools take in place of its name."""
+        return self._secret.secret_arn
+
+    def grant_read(self, role: IRole) -> None:
+        """Let a function's role read this one secret."""
+        self._secret.grant_read(role)
+
+    def _generated(self, keep: bool) -> Secret:
+        secret = Secret(
+            self,
+            "Secret",
+            description="The token that requests to cragside have to bring.",
+            # 43 letters and digits are 256 bits, and need no quoting in a header.
+            generate_secret_string=SecretStringGenerator(password_length=43, exclude_punctuation=True),
+            removal_policy=RemovalPolicy.RETAIN if keep else RemovalPolicy.DESTROY,
+        )
+        acknowledge(
+            secret,
+            "AwsSolutions-SMG4",
+            "Clients hold the token too: a rotation that does not hand it to them would lock them out.",
+        )
+        return secret

@@ -1,0 +1,124 @@
+"""What an environment may say, checked before anything is synthesised."""
+
+from pathlib import PurePosixPath
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+Name = Literal["dev", "staging", "prod"]
+Architecture = Literal["x86_64", "arm64"]
+Python = Literal["3.11", "3.12", "3.13"]
+
+# The periods that CloudWatch Logs knows, in days:
+# https://docs.aws.amazon.com/AmazonCloudWatchLogs/latest/APIReference/API_PutRetentionPolicy.html
+Retention = Literal[
+    1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653
+]  # fmt: skip
+
+# API Gateway gives up on an integration after 30 s at most; the function has to answer before that.
+LONGEST_TIMEOUT = 28
+
+_SNAP_START_SINCE: tuple[Python, ...] = ("3.12", "3.13")
+
+
+class UnknownEnvironment(Exception):
+    """No environment has this name; the message names those that there are."""
+
+    def __init__(self, name: str | None, known: tuple[str, ...]) -> None:
+        *rest, last = known
+        choice = f"{', '.join(rest)} or {last}"
+        said = f"There is no environment {name!r}." if name else "No environment was named."
+        super().__init__(f"{said} Name {choice}: -c env={known[0]}")
+
+
+class _Data(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class KnowledgeLayer(_Data):
+    """A baked store that is deployed as a layer."""
+
+    path: str = Field(description="The folder, relative to the top of the repository or absolute.")
+
+
+class KnowledgeBucket(_Data):
+    """A baked store in a bucket, which the function fetches into its temporary folder."""
+
+    uri: str = Field(pattern=r"^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]/[^*?\s]*[^*?\s/]$")
+    sha256: str = Field(pattern=r"^[0-9a-f]{64}$", description="The hash of its baked.json.")
+
+    @property
+    def bucket(self) -> str:
+        """The bucket's name."""
+        return self.uri.removeprefix("s3://").partition("/")[0]
+
+    @property
+    def prefix(self) -> str:
+        """The key of the store's folder."""
+        return self.uri.removeprefix("s3://").partition("/")[2]
+
+
+Knowledge = KnowledgeLayer | KnowledgeBucket
+
+
+def knowledge_of(said: str) -> Knowledge | None:
+    """What a text says: `none`, a folder, or `s3://bucket/prefix#sha256`."""
+    if said == "none":
+        return None
+    if said.startswith("s3://"):
+        uri, _, sha256 = said.partition("#")
+        return KnowledgeBucket(uri=uri, sha256=sha256)
+    return KnowledgeLayer(path=said)
+
+
+class Throttle(_Data):
+    """What the API lets through; more is answered with 429."""
+
+    requests_per_second: int = Field(ge=1, le=10_000)
+    burst: int = Field(ge=1, le=5_000)
+
+
+class Environment(_Data):
+    """One deployment of cragside. Account and region unset: those of the credentials it is deployed with."""
+
+    name: Name
+    account: str | None = Field(None, pattern=r"^\d{12}$")
+    region: str | None = Field(None, pattern=r"^[a-z]{2}(-[a-z]+)+-\d$")
+    python: Python = "3.12"
+    architecture: Architecture = "x86_64"
+    memory_mb: int = Field(1769, ge=512, le=10_240)  # one full processor from 1,769 MB on
+    timeout_seconds: Annotated[int, Field(ge=3, le=LONGEST_TIMEOUT)] = LONGEST_TIMEOUT
+    reserved_concurrency: int | None = Field(None, ge=1, le=1000)
+    snap_start: bool = False
+    log_retention_days: Retention = 30
+    throttle: Throttle
+    knowledge: Knowledge | None = None
+    token_secret_arn: str | None = Field(
+        None,
+        pattern=r"^arn:aws[a-z-]*:secretsmanager:[a-z0-9-]+:\d{12}:secret:[A-Za-z0-9/_+=.@-]+-[A-Za-z0-9]{6}$",
+        description="An existing secret with the API token as its text. Unset: one is generated.",
+    )
+    keep_data: bool = Field(description="Whether the secret and the logs outlive the stack.")
+
+    @field_validator("knowledge")
+    @classmethod
+    def _inside(cls, knowledge: Knowledge | None) -> Knowledge | None:
+        if isinstance(knowledge, KnowledgeLayer) and ".." in PurePosixPath(knowledge.path).parts:
+            raise ValueError("the path of a baked store must not contain '..'")
+        return knowledge
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.snap_start and self.python not in _SNAP_START_SINCE:
+            raise ValueError(f"snap_start needs Python {_SNAP_START_SINCE[0]} or later, not {self.python}")
+        if self.account is not None and self.region is None:
+            raise ValueError("an account needs a region")
+        if self.token_secret_arn is not None:
+            _, _, _, region, account, *_ = self.token_secret_arn.split(":")
+            if self.region not in (None, region) or self.account not in (None, account):
+                raise ValueError("token_secret_arn lies in another account or region than the environment")
+        return self
+
+    def changed(self, **fields: object) -> "Environment":
+        """This environment with other values, checked as a whole. Raises pydantic's `ValidationError`."""
+        return Environment.model_validate({**self.model_dump(), **fields})

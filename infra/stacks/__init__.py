@@ -1,0 +1,1 @@
+"""Stacks only compose: what is built lives in `constructs`."""

@@ -1,0 +1,63 @@
+"""The service: one function behind an HTTP API, with its layers, its token and its knowledge."""
+
+import aws_cdk as cdk
+from constructs import Construct
+
+from infra.artifacts import Artifacts
+from infra.constructs.api import HttpEndpoint
+from infra.constructs.function import PythonFunction
+from infra.constructs.knowledge import bucket_knowledge, layer_knowledge, no_knowledge
+from infra.constructs.layers import Layers
+from infra.constructs.logs import log_group
+from infra.constructs.token import ApiToken
+from infra.environments.model import Environment, KnowledgeBucket
+
+
+class ServiceStack(cdk.Stack):
+    """Outputs: `Endpoint`, the API's address, and `TokenSecret`, the ARN of the secret that holds the token."""
+
+    def __init__(self, scope: Construct, name: str, *, environment: Environment, artifacts: Artifacts) -> None:
+        super().__init__(
+            scope,
+            name,
+            env=cdk.Environment(account=environment.account, region=environment.region),
+            description=f"cragside: evidence for Ollama prompts ({environment.name})",
+            termination_protection=environment.keep_data,
+        )
+        days, keep = environment.log_retention_days, environment.keep_data
+        token = ApiToken(self, "Token", existing_arn=environment.token_secret_arn, keep=keep)
+        layers = Layers(self, "Layers", artifacts.layers, environment.python, environment.architecture)
+        if artifacts.knowledge is not None:
+            knowledge = layer_knowledge(self, "Knowledge", artifacts.knowledge)
+        elif isinstance(environment.knowledge, KnowledgeBucket):
+            knowledge = bucket_knowledge(
+                environment.knowledge.bucket, environment.knowledge.prefix, environment.knowledge.sha256
+            )
+        else:
+            knowledge = no_knowledge()
+        enrich = PythonFunction(
+            self,
+            "Enrich",
+            code=artifacts.function,
+            layers=[*layers.versions, *knowledge.layers],
+            python=environment.python,
+            architecture=environment.architecture,
+            memory_mb=environment.memory_mb,
+            timeout_seconds=environment.timeout_seconds,
+            variables={**knowledge.variables, **token.variables},
+            logs=log_group(self, "EnrichLogs", days, keep=keep),
+            reserved_concurrency=environment.reserved_concurrency,
+            snap_start=environment.snap_start,
+        )
+        token.grant_read(enrich.role)
+        knowledge.grant_read(enrich.role)
+        api = HttpEndpoint(
+            self,
+            "Api",
+            handler=enrich.live,
+            requests_per_second=environment.throttle.requests_per_second,
+            burst=environment.throttle.burst,
+            logs=log_group(self, "ApiLogs", days, keep=keep),
+        )
+        cdk.CfnOutput(self, "Endpoint", value=api.url, description="The address of the API.")
+        cdk.CfnOutput(self, "TokenSecret", value=token.arn, description="The secret that holds the API token.")
