@@ -1,13 +1,16 @@
 """The composition root: the only file that names concrete adapters. Nothing is opened before it is used."""
 
+import tempfile
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
+from pathlib import Path
 
 from threadpoolctl import threadpool_limits
 
+from cragside.adapters.aws.s3 import S3ObjectStore
 from cragside.adapters.aws.secrets import Secret
 from cragside.adapters.embedded.embedder import EMBEDDED_MODEL, WordLlamaEmbedder
 from cragside.adapters.embedded.grader import EmbeddedGrader
@@ -34,7 +37,7 @@ from cragside.ports.model_host import ModelHost
 from cragside.ports.rag_repository import Workspaces
 from cragside.ports.relevance_grader import RelevanceGrader
 from cragside.ports.search_service import SearchService
-from cragside.settings import Settings
+from cragside.settings import BucketAddress, Settings
 
 EMBEDDED = "embedded"
 DEFAULT_EMBEDDING_MODEL = "nomic-embed-text"
@@ -157,8 +160,14 @@ def build_container(
 def _store(
     settings: Settings, open_embedder: OpenEmbedder, model: LanguageModel, ranker: RelevanceGrader
 ) -> EmbeddedWorkspaces:
+    home, objects = settings.home, None
+    if isinstance(home, BucketAddress):
+        objects = S3ObjectStore(home.bucket, home.prefix)
+        home = Path(tempfile.gettempdir(), f"cragside-{settings.home_sha256}")
     return EmbeddedWorkspaces(
-        settings.home,
+        home,
+        sha256=settings.home_sha256,
+        objects=objects,
         embedding_model=settings.embedding_model,
         open_embedder=open_embedder,
         model=model,

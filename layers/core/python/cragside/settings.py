@@ -2,7 +2,9 @@
 
 import difflib
 import os
+import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,6 +18,18 @@ from cragside.domain.query import DEFAULT_WORKSPACE
 from cragside.domain.verdict import DEFAULT_THRESHOLD
 
 WORKSPACE_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$"
+_BUCKET_ADDRESS = re.compile(r"s3://(?P<bucket>[a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:/(?P<prefix>.*))?")
+
+
+@dataclass(frozen=True, slots=True)
+class BucketAddress:
+    """A place in S3, written `s3://bucket/prefix`."""
+
+    bucket: str
+    prefix: str
+
+    def __str__(self) -> str:
+        return f"s3://{self.bucket}/{self.prefix}".rstrip("/")
 
 
 class Settings(BaseSettings):
@@ -41,7 +55,17 @@ class Settings(BaseSettings):
         None, validation_alias="NEO4J_URI", description="Reserved for the server storages; refused for now."
     )
 
-    home: Path = Field(Path("~/.cragside"), description="Folder of the embedded store, a subfolder a workspace.")
+    home: Path | BucketAddress = Field(
+        Path("~/.cragside"),
+        description="Folder of the embedded store, a subfolder a workspace. A store made by `cragside bake` is opened "
+        "read-only; as `s3://bucket/prefix` it is fetched into the temporary directory at the first use.",
+    )
+    home_sha256: str | None = Field(
+        None,
+        pattern=r"^[0-9a-f]{64}$",
+        description="SHA-256 of the baked store's `baked.json`, as `cragside bake` prints it: no other store is "
+        "opened. Needed for a store in a bucket.",
+    )
     workspace: str = Field(
         DEFAULT_WORKSPACE, pattern=WORKSPACE_PATTERN, description="The workspace of requests that name none."
     )
@@ -115,10 +139,25 @@ class Settings(BaseSettings):
     def _stripped(cls, value: object) -> object:
         return value.strip() if isinstance(value, str) else value
 
+    @field_validator("home_sha256", mode="before")
+    @classmethod
+    def _lower(cls, value: object) -> object:
+        return value.strip().lower() if isinstance(value, str) else value
+
+    @field_validator("home", mode="before")
+    @classmethod
+    def _place(cls, value: object) -> object:
+        if not isinstance(value, str) or "://" not in value:
+            return value
+        address = _BUCKET_ADDRESS.fullmatch(value.strip())
+        if address is None:
+            raise ValueError("A place that is no folder is written s3://bucket/prefix")
+        return BucketAddress(address["bucket"], (address["prefix"] or "").strip("/"))
+
     @field_validator("home")
     @classmethod
-    def _expanded(cls, value: Path) -> Path:
-        return value.expanduser()
+    def _expanded(cls, value: Path | BucketAddress) -> Path | BucketAddress:
+        return value.expanduser() if isinstance(value, Path) else value
 
 
 def variable_of(field_name: str) -> str:
@@ -153,6 +192,11 @@ def load_settings(environment: Mapping[str, str] = os.environ) -> Settings:
         raise ConfigurationError(
             "RAG_API_TOKEN and RAG_API_TOKEN_SECRET are both set. Set the one that holds the token.",
             variable="RAG_API_TOKEN_SECRET",
+        )
+    if isinstance(settings.home, BucketAddress) and settings.home_sha256 is None:
+        raise ConfigurationError(
+            f"RAG_HOME is {settings.home}: set RAG_HOME_SHA256 to what `cragside bake` printed for this store.",
+            variable="RAG_HOME_SHA256",
         )
     if settings.chunk_overlap_tokens >= settings.chunk_tokens:
         raise ConfigurationError(

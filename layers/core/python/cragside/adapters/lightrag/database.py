@@ -51,34 +51,45 @@ class Database:
     """The shared connection of one store file. Used on one thread, that of the event loop.
 
     WAL with `synchronous=NORMAL`: a killed process loses nothing that was committed, a power cut at most the last
-    commits, and neither leaves a torn file.
+    commits, and neither leaves a torn file. A file opened with `read_only` is taken for one that nobody changes: there
+    are no locks, nothing beside it is made, and neither file nor folder has to be writable.
     """
 
     _open: ClassVar[dict[Path, "Database"]] = {}
 
-    def __init__(self, path: Path) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
+    def __init__(self, path: Path, *, read_only: bool = False) -> None:
+        if not read_only:
+            path.parent.mkdir(parents=True, exist_ok=True)
         self.path = path
         self._users = 0
         self._connection = sqlite3.connect(
-            path, isolation_level=None, check_same_thread=False, timeout=BUSY_MILLISECONDS / 1000
+            f"{path.as_uri()}?mode=ro&immutable=1" if read_only else path,
+            uri=read_only,
+            isolation_level=None,
+            check_same_thread=False,
+            timeout=BUSY_MILLISECONDS / 1000,
         )
         try:
-            self._connection.execute("PRAGMA journal_mode = WAL")
-            self._connection.execute("PRAGMA synchronous = NORMAL")
             self._connection.execute("PRAGMA cache_size = -32000")
-            self._migrate()
+            if read_only:
+                # There may be nowhere to put temporary files.
+                self._connection.execute("PRAGMA temp_store = MEMORY")
+                self._check_version()
+            else:
+                self._connection.execute("PRAGMA journal_mode = WAL")
+                self._connection.execute("PRAGMA synchronous = NORMAL")
+                self._migrate()
         except BaseException:
             self._connection.close()
             raise
 
     @classmethod
-    def acquire(cls, folder: str | Path) -> "Database":
-        """The database of a folder; each acquire needs its `release`."""
+    def acquire(cls, folder: str | Path, *, read_only: bool = False) -> "Database":
+        """The database of a folder, as whoever acquired it first opened it; each acquire needs its `release`."""
         path = (Path(folder) / FILE_NAME).resolve()
         database = cls._open.get(path)
         if database is None:
-            database = cls._open[path] = cls(path)
+            database = cls._open[path] = cls(path, read_only=read_only)
         database._users += 1
         return database
 
@@ -155,16 +166,21 @@ class Database:
             connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
 
     def _migrate(self) -> None:
-        version = int(self.one("PRAGMA user_version")[0])
-        if version == 0:
+        if self._version() == 0:
             with self.transaction() as connection:
                 # Another process may have created the schema while this one waited for the lock.
-                if int(connection.execute("PRAGMA user_version").fetchone()[0]) == 0:
+                if self._version() == 0:
                     for statement in _SCHEMA.split(";\n"):
                         connection.execute(statement)
                     connection.execute("INSERT INTO meta VALUES ('generation', hex(randomblob(8)))")
                     connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-        elif version != SCHEMA_VERSION:
+        self._check_version()
+
+    def _check_version(self) -> None:
+        if (version := self._version()) != SCHEMA_VERSION:
             raise StoreFormatError(
                 f"the store has format {version}, and this version of cragside reads format {SCHEMA_VERSION}."
             )
+
+    def _version(self) -> int:
+        return int(self.one("PRAGMA user_version")[0])

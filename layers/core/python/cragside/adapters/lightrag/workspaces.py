@@ -9,23 +9,32 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cragside.adapters.lightrag.baked import BakedRepository
 from cragside.adapters.lightrag.database import FILE_NAME, Database, StoreFormatError
+from cragside.adapters.lightrag.home import Home
+from cragside.adapters.lightrag.manifest import Manifest
 from cragside.adapters.lightrag.unborn import UnbornRepository
 from cragside.domain.context import CountTokens
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
 from cragside.ports.embedder import Embedder
 from cragside.ports.language_model import LanguageModel
+from cragside.ports.object_store import ObjectStore
 from cragside.ports.rag_repository import RagRepository
 from cragside.ports.relevance_grader import RelevanceGrader
 
 if TYPE_CHECKING:
     from cragside.adapters.lightrag.repository import Keywords, LightRagRepository
 
+    Opened = LightRagRepository | BakedRepository
+
 OpenEmbedder = Callable[[str | None], Awaitable[Embedder]]
 
 
 class EmbeddedWorkspaces:
-    """Opens workspaces below `home`. `open_embedder` gives a model by name, or the one for a new store for None."""
+    """Opens workspaces below `home`. `open_embedder` gives a model by name, or the one for a new store for None.
+
+    A `home` that is a baked store is opened read-only. `sha256` pins it; with `objects` it is fetched from there first.
+    """
 
     def __init__(
         self,
@@ -42,8 +51,10 @@ class EmbeddedWorkspaces:
         chunk_overlap: int,
         parallel: int,
         saved_queries: int,
+        sha256: str | None = None,
+        objects: ObjectStore | None = None,
     ) -> None:
-        self._home = home
+        self._home = Home(home, sha256=sha256, objects=objects)
         self._embedding_model = embedding_model
         self._open_embedder = open_embedder
         self._model = model
@@ -55,33 +66,38 @@ class EmbeddedWorkspaces:
         self._chunk_overlap = chunk_overlap
         self._parallel = parallel
         self._saved_queries = saved_queries
-        self._open: dict[str, asyncio.Task[LightRagRepository]] = {}
+        self._open: dict[str, asyncio.Task[Opened]] = {}
 
     def folder(self, workspace: str) -> Path:
         """Where a workspace is stored."""
-        return self._home / workspace
+        return self._home.folder / workspace
 
     async def repository(self, workspace: str) -> RagRepository:
         """The workspace's repository, opened at its first use; an unknown workspace is empty and is not made by asking.
 
         A request whose time is up leaves; the opening goes on and serves the next one.
         """
-        return await self._existing(workspace) or UnbornRepository(
+        if found := await self._existing(workspace):
+            return found
+        unborn = UnbornRepository(
             workspace, find=partial(self._existing, workspace), create=partial(self._created, workspace)
         )
+        return BakedRepository(unborn, self._home.refusal) if self._home.baked() else unborn
 
     async def reindex(self, workspace: str, progress: Callable[[str], None]) -> int:
         """Build the workspace anew with the configured embedding model; returns the number of sources.
 
         The old store serves, and keeps other writers out, until the new one is complete. When a source cannot be
-        indexed the old store stays and `ServiceUnavailable` names the source.
+        indexed the old store stays and `ServiceUnavailable` names the source. A baked store is refused.
         """
+        await self._home.ready()
+        self._home.refuse(self._home.baked())
         if not (self.folder(workspace) / FILE_NAME).exists():
             return 0
         # Texts are read back without their vectors, so the old model may be out of reach.
         old = await self._opened(workspace, self.folder(workspace), check=False)
         # A leading dot: no workspace can have this name.
-        scratch = self._home / f".reindexing-{workspace}"
+        scratch = self._home.folder / f".reindexing-{workspace}"
         shutil.rmtree(scratch, ignore_errors=True)
         try:
             async with old.writing():
@@ -118,57 +134,58 @@ class EmbeddedWorkspaces:
             await fresh.close()
         return count
 
-    def _start(
-        self, workspace: str, opening: Coroutine[Any, Any, "LightRagRepository"]
-    ) -> "asyncio.Task[LightRagRepository]":
+    def _start(self, workspace: str, opening: "Coroutine[Any, Any, Opened]") -> "asyncio.Task[Opened]":
         task = self._open[workspace] = asyncio.create_task(opening)
         task.add_done_callback(partial(self._forget_failure, workspace))
         return task
 
     async def _existing(self, workspace: str) -> RagRepository | None:
+        await self._home.ready()
         opening = self._open.get(workspace)
         if opening is None:
-            if not (self.folder(workspace) / FILE_NAME).exists():
+            if manifest := self._home.baked():
+                if workspace not in manifest.workspaces:
+                    return None
+                opening = self._start(workspace, self._opened_baked(workspace, manifest))
+            elif not (self.folder(workspace) / FILE_NAME).exists():
                 return None
-            opening = self._start(workspace, self._opened(workspace, self.folder(workspace)))
+            else:
+                opening = self._start(workspace, self._opened(workspace, self.folder(workspace)))
         elif opening.done() and opening.result().replaced:
             opening = self._start(workspace, self._reopened(workspace, opening.result()))
         return opening.result() if opening.done() else await asyncio.shield(opening)
 
     async def _created(self, workspace: str) -> RagRepository:
+        self._home.refuse(self._home.baked())
         opening = self._open.get(workspace) or self._start(workspace, self._opened(workspace, self.folder(workspace)))
         return await asyncio.shield(opening)
 
-    async def _reopened(self, workspace: str, outdated: "LightRagRepository") -> "LightRagRepository":
+    async def _opened_baked(self, workspace: str, manifest: Manifest) -> BakedRepository:
+        self._home.check(manifest, workspace)
+        store = await self._opened(workspace, self.folder(workspace), read_only=True)
+        return BakedRepository(store, self._home.refusal)
+
+    async def _reopened(self, workspace: str, outdated: RagRepository) -> "LightRagRepository":
         fresh = await self._opened(workspace, self.folder(workspace))
         await outdated.close()
         return fresh
 
-    def _forget_failure(self, workspace: str, opening: "asyncio.Task[LightRagRepository]") -> None:
+    def _forget_failure(self, workspace: str, opening: "asyncio.Task[Opened]") -> None:
         if opening.cancelled() or opening.exception():
             self._open.pop(workspace, None)
 
-    async def _opened(self, workspace: str, folder: Path, *, check: bool = True) -> "LightRagRepository":
+    async def _opened(
+        self, workspace: str, folder: Path, *, check: bool = True, read_only: bool = False
+    ) -> "LightRagRepository":
         # Importing LightRAG takes a second or two: whoever never opens a store should not wait for it.
         from cragside.adapters.lightrag.engine import build_engine
         from cragside.adapters.lightrag.repository import LightRagRepository
 
+        database = _database(workspace, folder, read_only=read_only)
         try:
-            database = Database.acquire(folder)
-        except StoreFormatError as error:
-            raise ServiceUnavailable("knowledge_base", f"Workspace {workspace}: {error}") from error
-        except sqlite3.DatabaseError as error:
-            raise ServiceUnavailable(
-                "knowledge_base",
-                f"The store of workspace {workspace} is damaged ({error}). Move its folder away and ingest again.",
-            ) from error
-        except OSError as error:
-            raise ServiceUnavailable(
-                "knowledge_base",
-                f"The store of workspace {workspace} cannot be opened: {error.strerror}. Check RAG_HOME.",
-            ) from error
-        try:
-            embedder = await self._embedder(database.meta("embedding_model"), workspace, check)
+            stored = database.meta("embedding_model")
+            remedy = "" if read_only else f", or build the store anew: cragside reindex --workspace {workspace}"
+            embedder = await self._embedder(stored if check else None, workspace, remedy)
             engine = build_engine(
                 folder,
                 workspace=_lock_name(folder),
@@ -195,8 +212,8 @@ class EmbeddedWorkspaces:
             saved_queries=self._saved_queries,
         )
 
-    async def _embedder(self, stored: str | None, workspace: str, check: bool) -> Embedder:
-        if stored is None or not check:
+    async def _embedder(self, stored: str | None, workspace: str, remedy: str) -> Embedder:
+        if stored is None:
             return await self._open_embedder(self._embedding_model)
         if self._embedding_model is None:
             return await self._open_embedder(stored)
@@ -204,9 +221,26 @@ class EmbeddedWorkspaces:
         if wanted.name != stored:
             raise ConfigurationError(
                 f"Workspace {workspace} was built with the embedding model {stored}, but RAG_EMBEDDING_MODEL names "
-                f"{wanted.name}. Unset the variable, or build the store anew: cragside reindex --workspace {workspace}"
+                f"{wanted.name}. Unset the variable{remedy}"
             )
         return wanted
+
+
+def _database(workspace: str, folder: Path, *, read_only: bool) -> Database:
+    try:
+        return Database.acquire(folder, read_only=read_only)
+    except StoreFormatError as error:
+        raise ServiceUnavailable("knowledge_base", f"Workspace {workspace}: {error}") from error
+    except sqlite3.DatabaseError as error:
+        remedy = "Bake it again." if read_only else "Move its folder away and ingest again."
+        raise ServiceUnavailable(
+            "knowledge_base", f"The store of workspace {workspace} is damaged ({error}). {remedy}"
+        ) from error
+    except OSError as error:
+        raise ServiceUnavailable(
+            "knowledge_base",
+            f"The store of workspace {workspace} cannot be opened: {error.strerror}. Check RAG_HOME.",
+        ) from error
 
 
 def _lock_name(folder: Path) -> str:

@@ -10,6 +10,7 @@ from typer.core import TyperGroup
 
 from cragside import __version__
 from cragside.entrypoints.cli import exits
+from cragside.entrypoints.cli.bake import bake
 from cragside.entrypoints.cli.demo.command import demo
 from cragside.entrypoints.cli.doctor import doctor
 from cragside.entrypoints.cli.enrich import enrich
@@ -90,7 +91,7 @@ def cragside(
         typer.echo(context.get_help())
 
 
-for _command in (demo, serve, enrich, ingest, forget, status, reindex, doctor):
+for _command in (demo, serve, enrich, ingest, bake, forget, status, reindex, doctor):
     app.command()(_command)
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlsplit
 
 from cragside import __version__
+from cragside.adapters.lightrag.manifest import MANIFEST, damage_of, read_manifest
 from cragside.domain.errors import CragsideError, ServiceUnavailable
 from cragside.entrypoints.cli.exits import message_of
 
@@ -52,8 +53,12 @@ def examine_installation() -> list[Finding]:
 
 
 def examine_folder(settings: "Settings") -> Finding:
-    """The folder of the embedded store: there, or possible to make, and writable."""
+    """The folder of the embedded store: there, or possible to make, and writable unless it is a baked store."""
+    if not isinstance(settings.home, Path):
+        return Finding("folder", "ok", detail=f"{settings.home}, a baked store that is fetched at the first use")
     home = settings.home.absolute()
+    if (home / MANIFEST).exists():
+        return Finding("folder", "ok", detail=f"{home}, a baked store, opened read-only")
     nearest = next(folder for folder in (home, *home.parents) if folder.exists())
     if not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK):
         return Finding("folder", "error", detail=f"{nearest} is not a folder that can be written", remedy=_other_home())
@@ -80,6 +85,7 @@ async def examine_components(container: "Container") -> list[Finding]:
 
 
 _OLLAMA_REMEDY = "Start it with `ollama serve`, or correct OLLAMA_BASE_URL."
+_BAKE_REMEDY = "Bake it again with `cragside bake`, or copy it again."
 _JSON_REMEDY = "Its settings.yml needs `json` under search.formats."
 
 
@@ -99,7 +105,7 @@ async def _patiently(
 
 async def _store(container: "Container") -> list[Finding]:
     settings = container.settings
-    if not await asyncio.to_thread(Path(settings.home, settings.workspace).exists):
+    if not await asyncio.to_thread(_holds_something, settings):
         folder = await asyncio.to_thread(examine_folder, settings)
         if folder.state != "ok":
             return [Finding("store", folder.state, detail=folder.detail, remedy=folder.remedy)]
@@ -107,7 +113,23 @@ async def _store(container: "Container") -> list[Finding]:
         return [Finding("store", "ok", detail=detail, remedy="Index something with `cragside ingest`.")]
     known = await (await container.workspaces.repository(settings.workspace)).status()
     detail = f"workspace {known.workspace}: {known.documents} documents, embedded by {known.embedding_model}"
+    if damage := await asyncio.to_thread(_damage, settings):
+        return [Finding("store", "error", detail=damage, remedy=_BAKE_REMEDY)]
     return [Finding("store", "ok", detail=detail)]
+
+
+def _holds_something(settings: "Settings") -> bool:
+    """Whether there is something to open; a baked store is opened in any case, to say whether it can be."""
+    home = settings.home
+    return not isinstance(home, Path) or (home / MANIFEST).exists() or (home / settings.workspace).exists()
+
+
+def _damage(settings: "Settings") -> str:
+    """What differs from the manifest of a baked store, by hash. Those of a bucket were checked when it was fetched."""
+    home = settings.home
+    if not isinstance(home, Path) or (found := read_manifest(home)) is None:
+        return ""
+    return damage_of(home, found[0], hashes=True)
 
 
 async def _ollama(container: "Container") -> list[Finding]:
@@ -176,7 +198,9 @@ def _package(name: str) -> Finding:
 
 def _store_remedy(settings: "Settings", error: Exception) -> str:
     if isinstance(error, sqlite3.Error) or (isinstance(error, ServiceUnavailable) and error.component != "ollama"):
-        folder = Path(settings.home, settings.workspace)
+        if not isinstance(settings.home, Path) or (settings.home / MANIFEST).exists():
+            return ""  # the error of a baked store says what to do
+        folder = settings.home / settings.workspace
         return f"If it is damaged, move {folder} away and index its texts again with `cragside ingest`."
     # Our other errors say themselves what to do.
     return "" if isinstance(error, CragsideError) else _other_home()

@@ -5,6 +5,7 @@ import os
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import typer
@@ -75,6 +76,11 @@ class Session:
 def session_of(context: typer.Context) -> Session:
     """The session of the command that runs."""
     return cast(Session, context.find_object(Session))
+
+
+def place_of(settings: "Settings") -> str:
+    """Where the workspaces are: a folder's absolute path, or a bucket's address."""
+    return str(settings.home.absolute() if isinstance(settings.home, Path) else settings.home)
 
 
 def _quieten(name: str, *, below: int) -> None:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cragside.entrypoints.cli.session import session_of
+from cragside.entrypoints.cli.session import place_of, session_of
 from cragside.entrypoints.cli.terminal import output, print_json, printable
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def status(
     async def work(container: "Container") -> "KnowledgeStatus":
         return await (await container.workspaces.repository(settings.workspace)).status()
 
-    known = {**asdict(session.run(settings, work)), "store": str(settings.home.absolute())}
+    known = {**asdict(session.run(settings, work)), "store": place_of(settings)}
     if as_json:
         print_json(known)
         return

@@ -1,0 +1,123 @@
+"""A bucket below a prefix as an object store."""
+
+import asyncio
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from cragside.domain.errors import ConfigurationError, CragsideError, NotFound, PayloadTooLarge, ServiceUnavailable
+
+if TYPE_CHECKING:
+    from botocore.exceptions import ClientError
+
+_CHUNK = 1 << 20
+_CONNECT_SECONDS, _READ_SECONDS, _ATTEMPTS = 3, 10, 3
+_MISSING = frozenset({"NoSuchKey", "404", "NotFound"})
+# Codes of answers that are the same the next time.
+_REFUSED = frozenset(
+    {
+        "AccessDenied",
+        "AllAccessDisabled",
+        "403",
+        "Forbidden",
+        "ExpiredToken",
+        "InvalidAccessKeyId",
+        "InvalidToken",
+        "SignatureDoesNotMatch",
+    }
+)
+
+
+class S3ObjectStore:
+    """Objects of an S3 bucket whose keys begin with `prefix/`.
+
+    Credentials, region and endpoint come from where AWS' own tools take them.
+    """
+
+    def __init__(self, bucket: str, prefix: str = "") -> None:
+        self._bucket = bucket
+        self._prefix = prefix.strip("/")
+
+    @property
+    def address(self) -> str:
+        """`s3://bucket/prefix`."""
+        return f"s3://{self._bucket}/{self._prefix}".rstrip("/")
+
+    async def fetch(self, name: str, to: BinaryIO, *, limit: int) -> None:
+        """Write an object to `to`; see the port for the errors."""
+        await asyncio.to_thread(self._fetch, name, to, limit)
+
+    def _fetch(self, name: str, to: BinaryIO, limit: int) -> None:
+        client = self._client  # before the import below: it says so when boto3 is not there
+        from botocore.exceptions import BotoCoreError, ClientError
+
+        key = f"{self._prefix}/{name}" if self._prefix else name
+        try:
+            answer = client.get_object(Bucket=self._bucket, Key=key)
+            if answer["ContentLength"] > limit:
+                raise PayloadTooLarge(f"{self.address}/{name} has {answer['ContentLength']} bytes, more than {limit}.")
+            left = limit
+            for chunk in answer["Body"].iter_chunks(_CHUNK):
+                left -= len(chunk)
+                if left < 0:
+                    raise PayloadTooLarge(f"{self.address}/{name} has more than {limit} bytes.")
+                to.write(chunk)
+        except ClientError as error:
+            raise self._refusal(name, error) from error
+        except BotoCoreError as error:
+            raise self._failure(error) from error
+
+    @cached_property
+    def _client(self) -> Any:
+        try:
+            import boto3
+            from botocore.config import Config
+            from botocore.exceptions import BotoCoreError
+        except ImportError as error:
+            raise ConfigurationError(
+                f"{self.address} needs boto3, which is not installed: pip install 'cragside[aws]'"
+            ) from error
+        config = Config(
+            connect_timeout=_CONNECT_SECONDS,
+            read_timeout=_READ_SECONDS,
+            retries={"mode": "standard", "total_max_attempts": _ATTEMPTS},
+        )
+        try:
+            return boto3.client("s3", config=config)
+        except (BotoCoreError, ValueError) as error:  # a profile that is not there, an endpoint that is no address
+            raise ConfigurationError(f"{self.address} cannot be asked: {_reason(error)}.") from error
+
+    def _refusal(self, name: str, error: "ClientError") -> CragsideError:
+        code = str(error.response.get("Error", {}).get("Code", ""))
+        if code in _MISSING:
+            return NotFound(f"{self.address} has no object {name}.")
+        if code == "NoSuchBucket":
+            return ConfigurationError(f"There is no bucket {self._bucket}. Check its name and the region.")
+        if code in _REFUSED:
+            return ConfigurationError(
+                f"{self.address}/{name} may not be read ({code}). Allow s3:GetObject, and s3:ListBucket to have "
+                "missing objects told from forbidden ones."
+            )
+        return ServiceUnavailable("object_store", f"{self.address} failed ({code[:60]}).")
+
+    def _failure(self, error: Exception) -> CragsideError:
+        from botocore.exceptions import (
+            ConfigNotFound,
+            CredentialRetrievalError,
+            NoCredentialsError,
+            ParamValidationError,
+            PartialCredentialsError,
+            ProfileNotFound,
+        )
+
+        if isinstance(error, (NoCredentialsError, PartialCredentialsError, CredentialRetrievalError)):
+            return ConfigurationError(
+                f"{self.address} needs AWS credentials, and none were found. Give the function a role, or set "
+                "AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY."
+            )
+        if isinstance(error, (ConfigNotFound, ProfileNotFound, ParamValidationError)):
+            return ConfigurationError(f"{self.address} cannot be asked: {_reason(error)}.")
+        return ServiceUnavailable("object_store", f"{self.address} does not answer ({type(error).__name__}).")
+
+
+def _reason(error: Exception) -> str:
+    return " ".join(str(error).split()).rstrip(".")[:200]

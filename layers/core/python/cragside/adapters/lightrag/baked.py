@@ -1,0 +1,50 @@
+"""A workspace of a baked store: it answers as any other, and nothing is written to it."""
+
+from collections.abc import Sequence
+
+from cragside.domain.document import Document, SourceText
+from cragside.domain.errors import ConfigurationError
+from cragside.domain.query import Query
+from cragside.ports.rag_repository import Indexed, KnowledgeStatus, RagRepository
+
+
+class BakedRepository(RagRepository):
+    """Reads through `store`. Writing raises `ConfigurationError` with `refusal`; queries are not remembered."""
+
+    # Nobody changes the content of a baked store while it is open.
+    replaced = False
+
+    def __init__(self, store: RagRepository, refusal: str) -> None:
+        self._store = store
+        self._refusal = refusal
+
+    async def save_query(self, query: Query) -> None:
+        """Nothing: there is nowhere to remember it."""
+
+    async def get_query(self, query_id: str) -> Query | None:
+        """None."""
+        return None
+
+    async def save_documents(self, documents: Sequence[SourceText]) -> list[Indexed]:
+        """Raises `ConfigurationError`."""
+        raise ConfigurationError(self._refusal)
+
+    async def retrieve(self, query: str, *, limit: int) -> list[Document]:
+        """Candidate passages."""
+        return await self._store.retrieve(query, limit=limit)
+
+    async def get_relevant_documents(self, query: str, threshold: float = 0.6) -> list[Document]:
+        """Passages whose relevance is above `threshold`."""
+        return await self._store.get_relevant_documents(query, threshold)
+
+    async def delete_document(self, name: str) -> bool:
+        """Raises `ConfigurationError`."""
+        raise ConfigurationError(self._refusal)
+
+    async def status(self) -> KnowledgeStatus:
+        """Sizes of the workspace."""
+        return await self._store.status()
+
+    async def close(self) -> None:
+        """Close the store."""
+        await self._store.close()

@@ -1,0 +1,80 @@
+"""Where the workspaces are: a folder to write in, or a baked store, which may have to be fetched first."""
+
+import asyncio
+from pathlib import Path
+
+from cragside.adapters.lightrag.manifest import Manifest, ManifestError, damage_of, file_of, read_manifest
+from cragside.domain.errors import ConfigurationError, ServiceUnavailable
+from cragside.ports.object_store import ObjectStore
+
+
+class Home:
+    """The folder of the workspaces. With `objects` it is fetched from there at the first use, as `sha256` pins it."""
+
+    def __init__(self, folder: Path, *, sha256: str | None = None, objects: ObjectStore | None = None) -> None:
+        self.folder = folder
+        self._sha256 = sha256
+        self._objects = objects
+        self._fetching: asyncio.Task[None] | None = None
+
+    async def ready(self) -> None:
+        """The folder is there, if it had to be fetched. Whoever gives up leaves the fetching to go on."""
+        if self._objects is None or self._sha256 is None:
+            return
+        if self._fetching is None or (self._fetching.done() and _failed(self._fetching)):
+            from cragside.adapters.lightrag.fetching import fetch  # few need it
+
+            self._fetching = asyncio.create_task(fetch(self._objects, self._sha256, self.folder))
+        if not self._fetching.done():
+            await asyncio.shield(self._fetching)
+
+    def baked(self) -> Manifest | None:
+        """The manifest of a baked store, None for a folder to write in.
+
+        Raises `ConfigurationError` when it is not the store that was pinned, and `ServiceUnavailable` when it cannot be
+        read.
+        """
+        try:
+            found = read_manifest(self.folder)
+        except (ManifestError, OSError) as error:
+            reason = error.strerror if isinstance(error, OSError) else error
+            raise self._broken(f"its baked.json {reason}") from error
+        if self._sha256 is not None and (found is None or found[1] != self._sha256):
+            state = "not a baked store" if found is None else f"the baked store {found[1]}"
+            raise ConfigurationError(
+                f"RAG_HOME_SHA256 asks for the baked store {self._sha256}, but {self.folder} is {state}. Set the "
+                "variable to what `cragside bake` printed for this store, or unset it."
+            )
+        return None if found is None else found[0]
+
+    def check(self, manifest: Manifest, workspace: str) -> None:
+        """Raises `ServiceUnavailable` when the workspace's file is not there as it was baked. It is not read for it."""
+        if damage := damage_of(self.folder, manifest, [file_of(workspace)]):
+            raise self._broken(damage)
+
+    def refuse(self, manifest: Manifest | None) -> None:
+        """Raises `ConfigurationError` when the folder is a baked store, to which nothing is written."""
+        if manifest is not None:
+            raise ConfigurationError(self.refusal)
+
+    @property
+    def refusal(self) -> str:
+        """Why nothing is written to a baked store, and what to do instead."""
+        if self._objects is not None:
+            return (
+                f"{self._objects.address} is a baked store and cannot be written. Bake its texts again with "
+                "`cragside bake`, upload the result and change RAG_HOME_SHA256, or set RAG_HOME to a folder."
+            )
+        return (
+            f"{self.folder} is a baked store and cannot be written. Bake its texts again with `cragside bake PATH... "
+            f"--out {self.folder}`, or set RAG_HOME to another folder."
+        )
+
+    def _broken(self, reason: str) -> ServiceUnavailable:
+        return ServiceUnavailable(
+            "knowledge_base", f"The baked store {self.folder} is damaged: {reason}. Bake it again, or copy it again."
+        )
+
+
+def _failed(task: "asyncio.Task[None]") -> bool:
+    return task.cancelled() or task.exception() is not None

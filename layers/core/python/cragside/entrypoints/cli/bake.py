@@ -1,0 +1,67 @@
+"""`cragside bake`: texts into a store that ships with the code."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cragside.entrypoints.cli import exits
+from cragside.entrypoints.cli.indexing import Paths, index_files
+from cragside.entrypoints.cli.session import session_of
+from cragside.entrypoints.cli.terminal import output, printable
+
+if TYPE_CHECKING:
+    from cragside.settings import Settings
+
+
+def bake(
+    context: typer.Context,
+    paths: Paths,
+    out: Annotated[
+        Path, typer.Option("--out", "-o", metavar="DIR", help="Where to: a new or empty folder, or a baked store.")
+    ],
+    workspace: Annotated[
+        str | None, typer.Option("--workspace", "-w", metavar="NAME", help="Default: RAG_WORKSPACE.")
+    ] = None,
+) -> None:
+    """Index texts into a store that is only read: in a Lambda layer, a bucket, an image.
+
+    Texts are found and named as `cragside ingest` does, and indexed with the embedded models whatever OLLAMA_BASE_URL
+    says, so that RAG_HOME=DIR needs neither a model server nor write access. Interrupted, it leaves DIR as it was. In a
+    DIR that is a baked store the workspace is replaced, its other workspaces stay.
+
+    The SHA-256 that is printed pins the whole store: give it as RAG_HOME_SHA256.
+    """
+    from cragside.adapters.lightrag.baking import Oven  # here: filelock and SQLite, which --help does without
+
+    session = session_of(context)
+    settings = session.settings(workspace)
+    console = output()
+    with Oven.heated(out) as oven:
+        tally, known = index_files(session, _embedded(settings, oven.home), paths)
+        if known is None or not known.documents:
+            console.print(f"{tally}. Nothing is baked.")
+            raise typer.Exit(exits.FAILED)
+        manifest, sha256 = oven.publish(known)
+    size = sum(file.bytes for file in manifest.files.values())
+    console.print(
+        f"{tally}. Workspace {known.workspace} baked into {printable(str(out))}: "
+        f"{known.documents} documents, {known.passages} passages, {size / 1024**2:.1f} MB in all.\n"
+        f"SHA-256 of baked.json: {sha256}",
+        soft_wrap=True,
+    )
+    if tally.failed:
+        raise typer.Exit(exits.FAILED)
+
+
+def _embedded(settings: "Settings", home: Path) -> "Settings":
+    return settings.model_copy(
+        update={
+            "home": home,
+            "home_sha256": None,
+            "ollama_base_url": None,
+            "searxng_host": None,
+            "chat_model": "embedded",
+            "embedding_model": "embedded",
+        }
+    )
