@@ -1,9 +1,11 @@
 """Ports in memory. They keep the contract suites in tests/contract, as the real adapters do."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
+from pathlib import Path
+from typing import Any, BinaryIO
 
 from cragside.domain.document import Document, SourceText
+from cragside.domain.errors import NotFound, PayloadTooLarge
 from cragside.domain.query import Query
 from cragside.ports.rag_repository import Indexed, KnowledgeStatus, RagRepository
 from cragside.ports.search_service import SearchService
@@ -121,3 +123,28 @@ class FakeSearch(SearchService):
         if isinstance(self.rewritten, Exception):
             raise self.rewritten
         return self.rewritten or query
+
+
+class FolderObjectStore:
+    """The files below a folder. `failure` is raised for every object, `asked` holds what was asked for."""
+
+    def __init__(self, folder: Path, failure: Exception | None = None) -> None:
+        self.folder = folder
+        self.failure = failure
+        self.asked: list[str] = []
+
+    @property
+    def address(self) -> str:
+        return "s3://fake/store"
+
+    async def fetch(self, name: str, to: BinaryIO, *, limit: int) -> None:
+        self.asked.append(name)
+        if self.failure:
+            raise self.failure
+        try:
+            content = (self.folder / name).read_bytes()
+        except OSError as error:
+            raise NotFound(f"There is no {name}.") from error
+        to.write(content[:limit])
+        if len(content) > limit:
+            raise PayloadTooLarge(f"{name} has more than {limit} bytes.")

@@ -1,0 +1,60 @@
+"""The object store port: a folder and a bucket keep the same contract."""
+
+import io
+from collections.abc import Iterator
+from pathlib import Path
+
+import boto3
+import pytest
+from moto import mock_aws
+
+from cragside.adapters.aws.s3 import S3ObjectStore
+from cragside.domain.errors import NotFound, PayloadTooLarge
+from cragside.ports.object_store import ObjectStore
+from tests.fakes import FolderObjectStore
+
+# More than the adapter reads at once.
+LARGE = bytes(range(256)) * 10_000
+
+
+@pytest.fixture(params=["folder", "bucket", "bucket without prefix"])
+def objects(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ObjectStore]:
+    held = {"a.json": b"{}", "sub/b.bin": LARGE, "empty": b""}
+    if request.param == "folder":
+        for name, content in held.items():
+            (tmp_path / name).parent.mkdir(exist_ok=True)
+            (tmp_path / name).write_bytes(content)
+        yield FolderObjectStore(tmp_path)
+        return
+    prefix = "" if "without" in request.param else "deep/store"
+    with mock_aws():
+        client = boto3.client("s3", region_name="us-east-1")
+        client.create_bucket(Bucket="a-bucket")
+        for name, content in held.items():
+            client.put_object(Bucket="a-bucket", Key=f"{prefix}/{name}".lstrip("/"), Body=content)
+        yield S3ObjectStore("a-bucket", prefix)
+
+
+@pytest.mark.parametrize(("name", "content"), [("a.json", b"{}"), ("sub/b.bin", LARGE), ("empty", b"")])
+async def test_an_object_as_long_as_the_limit_comes_whole(objects: ObjectStore, name: str, content: bytes) -> None:
+    held = io.BytesIO()
+    await objects.fetch(name, held, limit=len(content))
+    assert held.getvalue() == content
+
+
+async def test_of_a_longer_object_no_more_than_the_limit_is_written(objects: ObjectStore) -> None:
+    held = io.BytesIO()
+    with pytest.raises(PayloadTooLarge, match="more than 1000"):
+        await objects.fetch("sub/b.bin", held, limit=1000)
+    assert len(held.getvalue()) <= 1000
+
+
+@pytest.mark.parametrize("name", ["c", "sub", "a.json/x"])
+async def test_a_missing_object_is_not_found(objects: ObjectStore, name: str) -> None:
+    with pytest.raises(NotFound):
+        await objects.fetch(name, io.BytesIO(), limit=10)
+
+
+async def test_the_address_is_one(objects: ObjectStore) -> None:
+    assert objects.address.startswith("s3://")
+    assert not objects.address.endswith("/")
