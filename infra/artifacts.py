@@ -25,7 +25,7 @@ class Artifacts:
 
     def checked(self, environment_name: str) -> "Artifacts":
         """These artifacts. Raises `MissingArtifact` for a folder that is not there."""
-        make = f"`make layers ENV={environment_name}` makes what an environment ships."
+        make = f"`make artifacts ENV={environment_name}` makes what an environment ships."
         for folder in (self.function, *(layer / "python" for layer in self.layers.values())):
             if not folder.is_dir():
                 raise MissingArtifact(folder, make)
@@ -40,11 +40,9 @@ class Artifacts:
 def artifacts_of(environment: Environment, root: Path = ROOT) -> Artifacts:
     """Where the artifacts of an environment lie under the top of the repository."""
     knowledge = environment.knowledge
+    built, target = root / "build" / "layers", f"{environment.python}-{environment.architecture}"
     return Artifacts(
         function=root / "functions" / "enrich",
-        layers={
-            "Core": root / "layers" / "core",
-            "LightRag": root / "build" / "layers" / f"lightrag-{environment.python}-{environment.architecture}",
-        },
+        layers={"Core": built / f"core-{target}", "LightRag": built / f"lightrag-{target}"},
         knowledge=root / knowledge.path if isinstance(knowledge, KnowledgeLayer) else None,
     )

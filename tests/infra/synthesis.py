@@ -1,0 +1,80 @@
+"""Synthesises environments over small folders in place of the built layers. The CDK is imported when it is used."""
+
+import json
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from infra.artifacts import Artifacts
+from infra.environments.model import Environment, KnowledgeLayer
+
+_FILES = (
+    "functions/enrich/handler.py",
+    "core/python/cragside/__init__.py",
+    "lightrag/python/lightrag/__init__.py",
+    "demo/baked.json",
+    "demo/default/store.sqlite3",
+)
+
+
+@dataclass(frozen=True)
+class Synthesised:
+    """A stack's template, and the cloud assembly around it."""
+
+    template: dict[str, Any]
+    file: Path
+    report: dict[str, Any]
+
+    def resources(self, kind: str) -> dict[str, dict[str, Any]]:
+        """The resources of a type, by their logical names."""
+        return {name: found for name, found in self.template["Resources"].items() if found["Type"] == kind}
+
+    def properties(self, kind: str) -> dict[str, Any]:
+        """The properties of the one resource of a type."""
+        (found,) = self.resources(kind).values()
+        return dict(found["Properties"])
+
+
+class Synthesiser:
+    """Synthesises each environment once, below a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._done: dict[str, Synthesised] = {}
+        for file in _FILES:
+            (folder / file).parent.mkdir(parents=True, exist_ok=True)
+            (folder / file).write_text("")
+        # Node comes with the dependency group, beside the interpreter.
+        os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+
+    def __call__(self, environment: Environment) -> Synthesised:
+        """The environment's stack."""
+        key = environment.model_dump_json()
+        if key not in self._done:
+            self._done[key] = self.anew(environment, f"assembly-{len(self._done)}")
+        return self._done[key]
+
+    def anew(self, environment: Environment, name: str) -> Synthesised:
+        """The same, whether it is there already or not; a finding that is not acknowledged is a `RuntimeError`."""
+        from aws_cdk import Validations
+        from cdk_nag import AwsSolutionsChecks
+
+        from infra.app import compose, new_app
+
+        out = self._folder / name
+        app = new_app(out=str(out))
+        compose(app, environment, self._artifacts(environment))
+        Validations.of(app).add_plugins(AwsSolutionsChecks(app))
+        app.synth()
+        file = out / f"cragside-{environment.name}-service.template.json"
+        report = json.loads((out / "validation-report.json").read_text())
+        return Synthesised(json.loads(file.read_text()), file, report)
+
+    def _artifacts(self, environment: Environment) -> Artifacts:
+        return Artifacts(
+            function=self._folder / "functions" / "enrich",
+            layers={"Core": self._folder / "core", "LightRag": self._folder / "lightrag"},
+            knowledge=self._folder / "demo" if isinstance(environment.knowledge, KnowledgeLayer) else None,
+        )

@@ -1,0 +1,232 @@
+import json
+import re
+from typing import Any
+
+import pytest
+from synthesis import Synthesised, Synthesiser
+
+from cragside.settings import Settings, variable_of
+from infra.environments import NAMES, named
+from infra.environments.model import Environment, KnowledgeBucket
+
+pytestmark = pytest.mark.infra
+
+EXISTING = "arn:aws:secretsmanager:eu-central-1:123456789012:secret:cragside/token-AbC123"
+BUCKET = KnowledgeBucket(uri="s3://some-bucket/bases/demo", sha256="ab" * 32)
+VARIANTS = {
+    **{name: named(name) for name in NAMES},
+    "bucket": named("staging").changed(knowledge=BUCKET.model_dump()),
+    "secret": named("prod").changed(token_secret_arn=EXISTING, reserved_concurrency=5, architecture="arm64"),
+}
+
+
+@pytest.fixture(params=VARIANTS)
+def environment(request: pytest.FixtureRequest) -> Environment:
+    return VARIANTS[request.param]
+
+
+@pytest.fixture
+def stack(environment: Environment, synthesise: Synthesiser) -> Synthesised:
+    return synthesise(environment)
+
+
+def statements(stack: Synthesised) -> list[dict[str, Any]]:
+    return [
+        statement
+        for policy in stack.resources("AWS::IAM::Policy").values()
+        for statement in policy["Properties"]["PolicyDocument"]["Statement"]
+    ]
+
+
+def actions(statement: dict[str, Any]) -> set[str]:
+    return {statement["Action"]} if isinstance(statement["Action"], str) else set(statement["Action"])
+
+
+def variables(stack: Synthesised) -> dict[str, Any]:
+    return dict(stack.properties("AWS::Lambda::Function")["Environment"]["Variables"])
+
+
+# cdk-nag has run when the stack is there: a finding that nobody acknowledged fails the synthesis.
+def test_every_exception_to_aws_solutions_has_its_reason(stack: Synthesised) -> None:
+    (report,) = stack.report["pluginReports"]
+    assert report["pluginName"] == "AwsSolutions"
+    assert report["violations"] == []
+    assert {found["ruleName"].partition("[")[0] for found in report["suppressedViolations"]} <= {
+        "AwsSolutions-APIG4",
+        "AwsSolutions-IAM5",
+        "AwsSolutions-L1",
+        "AwsSolutions-SMG4",
+    }
+    assert all(len(found["reason"].split()) > 5 for found in report["suppressedViolations"])
+
+
+def test_cfn_lint_has_nothing_to_say(stack: Synthesised) -> None:
+    from cfnlint.api import ManualArgs, lint
+
+    # W3005: CDK writes dependencies out that CloudFormation would find itself.
+    found = lint(stack.file.read_text(), config=ManualArgs(ignore_checks=["W3005"], regions=["eu-central-1"]))
+    assert [str(problem) for problem in found] == []
+
+
+def test_the_template_names_the_secret_and_not_what_is_in_it(stack: Synthesised, environment: Environment) -> None:
+    generated = stack.resources("AWS::SecretsManager::Secret")
+    if environment.token_secret_arn:
+        assert not generated
+        assert variables(stack)["RAG_API_TOKEN_SECRET"] == EXISTING
+    else:
+        ((name, secret),) = generated.items()
+        assert "SecretString" not in secret["Properties"]
+        assert secret["Properties"]["GenerateSecretString"]["PasswordLength"] == 43
+        assert variables(stack)["RAG_API_TOKEN_SECRET"] == {"Ref": name}
+    assert "RAG_API_TOKEN" not in variables(stack)
+    assert "resolve:secretsmanager" not in json.dumps(stack.template)
+
+
+def test_every_log_group_forgets_after_the_days_of_its_environment(
+    stack: Synthesised, environment: Environment
+) -> None:
+    groups = stack.resources("AWS::Logs::LogGroup")
+    assert len(groups) == 2
+    assert {group["Properties"]["RetentionInDays"] for group in groups.values()} == {environment.log_retention_days}
+
+
+def test_the_function_and_the_api_write_their_own_log_groups(stack: Synthesised) -> None:
+    groups = set(stack.resources("AWS::Logs::LogGroup"))
+    function = stack.properties("AWS::Lambda::Function")["LoggingConfig"]["LogGroup"]["Ref"]
+    (api, _attribute) = stack.properties("AWS::ApiGatewayV2::Stage")["AccessLogSettings"]["DestinationArn"][
+        "Fn::GetAtt"
+    ]
+    assert {function, api} == groups
+
+
+def test_the_access_log_holds_neither_headers_nor_bodies(stack: Synthesised) -> None:
+    line = json.loads(stack.properties("AWS::ApiGatewayV2::Stage")["AccessLogSettings"]["Format"])
+    assert line["status"] == "$context.status"
+    assert not re.search(r"header|authorizer|body|query", json.dumps(line), re.IGNORECASE)
+
+
+def test_data_outlives_the_stack_where_it_should(stack: Synthesised, environment: Environment) -> None:
+    wanted = "Retain" if environment.keep_data else "Delete"
+    for kind in ("AWS::Logs::LogGroup", "AWS::SecretsManager::Secret"):
+        assert {found["DeletionPolicy"] for found in stack.resources(kind).values()} <= {wanted}
+
+
+def test_the_role_may_do_what_the_function_needs_and_no_more(stack: Synthesised, environment: Environment) -> None:
+    allowed = set().union(*(actions(statement) for statement in statements(stack)))
+    wanted = {
+        "logs:CreateLogStream",
+        "logs:PutLogEvents",
+        "secretsmanager:DescribeSecret",
+        "secretsmanager:GetSecretValue",
+        "xray:PutTelemetryRecords",
+        "xray:PutTraceSegments",
+    }
+    assert allowed == wanted | ({"s3:GetObject"} if isinstance(environment.knowledge, KnowledgeBucket) else set())
+    role = stack.properties("AWS::IAM::Role")
+    assert "ManagedPolicyArns" not in role
+    assert role["AssumeRolePolicyDocument"]["Statement"][0]["Principal"] == {"Service": "lambda.amazonaws.com"}
+
+
+def test_only_tracing_is_allowed_on_every_resource(stack: Synthesised) -> None:
+    everywhere = [statement for statement in statements(stack) if statement["Resource"] == "*"]
+    assert [actions(statement) for statement in everywhere] == [{"xray:PutTelemetryRecords", "xray:PutTraceSegments"}]
+
+
+def test_a_bucket_is_read_below_the_prefix_of_the_store(synthesise: Synthesiser) -> None:
+    stack = synthesise(VARIANTS["bucket"])
+    (reading,) = [statement for statement in statements(stack) if "s3:GetObject" in actions(statement)]
+    assert reading["Resource"]["Fn::Join"][1][-1] == ":s3:::some-bucket/bases/demo/*"
+    assert variables(stack)["RAG_HOME"] == BUCKET.uri
+    assert variables(stack)["RAG_HOME_SHA256"] == BUCKET.sha256
+
+
+def test_a_baked_store_becomes_a_layer_with_a_folder_of_its_own(synthesise: Synthesiser) -> None:
+    stack = synthesise(named("dev"))
+    assert variables(stack)["RAG_HOME"] == "/opt/knowledge"
+    assert [path.parent.name for path in stack.file.parent.glob("asset.*/*/baked.json")] == ["knowledge"]
+    assert list(stack.file.parent.glob("asset.*/knowledge/default/store.sqlite3"))
+
+
+def test_the_layers_are_made_for_the_runtime_of_the_function(stack: Synthesised, environment: Environment) -> None:
+    function = stack.properties("AWS::Lambda::Function")
+    layers = stack.resources("AWS::Lambda::LayerVersion")
+    assert {layer["Ref"] for layer in function["Layers"]} == set(layers)
+    assert len(layers) == (3 if environment.name == "dev" else 2)
+    assert function["Runtime"] == f"python{environment.python}"
+    assert function["Architectures"] == [environment.architecture]
+    for layer in layers.values():
+        assert layer["Properties"].get("CompatibleRuntimes", [function["Runtime"]]) == [function["Runtime"]]
+        assert (
+            layer["Properties"].get("CompatibleArchitectures", function["Architectures"]) == function["Architectures"]
+        )
+
+
+def test_the_function_answers_before_the_api_gives_up(stack: Synthesised, environment: Environment) -> None:
+    function = stack.properties("AWS::Lambda::Function")
+    integration = stack.properties("AWS::ApiGatewayV2::Integration")
+    assert function["Timeout"] == environment.timeout_seconds < 29
+    assert integration["TimeoutInMillis"] == 29_000
+
+
+def test_the_function_is_traced_and_has_its_size(stack: Synthesised, environment: Environment) -> None:
+    function = stack.properties("AWS::Lambda::Function")
+    assert function["TracingConfig"] == {"Mode": "Active"}
+    assert function["MemorySize"] == environment.memory_mb
+    assert function.get("ReservedConcurrentExecutions") == environment.reserved_concurrency
+    assert function["Handler"] == "handler.handler"
+
+
+def test_a_snapshot_is_taken_where_the_environment_says_so(stack: Synthesised, environment: Environment) -> None:
+    snap = stack.properties("AWS::Lambda::Function").get("SnapStart")
+    assert snap == ({"ApplyOn": "PublishedVersions"} if environment.snap_start else None)
+
+
+def test_the_api_calls_a_published_version_by_its_alias(stack: Synthesised) -> None:
+    ((alias, live),) = stack.resources("AWS::Lambda::Alias").items()
+    ((version, _),) = stack.resources("AWS::Lambda::Version").items()
+    assert live["Properties"]["FunctionVersion"] == {"Fn::GetAtt": [version, "Version"]}
+    assert stack.properties("AWS::ApiGatewayV2::Integration")["IntegrationUri"] == {"Ref": alias}
+
+
+def test_the_only_public_thing_is_the_api_and_it_is_throttled(stack: Synthesised, environment: Environment) -> None:
+    assert {found["Type"] for found in stack.template["Resources"].values()} <= {
+        "AWS::ApiGatewayV2::Api",
+        "AWS::ApiGatewayV2::Integration",
+        "AWS::ApiGatewayV2::Route",
+        "AWS::ApiGatewayV2::Stage",
+        "AWS::IAM::Policy",
+        "AWS::IAM::Role",
+        "AWS::Lambda::Alias",
+        "AWS::Lambda::Function",
+        "AWS::Lambda::LayerVersion",
+        "AWS::Lambda::Permission",
+        "AWS::Lambda::Version",
+        "AWS::Logs::LogGroup",
+        "AWS::SecretsManager::Secret",
+    }
+    permission = stack.properties("AWS::Lambda::Permission")
+    assert permission["Principal"] == "apigateway.amazonaws.com"
+    assert {"Ref": next(iter(stack.resources("AWS::ApiGatewayV2::Api")))} in permission["SourceArn"]["Fn::Join"][1]
+    assert stack.properties("AWS::ApiGatewayV2::Stage")["DefaultRouteSettings"] == {
+        "ThrottlingRateLimit": environment.throttle.requests_per_second,
+        "ThrottlingBurstLimit": environment.throttle.burst,
+    }
+
+
+def test_cors_stays_closed_and_every_path_reaches_the_application(stack: Synthesised) -> None:
+    assert "CorsConfiguration" not in stack.properties("AWS::ApiGatewayV2::Api")
+    assert stack.properties("AWS::ApiGatewayV2::Route")["RouteKey"] == "$default"
+
+
+def test_the_application_knows_every_variable_of_the_function(stack: Synthesised) -> None:
+    known = {variable_of(name) for name in Settings.model_fields}
+    assert {name for name in variables(stack) if name.startswith("RAG_")} <= known
+
+
+def test_the_outputs_are_the_address_and_the_secret(stack: Synthesised) -> None:
+    assert set(stack.template["Outputs"]) == {"Endpoint", "TokenSecret"}
+
+
+def test_the_same_folders_give_the_same_template(synthesise: Synthesiser) -> None:
+    dev = named("dev")
+    assert synthesise.anew(dev, "again").template == synthesise(dev).template
