@@ -1,6 +1,7 @@
 import pytest
 
-from cragside.settings import Settings, load_settings, variable_of
+from cragside.domain.errors import ConfigurationError
+from cragside.settings import BucketAddress, Settings, load_settings, variable_of
 
 
 @pytest.mark.parametrize("empty", ["", "  "])
@@ -17,3 +18,24 @@ def test_a_blank_around_the_token_does_not_lock_everybody_out() -> None:
     token = load_settings({"RAG_API_TOKEN": " s3cret \n"}).api_token
     assert token is not None
     assert token.get_secret_value() == "s3cret"
+
+
+def test_a_home_may_be_in_a_bucket_if_its_hash_is_given() -> None:
+    settings = load_settings({"RAG_HOME": " s3://a-bucket/some/kb/ ", "RAG_HOME_SHA256": "AB" * 32 + "\n"})
+    assert settings.home == BucketAddress("a-bucket", "some/kb")
+    assert str(settings.home) == "s3://a-bucket/some/kb"
+    assert settings.home_sha256 == "ab" * 32
+    with pytest.raises(ConfigurationError, match="set RAG_HOME_SHA256 to what `cragside bake` printed"):
+        load_settings({"RAG_HOME": "s3://a-bucket"})
+
+
+@pytest.mark.parametrize("home", ["gs://a-bucket/kb", "s3://", "s3://UPPER/kb", "https://a.example/kb", "s3://a/../b"])
+def test_a_home_that_is_neither_a_folder_nor_in_s3_is_an_error(home: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"RAG_HOME: .* s3://bucket/prefix"):
+        load_settings({"RAG_HOME": home, "RAG_HOME_SHA256": "0" * 64})
+
+
+@pytest.mark.parametrize("given", ["abc", "0" * 63, "0" * 65, "g" * 64])
+def test_a_hash_has_64_hexadecimal_digits(given: str) -> None:
+    with pytest.raises(ConfigurationError, match="RAG_HOME_SHA256"):
+        load_settings({"RAG_HOME_SHA256": given})

@@ -64,7 +64,7 @@ def parse_manifest(content: bytes) -> Manifest:
     """The manifest that the bytes hold. Raises `ManifestError`."""
     try:
         known = json.loads(content)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ManifestError("is not JSON") from error
     if not isinstance(known, dict) or "format" not in known:
         raise ManifestError("is not the manifest of a baked store")
