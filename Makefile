@@ -1,7 +1,7 @@
 # Every target sets up what it needs on a machine with python3 (3.11 to 3.13), make and the package registries.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench eval lint types imports format
+.PHONY: help demo test check bench eval lint types imports format artifacts synth deploy destroy e2e
 
 export UV_PROJECT_ENVIRONMENT ?= .venv
 export UV_PYTHON_DOWNLOADS := never
@@ -9,6 +9,11 @@ export UV_PYTHON_DOWNLOADS := never
 PYTHON := $(shell sh tools/find_python.sh)
 UV := .uv/bin/uv
 RUN := $(UV) run --frozen --python $(PYTHON)
+INFRA := $(RUN) --group infra
+CDK := $(INFRA) npx --yes aws-cdk@2.1148.1
+ENV ?= dev
+DEMO_CORPUS := layers/core/python/cragside/entrypoints/cli/demo/corpus
+DEMO_STORE := build/knowledge/demo
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -21,10 +26,10 @@ demo: $(UV) ## index the shipped corpus and run a prompt down each route
 	@$(RUN) --no-dev cragside demo
 
 test: $(UV) ## every test that needs no server, under four minutes from scratch
-	@$(RUN) pytest -m "not real_ollama and not real_searxng" $(ARGS)
+	@$(RUN) pytest -m "not real_ollama and not real_searxng and not infra and not e2e" $(ARGS)
 
 check: $(UV) lint types imports ## what CI runs: lint, types, imports, every test, on each Python that is present
-	@$(RUN) pytest $(ARGS)
+	@$(INFRA) pytest $(ARGS)
 	@UV=$(UV) sh tools/test_other_pythons.sh $(PYTHON)
 
 lint: $(UV)
@@ -32,7 +37,7 @@ lint: $(UV)
 	@$(RUN) ruff format --check
 
 types: $(UV)
-	@$(RUN) mypy
+	@$(INFRA) mypy
 
 imports: $(UV)
 	@$(RUN) lint-imports
@@ -46,3 +51,23 @@ bench: $(UV) ## speed and memory side by side with peers, as ratios of one run
 
 eval: $(UV) ## answer quality on CLAP-NQ; CLAPNQ_DIR names its folder
 	@$(RUN) python evals/clapnq.py --data "$(CLAPNQ_DIR)"
+
+$(DEMO_STORE)/baked.json: $(wildcard $(DEMO_CORPUS)/*) | $(UV)
+	@rm -rf $(DEMO_STORE)
+	@$(RUN) cragside bake $(DEMO_CORPUS) --out $(DEMO_STORE)
+
+artifacts: $(UV) $(DEMO_STORE)/baked.json # what ENV ships: layers for its runtime, and the demo's knowledge
+	@target=$$($(RUN) python -m infra.environments $(ENV)) && $(RUN) python layers/lightrag/build.py $$target
+
+synth: artifacts ## the CloudFormation template of ENV (dev, staging, prod) into build/cdk
+	@$(INFRA) python -m infra.app -c env=$(ENV) --out build/cdk/$(ENV)
+	@echo "build/cdk/$(ENV)/cragside-$(ENV)-service.template.json"
+
+deploy: artifacts ## deploy ENV with the AWS credentials at hand
+	@$(CDK) deploy --all -c env=$(ENV) $(ARGS)
+
+destroy: artifacts ## take ENV down
+	@$(CDK) destroy --all -c env=$(ENV) $(ARGS)
+
+e2e: $(UV) ## deploy dev into an AWS emulator, call it, take it down
+	@$(INFRA) pytest tests/e2e -m e2e -s $(ARGS)

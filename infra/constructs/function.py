@@ -12,8 +12,6 @@ from constructs import Construct
 from infra.constructs.exceptions import acknowledge
 from infra.constructs.layers import ARCHITECTURES, RUNTIMES
 
-_POWERTOOLS = {"POWERTOOLS_SERVICE_NAME": "cragside", "POWERTOOLS_METRICS_NAMESPACE": "cragside"}
-
 
 class PythonFunction(Construct):
     """A traced function whose published version is reached through the alias `live`."""
@@ -48,7 +46,7 @@ class PythonFunction(Construct):
             layers=list(layers),
             memory_size=memory_mb,
             timeout=Duration.seconds(timeout_seconds),
-            environment={**_POWERTOOLS, **variables},
+            environment=dict(variables),
             log_group=logs,
             role=self.role,
             tracing=Tracing.ACTIVE,

@@ -12,6 +12,9 @@ from infra.constructs.logs import log_group
 from infra.constructs.token import ApiToken
 from infra.environments.model import Environment, KnowledgeBucket
 
+# Lambda takes events of 6 MB; as a string in the event's JSON, a body of text is at most twice as long.
+_MOST_BODY_BYTES = 2_900_000
+
 
 class ServiceStack(cdk.Stack):
     """Outputs: `Endpoint`, the API's address, and `TokenSecret`, the ARN of the secret that holds the token."""
@@ -44,7 +47,7 @@ class ServiceStack(cdk.Stack):
             architecture=environment.architecture,
             memory_mb=environment.memory_mb,
             timeout_seconds=environment.timeout_seconds,
-            variables={**knowledge.variables, **token.variables},
+            variables={"RAG_MAX_BODY_BYTES": str(_MOST_BODY_BYTES), **knowledge.variables, **token.variables},
             logs=log_group(self, "EnrichLogs", days, keep=keep),
             reserved_concurrency=environment.reserved_concurrency,
             snap_start=environment.snap_start,
