@@ -111,8 +111,8 @@ class Settings(BaseSettings):
     api_token_secret: str | None = Field(
         None,
         description="ARN of the AWS Secrets Manager secret that holds the token, in place of RAG_API_TOKEN. The "
-        "Lambda function reads it at the first request that needs it, and again after five minutes; `cragside serve` at "
-        "start.",
+        "Lambda function reads it at the first request that needs it, and again after five minutes; "
+        "`cragside serve` at start.",
     )
     allow_anonymous: bool = Field(
         False,
