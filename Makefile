@@ -1,7 +1,7 @@
 # Every target sets up what it needs on a machine with python3 (3.11 to 3.13), make and the package registries.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench eval lint types imports format artifacts synth deploy destroy e2e
+.PHONY: help demo test check bench eval lint types imports format layers artifacts synth deploy destroy e2e
 
 export UV_PROJECT_ENVIRONMENT ?= .venv
 export UV_PYTHON_DOWNLOADS := never
@@ -12,6 +12,8 @@ RUN := $(UV) run --frozen --python $(PYTHON)
 INFRA := $(RUN) --group infra
 CDK := $(INFRA) npx --yes aws-cdk@2.1148.1
 ENV ?= dev
+ARCH ?= x86_64
+PYTHON_VERSION ?= 3.12
 DEMO_CORPUS := layers/core/python/cragside/entrypoints/cli/demo/corpus
 DEMO_STORE := build/knowledge/demo
 
@@ -26,7 +28,7 @@ demo: $(UV) ## index the shipped corpus and run a prompt down each route
 	@$(RUN) --no-dev cragside demo
 
 test: $(UV) ## every test that needs no server, under four minutes from scratch
-	@$(RUN) pytest -m "not real_ollama and not real_searxng and not infra and not e2e" $(ARGS)
+	@$(RUN) pytest -m "not real_ollama and not real_searxng and not infra and not e2e and not layers" $(ARGS)
 
 check: $(UV) lint types imports ## what CI runs: lint, types, imports, every test, on each Python that is present
 	@$(INFRA) pytest $(ARGS)
@@ -51,6 +53,9 @@ bench: $(UV) ## speed and memory side by side with peers, as ratios of one run
 
 eval: $(UV) ## answer quality on CLAP-NQ; CLAPNQ_DIR names its folder
 	@$(RUN) python evals/clapnq.py --data "$(CLAPNQ_DIR)"
+
+layers: $(UV) ## build the Lambda layers for ARCH and PYTHON_VERSION, ask them a question, list their sizes
+	@$(RUN) python layers/lightrag/build.py --arch $(ARCH) --python $(PYTHON_VERSION) --canary --sizes
 
 $(DEMO_STORE)/baked.json: $(wildcard $(DEMO_CORPUS)/*) | $(UV)
 	@rm -rf $(DEMO_STORE)
