@@ -327,6 +327,25 @@ def test_what_a_killed_run_left_is_cleaned_up_or_brought_back(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["kb"]
 
 
+@pytest.mark.parametrize("failure", [KeyboardInterrupt(), OSError(16, "Device or resource busy")])
+def test_a_store_that_cannot_be_replaced_is_still_there(
+    made: tuple[Path, list[Any], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failure: BaseException
+) -> None:
+    bake_copy(made, tmp_path / "kb", "a")
+    before, rename = files(tmp_path / "kb"), Path.rename
+
+    def failing(path: Path, target: Path) -> Path:
+        if path.name == "home":
+            raise failure
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", failing)
+    with pytest.raises((KeyboardInterrupt, ValidationError)):
+        bake_copy(made, tmp_path / "kb", "b")
+    assert files(tmp_path / "kb") == before
+    assert [path.name for path in tmp_path.iterdir()] == ["kb"]
+
+
 def test_two_runs_do_not_bake_into_one_folder_at_once(tmp_path: Path) -> None:
     with Oven.heated(tmp_path / "kb"):  # noqa: SIM117 (one inside the other is what is tested)
         with pytest.raises(ValidationError, match="Another run is baking into"):

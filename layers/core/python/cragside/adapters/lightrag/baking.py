@@ -53,6 +53,7 @@ class Oven:
                 try:
                     yield cls(scratch / "home", out, _prepared(scratch, out))
                 finally:
+                    _restore(scratch, out)
                     shutil.rmtree(scratch, ignore_errors=True)
         except Timeout as error:
             raise ValidationError(f"Another run is baking into {out}. Wait for it to end.") from error
@@ -93,7 +94,6 @@ class Oven:
                 self._out.rename(aside)
             self.home.rename(self._out)
         except OSError as error:
-            _restore(self.home.parent, self._out)
             raise ValidationError(f"{self._out} cannot be put in its place: {error.strerror}.") from error
 
 
@@ -107,7 +107,7 @@ def _prepared(scratch: Path, out: Path) -> Manifest | None:
 
 
 def _restore(scratch: Path, out: Path) -> None:
-    """Bring back what was there, after a run that got no further than moving it aside."""
+    """Bring back what was there, when a run got no further than moving it aside."""
     aside = scratch / "before"
     if aside.exists() and not out.exists():
         aside.rename(out)
