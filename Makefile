@@ -18,7 +18,7 @@ DEMO_CORPUS := layers/core/python/cragside/entrypoints/cli/demo/corpus
 DEMO_STORE := build/knowledge/demo
 
 help: ## list the targets
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+	@grep -hE '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
 
 $(UV):
 	@test -n "$(PYTHON)" || { echo "cragside needs Python 3.11, 3.12 or 3.13; none was found." >&2; exit 1; }

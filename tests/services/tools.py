@@ -31,8 +31,8 @@ def exclusive(folder: Path) -> Iterator[None]:
         yield
 
 
-def environment(folder: Path, requirements: Sequence[str]) -> Path:
-    """The Python of a virtual environment with pip and exactly these requirements, made once."""
+def environment(folder: Path, requirements: Sequence[str], interpreter: str = sys.executable) -> Path:
+    """The Python of a virtual environment with pip and exactly these requirements, made once with the interpreter."""
     python = folder / "venv" / ("Scripts" if os.name == "nt" else "bin") / "python"
     made = folder / "venv" / "requirements.txt"
     wanted = "\n".join(requirements)
@@ -41,9 +41,9 @@ def environment(folder: Path, requirements: Sequence[str]) -> Path:
     shutil.rmtree(folder / "venv", ignore_errors=True)
     uv = shutil.which("uv")
     if uv:
-        run([uv, "venv", "--quiet", "--seed", "--python", sys.executable, str(folder / "venv")])
+        run([uv, "venv", "--quiet", "--seed", "--python", interpreter, str(folder / "venv")])
     else:
-        run([sys.executable, "-m", "venv", str(folder / "venv")])
+        run([interpreter, "-m", "venv", str(folder / "venv")])
     if requirements:
         run([str(python), "-m", "pip", "install", "--quiet", *requirements])
     made.write_text(wanted)
@@ -51,13 +51,21 @@ def environment(folder: Path, requirements: Sequence[str]) -> Path:
 
 
 def run(
-    command: Sequence[str], *, env: Mapping[str, str] | None = None, cwd: Path | None = None, seconds: float = 1800
+    command: Sequence[str],
+    *,
+    env: Mapping[str, str] | None = None,
+    inherit: bool = True,
+    cwd: Path | None = None,
+    seconds: float = 1800,
 ) -> str:
-    """The command's output. Raises `Unavailable` with the end of what it wrote when it fails."""
+    """The command's output; `env` is all of its environment unless it inherits this one.
+
+    Raises `Unavailable` with the end of what it wrote when it fails.
+    """
     try:
         done = subprocess.run(
             command,
-            env={**os.environ, **(env or {})},
+            env={**(os.environ if inherit else {}), **(env or {})},
             cwd=cwd,
             timeout=seconds,
             text=True,

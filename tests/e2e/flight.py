@@ -1,0 +1,107 @@
+"""The dev environment in an emulator. What happens is told on the terminal: `make e2e` shows it."""
+
+import json
+import platform
+import re
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import boto3
+import httpx
+
+from tests.services import tools
+from tests.services.cdk import Cdk
+from tests.services.ministack import ACCOUNT, REGION, Ministack, credentials
+
+ROOT = Path(__file__).parents[2]
+STACK = "cragside-dev-service"
+CORPUS = ROOT / "layers" / "core" / "python" / "cragside" / "entrypoints" / "cli" / "demo" / "corpus"
+_ARCHITECTURES = {"x86_64": "x86_64", "amd64": "x86_64", "aarch64": "arm64", "arm64": "arm64"}
+
+
+def say(line: str) -> None:
+    """One line for whoever looks on."""
+    print(line, flush=True)
+
+
+def timed(what: str, doing: Callable[[], object]) -> None:
+    """Do it and say how long it took."""
+    began = time.monotonic()
+    doing()
+    say(f"{what}: {time.monotonic() - began:.1f} s")
+
+
+@dataclass
+class Flight:
+    """The stack from bootstrap to destruction, in a folder for what it leaves behind."""
+
+    emulator: Ministack
+    folder: Path
+    outputs: dict[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def context(self) -> dict[str, str]:
+        """What is deployed in place of dev's own: this machine's processor, a Python that it has, a fresh store."""
+        architecture = _ARCHITECTURES[platform.machine().lower()]
+        knowledge = str(self.folder / "knowledge")
+        return {"env": "dev", "python": self.emulator.minor, "architecture": architecture, "knowledge": knowledge}
+
+    @cached_property
+    def cdk(self) -> Cdk:
+        """The CDK's command line, led to the emulator."""
+        return Cdk(credentials(self.folder, self.emulator.url), self.folder / "assembly")
+
+    def prepare(self) -> None:
+        """Bake the demo's store and build the layers."""
+        bake = [
+            str(Path(sys.executable).with_name("cragside")),
+            "bake",
+            str(CORPUS),
+            "--out",
+            self.context["knowledge"],
+        ]
+        timed("cragside bake, the demo's documents", lambda: tools.run(bake))
+        build = [sys.executable, str(ROOT / "layers" / "lightrag" / "build.py")]
+        build += ["--python", self.context["python"], "--arch", self.context["architecture"]]
+        timed(f"layers for Python {self.context['python']} on {self.context['architecture']}", lambda: tools.run(build))
+
+    def deploy(self) -> None:
+        """Bootstrap the account and deploy dev."""
+        written = self.folder / "outputs.json"
+        bootstrap = ["bootstrap", f"aws://{ACCOUNT}/{REGION}"]
+        deploy = ["deploy", STACK, "--require-approval", "never", "--outputs-file", str(written)]
+        timed("cdk bootstrap", lambda: self.cdk(*bootstrap, context=self.context))
+        timed(f"cdk deploy {STACK}", lambda: self.cdk(*deploy, context=self.context))
+        self.outputs = json.loads(written.read_text())[STACK]
+        for name, value in self.outputs.items():
+            say(f"  {name}: {value}")
+
+    def destroy(self) -> None:
+        """Take dev down."""
+        destroy = ["destroy", STACK, "--force"]
+        timed(f"cdk destroy {STACK}", lambda: self.cdk(*destroy, context=self.context))
+
+    def client(self, service: str) -> Any:
+        """AWS' SDK for a service of the emulator."""
+        session = boto3.Session(aws_access_key_id="test", aws_secret_access_key="test", region_name=REGION)
+        return session.client(service, endpoint_url=self.emulator.url)
+
+    @cached_property
+    def token(self) -> str:
+        """What the secret holds."""
+        secret = self.client("secretsmanager").get_secret_value(SecretId=self.outputs["TokenSecret"])
+        return str(secret["SecretString"])
+
+    def call(self, method: str, path: str, *, token: str | None = None, body: Any = None) -> httpx.Response:
+        """A request to the API, under the name that the emulator knows it by."""
+        (api,) = re.findall(r"https://(\w+)\.execute-api\.", self.outputs["Endpoint"])
+        headers = {"Host": f"{api}.execute-api.localhost"}
+        if token is not None:
+            headers["Authorization"] = f"Bearer {token}"
+        with httpx.Client(trust_env=False, timeout=60) as client:
+            return client.request(method, self.emulator.url + path, headers=headers, json=body)
