@@ -9,6 +9,7 @@ The same lock, sources, recipe and interpreter give the same hash; what is there
 """
 
 import argparse
+import fcntl
 import hashlib
 import json
 import os
@@ -19,10 +20,10 @@ import subprocess
 import sys
 import tempfile
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from bytecode import NO_BYTECODE, compiled, interpreter
 from tree import CACHE, digest, files, normalise, prune, shake, size, strip
@@ -37,6 +38,7 @@ PYTHONS = ("3.11", "3.12", "3.13")
 MIB = 2**20
 BUDGET = 150 * MIB
 LIMIT = 250 * MIB
+ROWS = 24
 
 
 class BuildError(Exception):
@@ -45,7 +47,7 @@ class BuildError(Exception):
 
 @dataclass(frozen=True)
 class Target:
-    """What the layers are built for. `compiler` is an interpreter of that version, or None."""
+    """What the layers are built for; `compiler` is an interpreter of that version, or None."""
 
     arch: str
     python: str
@@ -80,7 +82,8 @@ def main() -> None:
     if compiler is None:
         _say(NO_BYTECODE.format(python=arguments.python))
     try:
-        _build_all(target, arguments.out, arguments.uv, compiler[1] if compiler else "none")
+        with _alone(arguments.out):
+            _build_all(target, arguments.out, arguments.uv, compiler[1] if compiler else "none")
     except BuildError as error:
         sys.exit(str(error))
     if arguments.sizes:
@@ -105,6 +108,15 @@ def _uv() -> str:
     return os.environ.get("UV") or (str(own) if own.exists() else "uv")
 
 
+@contextmanager
+def _alone(out: Path) -> Iterator[None]:
+    """One build at a time in a folder; the others wait."""
+    out.mkdir(parents=True, exist_ok=True)
+    with (out / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
 def _build_all(target: Target, out: Path, uv: str, compiler_version: str) -> None:
     recipe = tomllib.loads((FOLDER / "layer.toml").read_text())
     everything = _requirements(uv, ())
@@ -113,7 +125,7 @@ def _build_all(target: Target, out: Path, uv: str, compiler_version: str) -> Non
     layer = _requirements(uv, [*recipe["excluded"], *recipe["data"]])
     data = {name: everything[name] for name in recipe["data"]}
     runtime = {name: everything[name] for name in recipe["runtime"]["distributions"]}
-    common = f"{target} {compiler_version} {_recipe_hash()}"
+    common = f"{target.arch} {target.python} {compiler_version} {_recipe_hash()}"
 
     def third_party(folder: Path) -> None:
         _install(uv, target, PLATFORMS[target.arch], layer, folder)
@@ -148,7 +160,6 @@ def _build(target: Target, out: Path, layer: str, inputs: str, fill: Callable[[P
             _say(f"{name}: {known['sha256'][:16]}, as it was")
             return
     _say(f"{name}: building")
-    out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f".{name}-", dir=out) as scratch:
         contents = Path(scratch, name)
         fill(contents / "python")
@@ -233,30 +244,30 @@ def _machine() -> str:
 
 def _sizes(target: Target, out: Path) -> str:
     """A table of what a function with these layers takes unzipped, against the budget."""
-    rows: list[tuple[str, int, int]] = []
-    for layer in ("lightrag", "core"):
-        items: dict[str, list[int]] = {}
-        for path in files(out / target.named(layer) / "python"):
-            item = path.parts[0] if ".dist-info" not in path.parts[0] else "metadata and licences"
-            sizes = items.setdefault(item, [0, 0])
-            sizes[path.suffix == ".pyc"] += (out / target.named(layer) / "python" / path).stat().st_size
-        rows += [(f"{layer}: {item}", *sizes) for item, sizes in items.items()]
+    rows = [row for layer in ("lightrag", "core") for row in _items(layer, out / target.named(layer) / "python")]
     rows.sort(key=lambda row: -row[1] - row[2])
-    shown, rest = rows[:24], rows[24:]
-    function = size(FUNCTION, caches=False)
-    if rest:
-        shown.append((f"{len(rest)} smaller ones", sum(row[1] for row in rest), sum(row[2] for row in rest)))
-    shown.append(("function", function, 0))
-    total = sum(row[1] + row[2] for row in shown)
+    shown, rest = rows[:ROWS], rows[ROWS:]
+    shown.append((f"{len(rest)} smaller ones", sum(row[1] for row in rest), sum(row[2] for row in rest)))
+    shown.append(("function", size(FUNCTION, caches=False), 0))
+    shown.append(("**all**", sum(row[1] for row in shown), sum(row[2] for row in shown)))
     lines = [f"| {target.python}, {target.arch} | files, MiB | bytecode, MiB | MiB |", "|---|---:|---:|---:|"]
-    lines += [f"| {n} | {a / MIB:.2f} | {b / MIB:.2f} | {(a + b) / MIB:.2f} |" for n, a, b in shown]
-    files_total, bytecode_total = sum(row[1] for row in shown), sum(row[2] for row in shown)
-    lines.append(f"| **all** | {files_total / MIB:.2f} | {bytecode_total / MIB:.2f} | **{total / MIB:.2f}** |")
-    lines.append(f"\nBudget {BUDGET // MIB} MiB, Lambda's limit {LIMIT // MIB} MiB.")
-    return "\n".join(lines)
+    lines += [f"| {name} | {a / MIB:.2f} | {b / MIB:.2f} | {(a + b) / MIB:.2f} |" for name, a, b in shown]
+    return "\n".join([*lines, "", f"The budget is {BUDGET // MIB} MiB, Lambda's limit {LIMIT // MIB} MiB."])
 
 
-def _say(line: Any) -> None:
+def _items(layer: str, folder: Path) -> list[tuple[str, int, int]]:
+    """What a layer holds: each package with the bytes of its files and of its bytecode."""
+    items: dict[str, tuple[int, int]] = {}
+    for path in files(folder):
+        item = "metadata and licences" if path.parts[0].endswith(".dist-info") else path.parts[0]
+        plain, bytecode = items.get(item, (0, 0))
+        weight = (folder / path).stat().st_size
+        compiled_file = path.suffix == ".pyc"
+        items[item] = (plain, bytecode + weight) if compiled_file else (plain + weight, bytecode)
+    return [(f"{layer}: {item}", plain, bytecode) for item, (plain, bytecode) in items.items()]
+
+
+def _say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
