@@ -67,6 +67,6 @@ class HttpEndpoint(Construct):
         self.url = stage.url
         acknowledge(
             route,
-            "AwsSolutions-APIG4",
+            "AwsSolutions::AwsSolutions-APIG4",
             "The application checks the token of every request, /healthz aside, which has to be open.",
         )

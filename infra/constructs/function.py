@@ -54,16 +54,19 @@ class PythonFunction(Construct):
             snap_start=SnapStartConf.ON_PUBLISHED_VERSIONS if snap_start else None,
         )
         self.live = Alias(self, "Live", alias_name="live", version=self.function.current_version)
-        self._acknowledge(python)
-
-    def _acknowledge(self, python: str) -> None:
         acknowledge(
             self.function,
-            "AwsSolutions-L1",
+            "AwsSolutions::AwsSolutions-L1",
             f"Python {python} is chosen: the newest that every dependency is tested on here is 3.13.",
         )
         acknowledge(
             self.role,
-            "AwsSolutions-IAM5[Resource::*]",
+            "AwsSolutions::AwsSolutions-IAM5[Resource::*]",
             "X-Ray's actions PutTraceSegments and PutTelemetryRecords know no resources.",
         )
+        if snap_start:
+            acknowledge(
+                self.function,
+                "Annotation::@aws-cdk/aws-lambda:snapStartRequirePublish",
+                "The alias above publishes a version with every change of the function.",
+            )

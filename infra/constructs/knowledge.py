@@ -51,7 +51,7 @@ def bucket_knowledge(bucket: str, prefix: str, sha256: str) -> Knowledge:
         role.add_to_policy(PolicyStatement(actions=["s3:GetObject"], resources=[objects]))
         acknowledge(
             role,
-            f"AwsSolutions-IAM5[Resource::arn:<AWS::Partition>:s3:::{bucket}/{prefix}/*]",
+            f"AwsSolutions::AwsSolutions-IAM5[Resource::arn:<AWS::Partition>:s3:::{bucket}/{prefix}/*]",
             "The manifest names the files of the store; all of them lie under this prefix.",
         )
 

@@ -46,7 +46,7 @@ class ApiToken(Construct):
         )
         acknowledge(
             secret,
-            "AwsSolutions-SMG4",
+            "AwsSolutions::AwsSolutions-SMG4",
             "Clients hold the token too: a rotation that does not hand it to them would lock them out.",
         )
         return secret

@@ -73,7 +73,7 @@ class Flight:
     def deploy(self) -> None:
         """Bootstrap the account and deploy dev."""
         written = self.folder / "outputs.json"
-        bootstrap = ["bootstrap", f"aws://{ACCOUNT}/{REGION}"]
+        bootstrap = ["bootstrap", f"aws://{ACCOUNT}/{REGION}", "--app", ""]  # without synthesising ours
         deploy = ["deploy", STACK, "--require-approval", "never", "--outputs-file", str(written)]
         timed("cdk bootstrap", lambda: self.cdk(*bootstrap, context=self.context))
         timed(f"cdk deploy {STACK}", lambda: self.cdk(*deploy, context=self.context))

@@ -28,7 +28,7 @@ class Cdk:
     def __call__(self, *arguments: str, context: Mapping[str, str]) -> str:
         """What a command wrote. Raises `Unavailable` when it fails."""
         said = [part for name, value in context.items() for part in ("--context", f"{name}={value}")]
-        quiet = ["--no-notices", "--no-color", "--progress", "events", "--output", str(self._out)]
+        quiet = ["--no-notices", "--no-color", "--output", str(self._out)]
         return tools.run(
             [str(_BESIDE_PYTHON / "node"), str(self._program), *arguments, *said, *quiet],
             env=self._environment,
