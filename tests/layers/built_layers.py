@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-
 ROOT = Path(__file__).parents[2]
 BUILD = ROOT / "layers/lightrag/build.py"
 
