@@ -9,7 +9,7 @@ MOUNTED = "/opt/python"
 
 NO_BYTECODE = (
     "No Python {python} was found, so the layers get no bytecode. A layer is read-only on Lambda: every cold start "
-    "compiles what it imports, and all that a first /rag needs loads in 7.7 s instead of 2.7 s (docs/layers.md). Put a "
+    "compiles what it imports; for a first /rag that took 7.7 s instead of 2.7 s (docs/layers.md). Put a "
     "python{python} on the PATH, or choose another --python."
 )
 
