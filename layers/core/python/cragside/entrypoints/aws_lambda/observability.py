@@ -1,6 +1,7 @@
 """What a function says of itself: structured logs, metrics, traces. Never a prompt, a token or evidence."""
 
 import functools
+import logging
 import os
 import traceback
 from collections.abc import Callable
@@ -35,6 +36,8 @@ class FramesAlone(LambdaPowertoolsFormatter):
 # The logger has the package's name, so that what the package logs anywhere comes out in the same form.
 logger = Logger(service=SERVICE, logger_formatter=FramesAlone(serialize_stacktrace=False))
 metrics = Metrics(namespace=SERVICE, service=SERVICE)
+# Mangum would log a failure again, with its message.
+logging.getLogger("mangum.http").disabled = True
 
 
 def observe(route: str, status: int, milliseconds: float, context: RagContext | None) -> None:

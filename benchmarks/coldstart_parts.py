@@ -1,0 +1,155 @@
+"""Runs inside Lambda's stand-in: what INIT and the first `/rag` spend where, and what the handler adds to a warm one.
+
+`benchmarks.coldstart` starts it with the layers on the path and the store in RAG_HOME; it prints JSON. What several
+parts share counts where it is first needed.
+"""
+
+import argparse
+import json
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+# What a bare FastAPI and Mangum function imports, and then what ours does, in the order of need.
+INIT = (
+    ("FastAPI (pydantic, Starlette)", ("fastapi",)),
+    ("Mangum", ("mangum",)),
+    ("Powertools", ("aws_lambda_powertools",)),
+    ("settings (pydantic-settings)", ("pydantic_settings", "cragside.settings")),
+    ("routes and entrypoint", ("cragside.entrypoints.aws_lambda.function",)),
+)
+FIRST = (
+    ("numpy", ("numpy",)),
+    ("aiohttp, httpx", ("aiohttp", "httpx")),
+    ("the rest of the composition root", ("cragside.bootstrap",)),
+    ("LangSmith, LangChain's core", ("langsmith.client", "langchain_core.tracers.core")),
+    ("LangGraph", ("langgraph.graph",)),
+    ("the corrective graph", ("cragside.crag.graph",)),
+    ("LightRAG", ("lightrag.lightrag",)),
+    ("its storages on SQLite", ("cragside.adapters.lightrag.repository", "cragside.adapters.lightrag.engine")),
+)
+
+
+class Clock:
+    """Milliseconds of each part, in order."""
+
+    def __init__(self) -> None:
+        self.parts: list[tuple[str, str, float]] = []
+
+    def time(self, phase: str, name: str, work: Callable[[], Any]) -> Any:
+        """Do the work and note how long it took."""
+        began = time.perf_counter()
+        done = work()
+        self.parts.append((phase, name, (time.perf_counter() - began) * 1000))
+        return done
+
+
+class Context:
+    """As much of Lambda's context as a handler reads."""
+
+    function_name = "enrich"
+    function_version = "1"
+    memory_limit_in_mb = 1024
+    invoked_function_arn = "arn:aws:lambda:eu-central-1:000000000000:function:enrich"
+    aws_request_id = "00000000-0000-0000-0000-000000000000"
+
+    def get_remaining_time_in_millis(self) -> int:
+        return 60_000
+
+
+def event(path: str, body: Any = None, token: str = "") -> dict[str, Any]:
+    """An event of an HTTP API, payload 2.0."""
+    return {
+        "version": "2.0",
+        "rawPath": path,
+        "rawQueryString": "",
+        "headers": {"host": "localhost", "x-api-key": token},
+        "requestContext": {
+            "requestId": "request",
+            "timeEpoch": int(time.time() * 1000),
+            "http": {"method": "GET" if body is None else "POST", "path": path, "sourceIp": "127.0.0.1"},
+        },
+        "body": None if body is None else json.dumps(body),
+        "isBase64Encoded": False,
+    }
+
+
+def _imported(names: tuple[str, ...]) -> None:
+    for name in names:
+        import_module(name)
+
+
+def parts(questions: list[str]) -> list[tuple[str, str, float]]:
+    """The parts of INIT, of the first `/rag`, and of a second one."""
+    clock = Clock()
+    for name, modules in INIT:
+        clock.time("INIT", name, lambda modules=modules: _imported(modules))
+    from cragside.entrypoints.aws_lambda.function import Function
+    from cragside.entrypoints.aws_lambda.late import LateContainer
+    from cragside.entrypoints.http.app import create_app
+    from cragside.settings import load_settings
+
+    container = LateContainer(load_settings())
+    function = clock.time("INIT", "building the application", lambda: Function(create_app(container)))
+    for name, modules in FIRST:
+        clock.time("first", name, lambda modules=modules: _imported(modules))
+    run: Callable[..., Any] = function._runner.run  # the loop that the function answers on
+    built = clock.time("first", "building the container", lambda: container.built)
+    clock.time("first", "compiling the graph, opening the store", lambda: run(built.prepare()))
+
+    from cragside.adapters.embedded.embedder import WordLlamaEmbedder
+
+    clock.time("first", "loading the embedded model", lambda: WordLlamaEmbedder().encode(["bees"]))
+    for phase, question in zip(("first", "second"), questions, strict=False):
+        body = {"prompt": f"/rag {question}"}
+        clock.time(phase, "the query itself", lambda body=body: run(built.enricher.enrich(body)))
+    return clock.parts
+
+
+def warm(questions: list[str], token: str) -> dict[str, float]:
+    """Medians in ms: an event through the handler, and a question of the same kind to the application itself."""
+    from cragside.application.contract import enhanced_request
+    from cragside.entrypoints.aws_lambda.function import Function
+    from cragside.entrypoints.aws_lambda.late import LateContainer
+    from cragside.entrypoints.aws_lambda.observability import observed
+    from cragside.entrypoints.http.app import create_app
+    from cragside.settings import load_settings
+
+    container = LateContainer(load_settings())
+    function = Function(create_app(container))
+    handler = observed(function.answer)
+    taken: dict[str, list[float]] = {"handler": [], "application": []}
+
+    async def directly(body: dict[str, Any]) -> None:
+        enhanced_request(await container.enricher.enrich(body))
+
+    for number, question in enumerate(questions):
+        body = {"prompt": f"/rag {question}"}
+        asked = event("/v1/enrich", body, token)
+        began = time.perf_counter()
+        if number % 2:
+            function._runner.run(directly(body))
+        else:
+            answer = handler(asked, Context())
+            if answer["statusCode"] != 200:
+                raise SystemExit(answer["body"])
+        if number >= 20:
+            taken["application" if number % 2 else "handler"].append((time.perf_counter() - began) * 1000)
+    return {name: statistics.median(values) for name, values in taken.items()}
+
+
+def main() -> None:
+    """Questions as a JSON list on standard input; the figures are the last line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("what", choices=["parts", "warm"])
+    parser.add_argument("--token", default="")
+    arguments = parser.parse_args()
+    questions = json.load(sys.stdin)
+    print(json.dumps(parts(questions) if arguments.what == "parts" else warm(questions, arguments.token)))
+
+
+if __name__ == "__main__":
+    main()

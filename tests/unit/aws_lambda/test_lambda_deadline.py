@@ -1,0 +1,44 @@
+from typing import Any
+
+import pytest
+from lambda_stub import Context, event
+
+from cragside.entrypoints.aws_lambda.deadline import GATEWAY_SECONDS, LEAST_SECONDS, MARGIN_SECONDS, seconds_left
+
+TAKEN = 1773144000.0
+
+
+def left(seconds: float, *, later: float = 0.0, asked: dict[str, Any] | None = None) -> float:
+    return seconds_left(event() if asked is None else asked, Context(seconds), clock=lambda: TAKEN + later)
+
+
+def test_it_is_what_the_function_has_left_less_a_margin() -> None:
+    assert left(10) == 10 - MARGIN_SECONDS
+
+
+@pytest.mark.parametrize("seconds", [29, 60, 900])
+def test_it_stays_under_what_api_gateway_waits(seconds: float) -> None:
+    assert left(seconds) == GATEWAY_SECONDS - MARGIN_SECONDS < 29
+
+
+def test_a_cold_start_counts_against_it() -> None:
+    assert left(60, later=4) == pytest.approx(25 - MARGIN_SECONDS)
+
+
+def test_a_cold_start_counts_for_the_older_payload_as_well() -> None:
+    assert left(60, later=4, asked=event("rest_api")) == pytest.approx(25 - MARGIN_SECONDS)
+
+
+@pytest.mark.parametrize("later", [-5, 29, 86_400])
+def test_a_clock_that_cannot_be_right_is_not_believed(later: float) -> None:
+    assert left(60, later=later) == GATEWAY_SECONDS - MARGIN_SECONDS
+
+
+@pytest.mark.parametrize("context", [None, {}, {"timeEpoch": "yesterday"}, []])
+def test_an_event_without_a_time_is_taken_to_be_fresh(context: Any) -> None:
+    assert left(60, asked={"requestContext": context}) == GATEWAY_SECONDS - MARGIN_SECONDS
+
+
+@pytest.mark.parametrize("seconds", [0, 0.4, -3])
+def test_it_is_never_nothing(seconds: float) -> None:
+    assert left(seconds) == LEAST_SECONDS

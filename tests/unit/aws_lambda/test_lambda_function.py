@@ -1,0 +1,149 @@
+import asyncio
+import base64
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from lambda_stub import KELP, Context, container, event, function_of, health
+
+from cragside.bootstrap import Container
+from cragside.domain.errors import ConfigurationError
+from cragside.entrypoints.aws_lambda import function as module
+from cragside.entrypoints.aws_lambda.function import Function, start
+
+Started = Callable[[Container], Function]
+
+
+def body_of(answer: dict[str, Any]) -> Any:
+    return json.loads(answer["body"])
+
+
+@pytest.mark.parametrize("name", ["http_api", "http_api_payload_1", "rest_api", "function_url"])
+def test_every_kind_of_http_event_is_enriched(function: Function, name: str) -> None:
+    answer = function.answer(event(name), Context())
+    assert answer["statusCode"] == 200
+    assert answer["headers"]["content-type"] == "application/json"
+    assert answer["isBase64Encoded"] is False
+    assert KELP in body_of(answer)["prompt"]
+    assert body_of(answer)["metadata"]["rag_context"]["verdict"] == "local"
+
+
+def test_a_body_in_base64_is_read(function: Function) -> None:
+    plain = event()["body"].encode()
+    answer = function.answer(event(body=base64.b64encode(plain).decode(), isBase64Encoded=True), Context())
+    assert KELP in body_of(answer)["prompt"]
+
+
+def test_a_plain_prompt_comes_back_as_it_was(function: Function) -> None:
+    answer = function.answer(event(body='{"prompt": "how fast does kelp grow?"}'), Context())
+    assert body_of(answer) == {"prompt": "how fast does kelp grow?"}
+
+
+def test_health_asks_for_no_token(function: Function) -> None:
+    answer = function.answer(health(), Context())
+    assert (answer["statusCode"], body_of(answer)) == (200, {"ok": True})
+
+
+@pytest.mark.parametrize("headers", [{}, {"x-api-key": "wrong"}, {"authorization": "Bearer wrong"}])
+def test_a_wrong_token_is_refused(function: Function, headers: dict[str, str]) -> None:
+    answer = function.answer(event(headers={"host": "localhost", **headers}), Context())
+    assert answer["statusCode"] == 401
+    assert body_of(answer)["error"]["type"] == "unauthorized"
+
+
+def test_a_body_over_the_limit_is_refused(started: Started) -> None:
+    function = started(container(max_body_bytes=1024))
+    answer = function.answer(event(body=json.dumps({"prompt": "/rag " + "x" * 1024})), Context())
+    assert answer["statusCode"] == 413
+    assert body_of(answer)["error"]["type"] == "payload_too_large"
+
+
+def test_an_answer_that_lambda_could_not_return_is_refused(function: Function) -> None:
+    # Each of these is two bytes in the request, and twelve in the answer.
+    answer = function.answer(event(body=json.dumps({"prompt": "é" * 1_000_000}, ensure_ascii=False)), Context())
+    assert answer["statusCode"] == 413
+    assert "shorter" in body_of(answer)["error"]["message"]
+    assert len(json.dumps(answer)) < module.MOST_ANSWER_BYTES
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        None,
+        [],
+        "event",
+        {},
+        {"Records": [{"eventSource": "aws:sqs", "body": "{}"}]},
+        {"Records": [{"cf": {"request": {"headers": {}, "uri": "/", "method": "GET"}}}]},
+        {"source": "aws.events", "detail-type": "Scheduled Event"},
+        {"requestContext": {}},
+        {"version": "2.0", "requestContext": {}},
+        event(headers=None),
+        event(body="%%%", isBase64Encoded=True) | {"body": "abc"},
+    ],
+)
+def test_an_event_that_is_no_request_is_answered_with_the_envelope(function: Function, broken: Any) -> None:
+    answer = function.answer(broken, Context())
+    assert answer["statusCode"] == 400
+    assert body_of(answer)["error"]["type"] == "validation_error"
+
+
+def test_one_loop_serves_every_event(function: Function) -> None:
+    loops: list[asyncio.AbstractEventLoop] = []
+
+    @function._app.get("/loop")
+    async def loop() -> None:
+        loops.append(asyncio.get_running_loop())
+
+    asked = health()
+    asked["requestContext"]["http"]["path"] = "/loop"
+    for _ in range(3):
+        assert function.answer(asked, Context())["statusCode"] == 200
+    assert len(set(map(id, loops))) == 1
+    assert not loops[0].is_running()
+
+
+def test_what_is_open_stays_open_between_events_and_is_closed_at_the_end() -> None:
+    built = container()
+    closed: list[str] = []
+
+    async def close() -> None:
+        closed.append("closed")
+
+    built.closers.append(close)
+    function = function_of(built)
+    for _ in range(2):
+        function.answer(event(), Context())
+    assert closed == []
+    function.close()
+    assert closed == ["closed"]
+
+
+def test_no_task_is_left_behind_by_an_answer(function: Function) -> None:
+    loop = function._runner.get_loop()
+    for asked in (event(), health(), event(body="{"), event(body='{"prompt": "plain"}')):
+        function.answer(asked, Context())
+        assert not asyncio.all_tasks(loop)
+
+
+def test_the_time_left_reaches_the_use_case(started: Started, monkeypatch: pytest.MonkeyPatch) -> None:
+    built = container()
+    granted: list[float | None] = []
+    enrich = built.enricher.enrich
+
+    async def noted(body: Any, *, timeout: float | None = None) -> Any:
+        granted.append(timeout)
+        return await enrich(body, timeout=timeout)
+
+    monkeypatch.setattr(built.enricher, "enrich", noted)
+    function = started(built)
+    function.answer(event(), Context(seconds=7))
+    assert granted == [6.5]
+
+
+def test_a_function_that_anybody_could_ask_does_not_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("RAG_API_TOKEN", "RAG_API_TOKEN_SECRET", "RAG_ALLOW_ANONYMOUS"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(ConfigurationError, match="RAG_API_TOKEN_SECRET"):
+        start()

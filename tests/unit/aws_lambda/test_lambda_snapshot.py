@@ -1,0 +1,105 @@
+import random
+import sys
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import pytest
+from lambda_stub import Context, container, event
+
+from cragside.bootstrap import Container
+from cragside.entrypoints.aws_lambda import snapshot
+from cragside.entrypoints.aws_lambda.function import Function
+from cragside.entrypoints.aws_lambda.late import LateContainer
+from cragside.entrypoints.http.app import create_app
+
+Hooks = dict[str, Callable[[], None]]
+
+
+@pytest.fixture
+def hooks(monkeypatch: pytest.MonkeyPatch) -> Hooks:
+    """Lambda's module for hooks, and what was registered with it."""
+    registered: Hooks = {}
+    module = ModuleType("snapshot_restore_py")
+    module.register_before_snapshot = lambda hook: registered.update(before=hook)  # type: ignore[attr-defined]
+    module.register_after_restore = lambda hook: registered.update(after=hook)  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "snapshot_restore_py", module)
+    return registered
+
+
+def late(built: Container) -> LateContainer:
+    container = LateContainer(built.settings)
+    container.__dict__["built"] = built
+    return container
+
+
+@pytest.mark.parametrize(
+    ("kind", "ahead"),
+    [(None, False), ("on-demand", False), ("snap-start", True), ("provisioned-concurrency", True)],
+)
+def test_everything_is_loaded_ahead_where_nobody_waits_for_init(
+    monkeypatch: pytest.MonkeyPatch, kind: str | None, ahead: bool
+) -> None:
+    monkeypatch.delenv("AWS_LAMBDA_INITIALIZATION_TYPE", raising=False)
+    if kind:
+        monkeypatch.setenv("AWS_LAMBDA_INITIALIZATION_TYPE", kind)
+    assert snapshot.ahead() is ahead
+
+
+def test_without_a_runtime_that_takes_snapshots_there_are_no_hooks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "snapshot_restore_py", None)
+    assert snapshot.on_snapshot(before=lambda: None, after=lambda: None) is False
+
+
+def test_a_query_is_answered_before_the_snapshot_and_connections_are_closed(hooks: Hooks) -> None:
+    built = container()
+    happened: list[str] = []
+
+    def step(name: str) -> Any:
+        async def note(*_: Any, **__: Any) -> None:
+            happened.append(name)
+
+        return note
+
+    built.starters[:] = [step("prepared")]
+    built.disconnectors[:] = [step("disconnected")]
+    built.enricher.enrich = step("asked")  # type: ignore[method-assign]
+    waiting = late(built)
+    function = Function(create_app(waiting))
+    function.load(waiting)
+    assert happened == ["prepared", "asked"]
+    hooks["before"]()
+    assert happened == ["prepared", "asked", "disconnected"]
+    function.close()
+
+
+def test_a_restored_function_answers_on_the_loop_of_before(hooks: Hooks) -> None:
+    waiting = late(container())
+    function = Function(create_app(waiting))
+    function.load(waiting)
+    loop = function._runner.get_loop()
+    hooks["before"]()
+    hooks["after"]()
+    assert function.answer(event(), Context())["statusCode"] == 200
+    assert function._runner.get_loop() is loop
+    function.close()
+
+
+def test_copies_of_a_snapshot_draw_numbers_of_their_own() -> None:
+    import numpy as np
+
+    drawn = []
+    for _ in range(2):
+        random.seed(7)
+        np.random.seed(7)
+        snapshot.reseed()
+        drawn.append((random.random(), float(np.random.random())))
+    assert drawn[0][0] != drawn[1][0]
+    assert drawn[0][1] != drawn[1][1]
+
+
+def test_a_container_that_nobody_needed_is_neither_built_nor_closed() -> None:
+    waiting = LateContainer(container().settings)
+    function = Function(create_app(waiting))
+    function.close()
+    assert "built" not in waiting.__dict__
