@@ -164,7 +164,13 @@ def inside(what: str, function: Measured, at: Runtime, home: Path, questions: li
 
 def parts_table(runs: list[list[tuple[str, str, float]]]) -> str:
     """Where INIT and the first `/rag` spend their time, each part the median of the runs."""
-    phases = {"INIT": "INIT", "first": "first `/rag`", "second": "second `/rag`"}
+    phases = {
+        "INIT": "INIT",
+        "first": "first `/rag`",
+        "second": "second `/rag`",
+        "token": "first that needs it",
+        "sampled": "first that needs it",
+    }
     taken: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
     for run in runs:
         for phase, name, milliseconds in run:

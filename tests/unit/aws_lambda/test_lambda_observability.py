@@ -138,6 +138,27 @@ def test_what_is_not_sampled_is_not_traced(function: Function, monkeypatch: pyte
     assert traced == ["traced"]
 
 
+@pytest.mark.parametrize(
+    ("variables", "loaded"),
+    [
+        ({}, []),
+        ({"AWS_XRAY_DAEMON_ADDRESS": "127.0.0.1:2000"}, ["aws_xray_sdk.core"]),
+        ({"AWS_XRAY_DAEMON_ADDRESS": "127.0.0.1:2000", "POWERTOOLS_TRACE_DISABLED": "true"}, []),
+    ],
+)
+def test_the_tracer_is_loaded_ahead_where_it_may_be_needed(
+    monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], loaded: list[str]
+) -> None:
+    imported: list[str] = []
+    monkeypatch.setattr(observability, "import_module", imported.append)
+    for name in ("AWS_XRAY_DAEMON_ADDRESS", "POWERTOOLS_TRACE_DISABLED"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    observability.load_tracer()
+    assert imported == loaded
+
+
 def test_a_sampled_request_is_answered_through_the_tracer(function: Function, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("POWERTOOLS_TRACE_DISABLED", "true")
     monkeypatch.setenv("_X_AMZN_TRACE_ID", "Root=1-5759e988-bd862e3fe1be46a994272793;Sampled=1")

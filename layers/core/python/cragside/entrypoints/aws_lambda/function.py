@@ -14,7 +14,7 @@ from cragside.domain.errors import ConfigurationError, CragsideError, PayloadToo
 from cragside.entrypoints.aws_lambda import snapshot
 from cragside.entrypoints.aws_lambda.deadline import seconds_left
 from cragside.entrypoints.aws_lambda.late import LateContainer
-from cragside.entrypoints.aws_lambda.observability import Handler, logger, observe, observed
+from cragside.entrypoints.aws_lambda.observability import Handler, load_tracer, logger, observe, observed
 from cragside.entrypoints.http.app import create_app
 from cragside.entrypoints.http.errors import error_response
 from cragside.settings import load_settings
@@ -60,6 +60,7 @@ class Function:
 
     def load(self, container: LateContainer) -> None:
         """Load and try out everything that a request needs, and have a snapshot hold no connection and no token."""
+        load_tracer()
         self._runner.run(container.try_out())
         self._answered(_HEALTH, None, {})
         snapshot.on_snapshot(before=lambda: self._runner.run(container.disconnect()), after=snapshot.reseed)

@@ -5,6 +5,7 @@ import logging
 import os
 import traceback
 from collections.abc import Callable
+from importlib import import_module
 from types import TracebackType
 from typing import Any
 
@@ -68,6 +69,13 @@ def observed(handler: Handler) -> Handler:
         return (_traced(logged) if _sampled() else logged)(event, context)
 
     return handle
+
+
+def load_tracer() -> None:
+    """Import what a traced invocation needs, if this is Lambda and tracing has not been turned off."""
+    off = os.environ.get("POWERTOOLS_TRACE_DISABLED", "").lower() in ("1", "true", "yes", "on")
+    if "AWS_XRAY_DAEMON_ADDRESS" in os.environ and not off:
+        import_module("aws_xray_sdk.core")
 
 
 def _sampled() -> bool:
