@@ -1,17 +1,25 @@
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 
 import pytest
 from flight import Flight, say
 
+from tests.services import cdk
 from tests.services.ministack import VERSION, Ministack
+from tests.services.tools import Unavailable
 
 
 @pytest.fixture(scope="session")
 def flight(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Flight]:
     """dev, deployed into an emulator of its own."""
     began = time.monotonic()
-    with Ministack() as emulator:
+    with ExitStack() as stack:
+        try:
+            cdk.install()
+            emulator = stack.enter_context(Ministack())
+        except Unavailable as reason:
+            pytest.skip(f"the emulator or the CDK's command line could not be had: {reason}")
         say(f"\nministack {VERSION} on Python {emulator.minor}, {emulator.url}: {time.monotonic() - began:.1f} s")
         flight = Flight(emulator, tmp_path_factory.mktemp("flight"))
         flight.prepare()

@@ -16,7 +16,7 @@ class Cdk:
     """`cdk` on this project's app, with nothing of the user's AWS configuration. Raises `Unavailable`."""
 
     def __init__(self, environment: Mapping[str, str], out: Path) -> None:
-        self._program = _installed(_version())
+        self._program = install()
         self._out = out
         self._environment = {
             **environment,
@@ -38,13 +38,9 @@ class Cdk:
         )
 
 
-def _version() -> str:
-    """The version that `make deploy` takes."""
-    (version,) = re.findall(r"aws-cdk@([\d.]+)", (_ROOT / "Makefile").read_text())
-    return str(version)
-
-
-def _installed(version: str) -> Path:
+def install() -> Path:
+    """The program, fetched at the first time. Raises `Unavailable`."""
+    version = _version()
     folder = tools.cache(f"aws-cdk-{version}")
     program = folder / "node_modules" / "aws-cdk" / "bin" / "cdk"
     with tools.exclusive(folder):
@@ -53,3 +49,9 @@ def _installed(version: str) -> Path:
             path = os.pathsep.join([str(_BESIDE_PYTHON), os.environ["PATH"]])
             tools.run([*npm, "--prefix", str(folder), f"aws-cdk@{version}"], env={"PATH": path}, cwd=folder)
     return program
+
+
+def _version() -> str:
+    """The version that `make deploy` takes."""
+    (version,) = re.findall(r"aws-cdk@([\d.]+)", (_ROOT / "Makefile").read_text())
+    return str(version)
