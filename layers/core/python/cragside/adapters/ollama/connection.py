@@ -60,7 +60,9 @@ class LoopConnection:
     def __init__(self, address: Address, parallel: int) -> None:
         self.limiter = asyncio.Semaphore(parallel)
         self._address = address
-        self._auth = aiohttp.BasicAuth(*address.credentials, encoding="utf-8") if address.credentials else None
+        self._headers = {"Content-Type": "application/json"}
+        if address.credentials:
+            self._headers["Authorization"] = aiohttp.BasicAuth(*address.credentials, encoding="utf-8").encode()
         # The limiter bounds what is in flight: a second limit here would only queue in the dark.
         connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=60)
         self._session = aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
@@ -72,8 +74,7 @@ class LoopConnection:
             method,
             self._address.url + path,
             data=None if body is None else orjson.dumps(body),
-            headers={"Content-Type": "application/json"},
-            auth=self._auth,
+            headers=self._headers,
             allow_redirects=False,
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=seconds),
         ) as response:

@@ -1,10 +1,10 @@
 """LightRAG's document status storage on SQLite: what the indexing pipeline schedules and recovers by."""
 
-import orjson
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
+import orjson
 from lightrag.base import (
     CURSOR_END,
     CURSOR_START,

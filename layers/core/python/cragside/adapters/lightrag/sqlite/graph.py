@@ -1,10 +1,10 @@
 """LightRAG's graph storage on SQLite: nodes by name, undirected edges stored once with their ends in order."""
 
-import orjson
 from copy import copy
 from dataclasses import dataclass
 from typing import Any, Self, final
 
+import orjson
 from lightrag.base import BaseGraphStorage
 from lightrag.types import KnowledgeGraph, KnowledgeGraphEdge, KnowledgeGraphNode
 
@@ -120,9 +120,7 @@ class SqliteGraphStorage(BaseGraphStorage):
     async def upsert_nodes_batch(self, nodes: list[tuple[str, dict[str, str]]]) -> None:
         """Write nodes; properties that are not given stay."""
         with self._db.transaction() as connection:
-            connection.executemany(
-                _UPSERT_NODE, [(node, orjson.dumps(value).decode()) for node, value in nodes]
-            )
+            connection.executemany(_UPSERT_NODE, [(node, orjson.dumps(value).decode()) for node, value in nodes])
 
     async def upsert_edge(self, source_node_id: str, target_node_id: str, edge_data: dict[str, str]) -> None:
         """Write an edge; properties that are not given stay."""

@@ -1,10 +1,10 @@
 """LightRAG's key-value storage on SQLite."""
 
-import orjson
 import time
 from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
+import orjson
 from lightrag.base import BaseKVStorage
 
 from cragside.adapters.lightrag.database import Database

@@ -1,12 +1,12 @@
 """LightRAG's vector storage on SQLite, with full-text search beside the vectors of passages."""
 
-import orjson
 import re
 import time
 from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
+import orjson
 from lightrag.base import BaseVectorStorage
 
 from cragside.adapters.lightrag.database import Database
