@@ -62,7 +62,7 @@ class LoopConnection:
         self._address = address
         self._headers = {"Content-Type": "application/json"}
         if address.credentials:
-            self._headers["Authorization"] = aiohttp.BasicAuth(*address.credentials, encoding="utf-8").encode()
+            self._headers["Authorization"] = aiohttp.encode_basic_auth(*address.credentials)
         # The limiter bounds what is in flight: a second limit here would only queue in the dark.
         connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=60)
         self._session = aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
