@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_limits
 from cragside.adapters.aws.s3 import S3ObjectStore
 from cragside.adapters.aws.secrets import Secret
 from cragside.adapters.embedded.embedder import EMBEDDED_MODEL, WordLlamaEmbedder
-from cragside.adapters.embedded.grader import EmbeddedGrader
+from cragside.adapters.embedded.grader import EmbeddedGrader, packaged_weights
 from cragside.adapters.embedded.keywords import keywords_of, terms
 from cragside.adapters.embedded.language_model import EmbeddedLanguageModel
 from cragside.adapters.embedded.rewrite import search_query
@@ -90,10 +90,12 @@ class Container:
 
 
 def preload(settings: Settings) -> None:
-    """Import what requests will need, for processes that are forked afterwards to share."""
+    """Load what requests will need, for processes that are forked afterwards to share."""
     modules = ["cragside.adapters.lightrag.repository", "cragside.crag.graph"]
     for module in [*modules, "langchain_ollama"] if settings.ollama_base_url else modules:
         import_module(module)
+    WordLlamaEmbedder.load()
+    packaged_weights()
 
 
 def build_container(

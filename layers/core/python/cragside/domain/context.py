@@ -7,6 +7,7 @@ control tokens. What does not fit the token budget is left out, least relevant f
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from cragside.domain.document import Document
 
@@ -59,8 +60,7 @@ def pack(documents: Sequence[Document], *, budget: int, count_tokens: CountToken
 
     A document that is too long for what is left is cut at a word; with fewer than 32 tokens left it is dropped.
     """
-    frame = count_tokens(f"{_PREAMBLE}\n{_OPEN}\n{_CLOSE}")
-    left = budget - frame
+    left = budget - _frame_tokens(count_tokens)
     entries: list[str] = []
     packed: list[Document] = []
     for document in documents:
@@ -68,13 +68,11 @@ def pack(documents: Sequence[Document], *, budget: int, count_tokens: CountToken
         room = left - count_tokens(head) - 4
         if room < 32:
             break
-        body = _cut(_NUMBER.sub(r"\1⟦\2⟧", neutralise(document.content).strip()), room, count_tokens)
-        if not body:
-            continue
-        entry = f"{head}\n{body}"
-        left -= count_tokens(entry) + 2
-        entries.append(entry)
-        packed.append(document)
+        body, tokens = _cut(_NUMBER.sub(r"\1⟦\2⟧", neutralise(document.content).strip()), room, count_tokens)
+        if body:
+            left = room - tokens
+            entries.append(f"{head}\n{body}")
+            packed.append(document)
     if not entries:
         return PackedContext("", ())
     joined = "\n\n".join(entries)
@@ -89,10 +87,16 @@ def _heading(number: int, document: Document) -> str:
     return f"[{number}] {line} ({document.source}{score})"
 
 
-def _cut(text: str, budget: int, count_tokens: CountTokens) -> str:
+def _cut(text: str, budget: int, count_tokens: CountTokens) -> tuple[str, int]:
+    """The text, cut at a word if need be, and its tokens."""
     total = count_tokens(text)
     while total > budget and text:
         keep = int(len(text) * budget / total * 0.95)
         text = text[:keep].rsplit(None, 1)[0] + " …" if keep > 8 else ""
         total = count_tokens(text)
-    return text
+    return text, total
+
+
+@lru_cache(maxsize=8)
+def _frame_tokens(count_tokens: CountTokens) -> int:
+    return count_tokens(f"{_PREAMBLE}\n{_OPEN}\n{_CLOSE}")

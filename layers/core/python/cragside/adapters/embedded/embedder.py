@@ -70,6 +70,11 @@ class WordLlamaEmbedder:
         """256."""
         return EMBEDDED_DIMENSIONS
 
+    @staticmethod
+    def load() -> None:
+        """Read the model ahead of the first text. Raises `ServiceUnavailable("embedder", ...)`."""
+        _load()
+
     async def embed(self, texts: Sequence[str]) -> Vectors:
         """Unit vectors of shape (len(texts), 256); large batches are computed in a thread."""
         if sum(map(len, texts)) <= _INLINE_CHARACTERS:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -122,20 +122,21 @@ def compare(
     if not passages:
         return []
     segments = [segment for passage in passages for segment in passage.segments]
-    starts = np.cumsum([0, *(len(passage.segments) for passage in passages)])
+    ends = list(accumulate(len(passage.segments) for passage in passages))
     table = np.empty((len(segments), len(FEATURES)))
     table[:, 0] = background.standardised(question.direction, np.stack([segment.direction for segment in segments]))
     met = np.maximum(_nearest(question, segments, lexicon), _found(question, passages))
     table[:, 1] = met @ question.weights
-    table[:, 2] = np.repeat([title_match(question, passage, lexicon) for passage in passages], np.diff(starts))
+    matches = [title_match(question, passage, lexicon) for passage in passages]
+    table[:, 2] = [match for match, passage in zip(matches, passages, strict=True) for _ in passage.segments]
     table[:, 3] = ((1 - met) * lexicon.norms[question.rows]).max(axis=1)
-    return [table[start:end] for start, end in pairwise(starts)]
+    return [table[start:end] for start, end in pairwise([0, *ends])]
 
 
 def _nearest(question: Question, segments: Sequence[Segment], lexicon: Lexicon) -> Vectors:
     """The cosine (0..1) of each content word (columns) with its nearest relative in each segment (rows)."""
     rows = np.concatenate([segment.rows for segment in segments])
-    starts = np.cumsum([0, *(len(segment.rows) for segment in segments)])[:-1]
+    starts = list(accumulate((len(segment.rows) for segment in segments[:-1]), initial=0))
     cosines = lexicon.vectors[rows] @ _unit_rows(lexicon, question.rows).T
     cosines /= np.maximum(lexicon.norms[rows], np.float32(1e-9))[:, None]
     nearest: Vectors = np.maximum(np.maximum.reduceat(cosines, starts, axis=0), 0) * question.spelt

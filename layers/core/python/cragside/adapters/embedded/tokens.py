@@ -1,33 +1,28 @@
 """How many tokens a text takes, without a tokenizer."""
 
+import math
 from functools import lru_cache
 
-import numpy as np
-import numpy.typing as npt
-
-_LOWER, _UPPER, _DIGIT, _SPACE, _MARK, _CONTINUATION, _LEAD = range(7)
+_LOWER, _UPPER, _DIGIT, _SPACE, _MARK, _CONTINUATION, _LEAD = b"a", b"A", b"0", b"_", b".", b"+", b"*"
 _LONG_WORD = 6
 
 
-def _byte_classes() -> npt.NDArray[np.uint8]:
-    classes = np.full(256, _MARK, dtype=np.uint8)
-    for byte in range(256):
-        character = chr(byte)
-        if byte >= 0x80:
-            # What begins with F0 (emoji) rarely has a piece of its own: all four bytes count.
-            classes[byte] = _LEAD if 0xC0 <= byte < 0xF0 else _CONTINUATION
-        elif character.islower():
-            classes[byte] = _LOWER
-        elif character.isupper():
-            classes[byte] = _UPPER
-        elif character.isdigit():
-            classes[byte] = _DIGIT
-        elif character == " ":
-            classes[byte] = _SPACE
-    return classes
+def _class_of(byte: int) -> bytes:
+    character = chr(byte)
+    if byte >= 0x80:
+        # What begins with F0 (emoji) rarely has a piece of its own: all four bytes count.
+        return _LEAD if 0xC0 <= byte < 0xF0 else _CONTINUATION
+    if character.islower():
+        return _LOWER
+    if character.isupper():
+        return _UPPER
+    if character.isdigit():
+        return _DIGIT
+    return _SPACE if character == " " else _MARK
 
 
-_CLASSES = _byte_classes()
+_CLASSES = b"".join(map(_class_of, range(256)))
+_LETTERS = bytes(byte if bytes([byte]) in (_LOWER, _UPPER) else ord(" ") for byte in range(256))
 
 
 def count_tokens(text: str) -> int:
@@ -49,24 +44,19 @@ def _of_a_character(character: str) -> int:
 
 
 def _estimate(text: str) -> int:
-    classes = _CLASSES[np.frombuffer(text.encode("utf-8", "replace"), dtype=np.uint8)]
-    count = np.bincount(classes, minlength=7)
-    letter = classes <= _UPPER
-    # Edges of words: +1 where one begins, -1 behind its last letter.
-    edges = np.diff(letter.astype(np.int8), prepend=0, append=0)
-    lengths = np.flatnonzero(edges == -1) - np.flatnonzero(edges == 1)
-    beyond = int(np.maximum(lengths - _LONG_WORD, 0).sum())
-    humps = int(np.count_nonzero((classes[1:] == _UPPER) & (classes[:-1] == _LOWER)))
-    estimate = (
+    classes = text.encode("utf-8", "replace").translate(_CLASSES)
+    words = classes.translate(_LETTERS).split()
+    lower, upper = classes.count(_LOWER), classes.count(_UPPER)
+    beyond = sum([len(word) - _LONG_WORD for word in words if len(word) > _LONG_WORD])
+    return math.ceil(
         1
-        + 0.85 * len(lengths)
-        + 0.09 * (count[_LOWER] + count[_UPPER])
+        + 0.85 * len(words)
+        + 0.09 * (lower + upper)
         + 0.18 * beyond
-        + 0.40 * count[_UPPER]
-        + 0.60 * humps
-        + 0.05 * count[_SPACE]
-        + count[_DIGIT]
-        + count[_MARK]
-        + count[_CONTINUATION]
+        + 0.40 * upper
+        + 0.60 * classes.count(_LOWER + _UPPER)
+        + 0.05 * classes.count(_SPACE)
+        + classes.count(_DIGIT)
+        + classes.count(_MARK)
+        + classes.count(_CONTINUATION)
     )
-    return int(np.ceil(estimate))

@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from copy import copy
 from pathlib import Path
 from typing import Any, Self, TypeVar
@@ -23,19 +22,6 @@ T = TypeVar("T")
 
 # LightRAG's own cosine bound for rows worth looking at; the grader decides what is relevant.
 COSINE_FLOOR = 0.05
-
-
-class InlineExecutor(ThreadPoolExecutor):
-    """Runs what it is given at once, on the thread that gives it."""
-
-    def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
-        """A future that is done already."""
-        future: Future[T] = Future()
-        try:
-            future.set_result(fn(*args, **kwargs))
-        except Exception as error:
-            future.set_exception(error)
-        return future
 
 
 class Engine(LightRAG):
@@ -75,8 +61,7 @@ def build_engine(
     """A LightRAG whose storages are not opened yet. `search_text` gives what full-text search sees of a
     text."""
     register()
-    # Three characters a token are counted faster than a thread can be asked to; LightRAG would ask seven times a query.
-    lightrag.utils._TOKENIZER_EXECUTOR = InlineExecutor()
+    lightrag.utils.run_in_tokenizer_executor = _at_once
     logging.getLogger("lightrag").setLevel(logging.ERROR)
 
     async def embed(texts: list[str], **_: Any) -> Vectors:
@@ -120,6 +105,11 @@ def build_engine(
         enable_llm_cache_for_entity_extract=True,
         enable_content_headings=False,
     )
+
+
+async def _at_once(count: Callable[..., T], *args: Any) -> T:
+    # Three characters a token are counted faster than a thread can be asked to; LightRAG would ask seven times a query.
+    return count(*args)
 
 
 def _chunker(count_tokens: CountTokens, size: int, overlap: int) -> Callable[..., list[dict[str, Any]]]:

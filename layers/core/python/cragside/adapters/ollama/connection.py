@@ -1,4 +1,4 @@
-"""HTTP to the host: one aiohttp session for each event loop, under httpx's interface, and errors as ours."""
+"""HTTP to the host: one aiohttp session for each event loop, and errors as ours."""
 
 import asyncio
 import json
@@ -11,6 +11,7 @@ from weakref import WeakKeyDictionary
 
 import aiohttp
 import httpx
+import orjson
 from httpx_aiohttp import AiohttpTransport
 
 from cragside.domain.errors import ServiceUnavailable
@@ -59,12 +60,28 @@ class LoopConnection:
     def __init__(self, address: Address, parallel: int) -> None:
         self.limiter = asyncio.Semaphore(parallel)
         self._address = address
-        self._transport = AiohttpTransport(client=_session)
-        self._auth = httpx.BasicAuth(*address.credentials) if address.credentials else None
-        self.http = httpx.AsyncClient(
-            base_url=address.url, transport=self._transport, auth=self._auth, timeout=_timeout(ANSWER_SECONDS)
-        )
+        self._headers = {"Content-Type": "application/json"}
+        if address.credentials:
+            self._headers["Authorization"] = aiohttp.encode_basic_auth(*address.credentials)
+        # The limiter bounds what is in flight: a second limit here would only queue in the dark.
+        connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=60)
+        self._session = aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
         self._chat: asyncio.Task[ChatOllama] | None = None
+
+    async def exchange(self, method: str, path: str, body: Mapping[str, Any] | None, seconds: float) -> Any:
+        """The JSON of the answer. Raises what aiohttp does, and `ServiceUnavailable` for a status other than 200."""
+        async with self._session.request(
+            method,
+            self._address.url + path,
+            data=None if body is None else orjson.dumps(body),
+            headers=self._headers,
+            allow_redirects=False,
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=seconds),
+        ) as response:
+            answer = await response.read()
+            if response.status != 200:
+                raise refused(self._address.url, response.status, answer.decode("utf-8", "replace"))
+            return orjson.loads(answer)
 
     async def chat_model(self) -> "ChatOllama":
         """The one chat client; a call names the model it wants."""
@@ -82,17 +99,18 @@ class LoopConnection:
     def _build_chat(self) -> "ChatOllama":
         from langchain_ollama import ChatOllama
 
+        credentials = self._address.credentials
         shared = {
-            "transport": self._transport,
-            "auth": self._auth,
-            "timeout": _timeout(ANSWER_SECONDS),
+            "transport": AiohttpTransport(client=self._session),
+            "auth": httpx.BasicAuth(*credentials) if credentials else None,
+            "timeout": httpx.Timeout(ANSWER_SECONDS, connect=CONNECT_SECONDS, pool=None),
             "follow_redirects": False,
         }
         return ChatOllama(model="", base_url=self._address.url, temperature=0.0, async_client_kwargs=shared)
 
     async def close(self) -> None:
         """Close the session."""
-        await self.http.aclose()
+        await self._session.close()
 
 
 class Connections:
@@ -128,10 +146,7 @@ class Connections:
 
     async def _exchange(self, method: str, path: str, body: Mapping[str, Any] | None, seconds: float) -> Any:
         try:
-            response = await self.here().http.request(method, path, json=body, timeout=_timeout(seconds))
-            if response.status_code != 200:
-                raise refused(self.address.url, response.status_code, response.text)
-            return response.json()
+            return await self.here().exchange(method, path, body, seconds)
         except ServiceUnavailable:
             raise
         except Exception as error:
@@ -157,7 +172,7 @@ def translated(url: str, error: Exception) -> ServiceUnavailable:
     status = getattr(error, "status_code", None)
     if isinstance(status, int) and status >= 300:
         return refused(url, status, str(getattr(error, "error", "")))
-    if isinstance(error, httpx.ReadTimeout):
+    if isinstance(error, httpx.ReadTimeout | aiohttp.SocketTimeoutError):
         return ServiceUnavailable("ollama", f"{url} took too long to answer")
     if isinstance(error, httpx.TransportError | ConnectionError | aiohttp.ClientError | TimeoutError | OSError):
         return HostSilent("ollama", f"{url} does not answer")
@@ -171,13 +186,3 @@ def _message_in(text: str) -> str:
         if isinstance(body, dict):
             message = str(body.get("error", ""))
     return " ".join(message.split())[:_REASON_CHARACTERS]
-
-
-def _session() -> aiohttp.ClientSession:
-    # The limiter bounds what is in flight: a second limit here would only queue in the dark.
-    connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=60)
-    return aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
-
-
-def _timeout(seconds: float) -> httpx.Timeout:
-    return httpx.Timeout(seconds, connect=CONNECT_SECONDS, pool=None)

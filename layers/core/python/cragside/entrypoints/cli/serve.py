@@ -1,5 +1,6 @@
 """`cragside serve`: the HTTP service and the Ollama proxy."""
 
+import gc
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -51,6 +52,8 @@ def serve(
     def run(number: int) -> None:
         async def work(container: "Container") -> None:
             await container.prepare()
+            # What is there now stays: looking through it again and again would only take time from requests.
+            gc.freeze()
             await server.serve(container, listening[number], host, announce=quiet if number else typer.echo)
 
         session.run(settings, work, loop_factory=server.loop_factory())

@@ -1,5 +1,6 @@
 """Several server processes behind one listening socket, for machines with processors to spare."""
 
+import gc
 import multiprocessing
 import signal
 from collections.abc import Callable, Iterable
@@ -22,6 +23,8 @@ def supervise(count: int, work: Callable[[int], None]) -> None:
     if "fork" not in multiprocessing.get_all_start_methods():
         raise ConfigurationError("This system cannot fork processes; leave --workers at 1.")
     fork = multiprocessing.get_context("fork")
+    # A collection writes to every object it looks at, and what a child writes to it no longer shares.
+    gc.freeze()
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
     workers = [
         fork.Process(target=_begin, args=(work, number, mask), name=f"cragside-{number}") for number in range(count)

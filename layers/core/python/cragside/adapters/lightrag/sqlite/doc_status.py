@@ -1,10 +1,10 @@
 """LightRAG's document status storage on SQLite: what the indexing pipeline schedules and recovers by."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
+import orjson
 from lightrag.base import (
     CURSOR_END,
     CURSOR_START,
@@ -83,7 +83,7 @@ class SqliteDocStatusStorage(DocStatusStorage):
                 if missing_ok:
                     return
                 raise StorageRecordNotFoundError(doc_id)
-            connection.execute(_UPSERT, _columns(doc_id, {**json.loads(row[0]), **fields}))
+            connection.execute(_UPSERT, _columns(doc_id, {**orjson.loads(row[0]), **fields}))
 
     async def delete(self, ids: list[str]) -> None:
         """Remove rows; missing ones are no error."""
@@ -123,7 +123,7 @@ class SqliteDocStatusStorage(DocStatusStorage):
         rows = self._db.within(
             "SELECT id, value FROM doc_status WHERE status IN ({})", [status.value for status in set(statuses)]
         )
-        return {key: _processing(json.loads(value)) for key, value in rows}
+        return {key: _processing(orjson.loads(value)) for key, value in rows}
 
     async def get_docs_by_statuses_page(
         self,
@@ -145,11 +145,11 @@ class SqliteDocStatusStorage(DocStatusStorage):
             " AND (created_at, id) > (?, ?) ORDER BY created_at, id LIMIT ?",
             (*[status.value for status in statuses], *after, limit),
         )
-        docs = {key: self._scheduling_record_from_raw(key, json.loads(value)) for key, value, _ in rows}
+        docs = {key: self._scheduling_record_from_raw(key, orjson.loads(value)) for key, value, _ in rows}
         if len(rows) < limit:
             return DocStatusPage(docs=docs, next_position=CURSOR_END)
         last_key, _, last_created = rows[-1]
-        return DocStatusPage(docs=docs, next_position=CursorAfter(json.dumps([last_created, last_key])))
+        return DocStatusPage(docs=docs, next_position=CursorAfter(orjson.dumps([last_created, last_key]).decode()))
 
     async def get_docs_by_ids(self, doc_ids: Sequence[str], *, strict: bool = False) -> dict[str, DocSchedulingRecord]:
         """What scheduling needs of those documents that are there."""
@@ -164,7 +164,7 @@ class SqliteDocStatusStorage(DocStatusStorage):
     async def get_docs_by_track_id(self, track_id: str) -> dict[str, DocProcessingStatus]:
         """The documents of one enqueue call."""
         rows = self._db.all("SELECT id, value FROM doc_status WHERE track_id = ?", (track_id,))
-        return {key: _processing(json.loads(value)) for key, value in rows}
+        return {key: _processing(orjson.loads(value)) for key, value in rows}
 
     async def get_docs_paginated(
         self,
@@ -186,17 +186,17 @@ class SqliteDocStatusStorage(DocStatusStorage):
             f"SELECT id, value {where} ORDER BY {order} {direction}, id LIMIT ? OFFSET ?",
             (*statuses, size, (max(page, 1) - 1) * size),
         )
-        return [(key, _processing({**json.loads(value), "chunks_list": []})) for key, value in rows], total
+        return [(key, _processing({**orjson.loads(value), "chunks_list": []})) for key, value in rows], total
 
     async def get_doc_by_file_path(self, file_path: str) -> dict[str, Any] | None:
         """The row of a file, or None."""
         row = self._db.one("SELECT value FROM doc_status WHERE file_path = ? ORDER BY created_at, id", (file_path,))
-        return None if row is None else json.loads(row[0])
+        return None if row is None else orjson.loads(row[0])
 
     async def get_doc_by_file_basename(self, basename: str) -> tuple[str, dict[str, Any]] | None:
         """The row that owns a file name, with its id, or None."""
         rows = self._owners(basename, 1)
-        return (rows[0][0], json.loads(rows[0][1])) if rows else None
+        return (rows[0][0], orjson.loads(rows[0][1])) if rows else None
 
     async def get_doc_by_content_hash(
         self, content_hash: str, *, exclude_doc_id: str | None = None
@@ -207,7 +207,7 @@ class SqliteDocStatusStorage(DocStatusStorage):
             " (? IS NULL OR duplicate_of IS NOT ?) ORDER BY created_at, id LIMIT 1",
             (content_hash, exclude_doc_id, exclude_doc_id, exclude_doc_id),
         )
-        return None if row is None else (row[0], json.loads(row[1]))
+        return None if row is None else (row[0], orjson.loads(row[1]))
 
     async def resolve_doc_source_strict(self, canonical_source_key: str) -> SourceResolution:
         """Whether no row, one row or several own a file name."""
@@ -216,12 +216,12 @@ class SqliteDocStatusStorage(DocStatusStorage):
             return SourceAbsent()
         if len(rows) == 1:
             key, value = rows[0]
-            return SourceUnique(doc_id=key, doc=self._scheduling_record_from_raw(key, json.loads(value)))
+            return SourceUnique(doc_id=key, doc=self._scheduling_record_from_raw(key, orjson.loads(value)))
         return SourceConflict(candidate_count=None, sample_doc_ids=tuple(sorted(row[0] for row in rows)))
 
     def _by_ids(self, ids: Sequence[str]) -> dict[str, dict[str, Any]]:
         rows = self._db.within("SELECT id, value FROM doc_status WHERE id IN ({})", ids)
-        return {key: json.loads(value) for key, value in rows}
+        return {key: orjson.loads(value) for key, value in rows}
 
     def _owners(self, file_name: str, limit: int) -> list[Any]:
         if not file_name or file_name == "unknown_source":
@@ -248,7 +248,7 @@ def _columns(key: str, row: dict[str, Any]) -> tuple[Any, ...]:
         row.get("content_hash"),
         # An empty string still marks a duplicate whose original is not named.
         metadata.get("original_doc_id", "") if metadata.get("is_duplicate") else None,
-        json.dumps(row, ensure_ascii=False),
+        orjson.dumps(row).decode(),
     )
 
 
@@ -262,7 +262,7 @@ def _processing(row: dict[str, Any]) -> DocProcessingStatus:
 
 def _position(cursor: CursorAfter) -> tuple[str, str]:
     try:
-        created, key = json.loads(cursor.opaque)
+        created, key = orjson.loads(cursor.opaque)
     except (ValueError, TypeError) as error:
         raise StorageControlPlaneError(f"not a cursor of this storage: {cursor.opaque!r}") from error
     return str(created), str(key)

@@ -1,10 +1,10 @@
 """LightRAG's graph storage on SQLite: nodes by name, undirected edges stored once with their ends in order."""
 
-import json
 from copy import copy
 from dataclasses import dataclass
 from typing import Any, Self, final
 
+import orjson
 from lightrag.base import BaseGraphStorage
 from lightrag.types import KnowledgeGraph, KnowledgeGraphEdge, KnowledgeGraphNode
 
@@ -87,21 +87,21 @@ class SqliteGraphStorage(BaseGraphStorage):
     async def get_nodes_batch(self, node_ids: list[str]) -> dict[str, dict[str, Any]]:
         """Properties of those nodes that are there."""
         rows = self._db.within("SELECT id, value FROM node WHERE id IN ({})", node_ids)
-        return {node: json.loads(value) for node, value in rows}
+        return {node: orjson.loads(value) for node, value in rows}
 
     async def get_edge(self, source_node_id: str, target_node_id: str) -> dict[str, str] | None:
         """An edge's properties, or None."""
         row = self._db.one(
             "SELECT value FROM edge WHERE source = ? AND target = ?", _ordered(source_node_id, target_node_id)
         )
-        return None if row is None else json.loads(row[0])
+        return None if row is None else orjson.loads(row[0])
 
     async def get_edges_batch(self, pairs: list[dict[str, str]]) -> dict[tuple[str, str], dict[str, Any]]:
         """Properties of those edges that are there, under the pairs as they were given."""
         wanted = {(pair["src"], pair["tgt"]) for pair in pairs}
         rows = self._db.within(_EDGES, {_ordered(*pair) for pair in wanted})
         found = {(source, target): value for source, target, value in rows}
-        return {pair: json.loads(found[_ordered(*pair)]) for pair in wanted if _ordered(*pair) in found}
+        return {pair: orjson.loads(found[_ordered(*pair)]) for pair in wanted if _ordered(*pair) in found}
 
     async def get_node_edges(self, source_node_id: str) -> list[tuple[str, str]] | None:
         """Pairs of the node and each neighbour; None for an unknown node."""
@@ -120,9 +120,7 @@ class SqliteGraphStorage(BaseGraphStorage):
     async def upsert_nodes_batch(self, nodes: list[tuple[str, dict[str, str]]]) -> None:
         """Write nodes; properties that are not given stay."""
         with self._db.transaction() as connection:
-            connection.executemany(
-                _UPSERT_NODE, [(node, json.dumps(value, ensure_ascii=False)) for node, value in nodes]
-            )
+            connection.executemany(_UPSERT_NODE, [(node, orjson.dumps(value).decode()) for node, value in nodes])
 
     async def upsert_edge(self, source_node_id: str, target_node_id: str, edge_data: dict[str, str]) -> None:
         """Write an edge; properties that are not given stay."""
@@ -133,7 +131,7 @@ class SqliteGraphStorage(BaseGraphStorage):
         with self._db.transaction() as connection:
             connection.executemany(
                 "INSERT INTO edge VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET value = json_patch(value, excluded.value)",
-                [(*_ordered(source, target), json.dumps(value, ensure_ascii=False)) for source, target, value in edges],
+                [(*_ordered(source, target), orjson.dumps(value).decode()) for source, target, value in edges],
             )
 
     async def delete_node(self, node_id: str) -> None:
@@ -198,19 +196,19 @@ class SqliteGraphStorage(BaseGraphStorage):
                         type="DIRECTED",
                         source=source,
                         target=target,
-                        properties=json.loads(value),
+                        properties=orjson.loads(value),
                     )
                 )
         return graph
 
     async def get_all_nodes(self) -> list[dict[str, Any]]:
         """All nodes with their properties and `id`."""
-        return [{**json.loads(value), "id": node} for node, value in self._db.all("SELECT id, value FROM node")]
+        return [{**orjson.loads(value), "id": node} for node, value in self._db.all("SELECT id, value FROM node")]
 
     async def get_all_edges(self) -> list[dict[str, Any]]:
         """All edges with their properties, `source` and `target`."""
         rows = self._db.all("SELECT source, target, value FROM edge")
-        return [{**json.loads(value), "source": source, "target": target} for source, target, value in rows]
+        return [{**orjson.loads(value), "source": source, "target": target} for source, target, value in rows]
 
     async def drop(self) -> dict[str, str]:
         """Remove the whole graph."""

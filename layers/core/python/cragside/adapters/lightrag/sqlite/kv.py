@@ -1,10 +1,10 @@
 """LightRAG's key-value storage on SQLite."""
 
-import json
 import time
 from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
+import orjson
 from lightrag.base import BaseKVStorage
 
 from cragside.adapters.lightrag.database import Database
@@ -64,7 +64,7 @@ class SqliteKVStorage(BaseKVStorage):
         with self._db.transaction() as connection:
             connection.executemany(
                 "INSERT INTO kv VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET value = excluded.value",
-                [(self.namespace, key, json.dumps(value, ensure_ascii=False)) for key, value in data.items()],
+                [(self.namespace, key, orjson.dumps(value).decode()) for key, value in data.items()],
             )
 
     async def delete(self, ids: list[str]) -> None:
@@ -84,7 +84,7 @@ class SqliteKVStorage(BaseKVStorage):
 
     @staticmethod
     def _value(key: str, text: str) -> dict[str, Any]:
-        value: dict[str, Any] = json.loads(text)
+        value: dict[str, Any] = orjson.loads(text)
         value.setdefault("create_time", 0)
         value.setdefault("update_time", 0)
         value["_id"] = key

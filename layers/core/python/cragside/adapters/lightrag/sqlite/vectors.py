@@ -1,12 +1,12 @@
 """LightRAG's vector storage on SQLite, with full-text search beside the vectors of passages."""
 
-import json
 import re
 import time
 from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
+import orjson
 from lightrag.base import BaseVectorStorage
 
 from cragside.adapters.lightrag.database import Database
@@ -124,7 +124,7 @@ class SqliteVectorStorage(BaseVectorStorage):
 
     async def get_by_ids(self, ids: list[str]) -> list[dict[str, Any] | None]:
         """Rows in the order of the ids, None for the missing."""
-        found = {key: {**json.loads(value), "id": key} for key, value in self._rows("id, value", ids)}
+        found = {key: {**orjson.loads(value), "id": key} for key, value in self._rows("id, value", ids)}
         found.update({key: {**self._pending[key], "id": key} for key in ids if key in self._pending})
         return [found.get(key) for key in ids]
 
@@ -152,7 +152,7 @@ class SqliteVectorStorage(BaseVectorStorage):
                 source, target = row.get("entity_name", row.get("src_id")), row.get("tgt_id")
                 cursor = connection.execute(
                     "INSERT INTO vector (namespace, id, source, target, vector, value) VALUES (?, ?, ?, ?, ?, ?)",
-                    (self.namespace, key, source, target, vector.tobytes(), json.dumps(row, ensure_ascii=False)),
+                    (self.namespace, key, source, target, vector.tobytes(), orjson.dumps(row).decode()),
                 )
                 if self._has_text:
                     connection.execute(
@@ -215,7 +215,7 @@ class SqliteVectorStorage(BaseVectorStorage):
 
     @staticmethod
     def _row(key: str, value: str, cosine: float) -> dict[str, Any]:
-        return {**json.loads(value), "id": key, "distance": cosine}
+        return {**orjson.loads(value), "id": key, "distance": cosine}
 
 
 def _fused(cosine: dict[int, float], lexical: dict[int, float]) -> list[int]:
