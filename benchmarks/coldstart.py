@@ -24,7 +24,7 @@ from typing import Any
 
 from benchmarks import corpus
 from benchmarks.coldstart_parts import event
-from benchmarks.emulator import Runtime, emulated, lambda_environment, runtime, uv
+from benchmarks.emulator import Runtime, emulated, lambda_environment, runtime, uv, version_here
 from benchmarks.harness import CRAGSIDE, ROOT, Target, cache_folder, environment, machine, report, scratch, table
 from benchmarks.stores import CHUNKING, PASSAGES_A_DOCUMENT
 
@@ -183,7 +183,7 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--quick", action="store_true", help="one round: does it run?")
-    parser.add_argument("--python", default="3.12", help="the runtime's version (3.12)")
+    parser.add_argument("--python", default=version_here(), help="the runtime's version (%(default)s)")
     parser.add_argument("--rounds", type=int, help="rounds (5)")
     parser.add_argument("--json", metavar="FILE", help="save the figures")
     arguments = parser.parse_args()

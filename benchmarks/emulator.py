@@ -35,13 +35,16 @@ def uv() -> str:
     return found
 
 
-def interpreter(version: str) -> Path:
-    """An interpreter of a minor version. Raises SystemExit where there is none."""
+def interpreter(version: str) -> Path | None:
+    """An interpreter of a minor version, if there is one."""
     finder = ["sh", str(ROOT / "tools" / "find_python.sh"), version]
     found = subprocess.run(finder, capture_output=True, text=True, check=False).stdout.strip()
-    if not found:
-        raise SystemExit(f"There is no Python {version} here; --python takes another version.")
-    return Path(found)
+    return Path(found) if found else None
+
+
+def version_here() -> str:
+    """The function's own version, 3.12, where it is installed, else the nearest that is."""
+    return next((version for version in ("3.12", "3.13", "3.11") if interpreter(version)), "3.12")
 
 
 @dataclass(frozen=True)
@@ -59,7 +62,10 @@ def runtime(version: str) -> Runtime:
     if not (folder / "ready").exists():
         print(f"setting up Lambda's runtime and its emulator in {folder} (once) ...", flush=True)
         shutil.rmtree(folder, ignore_errors=True)
-        subprocess.run([uv(), "venv", "-q", "--python", str(interpreter(version)), str(folder)], check=True)
+        base = interpreter(version)
+        if base is None:
+            raise SystemExit(f"There is no Python {version} here; --python takes another version.")
+        subprocess.run([uv(), "venv", "-q", "--python", str(base), str(folder)], check=True)
         install = [uv(), "pip", "install", "-q", "--compile-bytecode", "--python", str(python)]
         subprocess.run([*install, *_RUNTIME], check=True)
         subprocess.run([*install, "--no-deps", _EMULATOR], check=True)
@@ -73,6 +79,7 @@ def runtime(version: str) -> Runtime:
 def lambda_environment(task: Path, opt: Sequence[Path], **variables: str) -> dict[str, str]:
     """What a handler in `task` finds in its environment, layers in `opt`."""
     fake = {"AWS_ACCESS_KEY_ID": "none", "AWS_SECRET_ACCESS_KEY": "none", "AWS_REGION": "eu-central-1"}
+    fake["AWS_DEFAULT_REGION"] = fake["AWS_REGION"]
     return environment(
         **fake,
         **variables,
