@@ -1,8 +1,6 @@
 import io
 import json
-import logging
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -35,13 +33,8 @@ class Said:
 
 
 @pytest.fixture
-def said(capsys: pytest.CaptureFixture[str]) -> Iterator[Said]:
-    (handler,) = observability.logger._logger.handlers
-    assert isinstance(handler, logging.StreamHandler)
-    log = io.StringIO()
-    before = handler.setStream(log)
-    yield Said(log, capsys)
-    handler.stream = before or sys.stdout
+def said(log: io.StringIO, capsys: pytest.CaptureFixture[str]) -> Said:
+    return Said(log, capsys)
 
 
 def test_an_answer_is_logged_with_the_gateways_request_id(function: Function, said: Said) -> None:
