@@ -1,6 +1,5 @@
 """LightRAG in process, set up for one workspace: our storages, our models, no server and no download."""
 
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from pathlib import Path
@@ -62,7 +61,6 @@ def build_engine(
     text."""
     register()
     lightrag.utils.run_in_tokenizer_executor = _at_once
-    logging.getLogger("lightrag").setLevel(logging.ERROR)
 
     async def embed(texts: list[str], **_: Any) -> Vectors:
         return await embedder.embed(texts)
