@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from cragside.bootstrap import Container
 
 DEFAULT_PORT = 8642
+# Objects that may be made between two collections: with many requests under way, Python's 700 collect all the time.
+_ALLOCATIONS = 10_000
 
 
 def serve(
@@ -54,6 +56,7 @@ def serve(
             await container.prepare()
             # What is there now stays: looking through it again and again would only take time from requests.
             gc.freeze()
+            gc.set_threshold(_ALLOCATIONS)
             await server.serve(container, listening[number], host, announce=quiet if number else typer.echo)
 
         session.run(settings, work, loop_factory=server.loop_factory())
