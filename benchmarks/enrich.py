@@ -12,6 +12,7 @@ import argparse
 import json
 import statistics
 import subprocess
+import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -41,7 +42,7 @@ from benchmarks.harness import (
 from benchmarks.peers.environment import LIGHTRAG_VERSION, peer_python
 from benchmarks.peers.lightrag_server import ingest as lightrag_ingest
 from benchmarks.peers.lightrag_server import lightrag_server
-from benchmarks.stubs.ollama import ABSENT_TOPIC, CHAT_MODEL
+from benchmarks.stubs.ollama import ABSENT_TOPIC, CHAT_MODEL, EMBEDDING_MODEL
 
 DOCUMENTS = 30
 CONCURRENCY = 100
@@ -81,6 +82,7 @@ class Servers:
 class Round:
     """What one round measured."""
 
+    bare: Load = field(default_factory=Load)
     local: Load = field(default_factory=Load)
     web: Load = field(default_factory=Load)
     burst: Load = field(default_factory=Load)
@@ -115,6 +117,20 @@ class Questions:
         self._asked += 1
         question = self._passages[self._asked % len(self._passages)].question
         return f"{question[:-1]}, entry {self._asked}?"
+
+
+def ask_bare(servers: Servers, questions: Sequence[str]) -> Load:
+    """The two model calls of a local hit by a client that does nothing else: what of the floor is the stub's own."""
+    load = Load()
+    embedding = {"model": EMBEDDING_MODEL, "input": ["a question", "its names", "its subject"]}
+    for question in questions:
+        grading = {"model": CHAT_MODEL, "messages": [{"role": "user", "content": question}], "stream": False}
+        began = time.perf_counter()
+        get_json(f"{servers.ollama}/api/embed", embedding)
+        get_json(f"{servers.ollama}/api/chat", grading)
+        load.latencies_ms.append((time.perf_counter() - began) * 1000)
+    load.seconds = sum(load.latencies_ms) / 1000
+    return load
 
 
 def ask_cragside(servers: Servers, questions: Sequence[str], *, concurrency: int, verdict: str) -> Load:
@@ -158,6 +174,8 @@ def measure_round(servers: Servers, sizes: Sizes, questions: Questions) -> Round
             get_json(f"{address}/stub/reset", {})
 
     counted("before")
+    done.bare = ask_bare(servers, questions.local(sizes.single))
+    counted("bare")
     done.local = ask_cragside(servers, questions.local(sizes.single), concurrency=1, verdict="local")
     counted("local")
     done.web = ask_cragside(servers, questions.web(sizes.single), concurrency=1, verdict="web")
@@ -231,6 +249,7 @@ def details(rounds: Sequence[Round]) -> list[list[str]]:
     """A row for each program and load: p50, p95, requests per second, CPU."""
     rows = []
     for name, load, cpu in (
+        ("a local hit's two model calls alone, 1", "bare", None),
         ("cragside, local, 1", "local", None),
         ("tutorial, local, 1", "peer_local", None),
         ("cragside, web, 1", "web", None),
@@ -279,7 +298,7 @@ def main() -> None:
         "rounds": [
             {
                 name: getattr(r, name).as_dict()
-                for name in ("local", "web", "burst", "peer_local", "peer_web", "peer_burst")
+                for name in ("bare", "local", "web", "burst", "peer_local", "peer_web", "peer_burst")
             }
             | {"cpu_ms": r.cpu_ms, "peer_cpu_ms": r.peer_cpu_ms, "calls": r.calls}
             for r in rounds

@@ -170,7 +170,8 @@ async def test_no_documents_need_no_model(grader, stub):
 
 def test_the_schema_lists_each_number_once_and_only_scores_in_range():
     schema = grading.answer_schema(3)
-    scores = schema["properties"]["2"]["enum"]
+    scores = schema["$defs"]["score"]["enum"]
+    assert all(each == {"$ref": "#/$defs/score"} for each in schema["properties"].values())
     assert list(schema["properties"]) == ["1", "2", "3"]
     assert (min(scores), max(scores)) == (0, 1)
     assert grading.scores_in(json.dumps(dict.fromkeys("123", 0.35)), 3) == [0.35] * 3

@@ -40,10 +40,10 @@ def question(query: str, documents: Sequence[Document], *, characters_each: int)
 def answer_schema(count: int) -> dict[str, Any]:
     """The JSON schema of an answer about `count` documents: a score under each document's number."""
     numbers = [str(n) for n in range(1, count + 1)]
-    score = {"type": "number", "enum": _STEPS}
     return {
+        "$defs": {"score": {"type": "number", "enum": _STEPS}},
         "type": "object",
-        "properties": dict.fromkeys(numbers, score),
+        "properties": dict.fromkeys(numbers, {"$ref": "#/$defs/score"}),
         "required": numbers,
         "additionalProperties": False,
     }
