@@ -11,16 +11,14 @@ import hashlib
 import itertools
 import json
 import re
-import time
 from collections import Counter
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import orjson
-from aiohttp import web
 
-from benchmarks.stubs.serving import serve, until
+from benchmarks.stubs.serving import Answer, Request, Route, as_json, serve, until
 
 CHAT_MODEL = "qwen2.5:7b"
 EMBEDDING_MODEL = "nomic-embed-text"
@@ -140,77 +138,66 @@ class StubOllama:
         self._embed_seconds = embed_seconds
         self.calls: Counter[str] = Counter()
 
-    def app(self) -> web.Application:
-        app = web.Application(client_max_size=64 * 1024 * 1024)
-        app.add_routes(
-            [
-                web.post("/api/chat", self.chat),
-                web.post("/api/generate", self.generate),
-                web.post("/api/embed", self.embed),
-                web.post("/api/embeddings", self.embed_one),
-                web.post("/api/show", self.show),
-                web.get("/api/tags", self.tags),
-                web.get("/api/ps", self.loaded),
-                web.get("/api/version", self.version),
-                web.get("/", self.alive),
-                web.get("/stub/calls", self.counts),
-                web.post("/stub/reset", self.reset),
-            ]
-        )
-        return app
+    def routes(self) -> dict[str, Route]:
+        return {
+            "/api/chat": self.chat,
+            "/api/generate": self.generate,
+            "/api/embed": self.embed,
+            "/api/embeddings": self.embed_one,
+            "/api/show": self.show,
+            "/api/tags": self.tags,
+            "/api/ps": self.loaded,
+            "/api/version": self.version,
+            "/": self.alive,
+            "/stub/calls": self.counts,
+            "/stub/reset": self.reset,
+        }
 
-    async def chat(self, request: web.Request) -> web.StreamResponse:
-        body = orjson.loads(await request.read())
+    async def chat(self, request: Request) -> Answer:
+        body = request.json()
         prompt = "\n".join(_text(message.get("content")) for message in body.get("messages", []))
         return await self._speak(
             request, body, prompt, lambda text: {"message": {"role": "assistant", "content": text}}
         )
 
-    async def generate(self, request: web.Request) -> web.StreamResponse:
-        body = orjson.loads(await request.read())
+    async def generate(self, request: Request) -> Answer:
+        body = request.json()
         prompt = f"{body.get('system', '')}\n{body.get('prompt', '')}"
         return await self._speak(request, body, prompt, lambda text: {"response": text})
 
-    async def _speak(self, request: web.Request, body: dict[str, Any], prompt: str, shape: Any) -> web.StreamResponse:
-        began = time.monotonic()
+    async def _speak(self, request: Request, body: dict[str, Any], prompt: str, shape: Any) -> Answer:
         kind = kind_of(prompt, body.get("format"))
         self.calls[kind] += 1
         text = answer(kind, prompt, body.get("format"))
         head = {"model": body.get("model", CHAT_MODEL), "created_at": _CREATED}
-        await until(began + self._chat_seconds)
-        if body.get("stream") is False:
-            return web.json_response({**head, **shape(text), "done": True, **_METRICS})
         lines = [{**head, **shape(text), "done": False}, {**head, **shape(""), "done": True, **_METRICS}]
-        response = web.StreamResponse(headers={"Content-Type": "application/x-ndjson"})
-        await response.prepare(request)
-        await response.write("".join(json.dumps(line) + "\n" for line in lines).encode())
-        await response.write_eof()
-        return response
+        if body.get("stream") is False:
+            spoken = as_json({**lines[1], **shape(text)})
+        else:
+            spoken = Answer(b"".join(orjson.dumps(line) + b"\n" for line in lines), "application/x-ndjson")
+        await until(request.arrived + self._chat_seconds)
+        return spoken
 
-    async def embed(self, request: web.Request) -> web.Response:
-        body = orjson.loads(await request.read())
-        began = time.monotonic()
+    async def embed(self, request: Request) -> Answer:
+        body = request.json()
         texts = [body["input"]] if isinstance(body["input"], str) else body["input"]
         self.calls["embed"] += 1
         self.calls["embedded texts"] += len(texts)
         vectors = b",".join(embedding_json(text) for text in texts)
-        await until(began + self._embed_seconds)
-        body = b'{"model":"%b","embeddings":[%b],"prompt_eval_count":8}' % (EMBEDDING_MODEL.encode(), vectors)
-        return web.Response(body=body, content_type="application/json")
+        await until(request.arrived + self._embed_seconds)
+        return Answer(b'{"model":"%b","embeddings":[%b],"prompt_eval_count":8}' % (EMBEDDING_MODEL.encode(), vectors))
 
-    async def embed_one(self, request: web.Request) -> web.Response:
-        body = orjson.loads(await request.read())
-        began = time.monotonic()
+    async def embed_one(self, request: Request) -> Answer:
         self.calls["embed"] += 1
-        vector = embedding_json(body["prompt"])
-        await until(began + self._embed_seconds)
-        return web.Response(body=b'{"embedding":%b}' % vector, content_type="application/json")
+        vector = embedding_json(request.json()["prompt"])
+        await until(request.arrived + self._embed_seconds)
+        return Answer(b'{"embedding":%b}' % vector)
 
-    async def show(self, request: web.Request) -> web.Response:
-        body = orjson.loads(await request.read())
+    async def show(self, request: Request) -> Answer:
+        body = request.json()
         embeds = EMBEDDING_MODEL in str(body.get("model") or body.get("name"))
         architecture = "nomic-bert" if embeds else "qwen2"
-        return web.json_response(
+        return as_json(
             {
                 "details": {"family": architecture, "parameter_size": "7.6B", "quantization_level": "Q4_K_M"},
                 "model_info": {
@@ -222,25 +209,25 @@ class StubOllama:
             }
         )
 
-    async def tags(self, _request: web.Request) -> web.Response:
+    async def tags(self, _request: Request) -> Answer:
         names = (f"{EMBEDDING_MODEL}:latest", CHAT_MODEL)
-        return web.json_response({"models": [{"name": name, "model": name, "size": 1} for name in names]})
+        return as_json({"models": [{"name": name, "model": name, "size": 1} for name in names]})
 
-    async def loaded(self, _request: web.Request) -> web.Response:
-        return web.json_response({"models": [{"name": CHAT_MODEL, "model": CHAT_MODEL, "context_length": 8192}]})
+    async def loaded(self, _request: Request) -> Answer:
+        return as_json({"models": [{"name": CHAT_MODEL, "model": CHAT_MODEL, "context_length": 8192}]})
 
-    async def version(self, _request: web.Request) -> web.Response:
-        return web.json_response({"version": "0.17.4"})
+    async def version(self, _request: Request) -> Answer:
+        return as_json({"version": "0.17.4"})
 
-    async def alive(self, _request: web.Request) -> web.Response:
-        return web.Response(text="Ollama is running")
+    async def alive(self, _request: Request) -> Answer:
+        return Answer(b"Ollama is running", "text/plain")
 
-    async def counts(self, _request: web.Request) -> web.Response:
-        return web.json_response(dict(self.calls))
+    async def counts(self, _request: Request) -> Answer:
+        return as_json(dict(self.calls))
 
-    async def reset(self, _request: web.Request) -> web.Response:
+    async def reset(self, _request: Request) -> Answer:
         self.calls.clear()
-        return web.json_response({})
+        return as_json({})
 
 
 def _text(content: Any) -> str:
@@ -255,7 +242,7 @@ def main() -> None:
     parser.add_argument("--chat-ms", type=float, default=300)
     parser.add_argument("--embed-ms", type=float, default=20)
     arguments = parser.parse_args()
-    serve(StubOllama(arguments.chat_ms / 1000, arguments.embed_ms / 1000).app())
+    serve(StubOllama(arguments.chat_ms / 1000, arguments.embed_ms / 1000).routes())
 
 
 if __name__ == "__main__":

@@ -1,12 +1,10 @@
 """A stub SearXNG: the JSON API of `/search`, 200 ms, three results. Loopback only."""
 
 import argparse
-import time
 from collections import Counter
+from urllib.parse import parse_qs
 
-from aiohttp import web
-
-from benchmarks.stubs.serving import serve, until
+from benchmarks.stubs.serving import Answer, Request, Route, as_json, serve, until
 
 
 class StubSearxng:
@@ -16,26 +14,19 @@ class StubSearxng:
         self._seconds = seconds
         self.calls: Counter[str] = Counter()
 
-    def app(self) -> web.Application:
-        app = web.Application()
-        app.add_routes(
-            [
-                web.get("/search", self.search),
-                web.post("/search", self.search),
-                web.get("/healthz", self.alive),
-                web.get("/config", self.config),
-                web.get("/stub/calls", self.counts),
-                web.post("/stub/reset", self.reset),
-            ]
-        )
-        return app
+    def routes(self) -> dict[str, Route]:
+        return {
+            "/search": self.search,
+            "/healthz": self.alive,
+            "/config": self.config,
+            "/stub/calls": self.counts,
+            "/stub/reset": self.reset,
+        }
 
-    async def search(self, request: web.Request) -> web.Response:
-        began = time.monotonic()
-        form = await request.post() if request.method == "POST" else {}
-        query = str(request.query.get("q") or form.get("q") or "")
+    async def search(self, request: Request) -> Answer:
+        asked = parse_qs(f"{request.query}&{request.body.decode()}")
+        query = asked.get("q", [""])[0]
         self.calls["search"] += 1
-        await until(began + self._seconds)
         results = [
             {
                 "url": f"https://example.org/{number}",
@@ -50,7 +41,8 @@ class StubSearxng:
             }
             for number in (1, 2, 3)
         ]
-        return web.json_response(
+        await until(request.arrived + self._seconds)
+        return as_json(
             {
                 "query": query,
                 "results": results,
@@ -62,25 +54,25 @@ class StubSearxng:
             }
         )
 
-    async def alive(self, _request: web.Request) -> web.Response:
-        return web.Response(text="OK")
+    async def alive(self, _request: Request) -> Answer:
+        return Answer(b"OK", "text/plain")
 
-    async def config(self, _request: web.Request) -> web.Response:
-        return web.json_response({"version": "2026.1.1", "engines": [{"name": "stub", "enabled": True}]})
+    async def config(self, _request: Request) -> Answer:
+        return as_json({"version": "2026.1.1", "engines": [{"name": "stub", "enabled": True}]})
 
-    async def counts(self, _request: web.Request) -> web.Response:
-        return web.json_response(dict(self.calls))
+    async def counts(self, _request: Request) -> Answer:
+        return as_json(dict(self.calls))
 
-    async def reset(self, _request: web.Request) -> web.Response:
+    async def reset(self, _request: Request) -> Answer:
         self.calls.clear()
-        return web.json_response({})
+        return as_json({})
 
 
 def main() -> None:
     """Serve until the process ends; the first line printed is the port."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--search-ms", type=float, default=200)
-    serve(StubSearxng(parser.parse_args().search_ms / 1000).app())
+    serve(StubSearxng(parser.parse_args().search_ms / 1000).routes())
 
 
 if __name__ == "__main__":
