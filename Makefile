@@ -55,14 +55,14 @@ eval: $(UV) ## answer quality on CLAP-NQ; CLAPNQ_DIR names its folder
 	@$(RUN) python evals/clapnq.py --data "$(CLAPNQ_DIR)"
 
 layers: $(UV) ## build the Lambda layers for ARCH and PYTHON_VERSION, ask them a question, list their sizes
-	@$(RUN) python layers/lightrag/build.py --arch $(ARCH) --python $(PYTHON_VERSION) --canary --sizes
+	@$(RUN) python -m layers.lightrag.build --arch $(ARCH) --python $(PYTHON_VERSION) --canary --sizes
 
 $(DEMO_STORE)/baked.json: $(wildcard $(DEMO_CORPUS)/*) | $(UV)
 	@rm -rf $(DEMO_STORE)
 	@$(RUN) cragside bake $(DEMO_CORPUS) --out $(DEMO_STORE)
 
 artifacts: $(UV) $(DEMO_STORE)/baked.json # what ENV ships: layers for its runtime, and the demo's knowledge
-	@target=$$($(RUN) python -m infra.environments $(ENV)) && $(RUN) python layers/lightrag/build.py $$target
+	@target=$$($(RUN) python -m infra.environments $(ENV)) && $(RUN) python -m layers.lightrag.build $$target
 
 synth: artifacts ## the CloudFormation template of ENV (dev, staging, prod) into build/cdk
 	@$(INFRA) python -m infra.app -c env=$(ENV) --out build/cdk/$(ENV)

@@ -66,9 +66,9 @@ class Flight:
             self.context["knowledge"],
         ]
         timed("cragside bake, the demo's documents", lambda: tools.run(bake))
-        build = [sys.executable, str(ROOT / "layers" / "lightrag" / "build.py")]
-        build += ["--python", self.context["python"], "--arch", self.context["architecture"]]
-        timed(f"layers for Python {self.context['python']} on {self.context['architecture']}", lambda: tools.run(build))
+        python, architecture = self.context["python"], self.context["architecture"]
+        build = [sys.executable, "-m", "layers.lightrag.build", "--python", python, "--arch", architecture]
+        timed(f"layers for Python {python} on {architecture}", lambda: tools.run(build, cwd=ROOT))
 
     def deploy(self) -> None:
         """Bootstrap the account and deploy dev."""
