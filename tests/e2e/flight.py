@@ -49,7 +49,13 @@ class Flight:
         """What is deployed in place of dev's own: this machine's processor, a Python that it has, a fresh store."""
         architecture = _ARCHITECTURES[platform.machine().lower()]
         knowledge = str(self.folder / "knowledge")
-        return {"env": "dev", "python": self.emulator.minor, "architecture": architecture, "knowledge": knowledge}
+        return {
+            "env": "dev",
+            "emulated": "true",
+            "python": self.emulator.minor,
+            "architecture": architecture,
+            "knowledge": knowledge,
+        }
 
     @cached_property
     def cdk(self) -> Cdk:
