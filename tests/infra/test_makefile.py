@@ -38,3 +38,8 @@ def test_the_demo_store_is_baked_anew_when_what_bakes_it_changes(source: str, tm
     assert "cragside bake" not in made(*bake)
     assert "cragside bake" in made(f"--what-if=layers/core/python/cragside/{source}", *bake)
     assert "cragside bake" in made("--what-if=uv.lock", *bake)
+
+
+def test_a_flight_that_was_asked_for_has_to_take_place() -> None:
+    assert "E2E=required" in made("e2e")
+    assert "E2E=optional" in made("e2e", "E2E=optional")
