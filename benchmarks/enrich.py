@@ -12,7 +12,6 @@ import argparse
 import json
 import statistics
 import subprocess
-import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -34,6 +33,7 @@ from benchmarks.harness import (
     machine,
     memory_mb,
     post_all,
+    post_each,
     report,
     scratch,
     stub,
@@ -125,10 +125,9 @@ def ask_bare(servers: Servers, questions: Sequence[str]) -> Load:
     embedding = {"model": EMBEDDING_MODEL, "input": ["a question", "its names", "its subject"]}
     for question in questions:
         grading = {"model": CHAT_MODEL, "messages": [{"role": "user", "content": question}], "stream": False}
-        began = time.perf_counter()
-        get_json(f"{servers.ollama}/api/embed", embedding)
-        get_json(f"{servers.ollama}/api/chat", grading)
-        load.latencies_ms.append((time.perf_counter() - began) * 1000)
+        embedded = post_each(f"{servers.ollama}/api/embed", [embedding], check=lambda _: "")
+        graded = post_each(f"{servers.ollama}/api/chat", [grading], check=lambda _: "")
+        load.latencies_ms.append(embedded.seconds * 1000 + graded.seconds * 1000)
     load.seconds = sum(load.latencies_ms) / 1000
     return load
 
@@ -142,7 +141,11 @@ def ask_cragside(servers: Servers, questions: Sequence[str], *, concurrency: int
         return "" if good else json.dumps({k: context.get(k) for k in ("verdict", "degraded")})
 
     bodies = [{"model": CHAT_MODEL, "prompt": f"/rag {question}"} for question in questions]
-    load = uvloop.run(post_all(f"{servers.cragside}/v1/enrich", bodies, concurrency=concurrency, check=check))
+    address = f"{servers.cragside}/v1/enrich"
+    if concurrency == 1:
+        load = post_each(address, bodies, check=check)
+    else:
+        load = uvloop.run(post_all(address, bodies, concurrency=concurrency, check=check))
     if load.failures:
         raise SystemExit(f"cragside: {len(load.failures)} of {len(bodies)} answers are wrong: {load.failures[0]}")
     return load

@@ -59,7 +59,7 @@ class SqliteVectorStorage(BaseVectorStorage):
         index = self._current_index()
         wide = 3 * top_k if self._has_text else top_k
         cosine = dict(index.search(vector, wide, self.cosine_better_than_threshold))
-        lexical = self._full_text(query, wide) if self._has_text else {}
+        lexical = self._full_text(query, wide, len(index)) if self._has_text else {}
         ranked = _fused(cosine, lexical)[:top_k] if lexical else list(cosine)[:top_k]
         rows = {
             seq: (key, value)
@@ -195,22 +195,23 @@ class SqliteVectorStorage(BaseVectorStorage):
         self._seen_version = version
         return self._index
 
-    def _full_text(self, query: str, limit: int) -> dict[int, float]:
+    def _full_text(self, query: str, limit: int, passages: int) -> dict[int, float]:
         words = dict.fromkeys(_WORD.findall(self._search_text(query)))
         if not words:
             return {}
-        match = " OR ".join(f'"{word}"' for word in self._telling(list(words)[:_MAX_WORDS]))
+        match = " OR ".join(f'"{word}"' for word in self._telling(list(words)[:_MAX_WORDS], passages))
         rows = self._db.all(
             "SELECT rowid, -rank FROM passage WHERE passage MATCH ? ORDER BY rank LIMIT ?", (match, limit)
         )
         return {row[0]: row[1] for row in rows}
 
-    def _telling(self, words: list[str]) -> list[str]:
+    def _telling(self, words: list[str], passages: int) -> list[str]:
         """The words without those that many passages have, unless all are such: they cost most and rank least."""
+        if passages <= COMMON_PASSAGES:
+            return words
         rows = self._db.within("SELECT term, doc FROM passage_term WHERE term IN ({})", words)
         spread = {word: count for word, count in rows if count}
-        share = COMMON_SHARE * len(self._current_index())
-        common = max(share, COMMON_PASSAGES, min(spread.values(), default=0))
+        common = max(COMMON_SHARE * passages, COMMON_PASSAGES, min(spread.values(), default=0))
         return [word for word in words if spread.get(word, 0) <= common]
 
     @staticmethod
