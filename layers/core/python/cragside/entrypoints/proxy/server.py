@@ -39,10 +39,12 @@ async def serve(
 ) -> None:
     """Serve on a socket that `listen` opened for `host`, until SIGINT or SIGTERM.
 
-    Requests under way get 5 seconds to end.
+    Requests under way get 5 seconds to end. The token is read once: both layers ask for the same one, and no request
+    waits for a secret. Raises `ServiceUnavailable` when it cannot be read.
     """
-    local = is_loopback(host)
-    proxy = create_proxy(container, create_app(container), check_host=local, bound_host=host)
+    token = container.api_token()
+    app = create_app(container, api_token=lambda: token)
+    proxy = create_proxy(container, app, token=token, check_host=is_loopback(host), bound_host=host)
     address = f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}"
     server = Server(proxy, lambda: announce(f"cragside listens on {address}"))
     await server.serve(sockets=[listening])
