@@ -14,7 +14,7 @@ def served(monkeypatch):
         announce("listening")
 
     monkeypatch.setattr(server, "serve", serve)
-    monkeypatch.setattr(server, "listen_for", lambda workers, host, port: [port] * workers)
+    monkeypatch.setattr(server, "listen", lambda host, port: port)
     return calls
 
 
@@ -44,17 +44,38 @@ def test_a_host_beyond_this_machine_is_served_to_anybody_when_asked(run, served)
     assert served == [("::", 8642)]
 
 
-def test_several_workers_are_forked_and_only_the_first_says_where_it_listens(run, served, monkeypatch):
+def test_several_workers_are_handed_connections_and_the_parent_says_once_where_it_listens(run, served, monkeypatch):
     started = []
 
-    def supervise(count, work):
-        for number in range(count):
-            started.append(number)
-            work(number)
+    class Handover:
+        def __init__(self, listening, workers, on_ready):
+            self.made_for = (listening, workers)
+            self.attend = lambda endings: on_ready()
 
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            started.append("closed")
+
+        def channel(self, number):
+            return (*self.made_for, number)
+
+    async def serve_handed(container, channel, host):
+        started.append((channel, host))
+
+    def supervise(count, work, attend):
+        for number in range(count):
+            work(number)
+        attend([])
+
+    monkeypatch.setattr(server, "serve_handed", serve_handed)
+    monkeypatch.setattr(server, "greeting", lambda listening, host: f"{host}:{listening}")
+    monkeypatch.setattr("cragside.entrypoints.proxy.handover.Handover", Handover)
     monkeypatch.setattr("cragside.entrypoints.proxy.workers.supervise", supervise)
-    result = run("serve", "--workers", "3")
-    assert (result.exit_code, result.stdout, started) == (0, "listening\n", [0, 1, 2])
+    result = run("serve", "--workers", "3", "--port", "9000")
+    assert (result.exit_code, result.stdout, served) == (0, "127.0.0.1:9000\n", [])
+    assert started == [*(((9000, 3, number), "127.0.0.1") for number in range(3)), "closed"]
 
 
 def test_an_address_in_use_is_bad_input(run, taken_port):

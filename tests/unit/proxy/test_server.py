@@ -87,15 +87,13 @@ async def test_a_token_in_a_secret_is_asked_for(monkeypatch, tmp_path):
             await running
 
 
-def test_workers_share_an_address_and_others_may_not_join_a_single_one():
-    sockets = server.listen_for(3, "127.0.0.1", 0)
-    assert len({bound.getsockname() for bound in sockets}) == 1
-    for bound in sockets:
-        bound.close()
-    (alone,) = server.listen_for(1, "127.0.0.1", 0)
-    alone.listen()
-    with alone, pytest.raises(ConfigurationError):
-        server.listen("127.0.0.1", alone.getsockname()[1], shared=True)
+def test_an_address_is_nobody_elses():
+    with server.listen("127.0.0.1", 0) as ours:
+        ours.listen()
+        with socket.socket() as other:
+            other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+            with pytest.raises(OSError, match="in use"):
+                other.bind(ours.getsockname())
 
 
 def test_a_taken_port_is_named():

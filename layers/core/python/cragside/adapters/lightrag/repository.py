@@ -29,8 +29,8 @@ from cragside.ports.relevance_grader import RelevanceGrader
 _SHORTEST_QUERY = 3
 # Entities and relations looked up for a query, edges followed from each entity, and tokens that LightRAG may fill
 # with their descriptions. All of it only leads to passages; more cost more and changed no route of the evals.
-_RELATED = 4
-_EDGES_PER_ENTITY = 3
+_RELATED = 3
+_EDGES_PER_ENTITY = 2
 _DESCRIPTION_TOKENS = 3000
 # Candidates beyond those asked for, so that the ranking has a choice.
 _RESERVE = 2

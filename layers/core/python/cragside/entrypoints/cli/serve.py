@@ -1,6 +1,7 @@
 """`cragside serve`: the HTTP service and the Ollama proxy."""
 
 import gc
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -41,6 +42,7 @@ def serve(
     settings = session.settings()
     from cragside.bootstrap import preload  # here, since all of this imports FastAPI, uvicorn and more
     from cragside.entrypoints.proxy import server
+    from cragside.entrypoints.proxy.handover import Handover
     from cragside.entrypoints.proxy.workers import supervise
 
     if not (settings.api_token or settings.api_token_secret or allow_anonymous or server.is_loopback(host)):
@@ -49,24 +51,26 @@ def serve(
             "Set it, or say --allow-anonymous to serve whoever asks."
         )
 
-    listening = server.listen_for(workers, host, port)
+    listening = server.listen(host, port)
 
-    def run(number: int) -> None:
+    def run(serving: "Callable[[Container], Awaitable[None]]") -> None:
         async def work(container: "Container") -> None:
             await container.prepare()
             # What is there now stays: looking through it again and again would only take time from requests.
             gc.freeze()
             gc.set_threshold(_ALLOCATIONS)
-            await server.serve(container, listening[number], host, announce=quiet if number else typer.echo)
+            await serving(container)
 
         session.run(settings, work, loop_factory=server.loop_factory())
 
     if workers == 1:
-        run(0)
-    else:
-        preload(settings)
-        supervise(workers, run)
+        run(lambda container: server.serve(container, listening, host, announce=typer.echo))
+        return
+    preload(settings)
+    with Handover(listening, workers, lambda: typer.echo(server.greeting(listening, host))) as handover:
 
+        def run_worker(number: int) -> None:
+            channel = handover.channel(number)
+            run(lambda container: server.serve_handed(container, channel, host))
 
-def quiet(_: str) -> None:
-    """The first worker has said already where the server listens."""
+        supervise(workers, run_worker, handover.attend)

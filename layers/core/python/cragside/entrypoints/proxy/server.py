@@ -8,7 +8,7 @@ import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import uvicorn
 
@@ -16,6 +16,7 @@ from cragside.domain.errors import ConfigurationError
 from cragside.entrypoints.http.app import create_app
 from cragside.entrypoints.proxy.app import create_proxy
 from cragside.entrypoints.proxy.asgi import Application
+from cragside.entrypoints.proxy.handover import Receiver
 
 if TYPE_CHECKING:
     from cragside.bootstrap import Container
@@ -39,15 +40,30 @@ async def serve(
 ) -> None:
     """Serve on a socket that `listen` opened for `host`, until SIGINT or SIGTERM.
 
-    Requests under way get 5 seconds to end. The token is read once: both layers ask for the same one, and no request
-    waits for a secret. Raises `ServiceUnavailable` when it cannot be read.
+    Requests under way get 5 seconds to end. Raises `ServiceUnavailable` when the token cannot be read.
     """
+    server = Server(_proxy(container, host), lambda: announce(greeting(listening, host)))
+    await server.serve(sockets=[listening])
+
+
+async def serve_handed(container: "Container", channel: socket.socket, host: str) -> None:
+    """Serve connections that a `Handover` accepted at `host`, until SIGINT or SIGTERM, or until its process ends.
+
+    Requests under way get 5 seconds to end. Raises `ServiceUnavailable` when the token cannot be read.
+    """
+    await HandedServer(_proxy(container, host), channel).serve()
+
+
+def greeting(listening: socket.socket, host: str) -> str:
+    """What the server says when it is ready; the address comes last."""
+    return f"cragside listens on http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}"
+
+
+def _proxy(container: "Container", host: str) -> Application:
+    # Read once: both layers ask for the same token, and no request waits for a secret.
     token = container.api_token()
     app = create_app(container, api_token=lambda: token)
-    proxy = create_proxy(container, app, token=token, check_host=is_loopback(host), bound_host=host)
-    address = f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}"
-    server = Server(proxy, lambda: announce(f"cragside listens on {address}"))
-    await server.serve(sockets=[listening])
+    return create_proxy(container, app, token=token, check_host=is_loopback(host), bound_host=host)
 
 
 def is_loopback(host: str) -> bool:
@@ -101,26 +117,37 @@ class Server(uvicorn.Server):
                 loop.remove_signal_handler(number)
 
 
-def listen_for(workers: int, host: str, port: int) -> list[socket.socket]:
-    """A bound socket for each worker, all at one address, over which the kernel spreads new connections evenly.
+class HandedServer(Server):
+    """The server of a worker that does not listen itself: connections come over a `Handover`'s channel."""
 
-    With one socket for all, whoever wakes up first takes every connection that waits.
-    """
-    first = listen(host, port, shared=workers > 1)
-    return [first, *(listen(host, first.getsockname()[1], shared=True) for _ in range(workers - 1))]
+    def __init__(self, application: Application, channel: socket.socket) -> None:
+        self._receiver = Receiver(channel, self._protocol, self._end)
+        super().__init__(application, self._receiver.open)
+
+    async def serve(self, sockets: list[socket.socket] | None = None) -> None:
+        """Serve what is handed over, with no socket of its own."""
+        await super().serve(sockets=[])
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Take no more connections, and end those that there are."""
+        await self._receiver.close()
+        await super().shutdown(sockets)
+
+    def _protocol(self) -> asyncio.Protocol:
+        # As `uvicorn.Server.startup` does it for its own sockets.
+        create = cast(Callable[..., asyncio.Protocol], self.config.http_protocol_class)
+        return create(config=self.config, server_state=self.server_state, app_state=self.lifespan.state)
+
+    def _end(self) -> None:
+        self.should_exit = True
 
 
-def listen(host: str, port: int, *, shared: bool = False) -> socket.socket:
-    """A bound socket; port 0 takes a free one. Raises `ConfigurationError` when the address cannot be had.
-
-    `shared`: other sockets of this user may be bound to the same address.
-    """
+def listen(host: str, port: int) -> socket.socket:
+    """A bound socket; port 0 takes a free one. Raises `ConfigurationError` when the address cannot be had."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         listening = socket.socket(family, kind, protocol)
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if shared:
-            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         try:
             listening.bind(address)
         except OSError:

@@ -1,9 +1,10 @@
-"""Several server processes behind one listening socket, for machines with processors to spare."""
+"""Several server processes, for machines with processors to spare."""
 
 import gc
 import multiprocessing
 import signal
-from collections.abc import Callable, Iterable
+import socket
+from collections.abc import Callable, Iterable, Sequence
 from multiprocessing.connection import wait
 from multiprocessing.context import ForkProcess
 from typing import Any
@@ -14,10 +15,11 @@ _GRACE_SECONDS = 10
 _STOPPING = (signal.SIGINT, signal.SIGTERM)
 
 
-def supervise(count: int, work: Callable[[int], None]) -> None:
+def supervise(count: int, work: Callable[[int], None], attend: Callable[[Sequence[int]], object] = wait) -> None:
     """Run `work(number)` in `count` forked processes until SIGINT or SIGTERM ends them all.
 
-    Forked processes share what was imported before. A worker that ends by itself ends the others and raises
+    Meanwhile this process runs `attend(endings)`, which returns once one of these descriptors is readable. Forked
+    processes share what was imported before. A worker that ends by itself ends the others and raises
     `ProcessingError`: whoever started the server is the one to start it again.
     """
     if "fork" not in multiprocessing.get_all_start_methods():
@@ -30,11 +32,13 @@ def supervise(count: int, work: Callable[[int], None]) -> None:
         fork.Process(target=_begin, args=(work, number, mask), name=f"cragside-{number}") for number in range(count)
     ]
     stopped = False
+    waiting, waking = socket.socketpair()
 
     def stop(*_: Any) -> None:
         nonlocal stopped
         stopped = True
         _terminate(workers)
+        waking.send(b"\0")
 
     previous = {number: signal.signal(number, stop) for number in _STOPPING}
     try:
@@ -45,7 +49,7 @@ def supervise(count: int, work: Callable[[int], None]) -> None:
                 worker.start()
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-        wait([worker.sentinel for worker in workers])
+        attend([waiting.fileno(), *(worker.sentinel for worker in workers)])
     finally:
         _terminate(workers)
         for worker in workers:
@@ -54,6 +58,8 @@ def supervise(count: int, work: Callable[[int], None]) -> None:
                 worker.kill()
         for number, handler in previous.items():
             signal.signal(number, handler)
+        waiting.close()
+        waking.close()
     if not stopped:
         raise ProcessingError("A worker ended unexpectedly; its messages are above.")
 
