@@ -14,8 +14,14 @@ CDK := $(INFRA) npx --yes aws-cdk@2.1148.1
 ENV ?= dev
 ARCH ?= x86_64
 PYTHON_VERSION ?= 3.12
+# What is deployed, for the CDK's app and for its command line.
+CONTEXT = -c env=$(ENV) $(ARGS)
 DEMO_CORPUS := layers/core/python/cragside/entrypoints/cli/demo/corpus
 DEMO_STORE := build/knowledge/demo
+# A baked store is made of the documents by the program and its libraries.
+DEMO_SOURCES := $(wildcard $(DEMO_CORPUS)/*) $(shell find layers/core/python -name '*.py' -o -name '*.json') uv.lock
+# `make e2e` fails where the emulator cannot be had; E2E=optional skips.
+E2E ?= required
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -55,24 +61,25 @@ eval: $(UV) ## answer quality on CLAP-NQ; CLAPNQ_DIR names its folder
 	@$(RUN) python evals/clapnq.py --data "$(CLAPNQ_DIR)"
 
 layers: $(UV) ## build the Lambda layers for ARCH and PYTHON_VERSION, ask them a question, list their sizes
-	@$(RUN) python layers/lightrag/build.py --arch $(ARCH) --python $(PYTHON_VERSION) --canary --sizes
+	@$(RUN) python -m layers.lightrag.build --arch $(ARCH) --python $(PYTHON_VERSION) --canary --sizes
 
-$(DEMO_STORE)/baked.json: $(wildcard $(DEMO_CORPUS)/*) | $(UV)
+$(DEMO_STORE)/baked.json: $(DEMO_SOURCES) | $(UV)
 	@rm -rf $(DEMO_STORE)
 	@$(RUN) cragside bake $(DEMO_CORPUS) --out $(DEMO_STORE)
 
 artifacts: $(UV) $(DEMO_STORE)/baked.json # what ENV ships: layers for its runtime, and the demo's knowledge
-	@target=$$($(RUN) python -m infra.environments $(ENV)) && $(RUN) python layers/lightrag/build.py $$target
+	@target=$$($(RUN) python -m infra.environments $(CONTEXT)) && $(RUN) python -m layers.lightrag.build $$target
 
 synth: artifacts ## the CloudFormation template of ENV (dev, staging, prod) into build/cdk
-	@$(INFRA) python -m infra.app -c env=$(ENV) --out build/cdk/$(ENV)
+	@$(INFRA) python -m infra.app $(CONTEXT) --out build/cdk/$(ENV)
 	@echo "build/cdk/$(ENV)/cragside-$(ENV)-service.template.json"
 
 deploy: artifacts ## deploy ENV with the AWS credentials at hand
-	@$(CDK) deploy --all -c env=$(ENV) $(ARGS)
+	@$(CDK) deploy --all $(CONTEXT)
 
+destroy: CONTEXT = -c env=$(ENV) -c knowledge=none $(ARGS)
 destroy: artifacts ## take ENV down
-	@$(CDK) destroy --all -c env=$(ENV) $(ARGS)
+	@$(CDK) destroy --all $(CONTEXT)
 
 e2e: $(UV) ## deploy dev into an AWS emulator, call it, take it down
-	@$(INFRA) pytest tests/e2e -m e2e -s $(ARGS)
+	@E2E=$(E2E) $(INFRA) pytest tests/e2e -m e2e -s $(ARGS)

@@ -19,7 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.harness import ROOT, cache_folder, environment, free_port, process
+from benchmarks.harness import cache_folder, environment, free_port, process
+from tools import toolchain
 
 _RUNTIME = ("awslambdaric==4.2.2", "boto3==1.44.5")
 _EMULATOR = "aws-sam-cli==1.170.0"  # installed without its dependencies for the binary inside
@@ -28,23 +29,16 @@ _INVOKE = "2015-03-31/functions/function/invocations"
 
 
 def uv() -> str:
-    """uv, from the path or where `make` puts it."""
-    found = shutil.which("uv") or next((str(path) for path in [ROOT / ".uv" / "bin" / "uv"] if path.exists()), None)
+    """uv, where `make` or the user has it."""
+    found = toolchain.uv()
     if found is None:
         raise SystemExit("uv is not installed: run `make bench`, which brings it.")
     return found
 
 
-def interpreter(version: str) -> Path | None:
-    """An interpreter of a minor version, if there is one."""
-    finder = ["sh", str(ROOT / "tools" / "find_python.sh"), version]
-    found = subprocess.run(finder, capture_output=True, text=True, check=False).stdout.strip()
-    return Path(found) if found else None
-
-
 def version_here() -> str:
     """The function's own version, 3.12, where it is installed, else the nearest that is."""
-    return next((version for version in ("3.12", "3.13", "3.11") if interpreter(version)), "3.12")
+    return next((version for version in ("3.12", "3.13", "3.11") if toolchain.interpreter(version)), "3.12")
 
 
 @dataclass(frozen=True)
@@ -62,10 +56,10 @@ def runtime(version: str) -> Runtime:
     if not (folder / "ready").exists():
         print(f"setting up Lambda's runtime and its emulator in {folder} (once) ...", flush=True)
         shutil.rmtree(folder, ignore_errors=True)
-        base = interpreter(version)
+        base = toolchain.interpreter(version)
         if base is None:
             raise SystemExit(f"There is no Python {version} here; --python takes another version.")
-        subprocess.run([uv(), "venv", "-q", "--python", str(base), str(folder)], check=True)
+        subprocess.run([uv(), "venv", "-q", "--python", base, str(folder)], check=True)
         install = [uv(), "pip", "install", "-q", "--compile-bytecode", "--python", str(python)]
         subprocess.run([*install, *_RUNTIME], check=True)
         subprocess.run([*install, "--no-deps", _EMULATOR], check=True)

@@ -9,11 +9,10 @@ import sys
 from collections.abc import Sequence
 
 from aws_cdk import App, Tags
-from pydantic import ValidationError
 
 from infra.artifacts import Artifacts, MissingArtifact, artifacts_of
-from infra.environments import named
-from infra.environments.model import Environment, UnknownEnvironment, knowledge_of
+from infra.environments.choice import KEYS, add_context, chosen
+from infra.environments.model import Environment, NotDeployable
 from infra.stacks.service import ServiceStack
 
 # What newer CDK projects are created with and this one relies on. Set here rather than in cdk.json, so that a synthesis
@@ -24,21 +23,11 @@ _FLAGS = {
     "@aws-cdk/core:checkSecretUsage": True,
     "@aws-cdk/core:target-partitions": ["aws", "aws-cn"],
 }
-_OVERRIDES = ("python", "architecture", "account", "region")
 
 
 def environment_of(app: App) -> Environment:
-    """The environment that the context names: `env`, and what it changes of it.
-
-    Raises `UnknownEnvironment`, or pydantic's `ValidationError` for a value that does not fit.
-    """
-    environment = named(app.node.try_get_context("env"))
-    said = {name: app.node.try_get_context(name) for name in _OVERRIDES}
-    changes: dict[str, object] = {name: value for name, value in said.items() if value is not None}
-    knowledge = app.node.try_get_context("knowledge")
-    if knowledge is not None:
-        changes["knowledge"] = knowledge_of(knowledge)
-    return environment.changed(**changes) if changes else environment
+    """The environment that the context names, with what it changes of it. Raises `NotDeployable`."""
+    return chosen({key: app.node.try_get_context(key) for key in KEYS})
 
 
 def compose(app: App, environment: Environment, artifacts: Artifacts) -> ServiceStack:
@@ -56,19 +45,15 @@ def new_app(context: dict[str, str] | None = None, out: str | None = None) -> Ap
 def main(arguments: Sequence[str] | None = None) -> int:
     """Synthesise the environment that the context names; 2 if that cannot be done."""
     parser = argparse.ArgumentParser(prog="python -m infra.app", description="Synthesise an environment of cragside.")
-    parser.add_argument("-c", "--context", action="append", default=[], metavar="KEY=VALUE", help="env=dev, ...")
+    add_context(parser)
     parser.add_argument("--out", help="folder of the cloud assembly; the CDK CLI says its own")
     given = parser.parse_args(arguments)
-    app = new_app(dict(pair.split("=", 1) for pair in given.context), given.out)
+    app = new_app(dict(given.context), given.out)
     try:
         environment = environment_of(app)
-        compose(app, environment, artifacts_of(environment).checked(environment.name))
-    except (UnknownEnvironment, MissingArtifact) as error:
+        compose(app, environment, artifacts_of(environment).checked(environment))
+    except (NotDeployable, MissingArtifact) as error:
         print(error, file=sys.stderr)
-        return 2
-    except ValidationError as error:
-        for problem in error.errors(include_url=False):
-            print(f"{'.'.join(map(str, problem['loc'])) or 'environment'}: {problem['msg']}", file=sys.stderr)
         return 2
     app.synth()
     return 0

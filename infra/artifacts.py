@@ -23,16 +23,17 @@ class Artifacts:
     layers: dict[str, Path]
     knowledge: Path | None = None
 
-    def checked(self, environment_name: str) -> "Artifacts":
+    def checked(self, environment: Environment) -> "Artifacts":
         """These artifacts. Raises `MissingArtifact` for a folder that is not there."""
-        make = f"`make artifacts ENV={environment_name}` makes what an environment ships."
-        for folder in (self.function, *(layer / "python" for layer in self.layers.values())):
+        if not self.function.is_dir():
+            raise MissingArtifact(self.function, "It is part of the repository.")
+        for folder in (layer / "python" for layer in self.layers.values()):
             if not folder.is_dir():
-                raise MissingArtifact(folder, make)
+                make = f"make layers ARCH={environment.architecture} PYTHON_VERSION={environment.python}"
+                raise MissingArtifact(folder, f"`{make}` builds it.")
         if self.knowledge is not None and not (self.knowledge / "baked.json").is_file():
             raise MissingArtifact(
-                self.knowledge / "baked.json",
-                f"`cragside bake PATH... --out {self.knowledge}` bakes a store; {make}",
+                self.knowledge / "baked.json", f"`cragside bake PATH... --out {self.knowledge}` bakes a store."
             )
         return self
 

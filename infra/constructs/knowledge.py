@@ -42,20 +42,20 @@ def layer_knowledge(scope: Construct, name: str, folder: Path) -> Knowledge:
     return Knowledge({"RAG_HOME": f"/opt/{_FOLDER}"}, (layer,))
 
 
-def bucket_knowledge(bucket: str, prefix: str, sha256: str) -> Knowledge:
-    """The baked store under a prefix of a bucket, whose manifest has this hash."""
-
-    objects = f"arn:{Aws.PARTITION}:s3:::{bucket}/{prefix}/*"
+def bucket_knowledge(uri: str, sha256: str) -> Knowledge:
+    """The baked store at `s3://bucket/prefix`, whose manifest has this hash."""
+    place = uri.removeprefix("s3://")
+    objects = f"arn:{Aws.PARTITION}:s3:::{place}/*"
 
     def grant_read(role: Role) -> None:
         role.add_to_policy(PolicyStatement(actions=["s3:GetObject"], resources=[objects]))
         acknowledge(
             role,
-            f"AwsSolutions::AwsSolutions-IAM5[Resource::arn:<AWS::Partition>:s3:::{bucket}/{prefix}/*]",
+            f"AwsSolutions::AwsSolutions-IAM5[Resource::arn:<AWS::Partition>:s3:::{place}/*]",
             "The manifest names the files of the store; all of them lie under this prefix.",
         )
 
-    return Knowledge({"RAG_HOME": f"s3://{bucket}/{prefix}", "RAG_HOME_SHA256": sha256}, grant_read=grant_read)
+    return Knowledge({"RAG_HOME": uri, "RAG_HOME_SHA256": sha256}, grant_read=grant_read)
 
 
 @jsii.implements(ILocalBundling)

@@ -1,16 +1,23 @@
-"""Prints what the layers of an environment are built for: python -m infra.environments dev."""
+"""Prints what the layers of an environment are built for: python -m infra.environments -c env=dev -c python=3.13."""
 
+import argparse
 import sys
+from collections.abc import Sequence
 
-from infra.environments import named
-from infra.environments.model import UnknownEnvironment
+from infra.environments.choice import add_context, chosen
+from infra.environments.model import NotDeployable
 
 
-def main() -> int:
-    """Print the options of the build; 2 for an unknown environment."""
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the options of the build; 2 for what cannot be deployed. Other options are the CDK's command line's."""
+    parser = argparse.ArgumentParser(
+        prog="python -m infra.environments", description="What layers are built for.", allow_abbrev=False
+    )
+    add_context(parser)
+    given, _ = parser.parse_known_args(arguments)
     try:
-        environment = named(sys.argv[1] if len(sys.argv) > 1 else None)
-    except UnknownEnvironment as error:
+        environment = chosen(dict(given.context))
+    except NotDeployable as error:
         print(error, file=sys.stderr)
         return 2
     print(f"--python {environment.python} --arch {environment.architecture}")

@@ -1,9 +1,8 @@
 """What an environment may say, checked before anything is synthesised."""
 
-from pathlib import PurePosixPath
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 Name = Literal["dev", "staging", "prod"]
 Architecture = Literal["x86_64", "arm64"]
@@ -18,10 +17,12 @@ Retention = Literal[
 # API Gateway gives up on an integration after 30 s at most; the function has to answer before that.
 LONGEST_TIMEOUT = 28
 
-_SNAP_START_SINCE: tuple[Python, ...] = ("3.12", "3.13")
+
+class NotDeployable(Exception):
+    """What was asked for cannot be deployed; the message says why, a line a reason, and what to do."""
 
 
-class UnknownEnvironment(Exception):
+class UnknownEnvironment(NotDeployable):
     """No environment has this name; the message names those that there are."""
 
     def __init__(self, name: str | None, known: tuple[str, ...]) -> None:
@@ -47,24 +48,14 @@ class KnowledgeBucket(_Data):
     uri: str = Field(pattern=r"^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]/[^*?\s]*[^*?\s/]$")
     sha256: str = Field(pattern=r"^[0-9a-f]{64}$", description="The hash of its baked.json.")
 
-    @property
-    def bucket(self) -> str:
-        """The bucket's name."""
-        return self.uri.removeprefix("s3://").partition("/")[0]
 
-    @property
-    def prefix(self) -> str:
-        """The key of the store's folder."""
-        return self.uri.removeprefix("s3://").partition("/")[2]
+Knowledge = KnowledgeLayer | KnowledgeBucket | Literal["none"]
 
 
-Knowledge = KnowledgeLayer | KnowledgeBucket
-
-
-def knowledge_of(said: str) -> Knowledge | None:
+def knowledge_of(said: str) -> Knowledge:
     """What a text says: `none`, a folder, or `s3://bucket/prefix#sha256`."""
     if said == "none":
-        return None
+        return "none"
     if said.startswith("s3://"):
         uri, _, sha256 = said.partition("#")
         return KnowledgeBucket(uri=uri, sha256=sha256)
@@ -92,25 +83,21 @@ class Environment(_Data):
     snap_start: bool = False
     log_retention_days: Retention = 30
     throttle: Throttle
-    knowledge: Knowledge | None = None
+    knowledge: Knowledge | None = Field(None, description="Unset: named when it is deployed.")
     token_secret_arn: str | None = Field(
         None,
         pattern=r"^arn:aws[a-z-]*:secretsmanager:[a-z0-9-]+:\d{12}:secret:[A-Za-z0-9/_+=.@-]+-[A-Za-z0-9]{6}$",
         description="An existing secret with the API token as its text. Unset: one is generated.",
     )
     keep_data: bool = Field(description="Whether the secret and the logs outlive the stack.")
-
-    @field_validator("knowledge")
-    @classmethod
-    def _inside(cls, knowledge: Knowledge | None) -> Knowledge | None:
-        if isinstance(knowledge, KnowledgeLayer) and ".." in PurePosixPath(knowledge.path).parts:
-            raise ValueError("the path of a baked store must not contain '..'")
-        return knowledge
+    emulated: bool = Field(False, description="Deployed into an emulator that runs functions on this machine's Python.")
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        if self.snap_start and self.python not in _SNAP_START_SINCE:
-            raise ValueError(f"snap_start needs Python {_SNAP_START_SINCE[0]} or later, not {self.python}")
+        if self.python == "3.11" and not self.emulated:
+            raise ValueError(
+                "Lambda's python3.11 has glibc 2.26, and numpy's wheels need 2.27: choose Python 3.12 or 3.13"
+            )
         if self.account is not None and self.region is None:
             raise ValueError("an account needs a region")
         if self.token_secret_arn is not None:

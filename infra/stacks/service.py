@@ -33,9 +33,7 @@ class ServiceStack(cdk.Stack):
         if artifacts.knowledge is not None:
             knowledge = layer_knowledge(self, "Knowledge", artifacts.knowledge)
         elif isinstance(environment.knowledge, KnowledgeBucket):
-            knowledge = bucket_knowledge(
-                environment.knowledge.bucket, environment.knowledge.prefix, environment.knowledge.sha256
-            )
+            knowledge = bucket_knowledge(environment.knowledge.uri, environment.knowledge.sha256)
         else:
             knowledge = no_knowledge()
         enrich = PythonFunction(

@@ -1,6 +1,6 @@
 """Builds the Lambda layers from the lock, without Docker: installed for the target, pruned, stripped, byte-compiled.
 
-    python layers/lightrag/build.py [--arch x86_64|arm64] [--python 3.11|3.12|3.13] [--out FOLDER] [--uv UV]
+    python -m layers.lightrag.build [--arch x86_64|arm64] [--python 3.11|3.12|3.13] [--out FOLDER] [--uv UV]
                                     [--sizes] [--canary]
 
 Writes `OUT/{core,lightrag}-PYTHON-ARCH/python/`, which Lambda shows as `/opt/python`, and beside each folder a JSON
@@ -25,8 +25,10 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from bytecode import NO_BYTECODE, compiled, interpreter
-from tree import CACHE, digest, files, normalise, prune, shake, size, strip
+from layers.lightrag.bytecode import NO_BYTECODE, compiled, version_of
+from layers.lightrag.errors import BuildError
+from layers.lightrag.tree import CACHE, digest, files, normalise, prune, shake, size, strip
+from tools import toolchain
 
 FOLDER = Path(__file__).parent
 ROOT = FOLDER.parents[1]
@@ -39,10 +41,6 @@ MIB = 2**20
 BUDGET = 150 * MIB
 LIMIT = 250 * MIB
 ROWS = 24
-
-
-class BuildError(Exception):
-    """Why there is no layer, and what to do."""
 
 
 @dataclass(frozen=True)
@@ -72,18 +70,18 @@ class Layer:
 def main() -> None:
     """Build, say what was done, and print the sizes."""
     arguments = _arguments()
-    compiler = interpreter(arguments.python)
-    target = Target(arguments.arch, arguments.python, compiler[0] if compiler else None)
+    compiler = toolchain.interpreter(arguments.python)
+    target = Target(arguments.arch, arguments.python, compiler)
     if arguments.python == "3.11":
         _say(
             "Lambda's python3.11 runs on Amazon Linux 2, whose glibc 2.26 is older than numpy's wheels need (2.27): "
-            "these layers are for tests on machines without a later Python."
+            "these layers are for emulators on machines without a later Python."
         )
     if compiler is None:
         _say(NO_BYTECODE.format(python=arguments.python))
     try:
         with _alone(arguments.out):
-            _build_all(target, arguments.out, arguments.uv, compiler[1] if compiler else "none")
+            _build_all(target, arguments.out, arguments.uv, version_of(compiler) if compiler else "none")
     except BuildError as error:
         sys.exit(str(error))
     if arguments.sizes:
@@ -97,15 +95,12 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--arch", choices=PLATFORMS, default="x86_64")
     parser.add_argument("--python", choices=PYTHONS, default="3.12")
     parser.add_argument("--out", type=Path, default=ROOT / "build/layers")
-    parser.add_argument("--uv", default=_uv(), help="default: $UV, the checkout's own, or the one on the PATH")
+    parser.add_argument(
+        "--uv", default=toolchain.uv() or "uv", help="default: $UV, the checkout's own, or the one on the PATH"
+    )
     parser.add_argument("--sizes", action="store_true", help="print what takes how much, item by item")
     parser.add_argument("--canary", action="store_true", help="ask the layers a question, nothing else on the path")
     return parser.parse_args()
-
-
-def _uv() -> str:
-    own = ROOT / ".uv/bin/uv"
-    return os.environ.get("UV") or (str(own) if own.exists() else "uv")
 
 
 @contextmanager

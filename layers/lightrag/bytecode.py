@@ -2,32 +2,32 @@
 
 import os
 import subprocess
-import sys
 from pathlib import Path
+
+from layers.lightrag.errors import BuildError
 
 MOUNTED = "/opt/python"
 
 NO_BYTECODE = (
     "No Python {python} was found, so the layers get no bytecode. A layer is read-only on Lambda: every cold start "
-    "compiles what it imports; for a first /rag that took 7.7 s instead of 2.7 s (docs/layers.md). Put a "
+    "compiles what it imports, which about triples the first /rag (docs/lambda.md). Put a "
     "python{python} on the PATH, or choose another --python."
 )
 
-_FINDER = Path(__file__).parents[2] / "tools/find_python.sh"
 
-
-def interpreter(version: str) -> tuple[str, str] | None:
-    """An interpreter of a minor version such as 3.12, with its full version; None when the machine has none."""
-    mine = "{}.{}".format(*sys.version_info[:2])
-    found = sys.executable if mine == version else _output(["sh", str(_FINDER), version])
-    return (found, _output([found, "-c", "import sys; print(sys.version)"])) if found else None
+def version_of(python: str) -> str:
+    """The interpreter's full version."""
+    command = [python, "-c", "import sys; print(sys.version)"]
+    return subprocess.run(  # noqa: S603 - an interpreter that was found
+        command, capture_output=True, text=True, check=True
+    ).stdout.strip()
 
 
 def compiled(folder: Path, python: str) -> list[str]:
     """Compile every module below the folder, for `/opt/python`; returns what could not be compiled.
 
     Unchecked: Python does not look at the sources' dates. In one process with a fixed hash seed: bytecode depends on
-    what else its compiler has seen.
+    what else its compiler has seen. Raises `BuildError` when the compiler ended before it was done.
     """
     options = ["-q", "-f", "-s", str(folder), "-p", MOUNTED, "--invalidation-mode", "unchecked-hash"]
     command = [python, "-W", "ignore", "-s", "-S", "-m", "compileall", *options, str(folder)]
@@ -39,10 +39,16 @@ def compiled(folder: Path, python: str) -> list[str]:
         text=True,
         check=False,
     )
-    return [line.removeprefix("*** ").strip() for line in done.stdout.splitlines() if line.startswith("*** ")]
+    failures = [line.removeprefix("*** ").strip() for line in done.stdout.splitlines() if line.startswith("*** ")]
+    missing = _without_bytecode(folder)
+    if len(missing) > len(failures) or (done.returncode and not failures):
+        raise BuildError(
+            f"{python} ended with {done.returncode} and left {len(missing)} modules without bytecode: "
+            f"{done.stdout.strip()[-400:] or 'it said nothing'}. Is there too little memory? Run the build again."
+        )
+    return failures
 
 
-def _output(command: list[str]) -> str:
-    return subprocess.run(  # noqa: S603 - sh or an interpreter that was found, with arguments of this file
-        command, capture_output=True, text=True, check=True
-    ).stdout.strip()
+def _without_bytecode(folder: Path) -> set[Path]:
+    compiled = {path.parent.parent / path.name.split(".")[0] for path in folder.rglob("__pycache__/*.pyc")}
+    return {path for path in folder.rglob("*.py") if path.parent / path.name.split(".")[0] not in compiled}

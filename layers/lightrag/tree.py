@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from elf import stripped
+from layers.lightrag.elf import stripped
 
 # The first moment that a zip archive can name.
 _EPOCH = 315_532_800

@@ -1,9 +1,10 @@
+import os
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 
 import pytest
-from flight import Flight, say
+from flight import Flight, say, stay_down
 
 from tests.services import cdk
 from tests.services.ministack import VERSION, Ministack
@@ -19,7 +20,7 @@ def flight(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Flight]:
             cdk.install()
             emulator = stack.enter_context(Ministack())
         except Unavailable as reason:
-            pytest.skip(f"the emulator or the CDK's command line could not be had: {reason}")
+            stay_down(f"the emulator or the CDK's command line could not be had: {reason}", os.environ)
         say(f"\nministack {VERSION} on Python {emulator.minor}, {emulator.url}: {time.monotonic() - began:.1f} s")
         flight = Flight(emulator, tmp_path_factory.mktemp("flight"))
         flight.prepare()

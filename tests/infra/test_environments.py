@@ -5,10 +5,13 @@ from pydantic import ValidationError
 
 from infra.artifacts import MissingArtifact, artifacts_of
 from infra.environments import NAMES, named
+from infra.environments.__main__ import main
+from infra.environments.choice import chosen
 from infra.environments.model import (
     Environment,
     KnowledgeBucket,
     KnowledgeLayer,
+    NotDeployable,
     Throttle,
     UnknownEnvironment,
     knowledge_of,
@@ -60,8 +63,9 @@ def test_an_environment_is_frozen() -> None:
         {"log_retention_days": 8},
         {"reserved_concurrency": 0},
         {"throttle": {"requests_per_second": 0, "burst": 1}},
+        {"python": "3.11"},
         {"snap_start": True, "python": "3.11"},
-        {"knowledge": {"path": "../elsewhere"}},
+        {"knowledge": "nothing"},
         {"knowledge": {"uri": "s3://bucket/prefix", "sha256": "short"}},
         {"knowledge": {"uri": "s3://bucket", "sha256": SHA256}},
         {"knowledge": {"uri": "s3://bucket/*", "sha256": SHA256}},
@@ -81,9 +85,12 @@ def test_what_cannot_be_deployed_is_refused(fields: dict[str, Any]) -> None:
     [
         {"account": "123456789012", "region": "us-gov-west-1"},
         {"timeout_seconds": 28},
+        {"python": "3.11", "emulated": True},
         {"snap_start": True, "python": "3.13", "architecture": "arm64"},
         {"token_secret_arn": SECRET, "region": "eu-central-1", "account": "123456789012"},
         {"knowledge": {"uri": "s3://bucket/deep/prefix", "sha256": SHA256}},
+        {"knowledge": {"path": "../elsewhere"}},
+        {"knowledge": "none"},
     ],
 )
 def test_what_can_be_deployed_is_taken(fields: dict[str, Any]) -> None:
@@ -92,17 +99,15 @@ def test_what_can_be_deployed_is_taken(fields: dict[str, Any]) -> None:
 
 def test_a_changed_environment_is_checked_as_a_whole() -> None:
     assert named("prod").changed(python="3.13").python == "3.13"
-    with pytest.raises(ValidationError, match="snap_start needs"):
+    with pytest.raises(ValidationError, match=r"choose Python 3\.12 or 3\.13"):
         named("prod").changed(python="3.11")
 
 
 def test_knowledge_is_nothing_a_folder_or_a_bucket_with_a_hash() -> None:
-    assert knowledge_of("none") is None
+    assert knowledge_of("none") == "none"
     assert knowledge_of("build/knowledge/demo") == KnowledgeLayer(path="build/knowledge/demo")
-    bucket = knowledge_of(f"s3://some-bucket/bases/demo#{SHA256}")
-    assert bucket == KnowledgeBucket(uri="s3://some-bucket/bases/demo", sha256=SHA256)
-    assert isinstance(bucket, KnowledgeBucket)
-    assert (bucket.bucket, bucket.prefix) == ("some-bucket", "bases/demo")
+    bucket = KnowledgeBucket(uri="s3://some-bucket/bases/demo", sha256=SHA256)
+    assert knowledge_of(f"s3://some-bucket/bases/demo#{SHA256}") == bucket
 
 
 def test_a_bucket_without_a_hash_is_refused() -> None:
@@ -111,15 +116,69 @@ def test_a_bucket_without_a_hash_is_refused() -> None:
 
 
 def test_a_missing_artifact_is_named_with_what_makes_it(tmp_path: Any) -> None:
-    found = artifacts_of(named("dev"), tmp_path)
-    with pytest.raises(MissingArtifact, match=r"functions.enrich is not there.*make artifacts ENV=dev"):
-        found.checked("dev")
-    for folder in (found.function, *(layer / "python" for layer in found.layers.values())):
-        folder.mkdir(parents=True)
+    arm64 = named("dev").changed(architecture="arm64", python="3.13")
+    found = artifacts_of(arm64, tmp_path)
+    with pytest.raises(MissingArtifact, match=r"functions.enrich is not there"):
+        found.checked(arm64)
+    found.function.mkdir(parents=True)
+    with pytest.raises(MissingArtifact, match=r"core-3\.13-arm64.python is not.*`make layers ARCH=arm64 PYTHON"):
+        found.checked(arm64)
+    for layer in found.layers.values():
+        (layer / "python").mkdir(parents=True)
     with pytest.raises(MissingArtifact, match=r"baked\.json is not there.*cragside bake"):
-        found.checked("dev")
+        found.checked(arm64)
+    assert found.knowledge is not None
+    found.knowledge.mkdir(parents=True)
+    (found.knowledge / "baked.json").touch()
+    assert found.checked(arm64) is found
 
 
 def test_the_artifacts_are_those_of_the_runtime_and_the_processor() -> None:
     layers = artifacts_of(named("dev").changed(python="3.13", architecture="arm64")).layers
     assert [folder.name for folder in layers.values()] == ["core-3.13-arm64", "lightrag-3.13-arm64"]
+
+
+@pytest.mark.parametrize("name", ["staging", "prod"])
+def test_knowledge_that_nobody_named_is_asked_for_and_not_taken_for_none(name: str) -> None:
+    with pytest.raises(NotDeployable, match=rf"{name} names no knowledge: -c knowledge=FOLDER, s3://.* or none"):
+        chosen({"env": name})
+    assert chosen({"env": name, "knowledge": "none"}).knowledge == "none"
+    assert chosen({"env": name, "knowledge": "build/store"}).knowledge == KnowledgeLayer(path="build/store")
+
+
+def test_dev_has_knowledge_of_its_own() -> None:
+    assert chosen({"env": "dev"}) == named("dev")
+
+
+def test_every_reason_why_a_value_does_not_fit_is_given() -> None:
+    with pytest.raises(NotDeployable) as refused:
+        chosen({"env": "dev", "python": "2.7", "account": "1"})
+    assert [line.partition(":")[0] for line in str(refused.value).splitlines()] == ["account", "python"]
+
+
+def test_a_runtime_that_cannot_load_numpy_is_for_emulators_alone() -> None:
+    with pytest.raises(NotDeployable, match=r"glibc 2\.26.*choose Python 3\.12 or 3\.13"):
+        chosen({"env": "dev", "python": "3.11"})
+    assert chosen({"env": "dev", "python": "3.11", "emulated": "true"}).python == "3.11"
+
+
+def test_the_layers_are_built_for_what_is_deployed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["-c", "env=prod", "-c", "python=3.13", "--context=architecture=arm64", "-c", "knowledge=none"]) == 0
+    assert capsys.readouterr().out == "--python 3.13 --arch arm64\n"
+
+
+def test_options_of_the_cdks_command_line_are_left_to_it(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["-c", "env=dev", "--require-approval", "never", "-c", "python=3.13"]) == 0
+    assert capsys.readouterr().out == "--python 3.13 --arch x86_64\n"
+
+
+@pytest.mark.parametrize("said", [["-c", "env=prod"], ["-c", "env=dev", "-c", "python=3.11"], []])
+def test_nothing_is_built_for_what_cannot_be_deployed(said: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(said) == 2
+    assert not capsys.readouterr().out
+
+
+def test_a_context_without_a_value_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(["-c", "env"])
+    assert "'env' is no KEY=VALUE" in capsys.readouterr().err

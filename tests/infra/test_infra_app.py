@@ -3,7 +3,11 @@ from pathlib import Path
 import pytest
 from synthesis import Synthesiser
 
+from infra.artifacts import artifacts_of
+
 pytestmark = pytest.mark.infra
+
+LAYERS = ("core", "lightrag")
 
 
 def test_an_unknown_environment_ends_with_the_three_names(
@@ -27,8 +31,38 @@ def test_a_value_that_does_not_fit_is_named(
 def test_the_context_changes_an_environment(synthesise: Synthesiser) -> None:
     from infra.app import environment_of, new_app
 
-    context = {"env": "dev", "python": "3.13", "knowledge": f"s3://some-bucket/demo#{'ab' * 32}"}
+    context = {"env": "staging", "python": "3.13", "knowledge": f"s3://some-bucket/demo#{'ab' * 32}"}
     environment = environment_of(new_app(context))
     assert environment.python == "3.13"
     assert environment.knowledge is not None
     assert environment.knowledge.model_dump() == {"uri": "s3://some-bucket/demo", "sha256": "ab" * 32}
+
+
+def test_prod_is_not_synthesised_without_a_word_about_its_knowledge(
+    synthesise: Synthesiser, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from infra.app import main
+
+    assert main(["-c", "env=prod", "--out", str(tmp_path)]) == 2
+    assert capsys.readouterr().err.startswith("prod names no knowledge: ")
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_the_context_changes_is_what_is_looked_for_among_the_artifacts(
+    synthesise: Synthesiser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from infra import app
+
+    monkeypatch.setattr(app, "artifacts_of", lambda environment: artifacts_of(environment, tmp_path))
+    built = tmp_path / "build" / "layers"
+    folders = [tmp_path / "functions" / "enrich", *(built / f"{name}-3.12-x86_64/python" for name in LAYERS)]
+    for folder in folders:
+        folder.mkdir(parents=True)
+        (folder / "module.py").touch()
+    dev = ["-c", "env=dev", "-c", "knowledge=none", "--out", str(tmp_path / "out")]
+    assert app.main(dev) == 0
+    assert app.main([*dev, "-c", "python=3.13", "-c", "architecture=arm64"]) == 2
+    assert "`make layers ARCH=arm64 PYTHON_VERSION=3.13`" in capsys.readouterr().err
+    for name in LAYERS:
+        (built / f"{name}-3.12-x86_64").rename(built / f"{name}-3.13-arm64")
+    assert app.main([*dev, "-c", "python=3.13", "-c", "architecture=arm64"]) == 0

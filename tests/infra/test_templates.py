@@ -154,11 +154,18 @@ def test_the_layers_are_made_for_the_runtime_of_the_function(stack: Synthesised,
     assert len(layers) == (3 if environment.name == "dev" else 2)
     assert function["Runtime"] == f"python{environment.python}"
     assert function["Architectures"] == [environment.architecture]
-    for layer in layers.values():
-        assert layer["Properties"].get("CompatibleRuntimes", [function["Runtime"]]) == [function["Runtime"]]
-        assert (
-            layer["Properties"].get("CompatibleArchitectures", function["Architectures"]) == function["Architectures"]
-        )
+    described = {layer["Properties"]["Description"]: layer["Properties"] for layer in layers.values()}
+    for program in (described["cragside: Core"], described["cragside: LightRag"]):
+        assert program["CompatibleRuntimes"] == [function["Runtime"]]
+        assert program["CompatibleArchitectures"] == function["Architectures"]
+
+
+def test_a_store_is_for_any_runtime_and_processor(synthesise: Synthesiser) -> None:
+    layers = synthesise(named("dev")).resources("AWS::Lambda::LayerVersion").values()
+    (store,) = [
+        layer["Properties"] for layer in layers if layer["Properties"]["Description"] == "cragside: a baked store"
+    ]
+    assert not {"CompatibleRuntimes", "CompatibleArchitectures"} & store.keys()
 
 
 def test_the_function_answers_before_the_api_gives_up(stack: Synthesised, environment: Environment) -> None:

@@ -67,7 +67,7 @@ async def test_all_documents_are_graded_in_one_call_that_obeys_the_schema(host):
     scores = await grader.grade(QUESTION, PASSAGES, model=ollama.CHAT_MODEL)
     assert len(scores) == 3
     assert all(0.0 <= score <= 1.0 for score in scores)
-    assert all(round(score * 20) == pytest.approx(score * 20) for score in scores), "a score that the schema does not list"
+    assert all(score * 20 == pytest.approx(round(score * 20)) for score in scores), "no step that the schema lists"
     assert grader._singly_until == {}
 
 

@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -11,8 +10,9 @@ from typing import Any
 
 import pytest
 
+from tools import toolchain
+
 ROOT = Path(__file__).parents[2]
-BUILD = ROOT / "layers/lightrag/build.py"
 
 
 @dataclass(frozen=True)
@@ -33,16 +33,14 @@ class Built:
 
 def uv() -> str:
     """uv, where `make` or the user has it; the tests are skipped without."""
-    own = ROOT / ".uv/bin/uv"
-    found = os.environ.get("UV") or (str(own) if own.exists() else shutil.which("uv"))
-    if not found:
-        pytest.skip("uv was not found; `make check` installs it")
-    return found
+    return toolchain.uv() or pytest.skip("uv was not found; `make check` installs it")
 
 
 def build(out: Path, arch: str, python: str, **environment: str) -> Built:
+    options = ["--arch", arch, "--python", python, "--out", str(out), "--uv", uv()]
     done = subprocess.run(
-        [sys.executable, str(BUILD), "--arch", arch, "--python", python, "--out", str(out), "--uv", uv()],
+        [sys.executable, "-m", "layers.lightrag.build", *options],
+        cwd=ROOT,
         env={**os.environ, **environment},
         capture_output=True,
         text=True,

@@ -4,8 +4,8 @@ import sys
 
 import pytest
 
-from layers.lightrag.bytecode import interpreter
 from tests.layers.built_layers import ROOT, Built, build
+from tools.toolchain import interpreter
 
 
 @pytest.fixture(scope="session")

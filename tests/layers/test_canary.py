@@ -6,10 +6,10 @@ import sys
 
 import pytest
 
-from layers.lightrag.bytecode import interpreter
 from tests.layers.built_layers import ROOT
 from tests.services.stub_ollama import StubOllama
 from tests.services.stub_searxng import StubSearxng
+from tools.toolchain import interpreter
 
 pytestmark = [
     pytest.mark.layers,
@@ -24,7 +24,7 @@ BRIDGE = {"title": "The bridge", "url": "https://example.org/bridge", "content":
 async def canary(built, *arguments, folders=None):
     layers = folders or [built.folder(layer) / "python" for layer in ("core", "lightrag", "runtime")]
     process = await asyncio.create_subprocess_exec(
-        *[interpreter(built.python)[0], "-I", "-S", "-B", str(ROOT / "layers/canary.py")],
+        *[interpreter(built.python), "-I", "-S", "-B", str(ROOT / "layers/canary.py")],
         *map(str, [ROOT / "functions/enrich", *layers]),
         *arguments,
         env={},

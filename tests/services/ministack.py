@@ -5,18 +5,11 @@ environment is visible to them, so there is nothing in it but the emulator and w
 """
 
 import os
-import signal
-import subprocess
-import tempfile
-import time
-import urllib.error
-import urllib.request
-from contextlib import suppress
 from pathlib import Path
-from typing import Self
 
 from tests.services import tools
-from tests.services.tools import Unavailable
+from tests.services.tools import Server, Unavailable
+from tools import toolchain
 
 VERSION = "1.5.33"
 REGION = "us-east-1"
@@ -44,15 +37,13 @@ _REQUIREMENTS = (
     "urllib3==2.8.0",
     "wsproto==1.3.2",
 )
-_START_SECONDS = 60.0
 _MINORS = ("3.12", "3.13", "3.11")
-_FIND_PYTHON = Path(__file__).parents[2] / "tools" / "find_python.sh"
 
 
 def interpreter() -> tuple[str, str]:
     """The minor version that functions run on here, and its interpreter: Lambda's default if there is one."""
     for minor in _MINORS:
-        found = tools.run(["sh", str(_FIND_PYTHON), minor]).strip()
+        found = toolchain.interpreter(minor)
         if found:
             return minor, found
     raise Unavailable(f"No Python of {', '.join(_MINORS)} was found.")
@@ -73,75 +64,35 @@ def credentials(home: Path, url: str) -> dict[str, str]:
     }
 
 
-class Ministack:
-    """The emulator on a free loopback port. Raises `Unavailable` from `start`."""
+class Ministack(Server):
+    """The emulator. Raises `Unavailable` from `start`."""
 
     def __init__(self) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix="cragside-ministack-")
-        self._process: subprocess.Popen[bytes] | None = None
+        super().__init__("ministack", "/_ministack/health")
         self.minor, self._interpreter = interpreter()
-        self.port = tools.free_port()
 
-    @property
-    def url(self) -> str:
-        """Where the services of AWS are."""
-        return f"http://127.0.0.1:{self.port}"
-
-    @property
-    def log(self) -> str:
-        """What it and the functions have written."""
-        return (Path(self._folder.name) / "log").read_text(errors="replace")
-
-    def start(self) -> None:
-        """Start and wait until it answers."""
+    def command(self) -> list[str]:
+        """The launcher, on the emulator's own Python."""
         folder = tools.cache(f"ministack-py{self.minor}")
         with tools.exclusive(folder):
             python = tools.environment(folder, _REQUIREMENTS, self._interpreter)
-        home = Path(self._folder.name)
-        with (home / "log").open("wb") as log:
-            self._process = subprocess.Popen(
-                # -P: this folder has a module named like the emulator's.
-                [str(python), "-P", str(Path(__file__).with_name("ministack_launcher.py"))],
-                env={
-                    "PATH": os.environ["PATH"],
-                    "TMPDIR": str(home),
-                    **credentials(home, self.url),
-                    "GATEWAY_PORT": str(self.port),
-                    "BIND_HOST": "127.0.0.1",
-                    "IOT_MTLS_ENABLED": "0",
-                    "SFTP_ENABLED": "0",
-                    # It would look for containers of its own, and end them.
-                    "DOCKER_HOST": f"unix://{home}/no-docker.sock",
-                },
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-        self._await()
+        # -P: this folder has a module named like the emulator's.
+        return [str(python), "-P", str(Path(__file__).with_name("ministack_launcher.py"))]
+
+    def environment(self) -> dict[str, str]:
+        """Nothing of this machine's AWS, and only what is used."""
+        return {
+            "PATH": os.environ["PATH"],
+            "TMPDIR": str(self.home),
+            **credentials(self.home, self.url),
+            "GATEWAY_PORT": str(self.port),
+            "BIND_HOST": "127.0.0.1",
+            "IOT_MTLS_ENABLED": "0",
+            "SFTP_ENABLED": "0",
+            # It would look for containers of its own, and end them.
+            "DOCKER_HOST": f"unix://{self.home}/no-docker.sock",
+        }
 
     def stop(self) -> None:
-        """End it and the functions at once."""
-        if self._process is not None:
-            with suppress(ProcessLookupError):
-                os.killpg(self._process.pid, signal.SIGKILL)
-            self._process.wait(15)
-            self._process = None
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.stop()
-        self._folder.cleanup()
-
-    def _await(self) -> None:
-        deadline = time.monotonic() + _START_SECONDS
-        while time.monotonic() < deadline and self._process is not None and self._process.poll() is None:
-            with suppress(OSError), urllib.request.urlopen(f"{self.url}/_ministack/health", timeout=2):
-                return
-            time.sleep(0.1)
-        log = self.log
-        self.stop()
-        raise Unavailable(f"ministack did not come up: {log.strip()[-400:]}")
+        """End it and the functions, which are processes of its group, at once."""
+        self.kill()

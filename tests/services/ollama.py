@@ -13,16 +13,12 @@ import platform
 import re
 import shutil
 import signal
-import subprocess
 import tarfile
-import time
-import urllib.request
 from contextlib import suppress
 from pathlib import Path
-from typing import Self
 
 from tests.services import tools
-from tests.services.tools import Unavailable
+from tests.services.tools import Server, Unavailable
 
 VERSION = "0.17.4"
 CHAT_MODEL = "smollm2:135m"
@@ -44,80 +40,30 @@ TEMPLATE \"\"\"{{- range .Messages }}<|im_start|>{{ .Role }}
 \"\"\"
 PARAMETER stop <|im_end|>
 """
-_START_SECONDS = 60.0
 
 
-class OllamaServer:
-    """A server of its own process group; `kill` ends it as a crash would."""
+class OllamaServer(Server):
+    """A server over a folder of models. Raises `Unavailable` from `start`; `kill` ends it as a crash would."""
 
     def __init__(self, binary: Path, models: Path) -> None:
+        super().__init__("ollama", "/api/version")
         self._binary = binary
         self._models = models
-        self.port = tools.free_port()
-        self._process: subprocess.Popen[bytes] | None = None
 
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+    def command(self) -> list[str]:
+        """The program."""
+        return [str(self._binary), "serve"]
 
-    @property
-    def env(self) -> dict[str, str]:
+    def environment(self) -> dict[str, str]:
         """What server and command line need to find each other, and nothing in the user's home."""
         kept = {name: os.environ[name] for name in ("PATH", "LANG", "TMPDIR") if name in os.environ}
-        home = self._models.parent
         return {
             **kept,
-            "HOME": str(home),
+            "HOME": str(self._models.parent),
             "OLLAMA_HOST": f"127.0.0.1:{self.port}",
             "OLLAMA_MODELS": str(self._models),
             "OLLAMA_NOPRUNE": "1",
         }
-
-    def start(self) -> None:
-        """Start and wait until it answers. Raises `Unavailable`."""
-        with (self._models.parent / "serve.log").open("wb") as log:
-            self._process = subprocess.Popen(
-                [str(self._binary), "serve"],
-                env=self.env,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-        deadline = time.monotonic() + _START_SECONDS
-        while time.monotonic() < deadline and self._process.poll() is None:
-            with suppress(OSError), urllib.request.urlopen(f"{self.url}/api/version", timeout=2):
-                return
-            time.sleep(0.1)
-        self.kill()
-        raise Unavailable(f"ollama serve did not come up; see {self._models.parent / 'serve.log'}")
-
-    def stop(self) -> None:
-        """End it in good order."""
-        self._end(signal.SIGTERM)
-
-    def kill(self) -> None:
-        """End it and its runners at once."""
-        self._end(signal.SIGKILL)
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.stop()
-
-    def _end(self, how: signal.Signals) -> None:
-        if self._process is None:
-            return
-        with suppress(ProcessLookupError):
-            os.killpg(self._process.pid, how)
-        try:
-            self._process.wait(15)
-        except subprocess.TimeoutExpired:
-            os.killpg(self._process.pid, signal.SIGKILL)
-            self._process.wait(15)
-        self._process = None
 
 
 def server() -> OllamaServer:
@@ -220,7 +166,7 @@ def _filled(folder: Path, binary: Path) -> None:
 
 def _create(running: OllamaServer, binary: Path, name: str, modelfile: str, folder: Path) -> None:
     (folder / "Modelfile").write_text(modelfile)
-    tools.run([str(binary), "create", name, "-f", str(folder / "Modelfile")], env=running.env, seconds=300)
+    tools.run([str(binary), "create", name, "-f", str(folder / "Modelfile")], env=running.environment(), seconds=300)
 
 
 def _flat_model(weights: Path) -> Path:

@@ -8,20 +8,14 @@ SearXNG is AGPL: it runs as a process of its own, in an environment of its own, 
 import json
 import os
 import signal
-import subprocess
-import tempfile
 import threading
-import time
-import urllib.error
-import urllib.request
 from collections.abc import Sequence
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from tests.services import tools
-from tests.services.tools import Unavailable
+from tests.services.tools import Server
 
 _REQUIREMENTS = (
     "annotated-doc==0.0.7",
@@ -68,7 +62,6 @@ _REQUIREMENTS = (
     "Werkzeug==3.1.9",
     "whitenoise==6.12.0",
 )
-_START_SECONDS = 60.0
 _SUSPENSIONS = (
     "SearxEngineAccessDenied",
     "SearxEngineCaptcha",
@@ -117,64 +110,31 @@ class Engine:
         self._server.server_close()
 
 
-class SearxngServer:
+class SearxngServer(Server):
     """An instance over one `Engine`, with the answer formats given. Raises `Unavailable` from `start`."""
 
     def __init__(self, engine: Engine, *, formats: Sequence[str] = ("html", "json")) -> None:
+        super().__init__("searxng", "/healthz")
         self._engine = engine
         self._formats = list(formats)
-        self._folder = tempfile.TemporaryDirectory(prefix="cragside-searxng-")
-        self._process: subprocess.Popen[bytes] | None = None
-        self.port = tools.free_port()
 
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
-
-    def start(self) -> None:
-        """Start and wait until it answers."""
+    def command(self) -> list[str]:
+        """Its development server, in an environment of its own."""
         folder = tools.cache("searxng")
         with tools.exclusive(folder):
             python = tools.environment(folder, _REQUIREMENTS)
-        settings = Path(self._folder.name) / "settings.yml"
+        return [str(python), "-m", "searx.webapp"]
+
+    def environment(self) -> dict[str, str]:
+        """Where its settings are, which are written for it."""
+        settings = self.home / "settings.yml"
         settings.write_text(json.dumps(self._settings()))  # JSON is YAML
         kept = {name: os.environ[name] for name in ("PATH", "LANG", "TMPDIR") if name in os.environ}
-        with (Path(self._folder.name) / "log").open("wb") as log:
-            self._process = subprocess.Popen(
-                [str(python), "-m", "searx.webapp"],
-                env={**kept, "HOME": self._folder.name, "SEARXNG_SETTINGS_PATH": str(settings)},
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-        self._await()
+        return {**kept, "HOME": str(self.home), "SEARXNG_SETTINGS_PATH": str(settings)}
 
     def stop(self) -> None:
         """End it at once."""
-        if self._process is not None:
-            with suppress(ProcessLookupError):
-                os.killpg(self._process.pid, signal.SIGKILL)
-            self._process.wait(15)
-            self._process = None
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.stop()
-        self._folder.cleanup()
-
-    def _await(self) -> None:
-        deadline = time.monotonic() + _START_SECONDS
-        while time.monotonic() < deadline and self._process is not None and self._process.poll() is None:
-            with suppress(OSError), urllib.request.urlopen(f"{self.url}/healthz", timeout=2):
-                return
-            time.sleep(0.1)
-        self.stop()
-        log = (Path(self._folder.name) / "log").read_text(errors="replace")
-        raise Unavailable(f"SearXNG did not come up: {log.strip()[-400:]}")
+        self.kill()
 
     def _settings(self) -> dict[str, Any]:
         # One failure would suspend the engine for minutes, and the next test with it.

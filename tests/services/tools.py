@@ -2,14 +2,21 @@
 
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
+import tempfile
+import time
+import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Self
 
 from filelock import FileLock
+
+_START_SECONDS = 60.0
 
 
 class Unavailable(Exception):
@@ -87,3 +94,80 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
+
+
+class Server:
+    """A process group of its own that answers on a free loopback port, with a folder that goes when it does."""
+
+    def __init__(self, name: str, health: str) -> None:
+        self._name = name
+        self._health = health
+        self._folder = tempfile.TemporaryDirectory(prefix=f"cragside-{name}-")
+        self._process: subprocess.Popen[bytes] | None = None
+        self.home = Path(self._folder.name)
+        self.port = free_port()
+
+    @property
+    def url(self) -> str:
+        """Its address."""
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def log(self) -> str:
+        """What it has written."""
+        return (self.home / "log").read_text(errors="replace")
+
+    def start(self) -> None:
+        """Start and wait until it answers. Raises `Unavailable`."""
+        command, environment = self.command(), self.environment()
+        with (self.home / "log").open("wb") as log:
+            self._process = subprocess.Popen(
+                command,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        deadline = time.monotonic() + _START_SECONDS
+        while time.monotonic() < deadline and self._process.poll() is None:
+            with suppress(OSError), urllib.request.urlopen(f"{self.url}{self._health}", timeout=2):
+                return
+            time.sleep(0.1)
+        self.kill()
+        raise Unavailable(f"{self._name} did not come up: {self.log.strip()[-400:]}")
+
+    def command(self) -> list[str]:
+        """What starts it. Raises `Unavailable`."""
+        raise NotImplementedError
+
+    def environment(self) -> dict[str, str]:
+        """All that it finds in its environment."""
+        raise NotImplementedError
+
+    def stop(self) -> None:
+        """End it in good order."""
+        self._end(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """End it and what it started at once."""
+        self._end(signal.SIGKILL)
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+        self._folder.cleanup()
+
+    def _end(self, how: signal.Signals) -> None:
+        if self._process is None:
+            return
+        for signalled in (how, signal.SIGKILL):
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signalled)
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(15)
+                break
+        self._process = None

@@ -43,7 +43,7 @@ def answer_schema(count: int) -> dict[str, Any]:
     return {
         "$defs": {"score": {"type": "number", "enum": _STEPS}},
         "type": "object",
-        "properties": dict.fromkeys(numbers, {"$ref": "#/$defs/score"}),
+        "properties": {number: {"$ref": "#/$defs/score"} for number in numbers},
         "required": numbers,
         "additionalProperties": False,
     }

@@ -1,0 +1,54 @@
+"""Which environment is deployed, and what is changed of it: the pairs of `-c KEY=VALUE`."""
+
+import argparse
+from collections.abc import Mapping
+
+from pydantic import ValidationError
+
+from infra.environments import named
+from infra.environments.model import Environment, NotDeployable, knowledge_of
+
+_PLAIN = ("python", "architecture", "account", "region", "emulated")
+KEYS = ("env", "knowledge", *_PLAIN)
+
+
+def chosen(context: Mapping[str, str | None]) -> Environment:
+    """The environment `env` with what the other keys change of it; a value of None is one that was not said.
+
+    Raises `NotDeployable`, also when neither the environment nor the context says what the knowledge is: to take
+    none for granted would drop what is deployed.
+    """
+    environment = named(context.get("env"))
+    said = {key: value for key in KEYS if (value := context.get(key)) is not None}
+    try:
+        changes: dict[str, object] = {key: said[key] for key in _PLAIN if key in said}
+        if "knowledge" in said:
+            changes["knowledge"] = knowledge_of(said["knowledge"])
+        environment = environment.changed(**changes)
+    except ValidationError as error:
+        raise NotDeployable(_reasons(error)) from error
+    if environment.knowledge is None:
+        raise NotDeployable(
+            f"{environment.name} names no knowledge: -c knowledge=FOLDER, s3://BUCKET/PREFIX#SHA256 or none"
+        )
+    return environment
+
+
+def add_context(parser: argparse.ArgumentParser) -> None:
+    """The option `-c KEY=VALUE`, which may be given several times: `context` becomes a list of pairs."""
+    told = "env=dev, knowledge=FOLDER, ..."
+    parser.add_argument("-c", "--context", action="append", default=[], type=_pair, metavar="KEY=VALUE", help=told)
+
+
+def _pair(said: str) -> tuple[str, str]:
+    key, equals, value = said.partition("=")
+    if not equals:
+        raise argparse.ArgumentTypeError(f"{said!r} is no KEY=VALUE")
+    return key, value
+
+
+def _reasons(error: ValidationError) -> str:
+    return "\n".join(
+        f"{'.'.join(map(str, problem['loc'])) or 'environment'}: {problem['msg'].removeprefix('Value error, ')}"
+        for problem in error.errors(include_url=False)
+    )

@@ -1,0 +1,1 @@
+"""Builds the Lambda layers: `python -m layers.lightrag.build`."""

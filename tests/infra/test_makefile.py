@@ -1,0 +1,45 @@
+"""What the Makefile would run."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="needs make")
+
+
+def made(*arguments: str) -> str:
+    command = ["make", "--no-print-directory", "--dry-run", *arguments]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+
+
+@pytest.mark.parametrize("target", ["synth", "deploy", "destroy"])
+def test_layers_are_built_for_the_context_that_is_synthesised(target: str) -> None:
+    lines = made(target, "ENV=prod", "ARGS=-c python=3.13 -c knowledge=build/store").splitlines()
+    (choosing,) = [line for line in lines if "infra.environments" in line]
+    (using,) = [line for line in lines if "infra.app" in line or f" {target} --all" in line]
+    for line in (choosing, using):
+        assert "-c env=prod " in line
+        assert " -c python=3.13 -c knowledge=build/store" in line
+
+
+def test_destroying_needs_no_word_about_the_knowledge_and_deploying_does() -> None:
+    assert made("destroy", "ENV=prod").count("-c env=prod -c knowledge=none") == 2
+    assert "knowledge=none" not in made("deploy", "ENV=prod")
+
+
+@pytest.mark.parametrize("source", ["settings.py", "adapters/lightrag/sqlite/graph.py", "adapters/embedded/lexicon.py"])
+def test_the_demo_store_is_baked_anew_when_what_bakes_it_changes(source: str, tmp_path: Path) -> None:
+    store = tmp_path / "baked.json"
+    store.touch()
+    bake = [f"DEMO_STORE={tmp_path}", str(store)]
+    assert "cragside bake" not in made(*bake)
+    assert "cragside bake" in made(f"--what-if=layers/core/python/cragside/{source}", *bake)
+    assert "cragside bake" in made("--what-if=uv.lock", *bake)
+
+
+def test_a_flight_that_was_asked_for_has_to_take_place() -> None:
+    assert "E2E=required" in made("e2e")
+    assert "E2E=optional" in made("e2e", "E2E=optional")
