@@ -148,3 +148,6 @@ class FolderObjectStore:
         to.write(content[:limit])
         if len(content) > limit:
             raise PayloadTooLarge(f"{name} has more than {limit} bytes.")
+
+    async def disconnect(self) -> None:
+        """A folder has no connections."""

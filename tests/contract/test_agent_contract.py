@@ -228,7 +228,7 @@ class TestUncommanded:
 
 ERRORS: list[tuple[CragsideError, str, int, bool]] = [
     (ValidationError("wrong", field="prompt"), "validation_error", 400, False),
-    (ConfigurationError("two models"), "validation_error", 400, False),
+    (ConfigurationError("two models"), "service_unavailable", 503, True),
     (Unauthorized("no token"), "unauthorized", 401, False),
     (NotFound("nothing"), "not_found", 404, False),
     (PayloadTooLarge("too long", limit=3), "payload_too_large", 413, False),

@@ -55,6 +55,13 @@ async def test_a_missing_object_is_not_found(objects: ObjectStore, name: str) ->
         await objects.fetch(name, io.BytesIO(), limit=10)
 
 
+async def test_one_that_was_disconnected_is_there_again_when_it_is_asked(objects: ObjectStore) -> None:
+    for _ in range(2):
+        await objects.disconnect()
+        await objects.fetch("a.json", held := io.BytesIO(), limit=10)
+        assert held.getvalue() == b"{}"
+
+
 async def test_the_address_is_one(objects: ObjectStore) -> None:
     assert objects.address.startswith("s3://")
     assert not objects.address.endswith("/")

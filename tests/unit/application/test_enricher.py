@@ -1,3 +1,4 @@
+import asyncio
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ from cragside.domain.deadline import Deadline
 from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable, ValidationError
 from cragside.domain.outcome import Degradation, Findings
+from cragside.ports.rag_repository import RagRepository
 from tests.fakes import FakeRepository, FakeWorkspaces
 
 FOUND = Findings("BLOCK", (Document("d", "text", "local", score=0.9),), False, (), {"retrieve": 1.234})
@@ -105,6 +107,25 @@ async def test_the_shorter_time_budget_holds() -> None:
     await enricher(finder, timeout=1).enrich({"prompt": "/rag x"}, timeout=2)
     assert finder.calls[0]["seconds"] <= 2
     assert finder.calls[1]["seconds"] <= 1
+
+
+@pytest.mark.parametrize("left", [0, -3])
+async def test_a_request_whose_time_is_up_gets_none(left: float) -> None:
+    finder = ScriptedFinder(FOUND)
+    await enricher(finder).enrich({"prompt": "/rag x"}, timeout=left)
+    assert finder.calls[0]["seconds"] == 0
+
+
+async def test_a_knowledge_base_that_does_not_open_in_time_is_not_waited_for_to_remember_the_query() -> None:
+    class Opening(FakeWorkspaces):
+        async def repository(self, workspace: str) -> RagRepository:
+            await asyncio.Event().wait()
+            raise AssertionError
+
+    waiting = enricher(ScriptedFinder(FOUND), timeout=0.05)
+    waiting._workspaces = Opening(FakeRepository())
+    async with asyncio.timeout(10):
+        assert (await waiting.enrich({"prompt": "/rag x"})).rag_context is not None
 
 
 async def test_blindness_passes_the_question_on_in_open_mode_only() -> None:

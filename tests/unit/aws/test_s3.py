@@ -3,6 +3,7 @@
 import io
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import boto3
@@ -25,6 +26,10 @@ class Client:
 
     def __init__(self, outcome: Any) -> None:
         self.outcome = outcome
+        self.closed = 0
+
+    def close(self) -> None:
+        self.closed += 1
 
     def get_object(self, **_: Any) -> Any:
         if isinstance(self.outcome, Exception):
@@ -35,6 +40,10 @@ class Client:
 class Body:
     def __init__(self, *chunks: Any) -> None:
         self.chunks = chunks
+        self.closed = 0
+
+    def close(self) -> None:
+        self.closed += 1
 
     def iter_chunks(self, _: int) -> Iterator[bytes]:
         for chunk in self.chunks:
@@ -91,6 +100,34 @@ async def test_a_bucket_that_fails_is_an_outage(monkeypatch: pytest.MonkeyPatch,
 async def test_an_object_that_turns_out_longer_than_it_said_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
     outcome = {"ContentLength": 5, "Body": Body(b"abcdef", b"ghijkl")}
     assert isinstance(await error_of(monkeypatch, outcome), PayloadTooLarge)
+
+
+@pytest.mark.parametrize(
+    ("length", "chunks"),
+    [(5, [b"abcde"]), (99, [b"abcde"]), (5, [b"abcdef", b"ghijkl"]), (5, [ReadTimeoutError(endpoint_url="http://x")])],
+)
+async def test_no_answer_is_left_open(monkeypatch: pytest.MonkeyPatch, length: int, chunks: list[Any]) -> None:
+    body = Body(*chunks)
+    monkeypatch.setattr(boto3, "client", lambda *_, **__: Client({"ContentLength": length, "Body": body}))
+    with suppress(CragsideError):
+        await S3ObjectStore("a-bucket", "kb").fetch("baked.json", io.BytesIO(), limit=10)
+    assert body.closed == 1
+
+
+async def test_a_client_that_was_dropped_is_closed_and_not_used_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Client] = []
+
+    def client(*_: Any, **__: Any) -> Client:
+        made.append(Client({"ContentLength": 2, "Body": Body(b"{}")}))
+        return made[-1]
+
+    monkeypatch.setattr(boto3, "client", client)
+    objects = S3ObjectStore("a-bucket", "kb")
+    for _ in range(2):
+        await objects.fetch("baked.json", io.BytesIO(), limit=10)
+    await objects.disconnect()
+    await objects.fetch("baked.json", io.BytesIO(), limit=10)
+    assert [client.closed for client in made] == [1, 0]
 
 
 async def test_a_bucket_that_is_not_there_is_named() -> None:

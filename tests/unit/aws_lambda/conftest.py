@@ -3,7 +3,7 @@ import logging
 from collections.abc import Callable, Iterator
 
 import pytest
-from lambda_stub import container, function_of
+from lambda_stub import close, container, function_of
 
 from cragside.bootstrap import Container
 from cragside.entrypoints.aws_lambda import observability
@@ -32,15 +32,15 @@ def log() -> Iterator[io.StringIO]:
 @pytest.fixture
 def started() -> Iterator[Callable[[Container], Function]]:
     """Starts functions that are closed after the test."""
-    functions: list[Function] = []
+    functions: list[tuple[Function, Container]] = []
 
     def start(built: Container) -> Function:
-        functions.append(function_of(built))
-        return functions[-1]
+        functions.append((function_of(built), built))
+        return functions[-1][0]
 
     yield start
-    for function in functions:
-        function.close()
+    for function, built in functions:
+        close(function, built)
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from pydantic import SecretStr
 from cragside.bootstrap import Container, build_container
 from cragside.domain.document import SourceText
 from cragside.entrypoints.aws_lambda.function import Function
-from cragside.entrypoints.http.app import create_app
+from cragside.entrypoints.http.app import Application, create_app
 from cragside.settings import Settings
 from tests.fakes import FakeRepository, FakeWorkspaces, ScriptedGrader
 
@@ -56,6 +56,12 @@ def container(**settings: Any) -> Container:
     )
 
 
-def function_of(built: Container) -> Function:
+def function_of(built: Application) -> Function:
     """The function for a container."""
     return Function(create_app(built))
+
+
+def close(function: Function, built: Application) -> None:
+    """End what Lambda would end without a word."""
+    function._runner.run(built.close())
+    function._runner.close()

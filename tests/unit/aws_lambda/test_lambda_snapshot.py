@@ -5,13 +5,11 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from lambda_stub import Context, container, event
+from lambda_stub import Context, close, container, event, function_of
 
 from cragside.bootstrap import Container
 from cragside.entrypoints.aws_lambda import snapshot
-from cragside.entrypoints.aws_lambda.function import Function
 from cragside.entrypoints.aws_lambda.late import LateContainer
-from cragside.entrypoints.http.app import create_app
 
 Hooks = dict[str, Callable[[], None]]
 
@@ -29,7 +27,7 @@ def hooks(monkeypatch: pytest.MonkeyPatch) -> Hooks:
 
 def late(built: Container) -> LateContainer:
     container = LateContainer(built.settings)
-    container.__dict__["built"] = built
+    container._built = built
     return container
 
 
@@ -48,7 +46,7 @@ def test_everything_is_loaded_ahead_where_nobody_waits_for_init(
 
 def test_without_a_runtime_that_takes_snapshots_there_are_no_hooks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "snapshot_restore_py", None)
-    assert snapshot.on_snapshot(before=lambda: None, after=lambda: None) is False
+    snapshot.on_snapshot(before=lambda: pytest.fail("called"), after=lambda: pytest.fail("called"))
 
 
 def test_a_query_is_answered_before_the_snapshot_and_connections_are_closed(hooks: Hooks) -> None:
@@ -65,24 +63,24 @@ def test_a_query_is_answered_before_the_snapshot_and_connections_are_closed(hook
     built.disconnectors[:] = [step("disconnected")]
     built.enricher.enrich = step("asked")  # type: ignore[method-assign]
     waiting = late(built)
-    function = Function(create_app(waiting))
+    function = function_of(waiting)
     function.load(waiting)
     assert happened == ["prepared", "asked"]
     hooks["before"]()
     assert happened == ["prepared", "asked", "disconnected"]
-    function.close()
+    close(function, waiting)
 
 
 def test_a_restored_function_answers_on_the_loop_of_before(hooks: Hooks) -> None:
     waiting = late(container())
-    function = Function(create_app(waiting))
+    function = function_of(waiting)
     function.load(waiting)
     loop = function._runner.get_loop()
     hooks["before"]()
     hooks["after"]()
     assert function.answer(event(), Context())["statusCode"] == 200
     assert function._runner.get_loop() is loop
-    function.close()
+    close(function, waiting)
 
 
 def test_copies_of_a_snapshot_draw_numbers_of_their_own() -> None:
@@ -100,6 +98,5 @@ def test_copies_of_a_snapshot_draw_numbers_of_their_own() -> None:
 
 def test_a_container_that_nobody_needed_is_neither_built_nor_closed() -> None:
     waiting = LateContainer(container().settings)
-    function = Function(create_app(waiting))
-    function.close()
-    assert "built" not in waiting.__dict__
+    close(function_of(waiting), waiting)
+    assert waiting._built is None

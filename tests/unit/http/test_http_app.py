@@ -5,10 +5,11 @@ from typing import Any
 import httpx
 import pytest
 from pydantic import SecretStr
+from starlette.routing import Route
 
 from cragside.bootstrap import Container, build_container
 from cragside.domain.document import SourceText
-from cragside.domain.errors import ServiceUnavailable
+from cragside.domain.errors import ConfigurationError, ServiceUnavailable
 from cragside.entrypoints.http.app import create_app
 from cragside.settings import Settings
 from tests.fakes import FakeRepository, FakeWorkspaces, ScriptedGrader
@@ -149,6 +150,29 @@ async def test_a_token_opens_the_routes_and_only_healthz_is_open(headers: dict[s
         assert (await http.get("/healthz")).json() == {"ok": True}
     if status == 401:
         assert enriched.json()["error"]["type"] == "unauthorized"
+
+
+async def test_every_route_but_healthz_asks_for_the_token() -> None:
+    built = container(api_token=SecretStr("s3cret"))
+    routes = {route.path: route.methods for route in create_app(built).routes if isinstance(route, Route)}
+    assert {"/v1/enrich", "/openapi.json"} < routes.keys()
+    async with client(built) as http:
+        answers = {path: await http.request(min(methods or ()), path) for path, methods in routes.items()}
+    assert {path for path, answer in answers.items() if answer.status_code != 401} == {"/healthz"}
+
+
+async def test_a_wrong_setting_is_the_servers_fault_and_is_told_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    wrong = ConfigurationError("Built with small, but RAG_EMBEDDING_MODEL names large. Unset it, or cragside reindex")
+    async with client(container(failure=wrong)) as http:
+        answer = await http.post("/v1/enrich", json={"prompt": "/rag kelp?", "id": "r1"})
+    body = answer.json()
+    assert (answer.status_code, body["id"]) == (503, "r1")
+    assert (body["error"]["type"], body["error"]["details"]) == (
+        "service_unavailable",
+        {"component": "configuration"},
+    )
+    assert "small" not in answer.text
+    assert wrong.message in caplog.text
 
 
 async def test_the_openapi_document_describes_the_route(http: httpx.AsyncClient) -> None:

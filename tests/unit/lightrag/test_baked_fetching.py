@@ -7,12 +7,14 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, BinaryIO
 
 import boto3
 import pytest
 from moto import mock_aws
 
-from cragside.adapters.lightrag.baking import Oven
+from cragside.adapters.aws.s3 import S3ObjectStore
+from cragside.adapters.lightrag.baking import Baking
 from cragside.adapters.lightrag.fetching import fetch
 from cragside.bootstrap import Container, build_container
 from cragside.domain.document import SourceText
@@ -38,9 +40,9 @@ async def indexed(home: Path) -> KnowledgeStatus:
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     out = tmp_path_factory.mktemp("baked") / "kb"
-    with Oven.heated(out) as oven:
-        known = asyncio.run(indexed(oven.home))
-        return out, oven.publish(known)[1]
+    with Baking.into(out) as baking:
+        known = asyncio.run(indexed(baking.home))
+        return out, baking.publish(known)[1]
 
 
 @pytest.fixture
@@ -119,6 +121,50 @@ async def test_a_bucket_that_is_down_degrades_a_request_and_is_asked_again(
     await container.close()
 
 
+class NoAnswer(FolderObjectStore):
+    """A bucket that never answers."""
+
+    async def fetch(self, name: str, to: BinaryIO, *, limit: int) -> None:
+        self.asked.append(name)
+        await asyncio.Event().wait()
+
+
+async def test_a_bucket_that_never_answers_takes_no_more_than_the_time_of_a_request_and_of_closing_none(
+    temporary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    objects = NoAnswer(temporary)
+    monkeypatch.setattr("cragside.bootstrap.S3ObjectStore", lambda *_: objects)
+    environment = {"RAG_HOME": "s3://a-bucket/kb", "RAG_HOME_SHA256": "0" * 64, "RAG_TIMEOUT_SECONDS": "0.2"}
+    container = build_container(load_settings(environment))
+    async with asyncio.timeout(20):
+        context = (await container.enricher.enrich({"prompt": f"/rag {QUESTION}"})).rag_context
+        assert context is not None
+        assert "knowledge_base" in [item.component for item in context.degraded]
+        assert objects.asked == ["baked.json"], "the fetching goes on, and the next request finds it under way"
+        await container.close()
+    assert list(temporary.iterdir()) == []
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+@pytest.mark.usefixtures("bucket", "temporary")
+async def test_a_snapshot_holds_no_client_of_the_bucket(
+    made: tuple[Path, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stores: list[S3ObjectStore] = []
+
+    def noted(bucket: str, prefix: str) -> S3ObjectStore:
+        stores.append(S3ObjectStore(bucket, prefix))
+        return stores[-1]
+
+    monkeypatch.setattr("cragside.bootstrap.S3ObjectStore", noted)
+    container = in_bucket(made[1])
+    await container.prepare()
+    assert stores[0]._client is not None
+    await container.disconnect()
+    assert stores[0]._client is None
+    await container.close()
+
+
 async def test_a_store_that_is_there_is_used_again(
     made: tuple[Path, str], objects: FolderObjectStore, temporary: Path
 ) -> None:
@@ -144,6 +190,48 @@ async def test_a_store_that_was_damaged_meanwhile_is_fetched_again(
     await fetch(objects, made[1], temporary / "kb")
     assert store.read_bytes() == content
     assert [path.name for path in temporary.iterdir()] == ["kb"]
+
+
+async def test_another_process_may_put_its_store_there_while_a_damaged_one_makes_room(
+    made: tuple[Path, str], objects: FolderObjectStore, temporary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place, rename, rmtree = temporary / "kb", Path.rename, shutil.rmtree
+    place.mkdir()
+    (place / "baked.json").write_text("damaged")
+
+    def renamed(path: Path, target: Path) -> Path:
+        result = rename(path, target)
+        if path == place:
+            shutil.copytree(made[0], place)
+        return result
+
+    def removed(path: Path, **named: Any) -> None:
+        rmtree(path, **named)
+        if path == place:
+            shutil.copytree(made[0], place)
+
+    monkeypatch.setattr(Path, "rename", renamed)
+    monkeypatch.setattr(shutil, "rmtree", removed)
+    await fetch(objects, made[1], place)
+    assert (place / STORE).read_bytes() == (made[0] / STORE).read_bytes()
+    assert [path.name for path in temporary.iterdir()] == ["kb"]
+
+
+async def test_a_store_that_another_process_has_just_put_there_is_never_half_there(
+    made: tuple[Path, str], objects: FolderObjectStore, temporary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (temporary / "kb").mkdir()
+    (temporary / "kb/baked.json").write_text("damaged")
+    removed: list[str] = []
+    rmtree = shutil.rmtree
+
+    def noted(path: Path, *arguments: Any, **named: Any) -> None:
+        removed.append(Path(path).name)
+        rmtree(path, *arguments, **named)
+
+    monkeypatch.setattr(shutil, "rmtree", noted)
+    await fetch(objects, made[1], temporary / "kb")
+    assert "kb" not in removed
 
 
 async def test_two_processes_may_fetch_at_once(

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from cragside.adapters.lightrag.baking import Oven
+from cragside.adapters.lightrag.baking import Baking
 from cragside.adapters.lightrag.manifest import read_manifest
 from cragside.bootstrap import Container, build_container
 from cragside.domain.document import Document, SourceText
@@ -60,9 +60,9 @@ async def index_and_ask(home: Path) -> tuple[list[Any], KnowledgeStatus]:
 def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Any], str]:
     """The demo's corpus, baked; what the writable store answered; and the SHA-256 of its manifest."""
     out = tmp_path_factory.mktemp("baked") / "kb"
-    with Oven.heated(out) as oven:
-        found, known = asyncio.run(index_and_ask(oven.home))
-        _, sha256 = oven.publish(known)
+    with Baking.into(out) as baking:
+        found, known = asyncio.run(index_and_ask(baking.home))
+        _, sha256 = baking.publish(known)
     return out, found, sha256
 
 
@@ -267,6 +267,20 @@ async def test_only_the_pinned_store_is_opened(baked: Path, tmp_path: Path) -> N
     assert f"{tmp_path / 'empty'} is not a baked store" in message
 
 
+async def test_the_manifest_is_read_once(baked: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    container, read = opened(baked), list[Path]()
+
+    def counted(folder: Path) -> Any:
+        read.append(folder)
+        return read_manifest(folder)
+
+    monkeypatch.setattr("cragside.adapters.lightrag.home.read_manifest", counted)
+    for workspace in ("default", "unknown", "unknown"):
+        await (await container.workspaces.repository(workspace)).retrieve(MERCURY, limit=1)
+    assert read == [baked]
+    await container.close()
+
+
 async def test_a_server_goes_on_with_the_store_that_it_opened_when_a_new_one_takes_its_place(baked: Path) -> None:
     container = opened(baked)
     repository = await container.workspaces.repository("default")
@@ -286,9 +300,9 @@ def known(workspace: str, made: tuple[Path, list[Any], str]) -> KnowledgeStatus:
 
 
 def bake_copy(made: tuple[Path, list[Any], str], out: Path, workspace: str) -> None:
-    with Oven.heated(out) as oven:
-        shutil.copytree(made[0] / "default", oven.home / workspace)
-        oven.publish(known(workspace, made))
+    with Baking.into(out) as baking:
+        shutil.copytree(made[0] / "default", baking.home / workspace)
+        baking.publish(known(workspace, made))
 
 
 async def test_other_workspaces_stay_when_one_is_baked_again(made: tuple[Path, list[Any], str], tmp_path: Path) -> None:
@@ -347,8 +361,8 @@ def test_a_store_that_cannot_be_replaced_is_still_there(
 
 
 def test_two_runs_do_not_bake_into_one_folder_at_once(tmp_path: Path) -> None:
-    with Oven.heated(tmp_path / "kb"):  # noqa: SIM117 (one inside the other is what is tested)
+    with Baking.into(tmp_path / "kb"):  # noqa: SIM117 (one inside the other is what is tested)
         with pytest.raises(ValidationError, match="Another run is baking into"):
-            with Oven.heated(tmp_path / "kb"):
+            with Baking.into(tmp_path / "kb"):
                 pass
     assert list(tmp_path.iterdir()) == []

@@ -158,6 +158,22 @@ async def test_a_request_that_gives_up_while_the_store_opens_does_not_stop_the_o
     await store.close()
 
 
+async def test_an_opening_that_fails_meanwhile_leaves_no_other_workspace_open(build: Build, tmp_path: Path) -> None:
+    before = build()
+    await (await before.repository("w")).save_documents([OTTER])
+    await before.close()
+    (tmp_path / "damaged").mkdir()
+    (tmp_path / "damaged" / "store.sqlite3").write_bytes(b"no store" * 1000)
+    store = build()
+    opened = await store.repository("w")
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0):
+            await store.repository("damaged")
+    await store.close()
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        await opened.get_query("q")
+
+
 async def test_a_store_that_could_not_be_opened_is_tried_again(build: Build, tmp_path: Path) -> None:
     (tmp_path / "w").write_text("a file")
     store = build()

@@ -171,7 +171,7 @@ async def test_a_workspace_that_is_no_name_is_refused(proxied, name):
 @pytest.mark.parametrize(
     ("failure", "status"),
     [
-        (ConfigurationError("the store was built by another model"), 400),
+        (ConfigurationError("the secret detail is in the log"), 503),
         (PayloadTooLarge("too long"), 413),
         (ServiceUnavailable("knowledge_base", "nothing could be asked"), 503),
         (DeadlineExceeded("too late"), 504),
@@ -188,6 +188,13 @@ async def test_a_failure_has_the_shape_of_the_api(proxied, failure, status):
     assert list(reply.json["error"]) == ["message", "type", "param", "code"]
     assert b"secret detail" not in reply.body
     assert proxied.ollama.requests == []
+
+
+async def test_a_wrong_setting_is_told_in_the_log_and_not_to_the_client(proxied, caplog):
+    proxied.enricher.failure = ConfigurationError("built with small, but RAG_EMBEDDING_MODEL names large")
+    reply = await proxied.post("/api/chat", {"model": "m", "messages": [{"role": "user", "content": "/rag x"}]})
+    assert (reply.status, b"small" in reply.body) == (503, False)
+    assert "built with small, but RAG_EMBEDDING_MODEL names large" in caplog.text
 
 
 @pytest.mark.parametrize("prompt", ["/rag", "/rag   ", " \n/RAG\t"])

@@ -4,12 +4,15 @@ import signal
 import socket
 
 import aiohttp
+import boto3
 import pytest
+from moto import mock_aws
 from proxy_stub import Parts
 
+from cragside.bootstrap import build_container
 from cragside.domain.errors import ConfigurationError
 from cragside.entrypoints.proxy import server
-from cragside.settings import Settings
+from cragside.settings import Settings, load_settings
 
 
 class Container(Parts):
@@ -31,6 +34,57 @@ async def test_it_says_where_it_listens_answers_and_ends_on_a_signal():
             assert reply.status == 200
         os.kill(os.getpid(), signal.SIGTERM)
         await running
+
+
+async def test_a_token_that_was_read_at_the_start_stays_the_token_of_both_layers():
+    """The secret is exchanged while it serves: nobody is locked out, and no request waits for it to be read."""
+    said = asyncio.Queue()
+    container = Container(Settings(ollama_base_url="http://127.0.0.1:9"))
+    tokens = ["old", "new", "new"]
+    container.api_token = lambda: tokens.pop(0)
+    running = asyncio.create_task(
+        server.serve(container, server.listen("127.0.0.1", 0), "127.0.0.1", announce=said.put_nowait)
+    )
+    async with asyncio.timeout(10):
+        address = (await said.get()).split()[-1]
+        async with aiohttp.ClientSession() as session:
+
+            async def status(token):
+                async with session.get(f"{address}/health", headers={"X-API-Key": token}) as reply:
+                    return reply.status
+
+            assert [await status(token) for token in ("old", "new", "old")] == [200, 401, 200]
+        os.kill(os.getpid(), signal.SIGTERM)
+        await running
+    assert tokens == ["new", "new"]
+
+
+async def test_a_token_in_a_secret_is_asked_for(monkeypatch, tmp_path):
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "none")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-central-1")
+    said = asyncio.Queue()
+    with mock_aws():
+        manager = boto3.client("secretsmanager")
+        arn = manager.create_secret(Name="token", SecretString="old")["ARN"]
+        container = build_container(load_settings({"RAG_HOME": str(tmp_path), "RAG_API_TOKEN_SECRET": arn}))
+        running = asyncio.create_task(
+            server.serve(container, server.listen("127.0.0.1", 0), "127.0.0.1", announce=said.put_nowait)
+        )
+        async with asyncio.timeout(20):
+            address = (await said.get()).split()[-1]
+            manager.put_secret_value(SecretId=arn, SecretString="new")
+            container.secret.forget()
+            async with aiohttp.ClientSession() as session:
+
+                async def status(token):
+                    headers = {"Authorization": f"Bearer {token}"}
+                    async with session.post(f"{address}/v1/enrich", json={"prompt": "x"}, headers=headers) as reply:
+                        return reply.status
+
+                assert [await status(token) for token in ("old", "new")] == [200, 401]
+            os.kill(os.getpid(), signal.SIGTERM)
+            await running
 
 
 def test_an_address_is_nobody_elses():

@@ -1,4 +1,4 @@
-"""The composition root: the only file that names concrete adapters. Nothing is opened before it is used."""
+"""The composition root: the only file that chooses adapters for the ports. Nothing is opened before it is used."""
 
 import tempfile
 from collections.abc import Awaitable, Callable
@@ -34,6 +34,7 @@ from cragside.domain.verdict import DecisionPolicy
 from cragside.ports.embedder import Embedder
 from cragside.ports.language_model import LanguageModel
 from cragside.ports.model_host import ModelHost
+from cragside.ports.object_store import ObjectStore
 from cragside.ports.rag_repository import Workspaces
 from cragside.ports.relevance_grader import RelevanceGrader
 from cragside.ports.search_service import SearchService
@@ -129,7 +130,10 @@ def build_container(
         language_model = EmbeddedLanguageModel()
         language_model = OllamaLanguageModel(host, language_model) if host else language_model
     if workspaces is None:
-        workspaces = store = _store(settings, _embedders(embedder, host), language_model, embedded_grader)
+        objects = _objects(settings)
+        if objects is not None:
+            disconnectors.append(objects.disconnect)
+        workspaces = store = _store(settings, objects, _embedders(embedder, host), language_model, embedded_grader)
         closers.append(store.close)
     tools = CragTools(
         workspaces=workspaces,
@@ -159,15 +163,21 @@ def build_container(
     )
 
 
+def _objects(settings: Settings) -> ObjectStore | None:
+    home = settings.home
+    return S3ObjectStore(home.bucket, home.prefix) if isinstance(home, BucketAddress) else None
+
+
 def _store(
-    settings: Settings, open_embedder: OpenEmbedder, model: LanguageModel, ranker: RelevanceGrader
+    settings: Settings,
+    objects: ObjectStore | None,
+    open_embedder: OpenEmbedder,
+    model: LanguageModel,
+    ranker: RelevanceGrader,
 ) -> EmbeddedWorkspaces:
-    home, objects = settings.home, None
-    if isinstance(home, BucketAddress):
-        objects = S3ObjectStore(home.bucket, home.prefix)
-        home = Path(tempfile.gettempdir(), f"cragside-{settings.home_sha256}")
+    fetched = Path(tempfile.gettempdir(), f"cragside-{settings.home_sha256}")
     return EmbeddedWorkspaces(
-        home,
+        settings.home if isinstance(settings.home, Path) else fetched,
         sha256=settings.home_sha256,
         objects=objects,
         embedding_model=settings.embedding_model,

@@ -63,8 +63,8 @@ class Settings(BaseSettings):
     home_sha256: str | None = Field(
         None,
         pattern=r"^[0-9a-f]{64}$",
-        description="SHA-256 of the baked store's `baked.json`, as `cragside bake` prints it: no other store is "
-        "opened. Needed for a store in a bucket.",
+        description="SHA-256 of the baked store's `baked.json`, as `cragside bake` prints it: a store with another "
+        "manifest is not opened. Needed for a store in a bucket, all of whose files are held against it.",
     )
     workspace: str = Field(
         DEFAULT_WORKSPACE, pattern=WORKSPACE_PATTERN, description="The workspace of requests that name none."
@@ -112,7 +112,7 @@ class Settings(BaseSettings):
         None,
         description="ARN of the AWS Secrets Manager secret that holds the token, in place of RAG_API_TOKEN. The "
         "Lambda function reads it at the first request that needs it, and again after five minutes; "
-        "`cragside serve` at start.",
+        "`cragside serve` once, at its start.",
     )
     allow_anonymous: bool = Field(
         False,

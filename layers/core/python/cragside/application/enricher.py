@@ -1,5 +1,6 @@
 """The use case: a request with `/rag` in, the same request with evidence out."""
 
+import asyncio
 import re
 import uuid
 from collections.abc import Mapping
@@ -82,7 +83,7 @@ class Enricher:
         question = question_in(request, self._prefix)
         if question is None:
             return Enriched(dict(request), None)
-        deadline = Deadline(min(self._timeout, timeout or self._timeout))
+        deadline = Deadline(self._timeout if timeout is None else min(self._timeout, timeout))
         query = self._query(request, question, workspace)
         findings = await self._finder.find(
             query.text,
@@ -92,7 +93,7 @@ class Enricher:
             evidence_tokens=self._evidence_tokens if evidence_tokens is None else evidence_tokens,
         )
         self._refuse_blindness(findings)
-        await self._remember(query)
+        await self._remember(query, deadline)
         context = RagContext(
             query=query.text,
             documents=findings.documents,
@@ -123,10 +124,12 @@ class Enricher:
         if self._fail_mode == "closed" and not findings.documents and {"knowledge_base", "search"} <= lost.keys():
             raise ServiceUnavailable("knowledge_base", "Neither the knowledge base nor the web could be asked.", **lost)
 
-    async def _remember(self, query: Query) -> None:
-        # A record that cannot be written is no reason to withhold evidence; retrieval reports the store's failure.
-        with suppress(CragsideError, OSError):
-            await (await self._workspaces.repository(query.workspace)).save_query(query)
+    async def _remember(self, query: Query, deadline: Deadline) -> None:
+        # A record that cannot be written in time is no reason to withhold evidence; retrieval reports the store's
+        # failure.
+        with suppress(CragsideError, OSError, TimeoutError):
+            async with asyncio.timeout(deadline.remaining()):
+                await (await self._workspaces.repository(query.workspace)).save_query(query)
 
 
 def _optional(request: Mapping[str, Any], field: str, kind: type) -> Any:

@@ -2,8 +2,8 @@
 
 CragsideError
 ├── ValidationError        validation_error      the input is at fault; the message says what to do
-│   ├── PayloadTooLarge    payload_too_large
-│   └── ConfigurationError validation_error      the settings or the store are at fault, not the request
+│   └── PayloadTooLarge    payload_too_large
+├── ConfigurationError     service_unavailable   the settings or the store are at fault, not the request
 ├── Unauthorized           unauthorized
 ├── NotFound               not_found
 ├── ServiceUnavailable     service_unavailable   a component is down; retryable
@@ -39,8 +39,17 @@ class PayloadTooLarge(ValidationError):
     code = "payload_too_large"
 
 
-class ConfigurationError(ValidationError):
-    """A setting or a store contradicts what was asked; the message names the way out."""
+class ConfigurationError(CragsideError):
+    """A setting or a store contradicts what was asked; the message names the way out.
+
+    It is for whoever runs cragside: no component steps in, and clients are not shown it, for it names places.
+    """
+
+    code = "service_unavailable"
+    retryable = True
+
+    def __init__(self, message: str, **details: Any) -> None:
+        super().__init__(message, component="configuration", **details)
 
 
 class Unauthorized(CragsideError):

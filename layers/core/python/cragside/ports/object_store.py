@@ -19,3 +19,7 @@ class ObjectStore(Protocol):
         and `ServiceUnavailable("object_store", ...)`.
         """
         ...
+
+    async def disconnect(self) -> None:
+        """Close connections and forget credentials; the next `fetch` connects anew."""
+        ...

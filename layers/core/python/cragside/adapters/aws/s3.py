@@ -1,7 +1,7 @@
 """A bucket below a prefix as an object store."""
 
 import asyncio
-from functools import cached_property
+from contextlib import closing
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from cragside.domain.errors import ConfigurationError, CragsideError, NotFound, PayloadTooLarge, ServiceUnavailable
@@ -36,6 +36,7 @@ class S3ObjectStore:
     def __init__(self, bucket: str, prefix: str = "") -> None:
         self._bucket = bucket
         self._prefix = prefix.strip("/")
+        self._client: Any = None
 
     @property
     def address(self) -> str:
@@ -46,28 +47,36 @@ class S3ObjectStore:
         """Write an object to `to`; see the port for the errors."""
         await asyncio.to_thread(self._fetch, name, to, limit)
 
+    async def disconnect(self) -> None:
+        """Close the connections and forget the credentials; the next fetching makes a client anew."""
+        client, self._client = self._client, None
+        if client is not None:
+            client.close()
+
     def _fetch(self, name: str, to: BinaryIO, limit: int) -> None:
-        client = self._client  # before the import below: it says so when boto3 is not there
+        client = self._client = (
+            self._client or self._connected()
+        )  # before the import below: it says so when boto3 is not there
         from botocore.exceptions import BotoCoreError, ClientError
 
         key = f"{self._prefix}/{name}" if self._prefix else name
         try:
             answer = client.get_object(Bucket=self._bucket, Key=key)
-            if answer["ContentLength"] > limit:
-                raise PayloadTooLarge(f"{self.address}/{name} has {answer['ContentLength']} bytes, more than {limit}.")
-            left = limit
-            for chunk in answer["Body"].iter_chunks(_CHUNK):
-                left -= len(chunk)
-                if left < 0:
-                    raise PayloadTooLarge(f"{self.address}/{name} has more than {limit} bytes.")
-                to.write(chunk)
+            with closing(answer["Body"]) as body:
+                if (length := answer["ContentLength"]) > limit:
+                    raise PayloadTooLarge(f"{self.address}/{name} has {length} bytes, more than {limit}.")
+                left = limit
+                for chunk in body.iter_chunks(_CHUNK):
+                    left -= len(chunk)
+                    if left < 0:
+                        raise PayloadTooLarge(f"{self.address}/{name} has more than {limit} bytes.")
+                    to.write(chunk)
         except ClientError as error:
             raise self._refusal(name, error) from error
         except BotoCoreError as error:
             raise self._failure(error) from error
 
-    @cached_property
-    def _client(self) -> Any:
+    def _connected(self) -> Any:
         try:
             import boto3
             from botocore.config import Config

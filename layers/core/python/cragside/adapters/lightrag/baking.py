@@ -27,7 +27,7 @@ from cragside.ports.rag_repository import KnowledgeStatus
 
 
 @dataclass(frozen=True, slots=True)
-class Oven:
+class Baking:
     """The making of one baked store: texts are indexed below `home`, `publish` puts the result in its place."""
 
     home: Path
@@ -36,8 +36,8 @@ class Oven:
 
     @classmethod
     @contextmanager
-    def heated(cls, out: Path) -> Iterator[Self]:
-        """An oven for the folder `out`, which must be new, empty or a baked store.
+    def into(cls, out: Path) -> Iterator[Self]:
+        """A store in the making for the folder `out`, which must be new, empty or a baked store.
 
         Nothing changes in `out` before `publish`. What a killed run leaves, in a hidden folder beside `out`, is cleaned
         up by the next. Raises `ValidationError`.
@@ -73,10 +73,7 @@ class Oven:
             workspaces |= {name: self._before.workspaces[name] for name in others}
             files |= {file_of(name): self._before.files[file_of(name)] for name in others}
         manifest = Manifest(workspaces, files)
-        with (self.home / MANIFEST).open("wb") as file:
-            file.write(manifest.content())
-            file.flush()
-            os.fsync(file.fileno())
+        (self.home / MANIFEST).write_bytes(manifest.content())
         self._put_in_place()
         return manifest, baked_file(self._out / MANIFEST).sha256
 

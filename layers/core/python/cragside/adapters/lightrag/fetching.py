@@ -7,6 +7,7 @@ import os
 import shutil
 import stat
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -35,8 +36,10 @@ async def fetch(objects: ObjectStore, sha256: str, folder: Path) -> None:
             return
         scratch = Path(await asyncio.to_thread(tempfile.mkdtemp, dir=folder.parent, prefix=f"{folder.name}-"))
         try:
-            await _fetch_into(scratch, objects, sha256)
-            await asyncio.to_thread(_publish, scratch, folder, sha256)
+            fresh = scratch / "fresh"
+            fresh.mkdir(mode=0o700)
+            await _fetch_into(fresh, objects, sha256)
+            await asyncio.to_thread(_publish, fresh, folder, sha256)
         finally:
             await asyncio.to_thread(shutil.rmtree, scratch, ignore_errors=True)
     except OSError as error:
@@ -44,7 +47,7 @@ async def fetch(objects: ObjectStore, sha256: str, folder: Path) -> None:
         raise ServiceUnavailable("knowledge_base", reason) from error
 
 
-async def _fetch_into(scratch: Path, objects: ObjectStore, sha256: str) -> None:
+async def _fetch_into(fresh: Path, objects: ObjectStore, sha256: str) -> None:
     held = io.BytesIO()
     await _fetch(objects, MANIFEST, held, limit=MAX_MANIFEST_BYTES)
     content = held.getvalue()
@@ -55,8 +58,8 @@ async def _fetch_into(scratch: Path, objects: ObjectStore, sha256: str) -> None:
             "to what `cragside bake` printed, or upload that store."
         )
     for name, wanted in _manifest(content, objects).files.items():
-        await _fetch_file(objects, name, wanted, scratch / name)
-    await asyncio.to_thread((scratch / MANIFEST).write_bytes, content)
+        await _fetch_file(objects, name, wanted, fresh / name)
+    await asyncio.to_thread((fresh / MANIFEST).write_bytes, content)
 
 
 async def _fetch_file(objects: ObjectStore, name: str, wanted: BakedFile, path: Path) -> None:
@@ -87,15 +90,24 @@ def _manifest(content: bytes, objects: ObjectStore) -> Manifest:
         raise ConfigurationError(f"{objects.address}/{MANIFEST} {error}.") from error
 
 
-def _publish(scratch: Path, folder: Path, sha256: str) -> None:
-    """Give the store its name; another process may have been faster, or have left something damaged there."""
+def _publish(fresh: Path, folder: Path, sha256: str) -> None:
+    """Give the store its name, unless another process was faster; what is damaged there makes room."""
     try:
-        scratch.rename(folder)
+        _name(fresh, folder, sha256)
     except OSError:
-        if _is_whole(folder, sha256):
-            return
-        shutil.rmtree(folder)
-        scratch.rename(folder)
+        # Moved, not removed piece by piece: another process that found the same damage may have put a whole store
+        # there since, and be reading it. It gets this one, which is the same.
+        with suppress(FileNotFoundError):
+            folder.rename(fresh.with_name("before"))
+        _name(fresh, folder, sha256)
+
+
+def _name(fresh: Path, folder: Path, sha256: str) -> None:
+    try:
+        fresh.rename(folder)
+    except OSError:
+        if not _is_whole(folder, sha256):
+            raise
 
 
 def _is_whole(folder: Path, sha256: str) -> bool:

@@ -16,6 +16,7 @@ class Home:
         self._sha256 = sha256
         self._objects = objects
         self._fetching: asyncio.Task[None] | None = None
+        self._manifest: Manifest | None = None
 
     async def ready(self) -> None:
         """The folder is there, if it had to be fetched. Whoever gives up leaves the fetching to go on."""
@@ -28,12 +29,20 @@ class Home:
         if not self._fetching.done():
             await asyncio.shield(self._fetching)
 
+    async def close(self) -> None:
+        """End a fetching that is under way."""
+        if self._fetching is not None:
+            self._fetching.cancel()
+            await asyncio.wait([self._fetching])
+
     def baked(self) -> Manifest | None:
-        """The manifest of a baked store, None for a folder to write in.
+        """The manifest of a baked store, which is read once; None for a folder to write in.
 
         Raises `ConfigurationError` when it is not the store that was pinned, and `ServiceUnavailable` when it cannot be
         read.
         """
+        if self._manifest is not None:
+            return self._manifest
         try:
             found = read_manifest(self.folder)
         except (ManifestError, OSError) as error:
@@ -45,16 +54,17 @@ class Home:
                 f"RAG_HOME_SHA256 asks for the baked store {self._sha256}, but {self.folder} is {state}. Set the "
                 "variable to what `cragside bake` printed for this store, or unset it."
             )
-        return None if found is None else found[0]
+        self._manifest = None if found is None else found[0]
+        return self._manifest
 
     def check(self, manifest: Manifest, workspace: str) -> None:
         """Raises `ServiceUnavailable` when the workspace's file is not there as it was baked. It is not read for it."""
         if damage := damage_of(self.folder, manifest, [file_of(workspace)]):
             raise self._broken(damage)
 
-    def refuse(self, manifest: Manifest | None) -> None:
+    def refuse_baked(self) -> None:
         """Raises `ConfigurationError` when the folder is a baked store, to which nothing is written."""
-        if manifest is not None:
+        if self.baked():
             raise ConfigurationError(self.refusal)
 
     @property

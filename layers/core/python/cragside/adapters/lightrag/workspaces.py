@@ -91,7 +91,7 @@ class EmbeddedWorkspaces:
         indexed the old store stays and `ServiceUnavailable` names the source. A baked store is refused.
         """
         await self._home.ready()
-        self._home.refuse(self._home.baked())
+        self._home.refuse_baked()
         if not (self.folder(workspace) / FILE_NAME).exists():
             return 0
         # Texts are read back without their vectors, so the old model may be out of reach.
@@ -111,9 +111,11 @@ class EmbeddedWorkspaces:
             shutil.rmtree(scratch, ignore_errors=True)
 
     async def close(self) -> None:
-        """Close every workspace; one that fails to close does not keep the others open."""
+        """Close every workspace; one that fails to open or to close does not keep the others open."""
+        await self._home.close()
         openings = [self._open.popitem()[1] for _ in range(len(self._open))]
-        closing = [(await opening).close() for opening in openings]
+        opened = await asyncio.gather(*openings, return_exceptions=True)
+        closing = [workspace.close() for workspace in opened if not isinstance(workspace, BaseException)]
         failures = [f for f in await asyncio.gather(*closing, return_exceptions=True) if f is not None]
         if failures:
             raise failures[0]
@@ -156,7 +158,7 @@ class EmbeddedWorkspaces:
         return opening.result() if opening.done() else await asyncio.shield(opening)
 
     async def _created(self, workspace: str) -> RagRepository:
-        self._home.refuse(self._home.baked())
+        self._home.refuse_baked()
         opening = self._open.get(workspace) or self._start(workspace, self._opened(workspace, self.folder(workspace)))
         return await asyncio.shield(opening)
 

@@ -38,8 +38,8 @@ _HEALTH = {
 class Function:
     """Answers events of HTTP APIs (payload 1.0 and 2.0), REST APIs and function URLs with an application's routes.
 
-    The event loop turns while an event is answered and stands still in between, so nothing runs after an answer. What
-    the application opens stays open from one event to the next; its lifespan begins here and ends with `close`.
+    The event loop turns while an event is answered and stands still in between. What the application opens stays open
+    from one event to the next; Lambda ends an environment without a word, so nothing is closed.
     """
 
     def __init__(self, app: FastAPI) -> None:
@@ -47,8 +47,6 @@ class Function:
         self._runner = asyncio.Runner()
         self._runner.get_loop()  # now current, so that Mangum makes none of its own
         self._mangum = Mangum(app, lifespan="off")
-        self._lifespan = app.router.lifespan_context(app)
-        self._runner.run(self._opened())
 
     def answer(self, event: Any, context: Any) -> dict[str, Any]:
         """The answer to an event; what is no HTTP request is answered as one that cannot be read."""
@@ -65,18 +63,13 @@ class Function:
         self._answered(_HEALTH, None, {})
         snapshot.on_snapshot(before=lambda: self._runner.run(container.disconnect()), after=snapshot.reseed)
 
-    def close(self) -> None:
-        """End the application's lifespan and the loop."""
-        self._runner.run(self._closed())
-        self._runner.close()
-
     def _answered(self, event: Any, context: Any, state: dict[str, Any]) -> tuple[dict[str, Any], str]:
         """The answer and its route; the routes' findings are left in `state`."""
         try:
             adapter = self._adapter(event, context)
             scope, body = adapter.scope, adapter.body
             if context is not None:
-                state["seconds"] = seconds_left(event, context)
+                state["ends"] = time.monotonic() + seconds_left(event, context)
         except Exception as error:  # whatever an event may lack
             logger.error("the event is no HTTP request", extra={"kind": type(error).__name__})
             return _refusal(ValidationError("The event is no HTTP request that can be read.")), _NO_ROUTE
@@ -90,12 +83,6 @@ class Function:
         if "requestContext" not in event:  # queues, schedules and CloudFront, whose answers have another form
             raise ValidationError("The event has no requestContext.")
         return self._mangum.infer(event, context)
-
-    async def _opened(self) -> None:
-        await self._lifespan.__aenter__()
-
-    async def _closed(self) -> None:
-        await self._lifespan.__aexit__(None, None, None)
 
 
 def start() -> Handler:

@@ -1,7 +1,6 @@
 """The container of a function that may be asked for its health alone."""
 
 from contextlib import suppress
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from cragside.application.enricher import Enricher
@@ -20,13 +19,16 @@ class LateContainer:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
+        self._built: Container | None = None
 
-    @cached_property
+    @property
     def built(self) -> "Container":
         """The container."""
-        from cragside.bootstrap import build_container
+        if self._built is None:
+            from cragside.bootstrap import build_container
 
-        return build_container(self.settings)
+            self._built = build_container(self.settings)
+        return self._built
 
     @property
     def enricher(self) -> Enricher:
@@ -47,10 +49,10 @@ class LateContainer:
 
     async def disconnect(self) -> None:
         """Close the connections to other hosts and forget the token; the next use opens and reads them anew."""
-        if "built" in self.__dict__:
-            await self.built.disconnect()
+        if self._built is not None:
+            await self._built.disconnect()
 
     async def close(self) -> None:
         """Close what was opened, if anything was."""
-        if "built" in self.__dict__:
-            await self.built.close()
+        if self._built is not None:
+            await self._built.close()

@@ -21,7 +21,7 @@ Handler = Callable[[Any, Any], dict[str, Any]]
 _ExceptionInfo = tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
 
 
-class FramesAlone(LambdaPowertoolsFormatter):
+class MessagelessFormatter(LambdaPowertoolsFormatter):
     """Exceptions by their kinds and frames: a message may quote what the request held."""
 
     def formatException(self, ei: _ExceptionInfo) -> str:  # noqa: N802 (logging's name)
@@ -35,7 +35,7 @@ class FramesAlone(LambdaPowertoolsFormatter):
 
 
 # The logger has the package's name, so that what the package logs anywhere comes out in the same form.
-logger = Logger(service=SERVICE, logger_formatter=FramesAlone(serialize_stacktrace=False))
+logger = Logger(service=SERVICE, logger_formatter=MessagelessFormatter(serialize_stacktrace=False))
 metrics = Metrics(namespace=SERVICE, service=SERVICE)
 # Mangum would log a failure again, with its message.
 logging.getLogger("mangum.http").disabled = True
@@ -43,13 +43,14 @@ logging.getLogger("mangum.http").disabled = True
 
 def observe(route: str, status: int, milliseconds: float, context: RagContext | None) -> None:
     """One line in the log and one set of metrics for an answer. `route` is a template, not what the client wrote."""
-    degraded = sorted({degradation.component for degradation in context.degraded}) if context else []
     said: dict[str, Any] = {"route": route, "status": status, "latency_ms": round(milliseconds, 1)}
     metrics.add_metric("Requests", MetricUnit.Count, 1)
     metrics.add_metric("Latency", MetricUnit.Milliseconds, milliseconds)
     metrics.add_metric("Failures", MetricUnit.Count, int(status >= 500))
     if context:
+        degraded = sorted({degradation.component for degradation in context.degraded})
         said |= {"verdict": context.verdict, "documents": len(context.documents), "degraded": degraded}
+        said["reasons"] = [f"{degradation.component}: {degradation.reason}" for degradation in context.degraded]
         metrics.add_metric(f"Verdict{context.verdict.capitalize()}", MetricUnit.Count, 1)
         metrics.add_metric("Degraded", MetricUnit.Count, int(bool(degraded)))
     logger.info("answered", extra=said)

@@ -4,6 +4,7 @@ import os
 import random
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 
 _TYPE = "AWS_LAMBDA_INITIALIZATION_TYPE"
 
@@ -13,17 +14,13 @@ def ahead() -> bool:
     return os.environ.get(_TYPE) in ("snap-start", "provisioned-concurrency")
 
 
-def on_snapshot(before: Callable[[], None], after: Callable[[], None]) -> bool:
-    """Have the runtime call `before` ahead of its snapshot and `after` each restore. False where there is no runtime
-    that takes snapshots.
-    """
-    try:
+def on_snapshot(before: Callable[[], None], after: Callable[[], None]) -> None:
+    """Have the runtime call `before` ahead of its snapshot and `after` each restore, if it takes snapshots."""
+    with suppress(ImportError):
         from snapshot_restore_py import register_after_restore, register_before_snapshot
-    except ImportError:
-        return False
-    register_before_snapshot(before)
-    register_after_restore(after)
-    return True
+
+        register_before_snapshot(before)
+        register_after_restore(after)
 
 
 def reseed() -> None:

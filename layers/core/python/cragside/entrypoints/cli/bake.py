@@ -32,17 +32,17 @@ def bake(
 
     The SHA-256 that is printed pins the whole store: give it as RAG_HOME_SHA256.
     """
-    from cragside.adapters.lightrag.baking import Oven  # here: filelock and SQLite, which --help does without
+    from cragside.adapters.lightrag.baking import Baking  # here: filelock and SQLite, which --help does without
 
     session = session_of(context)
     settings = session.settings(workspace)
     console = output()
-    with Oven.heated(out) as oven:
-        tally, known = index_files(session, _embedded(settings, oven.home), paths)
+    with Baking.into(out) as baking:
+        tally, known = index_files(session, _embedded(settings, baking.home), paths)
         if known is None or not known.documents:
             console.print(f"{tally}. Nothing is baked.")
             raise typer.Exit(exits.FAILED)
-        manifest, sha256 = oven.publish(known)
+        manifest, sha256 = baking.publish(known)
     size = sum(file.bytes for file in manifest.files.values())
     console.print(
         f"{tally}. Workspace {known.workspace} baked into {printable(str(out))}: "

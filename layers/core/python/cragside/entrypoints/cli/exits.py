@@ -2,7 +2,13 @@
 
 import sqlite3
 
-from cragside.domain.errors import CragsideError, DeadlineExceeded, ServiceUnavailable, ValidationError
+from cragside.domain.errors import (
+    ConfigurationError,
+    CragsideError,
+    DeadlineExceeded,
+    ServiceUnavailable,
+    ValidationError,
+)
 
 OK = 0
 FAILED = 1
@@ -35,7 +41,7 @@ def exit_code_of(error: Exception) -> int:
     """The exit code that stands for the error."""
     if isinstance(error, (ServiceUnavailable, DeadlineExceeded, sqlite3.Error)):
         return UNAVAILABLE
-    return BAD_INPUT if isinstance(error, ValidationError) else FAILED
+    return BAD_INPUT if isinstance(error, (ValidationError, ConfigurationError)) else FAILED
 
 
 def message_of(error: Exception) -> str:

@@ -6,7 +6,7 @@ import typer
 
 from cragside.entrypoints.cli import exits
 from cragside.entrypoints.cli.indexing import Paths, index_files
-from cragside.entrypoints.cli.session import session_of
+from cragside.entrypoints.cli.session import place_of, session_of
 from cragside.entrypoints.cli.terminal import output, printable
 
 
@@ -26,6 +26,6 @@ def ingest(
     session = session_of(context)
     settings = session.settings(workspace)
     tally, _ = index_files(session, settings, paths)
-    output().print(f"{tally}. Workspace {settings.workspace} in {printable(str(settings.home))}", soft_wrap=True)
+    output().print(f"{tally}. Workspace {settings.workspace} in {printable(place_of(settings))}", soft_wrap=True)
     if tally.failed:
         raise typer.Exit(exits.FAILED)

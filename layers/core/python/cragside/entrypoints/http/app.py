@@ -1,7 +1,8 @@
 """The FastAPI application: enrichment and health."""
 
 import json
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any, Protocol
 
@@ -45,13 +46,15 @@ class Application(Protocol):
         ...
 
 
-def create_app(container: Application) -> FastAPI:
+def create_app(container: Application, *, api_token: Callable[[], str | None] | None = None) -> FastAPI:
     """cragside's routes for a container, which is closed when the application stops.
 
-    A host that grants a request less time than the settings says so in the ASGI scope's `state`, as `seconds`; after
-    the answer it finds the `rag_context` there.
+    `api_token` is asked at each request for the token that it has to bring, on the event loop; unset, the container is.
+    A host that grants a request less time than the settings says so in the ASGI scope's `state`: `ends` is when the
+    time is up, by `time.monotonic`. After the answer it finds the `rag_context` there.
     """
     settings = container.settings
+    expected = api_token or container.api_token
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -59,10 +62,11 @@ def create_app(container: Application) -> FastAPI:
         await container.close()
 
     async def authorise(request: Request) -> None:
-        if not authorised(request.scope["headers"], container.api_token()):
+        if not authorised(request.scope["headers"], expected()):
             raise Unauthorized("Send the token as Authorization: Bearer or as X-API-Key.")
 
-    app = FastAPI(title="cragside", version=__version__, lifespan=lifespan, redoc_url=None)
+    # FastAPI's own routes would ask for no token.
+    app = FastAPI(title="cragside", version=__version__, lifespan=lifespan, openapi_url=None)
     errors.install(app)
 
     @app.get("/healthz")
@@ -88,6 +92,11 @@ def create_app(container: Application) -> FastAPI:
             },
         }
 
+    @app.get("/openapi.json", dependencies=[Depends(authorise)], include_in_schema=False)
+    async def openapi() -> dict[str, Any]:
+        """The routes in OpenAPI's form."""
+        return app.openapi()
+
     @app.post(
         "/v1/enrich",
         dependencies=[Depends(authorise)],
@@ -97,7 +106,8 @@ def create_app(container: Application) -> FastAPI:
     async def enrich(request: Request) -> Response:
         """The request with evidence in its prompt and `metadata.rag_context`; untouched without the command."""
         body = await json_object(request, settings.max_body_bytes)
-        enriched = await container.enricher.enrich(body, timeout=getattr(request.state, "seconds", None))
+        ends = getattr(request.state, "ends", None)
+        enriched = await container.enricher.enrich(body, timeout=None if ends is None else ends - time.monotonic())
         request.state.rag_context = enriched.rag_context
         # Escaped to ASCII, so that whatever a client could send (half a surrogate pair, say) can be sent back.
         return Response(json.dumps(enhanced_request(enriched)), media_type="application/json")

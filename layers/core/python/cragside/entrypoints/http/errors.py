@@ -9,7 +9,15 @@ from fastapi import FastAPI, Request, Response
 from starlette.exceptions import HTTPException
 
 from cragside.application.contract import error_envelope
-from cragside.domain.errors import CragsideError, NotFound, ProcessingError, Unauthorized, ValidationError
+from cragside.domain.errors import (
+    ConfigurationError,
+    CragsideError,
+    NotFound,
+    ProcessingError,
+    ServiceUnavailable,
+    Unauthorized,
+    ValidationError,
+)
 
 STATUS = {
     "validation_error": 400,
@@ -35,12 +43,20 @@ def _answer(body: dict[str, Any], status: int, headers: Mapping[str, str] | None
     return Response(json.dumps(body), status, headers, "application/json")
 
 
+def for_client(error: CragsideError) -> CragsideError:
+    """The error as a client may see it: what is wrong with the settings goes to the log instead."""
+    if not isinstance(error, ConfigurationError):
+        return error
+    _log.error("%s", error.message)
+    return ServiceUnavailable("configuration", "The service is not set up to answer this; its log says why.")
+
+
 def install(app: FastAPI) -> None:
     """Answer every failure with the envelope; what is unexpected is logged and reported without its text."""
 
     async def known(request: Request, error: Exception) -> Response:
         assert isinstance(error, CragsideError)  # noqa: S101 (narrows the handler's type)
-        return error_response(error, getattr(request.state, "identifier", None))
+        return error_response(for_client(error), getattr(request.state, "identifier", None))
 
     async def routing(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)  # noqa: S101 (narrows the handler's type)

@@ -5,6 +5,7 @@ from typing import Any
 
 from cragside.domain.errors import CragsideError, ProcessingError
 from cragside.entrypoints.access import authorised, credential, local_host
+from cragside.entrypoints.http.errors import for_client
 from cragside.entrypoints.proxy.asgi import Application, Body, Receive, Scope, Send, read_body, while_connected
 from cragside.entrypoints.proxy.commanded import ROUTES, CommandFinder
 from cragside.entrypoints.proxy.connection import ClientGone
@@ -14,32 +15,35 @@ from cragside.entrypoints.proxy.headers import Header, value_of
 from cragside.entrypoints.proxy.relay import BrokenOff, relay
 from cragside.entrypoints.proxy.upstream import DEFAULT_ADDRESS, Upstream
 
-OWN_ROUTES = frozenset({"/v1/enrich", "/healthz", "/health", "/docs", "/openapi.json"})
+OWN_ROUTES = frozenset({"/v1/enrich", "/healthz", "/health", "/openapi.json"})
 _OPEN_ROUTES = frozenset({"/healthz"})
 
 logger = logging.getLogger(__name__)
 
 
 def create_proxy(
-    container: Parts, app: Application, *, check_host: bool = True, bound_host: str | None = None
+    container: Parts, app: Application, *, token: str | None, check_host: bool = True, bound_host: str | None = None
 ) -> Application:
     """An ASGI application in front of `app` (cragside's own routes) and Ollama (all others, byte for byte).
 
-    With `check_host`, and no token set, requests have to name this machine or `bound_host` in `Host`.
+    Requests have to bring the `token`. With `check_host`, and no token, they have to name this machine or `bound_host`
+    in `Host`.
     """
-    return _Proxy(container, app, check_host=check_host, bound_host=bound_host)
+    return _Proxy(container, app, token=token, check_host=check_host, bound_host=bound_host)
 
 
 class _Proxy:
-    def __init__(self, container: Parts, app: Application, *, check_host: bool, bound_host: str | None) -> None:
+    def __init__(
+        self, container: Parts, app: Application, *, token: str | None, check_host: bool, bound_host: str | None
+    ) -> None:
         settings = container.settings
         self._app = app
         self._upstream = Upstream(settings.ollama_base_url or DEFAULT_ADDRESS)
         self._finder = CommandFinder(settings.command_prefix)
         self._preparation = Preparation(container)
         self._body_limit = settings.max_body_bytes
-        self._token = container.api_token()
-        self._check_host = check_host and self._token is None
+        self._token = token
+        self._check_host = check_host and token is None
         self._bound_host = bound_host
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -86,7 +90,7 @@ class _Proxy:
             # Returning without a last message makes the server cut the client's connection: no clean end is pretended.
             logger.warning("Ollama at %s broke off during an answer: %s.", self._upstream.address, event)
         except CragsideError as error:
-            await answer(send, path, code_of(error), self._message(error))
+            await answer(send, path, code_of(error), self._message(for_client(error)))
 
     def _commanded(self, path: str, headers: list[Header], body: Body) -> dict[str, Any] | None:
         # What is too long to be held, or packed, is Ollama's alone.

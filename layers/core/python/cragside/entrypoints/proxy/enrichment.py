@@ -57,10 +57,6 @@ class Parts(Protocol):
         """Estimate of a text's tokens."""
         ...
 
-    def api_token(self) -> str | None:
-        """The token that requests have to bring, None for none."""
-        ...
-
 
 @dataclass(frozen=True, slots=True)
 class Prepared:

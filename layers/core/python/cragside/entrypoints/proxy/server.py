@@ -40,7 +40,7 @@ async def serve(
 ) -> None:
     """Serve on a socket that `listen` opened for `host`, until SIGINT or SIGTERM.
 
-    Requests under way get 5 seconds to end.
+    Requests under way get 5 seconds to end. Raises `ServiceUnavailable` when the token cannot be read.
     """
     server = Server(_proxy(container, host), lambda: announce(greeting(listening, host)))
     await server.serve(sockets=[listening])
@@ -49,7 +49,7 @@ async def serve(
 async def serve_handed(container: "Container", channel: socket.socket, host: str) -> None:
     """Serve connections that a `Handover` accepted at `host`, until SIGINT or SIGTERM, or until its process ends.
 
-    Requests under way get 5 seconds to end.
+    Requests under way get 5 seconds to end. Raises `ServiceUnavailable` when the token cannot be read.
     """
     await HandedServer(_proxy(container, host), channel).serve()
 
@@ -60,7 +60,10 @@ def greeting(listening: socket.socket, host: str) -> str:
 
 
 def _proxy(container: "Container", host: str) -> Application:
-    return create_proxy(container, create_app(container), check_host=is_loopback(host), bound_host=host)
+    # Read once: both layers ask for the same token, and no request waits for a secret.
+    token = container.api_token()
+    app = create_app(container, api_token=lambda: token)
+    return create_proxy(container, app, token=token, check_host=is_loopback(host), bound_host=host)
 
 
 def is_loopback(host: str) -> bool:

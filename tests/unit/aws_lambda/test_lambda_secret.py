@@ -1,0 +1,64 @@
+"""A function whose token is in Secrets Manager, as the stack deploys it."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import boto3
+import pytest
+from lambda_stub import Context, close, event, function_of
+from moto import mock_aws
+
+from cragside.entrypoints.aws_lambda.function import Function, start
+from cragside.entrypoints.aws_lambda.late import LateContainer
+from cragside.settings import load_settings
+
+
+@pytest.fixture
+def secret(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The ARN of a secret that holds `old`."""
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "none")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-central-1")
+    with mock_aws():
+        yield boto3.client("secretsmanager").create_secret(Name="token", SecretString="old")["ARN"]
+
+
+@pytest.fixture
+def late(secret: str, tmp_path: Any) -> LateContainer:
+    return LateContainer(load_settings({"RAG_HOME": str(tmp_path), "RAG_API_TOKEN_SECRET": secret}))
+
+
+@pytest.fixture
+def function(late: LateContainer) -> Iterator[Function]:
+    function = function_of(late)
+    yield function
+    close(function, late)
+
+
+def status_with(function: Function, token: str) -> Any:
+    return function.answer(event(headers={"host": "localhost", "x-api-key": token}), Context())["statusCode"]
+
+
+def test_the_secrets_token_is_asked_for(function: Function) -> None:
+    assert [status_with(function, token) for token in ("old", "new", "")] == [200, 401, 401]
+
+
+def test_the_token_does_not_go_into_a_snapshot(function: Function, late: LateContainer, secret: str) -> None:
+    function._runner.run(late.try_out())
+    boto3.client("secretsmanager").put_secret_value(SecretId=secret, SecretString="new")
+    assert status_with(function, "old") == 200
+    function._runner.run(late.disconnect())
+    assert [status_with(function, token) for token in ("old", "new")] == [401, 200]
+
+
+def test_a_secret_that_is_gone_lets_nobody_in(function: Function, secret: str) -> None:
+    boto3.client("secretsmanager").delete_secret(SecretId=secret, ForceDeleteWithoutRecovery=True)
+    assert [status_with(function, token) for token in ("old", "")] == [503, 503]
+
+
+def test_a_function_starts_with_a_secret_alone(secret: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+    for name, value in {"RAG_API_TOKEN_SECRET": secret, "RAG_HOME": str(tmp_path)}.items():
+        monkeypatch.setenv(name, value)
+    handler = start()
+    asked = event(headers={"host": "localhost", "x-api-key": "wrong"})
+    assert handler(asked, Context())["statusCode"] == 401
