@@ -9,6 +9,7 @@ from aws_cdk.aws_lambda import Alias, Code, Function, ILayerVersion, SnapStartCo
 from aws_cdk.aws_logs import ILogGroup
 from constructs import Construct
 
+from infra.constructs.bundling import readable
 from infra.constructs.exceptions import acknowledge
 from infra.constructs.layers import ARCHITECTURES, RUNTIMES
 
@@ -39,7 +40,7 @@ class PythonFunction(Construct):
         self.function = Function(
             self,
             "Function",
-            code=Code.from_asset(str(code), exclude=["__pycache__"]),
+            code=Code.from_asset(str(code), exclude=["__pycache__"], bundling=readable(code)),
             handler="handler.handler",
             runtime=RUNTIMES[python],
             architecture=ARCHITECTURES[architecture],

@@ -1,17 +1,15 @@
 """Where a function finds its baked store."""
 
-import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-import jsii
-from aws_cdk import Aws, BundlingOptions, DockerImage, ILocalBundling
+from aws_cdk import Aws
 from aws_cdk.aws_iam import PolicyStatement, Role
 from aws_cdk.aws_lambda import Code, LayerVersion
 from constructs import Construct
 
+from infra.constructs.bundling import readable
 from infra.constructs.exceptions import acknowledge
 
 _FOLDER = "knowledge"
@@ -34,11 +32,8 @@ def no_knowledge() -> Knowledge:
 
 def layer_knowledge(scope: Construct, name: str, folder: Path) -> Knowledge:
     """The baked store of this folder as a layer of its own."""
-    # CDK wants an image for the case that the local bundling declines, which it never does.
-    bundling = BundlingOptions(image=DockerImage.from_registry("unused"), local=_InFolder(folder))
-    layer = LayerVersion(
-        scope, name, code=Code.from_asset(str(folder), bundling=bundling), description="cragside: a baked store"
-    )
+    code = Code.from_asset(str(folder), bundling=readable(folder, _FOLDER))
+    layer = LayerVersion(scope, name, code=code, description="cragside: a baked store")
     return Knowledge({"RAG_HOME": f"/opt/{_FOLDER}"}, (layer,))
 
 
@@ -56,15 +51,3 @@ def bucket_knowledge(uri: str, sha256: str) -> Knowledge:
         )
 
     return Knowledge({"RAG_HOME": uri, "RAG_HOME_SHA256": sha256}, grant_read=grant_read)
-
-
-@jsii.implements(ILocalBundling)
-class _InFolder:
-    """Puts a store into a folder of the layer, so that it does not lie in the middle of /opt."""
-
-    def __init__(self, store: Path) -> None:
-        self._store = store
-
-    def try_bundle(self, output_dir: str, *_: Any, **__: Any) -> bool:
-        shutil.copytree(self._store, Path(output_dir) / _FOLDER)
-        return True

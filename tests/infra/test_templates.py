@@ -237,3 +237,16 @@ def test_the_outputs_are_the_address_and_the_secret(stack: Synthesised) -> None:
 def test_the_same_folders_give_the_same_template(synthesise: Synthesiser) -> None:
     dev = named("dev")
     assert synthesise.anew(dev, "again").template == synthesise(dev).template
+
+
+def test_what_a_private_umask_made_is_readable_to_lambda(tmp_path):
+    from infra.constructs.bundling import readable
+
+    (tmp_path / "store" / "default").mkdir(parents=True)
+    (tmp_path / "store" / "default" / "store.sqlite3").write_text("")
+    for path in (tmp_path / "store" / "default", tmp_path / "store"):
+        path.chmod(0o700)
+    (tmp_path / "store" / "default" / "store.sqlite3").chmod(0o600)
+    assert readable(tmp_path / "store", "knowledge").local.try_bundle(str(tmp_path / "out"))
+    made = {str(path.relative_to(tmp_path / "out")): path.stat().st_mode & 0o777 for path in tmp_path.rglob("out/**/*")}
+    assert made == {"knowledge": 0o755, "knowledge/default": 0o755, "knowledge/default/store.sqlite3": 0o644}

@@ -99,13 +99,15 @@ def test_the_doctor_finds_what_opening_does_not(bake, notes, tmp_path):
     assert "RAG_HOME_SHA256 asks for" in found["store"]["detail"]
 
 
-def test_what_could_not_be_read_is_exit_code_1_and_the_rest_is_baked(bake, notes, tmp_path):
+def test_what_could_not_be_read_is_exit_code_1_and_the_store_stays_as_it_was(bake, notes, tmp_path):
+    assert bake("bake", notes, "--out", tmp_path / "kb").exit_code == 0
+    before = (tmp_path / "kb" / "baked.json").read_text()
     (notes / "empty.md").write_text("")
     result = bake("bake", notes, "--out", tmp_path / "kb")
     assert result.exit_code == 1
     assert "failed    empty.md  (is empty)" in result.stdout
-    assert "2 indexed, 1 failed. Workspace default baked" in result.stdout
-    assert listing(tmp_path / "kb") == ["baked.json", "default/store.sqlite3"]
+    assert "2 indexed, 1 failed. Nothing is baked: mend or leave out what failed." in result.stdout
+    assert (tmp_path / "kb" / "baked.json").read_text() == before
 
 
 def test_nothing_to_bake_makes_nothing(bake, notes, tmp_path):
@@ -115,7 +117,7 @@ def test_nothing_to_bake_makes_nothing(bake, notes, tmp_path):
     (notes / "x.pdf").write_bytes(b"%PDF")
     result = bake("bake", notes / "x.pdf", "--out", tmp_path / "kb")
     assert result.exit_code == 1
-    assert "1 failed. Nothing is baked." in result.stdout
+    assert "1 failed. Nothing is baked: mend" in result.stdout
     assert sorted(path.name for path in tmp_path.iterdir()) == ["none", "notes"]
 
 

@@ -258,6 +258,20 @@ async def test_a_damaged_store_degrades_a_request(baked: Path) -> None:
     await container.close()
 
 
+async def test_a_store_whose_pages_are_damaged_degrades_a_request(baked: Path) -> None:
+    store = baked / "default/store.sqlite3"
+    content = bytearray(store.read_bytes())
+    for page in range(4096, len(content), 4096):
+        content[page : page + 64] = b"\xff" * 64
+    store.write_bytes(content)
+    assert "is damaged (database disk image is malformed). Bake it again." in await refused_opening(baked)
+    container = opened(baked)
+    context = (await container.enricher.enrich({"prompt": f"/rag {MERCURY}"})).rag_context
+    assert context is not None
+    assert [item.component for item in context.degraded] == ["knowledge_base", "search"]
+    await container.close()
+
+
 async def test_only_the_pinned_store_is_opened(baked: Path, tmp_path: Path) -> None:
     found = read_manifest(baked)
     assert found is not None

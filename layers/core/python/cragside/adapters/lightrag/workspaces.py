@@ -200,8 +200,10 @@ class EmbeddedWorkspaces:
                 parallel=self._parallel,
             )
             await engine.initialize_storages()
-        except BaseException:
+        except BaseException as error:
             database.release()
+            if isinstance(error, sqlite3.DatabaseError):
+                raise _damaged(workspace, error, read_only) from error
             raise
         return LightRagRepository(
             engine,
@@ -234,15 +236,17 @@ def _database(workspace: str, folder: Path, *, read_only: bool) -> Database:
     except StoreFormatError as error:
         raise ServiceUnavailable("knowledge_base", f"Workspace {workspace}: {error}") from error
     except sqlite3.DatabaseError as error:
-        remedy = "Bake it again." if read_only else "Move its folder away and ingest again."
-        raise ServiceUnavailable(
-            "knowledge_base", f"The store of workspace {workspace} is damaged ({error}). {remedy}"
-        ) from error
+        raise _damaged(workspace, error, read_only) from error
     except OSError as error:
         raise ServiceUnavailable(
             "knowledge_base",
             f"The store of workspace {workspace} cannot be opened: {error.strerror}. Check RAG_HOME.",
         ) from error
+
+
+def _damaged(workspace: str, error: sqlite3.DatabaseError, read_only: bool) -> ServiceUnavailable:
+    remedy = "Bake it again." if read_only else "Move its folder away and ingest again."
+    return ServiceUnavailable("knowledge_base", f"The store of workspace {workspace} is damaged ({error}). {remedy}")
 
 
 def _lock_name(folder: Path) -> str:

@@ -27,8 +27,9 @@ def bake(
     """Index texts into a store that is only read: in a Lambda layer, a bucket, an image.
 
     Texts are found and named as `cragside ingest` does, and indexed with the embedded models whatever OLLAMA_BASE_URL
-    says, so that RAG_HOME=DIR needs neither a model server nor write access. Interrupted, it leaves DIR as it was. In a
-    DIR that is a baked store the workspace is replaced, its other workspaces stay.
+    says, so that RAG_HOME=DIR needs neither a model server nor write access. In a DIR that is a baked store the
+    workspace is replaced, its other workspaces stay. Interrupted, or when a file could not be indexed, it leaves DIR as
+    it was.
 
     The SHA-256 that is printed pins the whole store: give it as RAG_HOME_SHA256.
     """
@@ -39,8 +40,8 @@ def bake(
     console = output()
     with Baking.into(out) as baking:
         tally, known = index_files(session, _embedded(settings, baking.home), paths)
-        if known is None or not known.documents:
-            console.print(f"{tally}. Nothing is baked.")
+        if known is None or tally.failed:
+            console.print(f"{tally}. Nothing is baked: mend or leave out what failed.")
             raise typer.Exit(exits.FAILED)
         manifest, sha256 = baking.publish(known)
     size = sum(file.bytes for file in manifest.files.values())
@@ -50,8 +51,6 @@ def bake(
         f"SHA-256 of baked.json: {sha256}",
         soft_wrap=True,
     )
-    if tally.failed:
-        raise typer.Exit(exits.FAILED)
 
 
 def _embedded(settings: "Settings", home: Path) -> "Settings":
