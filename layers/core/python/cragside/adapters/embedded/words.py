@@ -5,7 +5,7 @@ import unicodedata
 from functools import lru_cache
 from typing import Literal
 
-import snowballstemmer
+import Stemmer
 
 from cragside.adapters.embedded.stopwords import ENGLISH, GERMAN, OTHER
 
@@ -109,5 +109,5 @@ def stem(word: str, language: Language) -> str:
 
 
 @lru_cache(maxsize=2)
-def _stemmer(language: Language) -> "snowballstemmer.stemmer":
-    return snowballstemmer.stemmer(language)
+def _stemmer(language: Language) -> "Stemmer.Stemmer":
+    return Stemmer.Stemmer(language, 0)  # stems are remembered above
