@@ -4,7 +4,6 @@ import os
 import random
 import sys
 from collections.abc import Callable
-from contextlib import suppress
 
 _TYPE = "AWS_LAMBDA_INITIALIZATION_TYPE"
 
@@ -16,11 +15,12 @@ def ahead() -> bool:
 
 def on_snapshot(before: Callable[[], None], after: Callable[[], None]) -> None:
     """Have the runtime call `before` ahead of its snapshot and `after` each restore, if it takes snapshots."""
-    with suppress(ImportError):
+    try:
         from snapshot_restore_py import register_after_restore, register_before_snapshot
-
-        register_before_snapshot(before)
-        register_after_restore(after)
+    except ImportError:
+        return
+    register_before_snapshot(before)
+    register_after_restore(after)
 
 
 def reseed() -> None:
