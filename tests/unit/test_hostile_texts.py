@@ -35,4 +35,5 @@ TEXTS += [head + (blank * 200_000)[:200_000] + "x" for head in HEADS for blank i
 )
 def test_reading_a_text_made_to_be_slow_ends(reading: str) -> None:
     code = f"{_PROLOGUE}\nfor text in TEXTS:\n    {reading}\n"
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=20)
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=20)
+    assert (ended.returncode, ended.stderr) == (0, "")

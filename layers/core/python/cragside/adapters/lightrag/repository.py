@@ -42,10 +42,14 @@ class Keywords(Protocol):
     """What LightRAG searches entities (`low`) and relations (`high`) by."""
 
     @property
-    def low(self) -> list[str]: ...  # noqa: D102 (see above)
+    def low(self) -> list[str]:
+        """Names of things."""
+        ...
 
     @property
-    def high(self) -> list[str]: ...  # noqa: D102 (see above)
+    def high(self) -> list[str]:
+        """Subjects."""
+        ...
 
 
 class LightRagRepository(RagRepository):
