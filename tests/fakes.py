@@ -7,6 +7,10 @@ from typing import Any, BinaryIO
 from cragside.domain.document import Document, SourceText
 from cragside.domain.errors import NotFound, PayloadTooLarge
 from cragside.domain.query import Query
+from cragside.domain.search import Mode, SimilaritySearch
+from cragside.ports.knowledge_graph import KnowledgeGraph
+from cragside.ports.library import Library
+from cragside.ports.part_indexer import PartIndexer
 from cragside.ports.rag_repository import Indexed, KnowledgeStatus, RagRepository
 from cragside.ports.search_service import SearchService
 
@@ -35,7 +39,7 @@ class FakeRepository(RagRepository):
     async def save_documents(self, documents: Sequence[SourceText]) -> list[Indexed]:
         return [self._saved(document) for document in documents]
 
-    async def retrieve(self, query: str, *, limit: int) -> list[Document]:
+    async def retrieve(self, query: str, *, limit: int, mode: Mode = "mix") -> list[Document]:
         if self.failure:
             raise self.failure
         found = [
@@ -43,6 +47,11 @@ class FakeRepository(RagRepository):
             for name, source in self.sources.items()
         ]
         return sorted(found, key=lambda document: -shared_words(query, document.content))[:limit]
+
+    async def similar(self, search: SimilaritySearch) -> list[Document]:
+        found = await self.retrieve(search.text, limit=len(self.sources))
+        graded = [document.graded(shared_words(search.text, document.content)) for document in found]
+        return [document for document in graded if (document.score or 0) >= search.threshold][: search.limit]
 
     async def get_relevant_documents(self, query: str, threshold: float = 0.6) -> list[Document]:
         found = await self.retrieve(query, limit=10)
@@ -75,6 +84,18 @@ class FakeWorkspaces:
 
     async def repository(self, workspace: str) -> RagRepository:
         return self._repository
+
+    async def library(self, workspace: str) -> Library:
+        raise NotImplementedError("the fake repository keeps no documents apart from their passages")
+
+    async def part_indexer(self, workspace: str) -> PartIndexer:
+        raise NotImplementedError("the fake repository indexes at once")
+
+    async def graph(self, workspace: str) -> KnowledgeGraph:
+        raise NotImplementedError("the fake repository has no graph")
+
+    async def names(self) -> list[str]:
+        return ["default"]
 
     async def reindex(self, workspace: str, progress: Callable[[str], None]) -> int:
         raise NotImplementedError("the fake has no embedding model to change")

@@ -104,9 +104,48 @@ class Settings(BaseSettings):
     )
     chunk_tokens: int = Field(1000, ge=50, le=8000, description="Longest passage, in tokens.")
     chunk_overlap_tokens: int = Field(200, ge=0, le=4000, description="Tokens that neighbouring passages share.")
+    part_passages: int = Field(
+        20, ge=1, le=500, description="Most passages of a document that a worker enriches in one go."
+    )
+    max_file_bytes: int = Field(50 * 1024 * 1024, ge=1024, description="Largest file to index, in bytes.")
+    queue_url: str | None = Field(
+        None,
+        pattern=r"^https?://\S+\.fifo$",
+        description="URL of the SQS FIFO queue that holds the indexing tasks. Unset: a file in RAG_HOME.",
+    )
+    index_attempts: int = Field(
+        3, ge=1, le=20, description="How often an indexing task is tried before it is given up."
+    )
+    index_parallel: int = Field(32, ge=1, le=256, description="Indexing tasks that a worker has in hand at once.")
+    index_min_length: int = Field(
+        50, ge=0, description="Shortest exchange (user and assistant together, in characters) that memory takes."
+    )
+    store_exchanges: bool = Field(
+        False, description="Whether the proxy puts each finished exchange into memory, after its answer has ended."
+    )
+    memory_mode: Literal["local", "global", "hybrid", "naive", "mix"] = Field(
+        "hybrid", description="How memory is searched when a request does not say."
+    )
+    similarity_results: int = Field(5, ge=3, le=10, description="Passages that a plain similarity search returns.")
+    similarity_threshold: float = Field(
+        0.7, ge=0.5, le=0.9, description="Least cosine of a passage that a plain similarity search returns."
+    )
+    similarity_strategy: Literal["similarity", "mmr"] = Field(
+        "similarity", description="`mmr` (maximal marginal relevance) prefers passages that differ from each other."
+    )
+    persona: str | None = Field(
+        None,
+        description="Template of the system prompt that comes with evidence, such as `witness-de`; docs/api.md lists "
+        "them. Unset: the plain instruction to use and cite it.",
+    )
     saved_queries: int = Field(1000, ge=0, description="Queries remembered in a workspace; 0 remembers none.")
     api_token: SecretStr | None = Field(
         None, description="Token that requests have to bring (Bearer or X-API-Key). Unset: no authorisation."
+    )
+    workspace_tokens: SecretStr | None = Field(
+        None,
+        description='Tokens that open some workspaces only, as JSON: `{"token": ["workspace", ...]}`. RAG_API_TOKEN '
+        "opens all.",
     )
     api_token_secret: str | None = Field(
         None,

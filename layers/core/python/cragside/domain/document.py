@@ -7,6 +7,7 @@ from typing import Any, Literal
 from cragside.domain.errors import ValidationError
 
 Origin = Literal["local", "web"]
+DocType = Literal["code", "slack", "email", "meeting", "pdf", "image", "article", "text"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +41,31 @@ class Document:
 
 
 @dataclass(frozen=True, slots=True)
+class Mark:
+    """From the character `start` of a text on, until the next mark: its page (from 1) and its section's heading."""
+
+    start: int
+    page: int | None = None
+    section: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class SourceText:
-    """A whole text to index: `name` identifies it in its workspace (a path, a file name or a URL)."""
+    """A whole text to index: `name` identifies it in its workspace (a path, a file name or a URL).
+
+    `marks` are in the order of their starts. `tier1` is what its loader could tell without a model, by `doc_type`;
+    `metadata` is what whoever brought it says of it, and is what passages can be filtered by.
+    """
 
     name: str
     text: str
     title: str = ""
+    file_type: str = "txt"
+    doc_type: DocType = "text"
+    size: int | None = None
+    marks: tuple[Mark, ...] = ()
+    tier1: Mapping[str, Any] = field(default_factory=dict)
+    metadata: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not self.name.strip():

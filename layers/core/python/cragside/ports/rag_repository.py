@@ -7,6 +7,10 @@ from typing import Protocol
 
 from cragside.domain.document import Document, SourceText
 from cragside.domain.query import Query
+from cragside.domain.search import Mode, SimilaritySearch
+from cragside.ports.knowledge_graph import KnowledgeGraph
+from cragside.ports.library import Library
+from cragside.ports.part_indexer import PartIndexer
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +52,16 @@ class RagRepository(ABC):
         """Index whole texts. A text that is already there unchanged is not indexed twice; a changed one replaces it."""
 
     @abstractmethod
-    async def retrieve(self, query: str, *, limit: int) -> list[Document]:
-        """At most `limit` candidate passages from graph and vectors, ungraded, most promising first."""
+    async def retrieve(self, query: str, *, limit: int, mode: Mode = "mix") -> list[Document]:
+        """At most `limit` candidate passages, ungraded, most promising first.
+
+        `mode` is LightRAG's: `local` and `global` go through entities and relations, `hybrid` through both, `naive`
+        through vectors, `mix` through all.
+        """
+
+    @abstractmethod
+    async def similar(self, search: SimilaritySearch) -> list[Document]:
+        """Passages by their cosine to the question, which is their score, nearest first; or as `mmr` chooses them."""
 
     @abstractmethod
     async def get_relevant_documents(self, query: str, threshold: float = 0.6) -> list[Document]:
@@ -73,6 +85,22 @@ class Workspaces(Protocol):
 
     async def repository(self, workspace: str) -> RagRepository:
         """The workspace's repository. Raises `ServiceUnavailable` or `ConfigurationError`."""
+        ...
+
+    async def library(self, workspace: str) -> Library:
+        """The workspace's documents. Raises as `repository` does."""
+        ...
+
+    async def part_indexer(self, workspace: str) -> PartIndexer:
+        """What a worker writes a workspace with. Raises as `repository` does."""
+        ...
+
+    async def graph(self, workspace: str) -> KnowledgeGraph:
+        """The workspace's graph. Raises as `repository` does."""
+        ...
+
+    async def names(self) -> list[str]:
+        """The workspaces that have a store, in order."""
         ...
 
     async def reindex(self, workspace: str, progress: Callable[[str], None]) -> int:

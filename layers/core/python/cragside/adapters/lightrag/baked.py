@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from cragside.domain.document import Document, SourceText
 from cragside.domain.errors import ConfigurationError
 from cragside.domain.query import Query
+from cragside.domain.search import Mode, SimilaritySearch
 from cragside.ports.rag_repository import Indexed, KnowledgeStatus, RagRepository
 
 
@@ -29,9 +30,13 @@ class BakedRepository(RagRepository):
         """Raises `ConfigurationError`."""
         raise ConfigurationError(self._refusal)
 
-    async def retrieve(self, query: str, *, limit: int) -> list[Document]:
+    async def retrieve(self, query: str, *, limit: int, mode: Mode = "mix") -> list[Document]:
         """Candidate passages."""
-        return await self._store.retrieve(query, limit=limit)
+        return await self._store.retrieve(query, limit=limit, mode=mode)
+
+    async def similar(self, search: SimilaritySearch) -> list[Document]:
+        """Passages by their cosine to the question."""
+        return await self._store.similar(search)
 
     async def get_relevant_documents(self, query: str, threshold: float = 0.6) -> list[Document]:
         """Passages whose relevance is above `threshold`."""

@@ -22,6 +22,7 @@ from cragside.adapters.lightrag.engine import Engine
 from cragside.domain.document import Document, SourceText
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.query import Query
+from cragside.domain.search import Mode, SimilaritySearch
 from cragside.ports.rag_repository import Indexed, KnowledgeStatus, RagRepository
 from cragside.ports.relevance_grader import RelevanceGrader
 
@@ -126,13 +127,13 @@ class LightRagRepository(RagRepository):
                 outcomes.update(await self._index(list(fresh.values())))
             return [outcomes[document.name] for document in documents]
 
-    async def retrieve(self, query: str, *, limit: int) -> list[Document]:
+    async def retrieve(self, query: str, *, limit: int, mode: Mode = "mix") -> list[Document]:
         """At most `limit` passages, most promising first by the cheap ranking."""
         if len(query.strip()) < _SHORTEST_QUERY:
             query = f"what is {query}"
         keywords = self._keywords_of(query)
         parameters = QueryParam(
-            mode="mix",
+            mode=mode,
             top_k=_RELATED,
             chunk_top_k=limit + _RESERVE,
             max_entity_tokens=_DESCRIPTION_TOKENS,
@@ -152,6 +153,10 @@ class LightRagRepository(RagRepository):
             raise
         except Exception as error:
             raise ServiceUnavailable("knowledge_base", f"The knowledge base failed: {type(error).__name__}.") from error
+
+    async def similar(self, search: SimilaritySearch) -> list[Document]:
+        """Not here yet."""
+        raise NotImplementedError
 
     async def get_relevant_documents(self, query: str, threshold: float = 0.6) -> list[Document]:
         """Passages whose relevance, by the repository's own grader, is above the threshold, best first."""

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from cragside.domain.document import Document, SourceText
 from cragside.domain.query import Query
+from cragside.domain.search import Mode, SimilaritySearch
 from cragside.ports.rag_repository import Indexed, KnowledgeStatus, RagRepository
 
 
@@ -38,10 +39,15 @@ class UnbornRepository(RagRepository):
         """Index whole texts, into a new store if there is none."""
         return await (await self._create()).save_documents(documents)
 
-    async def retrieve(self, query: str, *, limit: int) -> list[Document]:
+    async def retrieve(self, query: str, *, limit: int, mode: Mode = "mix") -> list[Document]:
         """Candidate passages."""
         store = await self._find()
-        return await store.retrieve(query, limit=limit) if store else []
+        return await store.retrieve(query, limit=limit, mode=mode) if store else []
+
+    async def similar(self, search: SimilaritySearch) -> list[Document]:
+        """Passages by their cosine to the question."""
+        store = await self._find()
+        return await store.similar(search) if store else []
 
     async def get_relevant_documents(self, query: str, threshold: float = 0.6) -> list[Document]:
         """Passages whose relevance is above `threshold`."""

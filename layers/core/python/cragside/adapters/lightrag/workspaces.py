@@ -17,8 +17,11 @@ from cragside.adapters.lightrag.unborn import UnbornRepository
 from cragside.domain.context import CountTokens
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
 from cragside.ports.embedder import Embedder
+from cragside.ports.knowledge_graph import KnowledgeGraph
 from cragside.ports.language_model import LanguageModel
+from cragside.ports.library import Library
 from cragside.ports.object_store import ObjectStore
+from cragside.ports.part_indexer import PartIndexer
 from cragside.ports.rag_repository import RagRepository
 from cragside.ports.relevance_grader import RelevanceGrader
 
@@ -83,6 +86,22 @@ class EmbeddedWorkspaces:
             workspace, find=partial(self._existing, workspace), create=partial(self._created, workspace)
         )
         return BakedRepository(unborn, self._home.refusal) if self._home.baked() else unborn
+
+    async def library(self, workspace: str) -> Library:
+        """Not here yet."""
+        raise NotImplementedError
+
+    async def part_indexer(self, workspace: str) -> PartIndexer:
+        """Not here yet."""
+        raise NotImplementedError
+
+    async def graph(self, workspace: str) -> KnowledgeGraph:
+        """Not here yet."""
+        raise NotImplementedError
+
+    async def names(self) -> list[str]:
+        """Not here yet."""
+        raise NotImplementedError
 
     async def reindex(self, workspace: str, progress: Callable[[str], None]) -> int:
         """Build the workspace anew with the configured embedding model; returns the number of sources.

@@ -1,0 +1,87 @@
+"""The use case: texts, files and pages in, at once; what is left to do goes to the queue."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from cragside.domain.document import SourceText
+from cragside.domain.errors import NotFound
+from cragside.domain.indexing import Acceptance
+from cragside.ports.document_loader import DocumentLoader
+from cragside.ports.index_queue import IndexQueue
+from cragside.ports.page_fetcher import PageFetcher
+from cragside.ports.rag_repository import Workspaces
+
+
+class Intake:
+    """Accepts documents into workspaces. Once a method returned, a crash loses neither the document nor its tasks."""
+
+    def __init__(
+        self, workspaces: Workspaces, queue: IndexQueue, *, loader: DocumentLoader, fetcher: PageFetcher
+    ) -> None:
+        self._workspaces = workspaces
+        self._queue = queue
+        self._loader = loader
+        self._fetcher = fetcher
+
+    async def text(
+        self, source: SourceText, *, workspace: str, enrich: bool = True, track: str = "", rename: bool = False
+    ) -> Acceptance:
+        """Accept a text; see `Library.accept`."""
+        library = await self._workspaces.library(workspace)
+        acceptance = await library.accept(source, enrich=enrich, track=track, rename=rename)
+        await self._queue.send(acceptance.tasks)
+        return acceptance
+
+    async def file(
+        self,
+        content: bytes,
+        *,
+        name: str,
+        workspace: str,
+        content_type: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        enrich: bool = True,
+        track: str = "",
+    ) -> Acceptance:
+        """Accept a file. Raises `PayloadTooLarge` and `ValidationError` for what cannot be read."""
+        source = await self._loader.load(content, name=name, content_type=content_type)
+        source = replace(source, metadata=dict(metadata or {}))
+        return await self.text(source, workspace=workspace, enrich=enrich, track=track)
+
+    async def page(
+        self,
+        url: str,
+        *,
+        workspace: str,
+        name: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        enrich: bool = True,
+        track: str = "",
+    ) -> Acceptance:
+        """Fetch a page and accept it under its URL, or `name`. Raises `FetchFailed` with the reason."""
+        page = await self._fetcher.fetch(url)
+        source = await self._loader.load(page.content, name=name or url, content_type=page.content_type)
+        fetched = {"fetchedUrl": page.url, "contentType": page.content_type}
+        return await self.text(
+            replace(source, metadata={**fetched, **(metadata or {})}), workspace=workspace, enrich=enrich, track=track
+        )
+
+    async def delete(self, document_id: str, *, workspace: str) -> bool:
+        """Forget a document and its tasks. False when there is none."""
+        library = await self._workspaces.library(workspace)
+        await self._queue.discard(workspace=workspace, document_id=document_id)
+        return await library.delete(document_id)
+
+    async def restart(self, document_id: str | None = None, *, workspace: str, force: bool = False) -> int:
+        """Queue what is not done yet, or with `force` everything, of one document or of all; the number of tasks.
+
+        Dead letters come back with it. Raises `NotFound` for an unknown document.
+        """
+        library = await self._workspaces.library(workspace)
+        if document_id is not None and await library.document(document_id) is None:
+            raise NotFound(f"There is no document {document_id} in workspace {workspace}.")
+        revived = await self._queue.revive(workspace=workspace, document_id=document_id)
+        tasks = await library.restart(document_id, force=force)
+        await self._queue.send(tasks)
+        return max(revived, len(tasks))

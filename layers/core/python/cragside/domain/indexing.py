@@ -1,0 +1,131 @@
+"""What becomes of a document on its way into the knowledge base.
+
+A document is cut into parts, runs of passages that each fit a worker's time. A part is embedded first, which makes its
+text searchable, and enriched afterwards: keywords, entities and language (tier 2), what a model makes of it (tier 3),
+and its share of the graph.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from cragside.domain.document import DocType
+
+Stage = Literal["embed", "enrich"]
+EnrichmentStatus = Literal["none", "pending", "processing", "enriched", "failed"]
+DocumentStatus = Literal["pending", "searchable", "enriched", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One stage of one part. `content_hash` says of which version of the document: a task of another one is void."""
+
+    workspace: str
+    document_id: str
+    content_hash: str
+    part: int
+    stage: Stage
+
+    @property
+    def key(self) -> str:
+        """Equal for equal work."""
+        return f"{self.workspace}/{self.document_id}/{self.content_hash[:16]}/{self.part}/{self.stage}"
+
+    @property
+    def group(self) -> str:
+        """Tasks of one group are handed to one worker at a time: a workspace's graph has one writer."""
+        return f"{self.workspace}/graph" if self.stage == "enrich" else f"{self.workspace}/{self.document_id}"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The passages `first` to `last` (inclusive) of a document. `error` is the reason of the last failure."""
+
+    number: int
+    first: int
+    last: int
+    embedded: bool = False
+    enrichment: EnrichmentStatus = "none"
+    error: str = ""
+    tier3: Mapping[str, Any] | None = None
+    enriched_at: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentRecord:
+    """A document as the library knows it. Times are ISO 8601 in UTC."""
+
+    id: str
+    name: str
+    title: str
+    file_type: str
+    doc_type: DocType
+    content_hash: str
+    size: int
+    characters: int
+    created_at: str
+    updated_at: str
+    track: str = ""
+    tier1: Mapping[str, Any] = field(default_factory=dict)
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    parts: tuple[Part, ...] = ()
+
+    @property
+    def passages(self) -> int:
+        """How many passages it has."""
+        return self.parts[-1].last + 1 if self.parts else 0
+
+    @property
+    def searchable(self) -> bool:
+        """Whether all of its text can be found."""
+        return all(part.embedded for part in self.parts)
+
+    @property
+    def error(self) -> str:
+        """Why it failed; "" when it did not."""
+        return next((part.error for part in self.parts if part.error and self.status == "failed"), "")
+
+    @property
+    def enrichment(self) -> EnrichmentStatus | Literal["mixed"]:
+        """What its parts have in common: any failed is failed, different ones are mixed."""
+        states = {part.enrichment for part in self.parts}
+        if "failed" in states:
+            return "failed"
+        return states.pop() if len(states) == 1 else "mixed" if states else "none"
+
+    @property
+    def status(self) -> DocumentStatus:
+        """How far it has come. A document that failed may be searchable all the same."""
+        if any(part.error and not part.embedded for part in self.parts) or self.enrichment == "failed":
+            return "failed"
+        if not self.searchable:
+            return "pending"
+        return "enriched" if self.enrichment == "enriched" else "searchable"
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A stored passage. `tier2` is {"entities": [{"text", "label"}], "keywords": [...], "language": ...} once known."""
+
+    id: str
+    document_id: str
+    part: int
+    index: int
+    text: str
+    page: int | None = None
+    section: str = ""
+    enrichment: EnrichmentStatus = "none"
+    tier2: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Acceptance:
+    """What became of a text that was brought: `new` and `changed` texts have `tasks`, others are there already.
+
+    `known` names the document that holds the same text under another name, when that is why there is nothing to do.
+    """
+
+    record: DocumentRecord
+    outcome: Literal["new", "changed", "unchanged"]
+    tasks: Sequence[Task] = ()
+    known: str = ""

@@ -1,0 +1,27 @@
+"""A search of a workspace's passages, without grading or correction."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from cragside.domain.filter import Filter
+
+Mode = Literal["local", "global", "hybrid", "naive", "mix"]
+Strategy = Literal["similarity", "mmr"]
+DEFAULT_SIMILARITY = 0.7
+MODES: tuple[Mode, ...] = ("local", "global", "hybrid", "naive", "mix")
+
+
+@dataclass(frozen=True, slots=True)
+class SimilaritySearch:
+    """Passages by the cosine between their vector and the question's, at least `threshold`.
+
+    `mmr` chooses `limit` of the `fetch` nearest, `balance` (lambda) weighing relevance (1) against diversity (0).
+    """
+
+    text: str
+    limit: int = 5
+    threshold: float = DEFAULT_SIMILARITY
+    strategy: Strategy = "similarity"
+    fetch: int = 20
+    balance: float = 0.5
+    filter: Filter = field(default_factory=Filter)

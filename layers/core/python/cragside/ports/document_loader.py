@@ -1,0 +1,22 @@
+"""From the bytes of a file to its text."""
+
+from typing import Protocol
+
+from cragside.domain.document import SourceText
+
+
+class DocumentLoader(Protocol):
+    """Reads files of many types. Files are untrusted: time and memory are bounded whatever is in them."""
+
+    @property
+    def file_types(self) -> tuple[str, ...]:
+        """Endings of the names of supported files, such as `.pdf`."""
+        ...
+
+    async def load(self, content: bytes, *, name: str, content_type: str | None = None) -> SourceText:
+        """The text of a file, with pages, sections, title, document type and tier 1.
+
+        The type follows `content_type` where it is a telling one, else the name's ending. Raises `PayloadTooLarge` with
+        the limit, and `ValidationError` with the reason for unsupported, damaged, encrypted, hostile or empty files.
+        """
+        ...

@@ -1,0 +1,66 @@
+"""The documents of one workspace, from the moment they are accepted."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+from cragside.domain.document import SourceText
+from cragside.domain.indexing import Acceptance, DocumentRecord, DocumentStatus, EnrichmentStatus, Passage, Task
+
+
+class Library(ABC):
+    """Knows each document, how far it has come, and its passages. All of it survives a kill once a call returned.
+
+    Failures of the store raise `ServiceUnavailable("knowledge_base", ...)`.
+    """
+
+    @abstractmethod
+    async def accept(
+        self, source: SourceText, *, enrich: bool = True, track: str = "", rename: bool = False
+    ) -> Acceptance:
+        """Take a text in and cut it into passages and parts; nothing is embedded yet.
+
+        The same name with another text replaces the document once the new text is searchable, or, with `rename`,
+        becomes a document of its own under a name that is free. A text that is there already is not taken again: the
+        acceptance then says `unchanged`, with tasks only if work on it is still to be done.
+        """
+
+    @abstractmethod
+    async def document(self, document_id: str) -> DocumentRecord | None:
+        """A document by its id."""
+
+    @abstractmethod
+    async def named(self, name: str) -> DocumentRecord | None:
+        """A document by its name."""
+
+    @abstractmethod
+    async def documents(
+        self, *, limit: int = 100, offset: int = 0, status: DocumentStatus | None = None, track: str | None = None
+    ) -> tuple[list[DocumentRecord], int]:
+        """A page of documents, latest first, and how many there are in all."""
+
+    @abstractmethod
+    async def source(self, document_id: str) -> SourceText | None:
+        """The whole text as it was accepted."""
+
+    @abstractmethod
+    async def passages(self, document_id: str, part: int | None = None) -> list[Passage]:
+        """A document's passages in their order, or those of one part."""
+
+    @abstractmethod
+    async def passages_by_id(self, ids: Sequence[str]) -> dict[str, tuple[DocumentRecord, Passage]]:
+        """Passages with their documents; missing ones are left out."""
+
+    @abstractmethod
+    async def delete(self, document_id: str) -> bool:
+        """Forget a document, its passages and what only it contributed to the graph. False when there is none."""
+
+    @abstractmethod
+    async def restart(self, document_id: str | None = None, *, force: bool = False) -> list[Task]:
+        """Tasks for what is not done yet, failures included; with `force` for everything. None is all documents.
+
+        What they will do is marked as pending.
+        """
+
+    @abstractmethod
+    async def counts(self) -> dict[EnrichmentStatus, int]:
+        """How many passages are in each state of enrichment."""
