@@ -12,6 +12,7 @@ from threadpoolctl import threadpool_limits
 
 from cragside.adapters.aws.s3 import S3ObjectStore
 from cragside.adapters.aws.secrets import Secret
+from cragside.adapters.documents.loader import FileLoader
 from cragside.adapters.embedded.embedder import EMBEDDED_MODEL, WordLlamaEmbedder
 from cragside.adapters.embedded.grader import EmbeddedGrader, packaged_weights
 from cragside.adapters.embedded.keywords import keywords_of, terms
@@ -31,6 +32,7 @@ from cragside.crag.state import CragTools
 from cragside.domain.context import CountTokens
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
 from cragside.domain.verdict import DecisionPolicy
+from cragside.ports.document_loader import DocumentLoader
 from cragside.ports.embedder import Embedder
 from cragside.ports.language_model import LanguageModel
 from cragside.ports.model_host import ModelHost
@@ -56,6 +58,7 @@ class Container:
     host: ModelHost | None
     search: SearchService | None
     count_tokens: CountTokens
+    loader: DocumentLoader
     starters: list[Step] = field(default_factory=list)
     closers: list[Step] = field(default_factory=list)
     disconnectors: list[Step] = field(default_factory=list)
@@ -107,6 +110,7 @@ def build_container(
     language_model: LanguageModel | None = None,
     search: SearchService | None = None,
     workspaces: Workspaces | None = None,
+    loader: DocumentLoader | None = None,
 ) -> Container:
     """The application for these settings; each port can be replaced by a keyword."""
     # Requests already keep the processors busy: BLAS threads for small products would only fight over them.
@@ -135,6 +139,9 @@ def build_container(
             disconnectors.append(objects.disconnect)
         workspaces = store = _store(settings, objects, _embedders(embedder, host), language_model, embedded_grader)
         closers.append(store.close)
+    if loader is None:
+        loader = files = FileLoader(max_bytes=settings.max_file_bytes)
+        closers.append(files.close)
     tools = CragTools(
         workspaces=workspaces,
         grader=grader,
@@ -156,6 +163,7 @@ def build_container(
         host,
         search,
         count_tokens,
+        loader,
         starters,
         closers=[*disconnectors, *closers],
         disconnectors=disconnectors,
