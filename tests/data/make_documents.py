@@ -18,22 +18,6 @@ SPACES = " ".join(
 )
 WORDS = ("otter", "kelp", "urchin", "turbine", "weir", "lantern", "granite", "heather", "falcon", "barley", "copper")
 WORDS += ("harbour", "meadow", "quarry", "saffron")
-    "otter",
-    "kelp",
-    "urchin",
-    "turbine",
-    "weir",
-    "lantern",
-    "granite",
-    "heather",
-    "falcon",
-    "barley",
-    "copper",
-    "harbour",
-    "meadow",
-    "quarry",
-    "saffron",
-]
 STYLES = "".join(
     f'<style:style style:name="Heading_20_{level}" style:display-name="Heading {level}" style:family="paragraph" '
     f'style:default-outline-level="{level}" style:class="text"/>'

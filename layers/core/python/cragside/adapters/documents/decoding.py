@@ -14,7 +14,7 @@ _BYTE_ORDER_MARKS = (
 _CONTROL_CHARACTER = re.compile(r"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f\x7f]")
 _MOST_CONTROL_CHARACTERS = 0.01
 _SAMPLE = 100_000
-# In UTF-16 one byte of each pair is nearly always a small number, 0 for Latin and 4 for Cyrillic, that no other text has.
+# In UTF-16 one byte of each pair is nearly always small: 0 for Latin, 4 for Cyrillic. Other texts have none of these.
 _WIDE = {0: "utf-16-be", 1: "utf-16-le"}
 # Python knows them as encodings of text, but no text is written in them, and some take long.
 _NOT_FOR_TEXTS = frozenset({"idna", "punycode", "unicode-escape", "raw-unicode-escape", "undefined"})

@@ -25,7 +25,7 @@ def read(content: bytes, origin: Origin) -> Reading:
 
     tree = tree_of(content, origin.charset)
     address = origin.name if re.match(r"https?://", origin.name) else None
-    page = whole(tree)
+    page, stated = whole(tree), _title(tree)
     article: Any = bare_extraction(
         tree,
         url=address,
@@ -36,15 +36,16 @@ def read(content: bytes, origin: Origin) -> Reading:
         date_extraction_params={"extensive_search": False, "original_date": True},
     )
     text = (article.text or "").strip() if article else ""
-    title = _title(tree) or (label(article.title or "") if article else "")
+    title = label(article.title or "") if article else ""
+    title = title or stated
     fields = {
-        "title": (article.title if article else None) or title,
+        "title": title,
         "author": article.author if article else None,
         "publishDate": article.date if article else None,
         "url": address or (article.url if article else None),
     }
     if text:
-        return Reading(text, "article", fields["title"] or title, sections(text), present(fields))
+        return Reading(text, "article", title, sections(text), present(fields))
     if not page.text.strip():
         raise Unreadable("is a page without text; pages that scripts fill have to be saved from a browser")
     return Reading(page.text, "article", title, page.marks, present(fields))
@@ -64,8 +65,9 @@ def tree_of(content: bytes, charset: str | None) -> Any:
     parser = lxml_html.HTMLParser(remove_comments=True, remove_pis=True, no_network=True, huge_tree=False)
     try:
         tree = lxml_html.document_fromstring(text, parser=parser)
-    except (etree.ParserError, etree.XMLSyntaxError, ValueError) as error:
-        raise Unreadable(f"cannot be read as a page: {label(str(error), 120)}") from None
+    except (etree.ParserError, etree.XMLSyntaxError, ValueError):
+        # libxml2 does not tell which: it ran out of memory, or there is no element in it.
+        raise Unreadable("cannot be read as a page: it is none, or needs more memory than a file is given") from None
     return tree
 
 
