@@ -11,7 +11,7 @@ from cragside.adapters.documents.reading import MAX_LISTED, Composer, Origin, Re
 from cragside.domain.document import Mark
 
 _SHOWN = ("From", "To", "Cc", "Date", "Subject")
-_HEAD = re.compile(r"\s{0,5}(?:[A-Za-z][A-Za-z0-9-]{1,60}:[^\n]*+\n(?:[ \t]++\S[^\n]*+\n)*+){2,200}+(?:\s|\Z)")
+_HEAD = re.compile(r"\s{0,5}(?:[A-Za-z][A-Za-z0-9-]{1,60}:[^\n]*+\n(?:[ \t]++\S[^\n]*+\n)*){2,200}(?:\s|\Z)")
 _SENDER = re.compile(r"(?im)^from:[ \t]*+\S")
 _OTHER = re.compile(r"(?im)^(?:to|subject|date|message-id):[ \t]*+\S")
 _MESSAGE_ID = re.compile(r"<[^<>\s]{1,250}>")

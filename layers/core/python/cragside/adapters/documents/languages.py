@@ -48,13 +48,14 @@ class Outline:
 
 
 _NOT_A_TYPE = r"(?!(?:if|else|for|while|do|switch|case|catch|return|new|throw|await|yield|using|lock|delete|goto)\b)"
+_NOT_A_TYPE += r"(?![^(]*\b(?:class|interface|record|object)\b)"
 _C_FUNCTION = (
     rf"\s*+{_NOT_A_TYPE}[\w<>\[\],.*&:?~ \t]{{1,160}}?[ \t*&:~](\w{{1,80}}+)\s?\([^;{{}}()]*+\)?"
     r"[^;={}()]*+\{?\s*+$"
 )
 _MODIFIERS = (
     r"(?:(?:public|private|protected|internal|static|abstract|final|sealed|open|data|partial|export|default|declare"
-    r"|case|inline|pub|readonly|override|suspend|async|unsafe|const)(?:\([^)]*+\))?\s++)*+"
+    r"|case|inline|pub|readonly|override|suspend|async|unsafe|const)(?:\([^)]*+\))?\s++)*"
 )
 _JS = Grammar(
     functions=(
@@ -67,7 +68,7 @@ _JS = Grammar(
     imports=(
         r"\s*+(?:import|export)\b[^'\"]*+['\"]([^'\"]++)['\"]",
         r"\}\s*+from\s++['\"]([^'\"]++)['\"]",
-        r"[^'\"/]*+\brequire\(\s*+['\"]([^'\"]++)['\"]",
+        r"[^'\"/]*?\brequire\(\s*+['\"]([^'\"]++)['\"]",
     ),
     exports=(
         r"export\s++(?:default\s++)?(?:declare\s++)?(?:abstract\s++)?(?:async\s++)?"
@@ -76,7 +77,7 @@ _JS = Grammar(
     ),
 )
 _JVM = Grammar(
-    functions=(rf"\s*+{_MODIFIERS}(?:fun|def)\s++(?:<[^>]*+>\s*+)?(?:[\w.]++\.)?(\w++)", _C_FUNCTION),
+    functions=(rf"\s*+{_MODIFIERS}(?:fun|def)\s++(?:<[^>]*+>\s*+)?(?:\w++\.)*(\w++)", _C_FUNCTION),
     classes=(
         rf"\s*+{_MODIFIERS}(?:class|interface|enum\s++class|enum|record|object|trait|struct|annotation\s++class)\s++(\w++)",
     ),
@@ -129,7 +130,7 @@ _GRAMMARS = {
             r"impl(?:<[^>]*+>)?\s++(?:[\w:<>]++\s++for\s++)?(\w++)",
         ),
         imports=(r"\s*+(?:pub\s++)?use\s++([^;{\s]++)", r"\s*+extern\s++crate\s++(\w++)"),
-        exports=(r"pub\s++(?:async\s++|unsafe\s++|const\s++)*+(?:fn|struct|enum|trait|mod|type|static)\s++(\w++)",),
+        exports=(r"pub\s++(?:async\s++|unsafe\s++|const\s++)*(?:fn|struct|enum|trait|mod|type|static)\s++(\w++)",),
         comment=("//", "/*", "*", "#"),
     ),
     "swift": Grammar(
@@ -157,7 +158,7 @@ _GRAMMARS = {
     ),
     "lua": Grammar(
         functions=(r"\s*+(?:local\s++)?function\s++([\w.:]++)",),
-        imports=(r"[^'\"]*+\brequire\s*+\(?\s*+['\"]([^'\"]++)",),
+        imports=(r"[^'\"]*?\brequire\s*+\(?\s*+['\"]([^'\"]++)",),
         comment=("--", "end"),
     ),
     "r": Grammar(
@@ -200,11 +201,11 @@ _GRAMMARS = {
     "clojure": Grammar(
         functions=(r"\(defn-?\s++(?:\^\S++\s++)?([\w?!*<>=+-]++)",),
         classes=(r"\((?:defprotocol|defrecord|deftype|ns)\s++([\w.-]++)",),
-        imports=(r"[^\[]*+\(:(?:require|use|import)\s++\[?([\w.-]++)",),
+        imports=(r"[^\[]*?\(:(?:require|use|import)\s++\[?([\w.-]++)",),
         comment=(";",),
     ),
     "zig": Grammar(
-        functions=(r"\s*+(?:pub\s++|export\s++|inline\s++)*+fn\s++(\w++)",),
+        functions=(r"\s*+(?:pub\s++|export\s++|inline\s++)*fn\s++(\w++)",),
         classes=(r"\s*+(?:pub\s++)?const\s++(\w++)\s*+=\s*+(?:packed\s++|extern\s++)?(?:struct|enum|union)\b",),
         imports=(r"[^@]*+@import\(\"([^\"]++)",),
         exports=(r"pub\s++(?:fn|const)\s++(\w++)",),

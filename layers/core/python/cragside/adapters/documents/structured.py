@@ -11,7 +11,7 @@ from cragside.adapters.documents.reading import Composer, Origin, Reading, Unrea
 from cragside.adapters.documents.texts import decoded
 
 _DEEPEST = 100
-_BRACKET = re.compile(r'"(?:[^"\\]++|\\.)*+(?:"|\Z)|([\[{])|([\]}])', re.DOTALL)
+_BRACKET = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*(?:"|\Z)|([\[{])|([\]}])', re.DOTALL)
 
 
 def read(content: bytes, origin: Origin) -> Reading:
