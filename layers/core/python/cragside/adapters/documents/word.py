@@ -6,6 +6,7 @@ Text as the document reads when it is printed: insertions count, deletions and h
 import io
 import re
 import zipfile
+import zlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -77,7 +78,7 @@ def check_archive(content: bytes) -> None:
             total = 0
             for entry in entries:
                 total = _unpack(archive, entry, total, len(content))
-    except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError, ValueError, OSError, zipfile.zlib.error):
+    except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError, ValueError, OSError, zlib.error):
         raise Unreadable("is damaged, or no Word document") from None
 
 
