@@ -13,13 +13,14 @@ from cragside.adapters.documents.reading import Reader, Unreadable
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A format. `module` reads it; `isolated` says that this always happens in a child process."""
+    """A format. `module` reads it with `libraries`; `isolated` says that this always happens in a child process."""
 
     module: str
     endings: tuple[str, ...]
     content_types: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
     isolated: bool = False
+    libraries: tuple[str, ...] = ()
 
     @property
     def reader(self) -> Reader:
@@ -27,14 +28,21 @@ class Kind:
         return cast(Reader, import_module(f"cragside.adapters.documents.{self.module}").read)
 
 
-PDF = Kind("pdf", (".pdf",), ("application/pdf", "application/x-pdf"), isolated=True)
+PDF = Kind("pdf", (".pdf",), ("application/pdf", "application/x-pdf"), isolated=True, libraries=("pypdfium2",))
 WORD = Kind(
     "word",
     (".docx",),
     ("application/vnd.openxmlformats-officedocument.wordprocessingml.document",),
     isolated=True,
+    libraries=("docx",),
 )
-HTML = Kind("html", (".html", ".htm", ".xhtml"), ("text/html", "application/xhtml+xml"), isolated=True)
+HTML = Kind(
+    "html",
+    (".html", ".htm", ".xhtml"),
+    ("text/html", "application/xhtml+xml"),
+    isolated=True,
+    libraries=("trafilatura",),
+)
 EMAIL = Kind("emails", (".eml",), ("message/rfc822",), isolated=True)
 MARKDOWN = Kind("markdown", (".md", ".markdown", ".mdx"), ("text/markdown", "text/x-markdown"))
 JSON = Kind(

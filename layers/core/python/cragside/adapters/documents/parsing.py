@@ -43,7 +43,7 @@ class ParserProcesses:
     def read(self, kind: Kind, content: bytes, origin: Origin) -> Reading:
         """What `kind`'s reader makes of it; blocks. Raises `Unreadable`, for a child that dies as well."""
         while True:
-            child, fresh = self._take()
+            child, fresh = self._take(kind)
             try:
                 answer = child.ask(kind, content, origin, self._seconds)
             except _Ended as ended:
@@ -67,10 +67,10 @@ class ParserProcesses:
         for child in children:
             child.kill()
 
-    def _take(self) -> "tuple[_Child, bool]":
+    def _take(self, kind: Kind) -> "tuple[_Child, bool]":
         with self._lock:
             fresh = not self._idle
-            child = _Child(self._memory, self._seconds) if fresh else self._idle.pop()
+            child = _Child(kind, self._memory, self._seconds) if fresh else self._idle.pop()
             self._busy.add(child)
             return child, fresh
 
@@ -84,13 +84,13 @@ class ParserProcesses:
 
 
 class _Child:
-    def __init__(self, memory: int, seconds: int) -> None:
+    def __init__(self, kind: Kind, memory: int, seconds: int) -> None:
         self.answered = 0
         self.left = False
         command = [sys.executable, "-P", "-m", "cragside.adapters.documents.child"]
         try:
             self._process = subprocess.Popen(  # noqa: S603 - Python itself, with arguments of this file
-                [*command, str(memory), str(seconds), str(_IDLE_SECONDS)],
+                [*command, str(memory), str(seconds), str(_IDLE_SECONDS), kind.module],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
@@ -169,7 +169,6 @@ def _environment() -> dict[str, str]:
         **kept,
         "PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path)),
         "PYTHONUTF8": "1",
-        "PYTHONDONTWRITEBYTECODE": "1",
         "OPENBLAS_NUM_THREADS": "1",
     }
 
