@@ -23,7 +23,7 @@ TIERS_3 = {
 }
 OTTERS = (
     "# Sea otters\n\nThe sea otter lives along the coasts of the northern Pacific. Sea otters eat sea urchins, and\n"
-    "sea urchins eat kelp. William Healey Dall wrote about the otters of Alaska in 1870. It rained on the day of the talk.\n"
+    "sea urchins eat kelp. William Healey Dall wrote about the otters of Alaska in 1870. It rained in the end.\n"
     "Where sea otters were hunted, sea urchins ate the kelp forests of Alaska bare.\n"
 )
 
