@@ -9,9 +9,9 @@ from cragside.domain.document import Document
 from cragside.ports.relevance_grader import RelevanceGrader
 
 GAP = " … "
-# A strip is a run of sentences of at least so many bytes (20 English words, 40 Chinese characters): a grader can tell
+# A strip is a run of sentences of at least so many bytes (17 English words, 33 Chinese characters): a grader can tell
 # little of fewer.
-_SHORTEST_STRIP = 120
+_SHORTEST_STRIP = 100
 _MOST_STRIPS = 48
 _SENTENCE_END = re.compile(r"(?<=[.!?])[\"'”’)\]]{0,2}\s+(?=\S)|(?<=[。！？])|\n\s*\n|\n(?=\s*(?:[-*+#>|]|\d+[.)]))")
 # Strips are kept that score at least this share of the passage's best. Scores of short texts are lower than those
@@ -20,7 +20,7 @@ _SHARE_OF_BEST = 0.3
 
 
 def strips_of(text: str) -> list[str]:
-    """The text in runs of whole sentences, about 20 words or more each, in their order; at most 48."""
+    """The text in runs of whole sentences, about 17 words or more each, in their order; at most 48."""
     least = max(_SHORTEST_STRIP, _size(text) // _MOST_STRIPS + 1)
     strips: list[str] = []
     start = begun = size = 0
