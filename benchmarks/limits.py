@@ -73,7 +73,11 @@ async def searched(passages: int) -> dict[str, float]:
         def search(text: str, strategy: str, wanted: str | None) -> Callable[[], Awaitable[Sequence[object]]]:
             condition = () if wanted is None else (Condition("shelf", wanted),)
             query = SimilaritySearch(
-                text, limit=10, threshold=0.0, strategy=strategy, filter=Filter(condition)  # type: ignore[arg-type]
+                text,
+                limit=10,
+                threshold=0.0,
+                strategy=strategy,
+                filter=Filter(condition),  # type: ignore[arg-type]
             )
             return lambda: repository.similar(query)
 

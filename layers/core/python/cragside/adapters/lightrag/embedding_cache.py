@@ -75,7 +75,8 @@ class CachedEmbedder:
         rows = zip(texts, vectors, strict=True)
         with self._database.transaction() as connection:
             connection.executemany(
-                _KEEP, [(self.name, _hash(text), document_id, vector.astype(np.float32).tobytes()) for text, vector in rows]
+                _KEEP,
+                [(self.name, _hash(text), document_id, vector.astype(np.float32).tobytes()) for text, vector in rows],
             )
             connection.execute(_TRIM, (self._most,))
 
