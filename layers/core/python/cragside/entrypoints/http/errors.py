@@ -18,6 +18,7 @@ from cragside.domain.errors import (
     Unauthorized,
     ValidationError,
 )
+from cragside.entrypoints.http.schemas import ErrorBody
 
 STATUS = {
     "validation_error": 400,
@@ -29,6 +30,11 @@ STATUS = {
     "timeout_error": 504,
 }
 _log = logging.getLogger("cragside")
+
+
+def failures(*codes: str) -> dict[int | str, dict[str, Any]]:
+    """The responses of a route that fails with these codes, or with any, for the OpenAPI document."""
+    return {STATUS[code]: {"model": ErrorBody, "description": code} for code in codes or STATUS}
 
 
 def error_response(
