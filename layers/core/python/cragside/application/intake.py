@@ -9,7 +9,7 @@ from cragside.domain.errors import NotFound, PayloadTooLarge, ValidationError
 from cragside.domain.indexing import Acceptance
 from cragside.ports.document_loader import DocumentLoader
 from cragside.ports.index_queue import IndexQueue
-from cragside.ports.page_fetcher import FetchFailed, FetchedPage, PageFetcher
+from cragside.ports.page_fetcher import FetchedPage, FetchFailed, PageFetcher
 from cragside.ports.rag_repository import Workspaces
 
 
