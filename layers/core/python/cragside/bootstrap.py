@@ -206,6 +206,7 @@ def _enricher(settings: Settings, finder: EvidenceFinder, workspaces: Workspaces
         fail_mode=settings.fail_mode,
         question_limit=settings.max_prompt_characters,
         evidence_tokens=settings.context_tokens,
+        persona=settings.persona,
     )
 
 

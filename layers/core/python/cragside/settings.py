@@ -15,6 +15,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from cragside.domain.command import DEFAULT_PREFIX
 from cragside.domain.errors import ConfigurationError
+from cragside.domain.personas import PERSONAS
 from cragside.domain.query import DEFAULT_WORKSPACE
 from cragside.domain.verdict import DEFAULT_THRESHOLD
 
@@ -174,11 +175,25 @@ class Settings(BaseSettings):
         return str(TypeAdapter(AnyHttpUrl).validate_python(address)).rstrip("/")
 
     @field_validator(
-        "api_token", "api_token_secret", "chat_model", "embedding_model", "postgres_uri", "neo4j_uri", mode="before"
+        "api_token",
+        "api_token_secret",
+        "chat_model",
+        "embedding_model",
+        "persona",
+        "postgres_uri",
+        "neo4j_uri",
+        mode="before",
     )
     @classmethod
     def _stripped(cls, value: object) -> object:
         return value.strip() if isinstance(value, str) else value
+
+    @field_validator("persona")
+    @classmethod
+    def _known_persona(cls, value: str | None) -> str | None:
+        if value is not None and value not in PERSONAS:
+            raise ValueError(f"There are the personas {', '.join(PERSONAS)}")
+        return value
 
     @field_validator("workspace_tokens")
     @classmethod

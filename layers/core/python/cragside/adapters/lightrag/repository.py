@@ -177,6 +177,13 @@ class LightRagRepository(RagRepository):
             by_status=counts,
         )
 
+    async def version(self) -> str:
+        """Another one after every change of the store; queries saved by other processes count as such."""
+        try:
+            return self._database.state()
+        except sqlite3.Error as error:
+            raise ServiceUnavailable("knowledge_base", f"The store cannot be read: {error}.") from error
+
     async def close(self) -> None:
         """Flush and close the store."""
         await self.store.close()
