@@ -191,6 +191,7 @@ def _store(
         chunk_overlap=settings.chunk_overlap_tokens,
         parallel=settings.ollama_parallel,
         saved_queries=settings.saved_queries,
+        part_passages=settings.part_passages,
     )
 
 
@@ -205,6 +206,7 @@ def _enricher(settings: Settings, finder: EvidenceFinder, workspaces: Workspaces
         fail_mode=settings.fail_mode,
         question_limit=settings.max_prompt_characters,
         evidence_tokens=settings.context_tokens,
+        persona=settings.persona,
     )
 
 

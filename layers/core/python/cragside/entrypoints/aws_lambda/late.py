@@ -4,7 +4,10 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from cragside.application.enricher import Enricher
+from cragside.application.intake import Intake
 from cragside.domain.errors import ServiceUnavailable
+from cragside.ports.index_queue import IndexQueue
+from cragside.ports.rag_repository import Workspaces
 from cragside.settings import Settings
 
 if TYPE_CHECKING:
@@ -32,8 +35,23 @@ class LateContainer:
 
     @property
     def enricher(self) -> Enricher:
-        """The use case."""
+        """Evidence for prompts."""
         return self.built.enricher
+
+    @property
+    def workspaces(self) -> Workspaces:
+        """The knowledge bases."""
+        return self.built.workspaces
+
+    @property
+    def intake(self) -> Intake:
+        """Documents in."""
+        return self.built.intake
+
+    @property
+    def queue(self) -> IndexQueue:
+        """What is still to be done."""
+        return self.built.queue
 
     def api_token(self) -> str | None:
         """The token that requests have to bring, None for none. Raises `ServiceUnavailable` when it cannot be read."""

@@ -4,21 +4,28 @@ import logging
 from typing import Any
 
 from cragside.domain.errors import CragsideError, ProcessingError
-from cragside.entrypoints.access import authorised, credential, local_host
+from cragside.entrypoints.access import WORKSPACE_HEADERS, Grant, Keyring, credential, local_host
 from cragside.entrypoints.http.errors import for_client
 from cragside.entrypoints.proxy.asgi import Application, Body, Receive, Scope, Send, read_body, while_connected
 from cragside.entrypoints.proxy.commanded import ROUTES, CommandFinder
 from cragside.entrypoints.proxy.connection import ClientGone
-from cragside.entrypoints.proxy.enrichment import WORKSPACE_HEADER, Parts, Preparation, Prepared
+from cragside.entrypoints.proxy.enrichment import Parts, Preparation, Prepared
 from cragside.entrypoints.proxy.errors import answer, code_of
 from cragside.entrypoints.proxy.headers import Header, value_of
 from cragside.entrypoints.proxy.relay import BrokenOff, relay
 from cragside.entrypoints.proxy.upstream import DEFAULT_ADDRESS, Upstream
 
+# What is cragside's: these paths, and all that lies below these prefixes. Everything else is Ollama's.
 OWN_ROUTES = frozenset({"/v1/enrich", "/healthz", "/health", "/openapi.json"})
+OWN_PREFIXES = ("/v1/documents", "/v1/memories", "/v1/settings", "/v1/queue")
 _OPEN_ROUTES = frozenset({"/healthz"})
 
 logger = logging.getLogger(__name__)
+
+
+def is_own(path: str) -> bool:
+    """Whether a path is one of cragside's own routes."""
+    return path in OWN_ROUTES or any(path == prefix or path.startswith(f"{prefix}/") for prefix in OWN_PREFIXES)
 
 
 def create_proxy(
@@ -26,8 +33,8 @@ def create_proxy(
 ) -> Application:
     """An ASGI application in front of `app` (cragside's own routes) and Ollama (all others, byte for byte).
 
-    Requests have to bring the `token`. With `check_host`, and no token, they have to name this machine or `bound_host`
-    in `Host`.
+    Requests have to bring the `token`, or one that the settings bind to workspaces. With `check_host`, and no tokens at
+    all, they have to name this machine or `bound_host` in `Host`.
     """
     return _Proxy(container, app, token=token, check_host=check_host, bound_host=bound_host)
 
@@ -42,8 +49,8 @@ class _Proxy:
         self._finder = CommandFinder(settings.command_prefix)
         self._preparation = Preparation(container)
         self._body_limit = settings.max_body_bytes
-        self._token = token
-        self._check_host = check_host and token is None
+        self._keyring = Keyring(token, settings.bound_tokens)
+        self._check_host = check_host and self._keyring.empty
         self._bound_host = bound_host
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -59,23 +66,21 @@ class _Proxy:
 
     async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
         path: str = scope["path"]
-        own = path in OWN_ROUTES
-        refusal = None if path in _OPEN_ROUTES else self._refusal(scope["headers"])
-        if refusal is not None:
-            await answer(send, path, *refusal, own=own)
+        own = is_own(path)
+        if path in _OPEN_ROUTES:
+            await self._app(scope, receive, send)
+            return
+        grant = self._keyring.grant(scope["headers"])
+        if grant is None:
+            await answer(send, path, "unauthorized", "Send the token as Authorization: Bearer or X-API-Key.", own=own)
+        elif self._check_host and not local_host(scope["headers"], self._bound_host):
+            await answer(send, path, "forbidden", "The Host header does not name this machine.", own=own)
         elif own:
             await self._app(scope, receive, send)
         else:
-            await self._forward(path, scope, receive, send)
+            await self._forward(path, grant, scope, receive, send)
 
-    def _refusal(self, headers: list[Header]) -> tuple[str, str] | None:
-        if self._token is not None and not authorised(headers, self._token):
-            return "unauthorized", "Send the token as Authorization: Bearer or X-API-Key."
-        if self._check_host and not local_host(headers, self._bound_host):
-            return "forbidden", "The Host header does not name this machine."
-        return None
-
-    async def _forward(self, path: str, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _forward(self, path: str, grant: Grant, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             commandable = scope["method"] == "POST" and path in ROUTES
             body = await read_body(receive, self._body_limit if commandable else 0)
@@ -83,7 +88,7 @@ class _Proxy:
             if request is None:
                 await relay(self._upstream, scope, receive, send, body, dropped=self._own_headers(scope["headers"]))
             else:
-                await self._enriched(path, request, scope, receive, send)
+                await self._enriched(path, request, grant, scope, receive, send)
         except ClientGone:
             pass
         except BrokenOff as event:
@@ -98,22 +103,24 @@ class _Proxy:
             return None
         return self._finder.commanded(path, body.data)
 
-    async def _enriched(self, path: str, request: dict[str, Any], scope: Scope, receive: Receive, send: Send) -> None:
-        prepared = await while_connected(receive, self._prepared(path, request, scope["headers"]))
+    async def _enriched(
+        self, path: str, request: dict[str, Any], grant: Grant, scope: Scope, receive: Receive, send: Send
+    ) -> None:
+        prepared = await while_connected(receive, self._prepared(path, request, scope["headers"], grant))
         await relay(
             self._upstream,
             scope,
             receive,
             send,
             Body(prepared.body, complete=True),
-            dropped={*self._own_headers(scope["headers"]), WORKSPACE_HEADER},
+            dropped={*self._own_headers(scope["headers"]), *WORKSPACE_HEADERS},
             length_changed=True,
             added=prepared.headers,
         )
 
-    async def _prepared(self, path: str, request: dict[str, Any], headers: list[Header]) -> Prepared:
+    async def _prepared(self, path: str, request: dict[str, Any], headers: list[Header], grant: Grant) -> Prepared:
         try:
-            return await self._preparation.prepare(path, request, headers)
+            return await self._preparation.prepare(path, request, headers, grant)
         except CragsideError:
             raise
         except Exception as error:
@@ -122,10 +129,10 @@ class _Proxy:
 
     def _own_headers(self, headers: list[Header]) -> tuple[bytes, ...]:
         """Names of the headers that bring our token, which is no business of Ollama's."""
-        if self._token is None:
+        if self._keyring.empty:
             return ()
-        token = self._token.encode()
-        return tuple(name for name, value in headers if credential(name, value) == token)
+        brought = ((name, credential(name, value)) for name, value in headers)
+        return tuple(name for name, given in brought if given is not None and self._keyring.knows(given))
 
     def _message(self, error: CragsideError) -> str:
         if code_of(error) != "bad_gateway":

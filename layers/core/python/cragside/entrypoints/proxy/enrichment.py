@@ -9,15 +9,15 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from cragside.application.enricher import Enriched
-from cragside.domain.errors import CragsideError, ValidationError
+from cragside.domain.errors import CragsideError
 from cragside.domain.outcome import RagContext
+from cragside.entrypoints.access import Grant, workspace_of
 from cragside.entrypoints.proxy.commanded import OPENAI_CHAT, asked
 from cragside.entrypoints.proxy.context_window import ContextWindow, tokens_of, window_of
-from cragside.entrypoints.proxy.headers import Header, value_of
+from cragside.entrypoints.proxy.headers import Header
 from cragside.ports.model_host import ModelHost
-from cragside.settings import WORKSPACE_PATTERN, Settings
+from cragside.settings import Settings
 
-WORKSPACE_HEADER = b"x-rag-workspace"
 # The host's word on a model is remembered; a host that takes longer than this (seconds) counts as silent.
 _HOST_PATIENCE = 2.0
 
@@ -75,21 +75,20 @@ class Preparation:
         self._host = parts.host
         self._count = parts.count_tokens
 
-    async def prepare(self, path: str, request: Mapping[str, Any], headers: Sequence[Header]) -> Prepared:
-        """The request with evidence. Raises what `Enricher.enrich` raises.
+    async def prepare(self, path: str, request: Mapping[str, Any], headers: Sequence[Header], grant: Grant) -> Prepared:
+        """The request with evidence. Raises what `Enricher.enrich` raises, and `Unauthorized`.
 
-        `workspace` in the body, else the header `X-Rag-Workspace`, names the workspace; neither is forwarded.
+        `workspace` in the body, else the header `X-RAG-Workspace` or `LIGHTRAG-WORKSPACE`, names the workspace, which
+        has to be granted; none of them is forwarded.
         """
-        workspace = _workspace(request.get("workspace"), value_of(headers, WORKSPACE_HEADER))
+        workspace = workspace_of(grant, headers, request.get("workspace"), self._settings.workspace)
         forwarded = {name: value for name, value in request.items() if name != "workspace"}
         question = asked(path, forwarded)
         window = await self._window(path, question)
         budget = self._settings.context_tokens
         if window is not None:
             budget = window.evidence_tokens(budget, tokens_of(question, self._count))
-        enriched = await self._enricher.enrich(
-            question, workspace=workspace or self._settings.workspace, evidence_tokens=budget
-        )
+        enriched = await self._enricher.enrich(question, workspace=workspace, evidence_tokens=budget)
         forwarded.update(enriched.request)
         self._fit(forwarded, enriched.request, window)
         shortened = budget < self._settings.context_tokens
@@ -113,16 +112,6 @@ class Preparation:
         num_ctx = None if window is None else window.num_ctx_for(tokens_of(question, self._count))
         if num_ctx is not None:
             forwarded["options"] = {**(forwarded.get("options") or {}), "num_ctx": num_ctx}
-
-
-def _workspace(field: object, header: bytes | None) -> str | None:
-    name = field if field is not None else None if header is None else header.decode("latin-1").strip()
-    if name is not None and not (isinstance(name, str) and re.fullmatch(WORKSPACE_PATTERN, name)):
-        raise ValidationError(
-            "A workspace's name begins with a letter or digit; 63 letters, digits, '.', '_' and '-' are the most.",
-            field="workspace",
-        )
-    return name
 
 
 def _told(context: RagContext | None, shortened: bool) -> tuple[Header, ...]:

@@ -1,0 +1,46 @@
+"""What the routes need of a container."""
+
+from typing import Protocol
+
+from cragside.application.enricher import Enricher
+from cragside.application.intake import Intake
+from cragside.ports.index_queue import IndexQueue
+from cragside.ports.rag_repository import Workspaces
+from cragside.settings import Settings
+
+
+class Application(Protocol):
+    """A container, as far as the routes use it; one that builds itself at the first question will do."""
+
+    @property
+    def settings(self) -> Settings:
+        """The settings."""
+        ...
+
+    @property
+    def enricher(self) -> Enricher:
+        """Evidence for prompts."""
+        ...
+
+    @property
+    def workspaces(self) -> Workspaces:
+        """The knowledge bases."""
+        ...
+
+    @property
+    def intake(self) -> Intake:
+        """Documents in."""
+        ...
+
+    @property
+    def queue(self) -> IndexQueue:
+        """What is still to be done."""
+        ...
+
+    def api_token(self) -> str | None:
+        """The token that opens every workspace, None for none."""
+        ...
+
+    async def close(self) -> None:
+        """Close what was opened."""
+        ...
