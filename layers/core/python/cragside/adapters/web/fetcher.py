@@ -176,7 +176,7 @@ def _content_type(response: aiohttp.ClientResponse, fetch: _Fetch) -> str:
 
 def _charset(response: aiohttp.ClientResponse) -> str | None:
     charset = response.charset
-    return charset if charset and _CHARSET.fullmatch(charset) else None
+    return charset.lower() if charset and _CHARSET.fullmatch(charset) else None
 
 
 def _why(error: Exception) -> str:
