@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from cragside.application.retriever import Retriever
 from cragside.domain.document import Document
 from cragside.domain.filter import Filter
 from cragside.domain.indexing import DocumentRecord, Passage
@@ -55,8 +56,9 @@ class Hit:
 class PassageFinder:
     """Looks up passages and their surroundings. Failures of the store raise `ServiceUnavailable`."""
 
-    def __init__(self, workspaces: Workspaces) -> None:
+    def __init__(self, workspaces: Workspaces, retriever: Retriever) -> None:
         self._workspaces = workspaces
+        self._retriever = retriever
 
     async def find(self, lookup: Lookup, *, workspace: str) -> list[Hit]:
         """Passages, most promising first. One whose document is deleted in this moment is left out."""
@@ -90,12 +92,12 @@ class PassageFinder:
         return await graph.expand(chosen, depth=0, limit=_ENTITIES) if chosen else Neighbourhood()
 
     async def _retrieved(self, lookup: Lookup, workspace: str) -> list[Document]:
+        if lookup.mode is None:
+            search = SimilaritySearch(lookup.question, lookup.limit, lookup.threshold, filter=lookup.filter)
+            return await self._retriever.search(search, workspace=workspace)
         repository = await self._workspaces.repository(workspace)
-        if lookup.mode is not None:
-            limit = _WIDE if lookup.filter.must else lookup.limit
-            return await repository.retrieve(lookup.question, limit=limit, mode=lookup.mode)
-        search = SimilaritySearch(lookup.question, lookup.limit, lookup.threshold, filter=lookup.filter)
-        return await repository.similar(search)
+        limit = _WIDE if lookup.filter.must else lookup.limit
+        return await repository.retrieve(lookup.question, limit=limit, mode=lookup.mode)
 
 
 def _wanted(hit: Hit, lookup: Lookup) -> bool:

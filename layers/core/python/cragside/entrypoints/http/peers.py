@@ -8,24 +8,21 @@ import logging
 from collections.abc import Callable, Coroutine
 from typing import Any, Literal
 
-import orjson
 from fastapi import Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from fastapi.routing import APIRoute
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
 from cragside.domain.errors import CragsideError, ProcessingError, ValidationError
-from cragside.entrypoints.http.body import whole_body
-from cragside.entrypoints.http.errors import STATUS, for_client
+from cragside.entrypoints.http.bounded import bounded_route
+from cragside.entrypoints.http.errors import STATUS, complaint_of, for_client
 
-# The paths of the compatibility routes; one that ends in a slash stands for all below it.
-RAG_STACK_PATHS = ("/ingest", "/enrichment/", "/graph/entity/")
-LIGHTRAG_PATHS = ("/documents/",)
-QUERY_PATH = "/query"
-QUERY_DATA_PATH = "/query/data"
-PEER_PATHS = (*RAG_STACK_PATHS, *LIGHTRAG_PATHS, QUERY_PATH, QUERY_DATA_PATH)
+# Where the compatibility routes are: these paths and all below them.
+PREFIXES = ("/ingest", "/query", "/enrichment", "/graph", "/documents")
+_QUERY, _QUERY_DATA, _LIGHTRAG = "/query", "/query/data", "/documents"
 
 _Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 _log = logging.getLogger("cragside")
@@ -56,20 +53,18 @@ class QueryDataFailure(LightRagFailure):
     metadata: dict[str, Any] = {}
 
 
-def covers(paths: tuple[str, ...], path: str) -> bool:
-    """Whether the path is one of these, or below one that ends in a slash."""
-    return any(path == known or (known.endswith("/") and path.startswith(known)) for known in paths)
+def serves(path: str) -> bool:
+    """Whether a compatibility route is there, or could be."""
+    return any(path == prefix or path.startswith(f"{prefix}/") for prefix in PREFIXES)
 
 
-def failure_of(path: str, message: str) -> BaseModel | None:
-    """What a client of a compatibility route is told, None for other routes."""
-    if path == QUERY_PATH:
+def failure_of(path: str, message: str) -> RagStackFailure | LightRagFailure:
+    """What the client of a compatibility route is told."""
+    if path == _QUERY:
         return QueryFailure(error=message, detail=message)
-    if path == QUERY_DATA_PATH:
+    if path == _QUERY_DATA:
         return QueryDataFailure(message=message, detail=message)
-    if covers(RAG_STACK_PATHS, path):
-        return RagStackFailure(error=message)
-    return LightRagFailure(detail=message) if covers(LIGHTRAG_PATHS, path) else None
+    return LightRagFailure(detail=message) if path.startswith(_LIGHTRAG) else RagStackFailure(error=message)
 
 
 def failures(model: type[BaseModel]) -> dict[int | str, dict[str, Any]]:
@@ -83,18 +78,18 @@ def failures(model: type[BaseModel]) -> dict[int | str, dict[str, Any]]:
 def route_class(limit: int) -> type[APIRoute]:
     """Routes that read bodies of at most `limit` bytes and answer failures in the shape of their path's peer."""
 
-    class PeerRoute(APIRoute):
+    class PeerRoute(bounded_route(limit)):  # type: ignore[misc]
         """A compatibility route."""
 
         def get_route_handler(self) -> _Handler:
-            """FastAPI's handler, with bodies that are limited and failures that are translated."""
-            handle = super().get_route_handler()
+            """The handler, with failures translated."""
+            handle: _Handler = super().get_route_handler()
 
             async def answer(request: Request) -> Response:
                 try:
-                    if self.body_field is not None:
-                        request = _ReadRequest(request, await whole_body(request, limit))
                     return await handle(request)
+                except ClientDisconnect:
+                    raise
                 except Exception as error:
                     return _failed(request, _told(request, error))
 
@@ -103,21 +98,8 @@ def route_class(limit: int) -> type[APIRoute]:
     return PeerRoute
 
 
-class _ReadRequest(Request):
-    """A request whose body has been read. Its JSON is what JSON allows: no NaN, no half of a surrogate pair."""
-
-    def __init__(self, request: Request, body: bytes) -> None:
-        super().__init__(request.scope, request.receive)
-        self._body = body
-
-    async def json(self) -> Any:
-        """The body's value. Raises `json.JSONDecodeError`, which FastAPI expects."""
-        return orjson.loads(self._body)
-
-
 def _failed(request: Request, error: CragsideError) -> Response:
-    body = failure_of(request.url.path, error.message) or LightRagFailure(detail=error.message)
-    return JSONResponse(body.model_dump(), STATUS[error.code])
+    return JSONResponse(failure_of(request.url.path, error.message).model_dump(), STATUS[error.code])
 
 
 def _told(request: Request, error: Exception) -> CragsideError:
@@ -125,15 +107,8 @@ def _told(request: Request, error: Exception) -> CragsideError:
     if isinstance(error, CragsideError):
         return for_client(error)
     if isinstance(error, RequestValidationError):
-        return ValidationError(f"Validation failed: {'; '.join(_complaint(each) for each in error.errors()[:3])}")
+        return ValidationError(f"Validation failed: {'; '.join(complaint_of(each) for each in error.errors()[:3])}")
     if isinstance(error, HTTPException) and error.status_code < 500:
         return ValidationError(f"Validation failed: {error.detail}")
     _log.error("%s %s failed", request.method, request.url.path, exc_info=error)
     return ProcessingError("Something failed inside; the log has the details.")
-
-
-def _complaint(error: dict[str, Any]) -> str:
-    if error["type"] == "json_invalid":
-        return "the body is not valid JSON"
-    place = "/".join(str(step) for step in error["loc"])
-    return f"{place}: {error['msg'].removeprefix('Value error, ')}"
