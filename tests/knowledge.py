@@ -72,7 +72,7 @@ class Knowledge:
             settings=made,
             enricher=container.enricher,
             workspaces=container.workspaces,
-            intake=Intake(container.workspaces, queue, loader=PlainLoader(), fetcher=Pages(pages or {})),
+            intake=Intake(container.workspaces, queue, loader=container.loader, fetcher=Pages(pages or {})),
             queue=queue,
             retriever=Retriever(
                 container.workspaces, grader, results=5, threshold=0.7, strategy="similarity"
