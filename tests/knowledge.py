@@ -40,19 +40,6 @@ class Pages:
         """Nothing is open."""
 
 
-class PlainLoader:
-    """Reads text files of a few types, and no others."""
-
-    file_types = (".txt", ".md", ".py", ".html")
-
-    async def load(self, content: bytes, *, name: str, content_type: str | None = None) -> SourceText:
-        if len(content) > 100_000:
-            raise PayloadTooLarge(f"{name} is too large.")
-        if content_type and not content_type.startswith("text/"):
-            raise ValidationError(f"{name}: {content_type} is not supported.")
-        return SourceText(name, content.decode(), doc_type="code" if name.endswith(".py") else "text")
-
-
 class Knowledge:
     """An application on a store of its own."""
 

@@ -12,6 +12,7 @@ from threadpoolctl import threadpool_limits
 
 from cragside.adapters.aws.s3 import S3ObjectStore
 from cragside.adapters.aws.secrets import Secret
+from cragside.adapters.documents.loader import FileLoader
 from cragside.adapters.embedded.embedder import EMBEDDED_MODEL, WordLlamaEmbedder
 from cragside.adapters.embedded.grader import EmbeddedGrader, packaged_weights
 from cragside.adapters.embedded.keywords import keywords_of, terms
@@ -32,6 +33,7 @@ from cragside.crag.state import CragTools
 from cragside.domain.context import CountTokens
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
 from cragside.domain.verdict import DecisionPolicy
+from cragside.ports.document_loader import DocumentLoader
 from cragside.ports.embedder import Embedder
 from cragside.ports.language_model import LanguageModel
 from cragside.ports.model_host import ModelHost
@@ -58,6 +60,7 @@ class Container:
     host: ModelHost | None
     search: SearchService | None
     count_tokens: CountTokens
+    loader: DocumentLoader
     starters: list[Step] = field(default_factory=list)
     closers: list[Step] = field(default_factory=list)
     disconnectors: list[Step] = field(default_factory=list)
@@ -111,6 +114,7 @@ def build_container(
     search: SearchService | None = None,
     workspaces: Workspaces | None = None,
     fetcher: PageFetcher | None = None,
+    loader: DocumentLoader | None = None,
 ) -> Container:
     """The application for these settings; each port can be replaced by a keyword."""
     # Requests already keep the processors busy: BLAS threads for small products would only fight over them.
@@ -142,6 +146,9 @@ def build_container(
     if fetcher is None:
         fetcher = GuardedFetcher(allow=(settings.fetch_allow or "").split(","))
         disconnectors.append(fetcher.close)
+    if loader is None:
+        loader = files = FileLoader(max_bytes=settings.max_file_bytes)
+        closers.append(files.close)
     tools = CragTools(
         workspaces=workspaces,
         grader=grader,
@@ -163,6 +170,7 @@ def build_container(
         host,
         search,
         count_tokens,
+        loader,
         starters,
         closers=[*disconnectors, *closers],
         disconnectors=disconnectors,
