@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 
 from cragside.application.enricher import Enricher
 from cragside.application.intake import Intake
+from cragside.application.retriever import Retriever
+from cragside.domain.context import CountTokens
 from cragside.domain.errors import ServiceUnavailable
 from cragside.ports.index_queue import IndexQueue
 from cragside.ports.rag_repository import Workspaces
@@ -52,6 +54,16 @@ class LateContainer:
     def queue(self) -> IndexQueue:
         """What is still to be done."""
         return self.built.queue
+
+    @property
+    def retriever(self) -> Retriever:
+        """Passages by likeness."""
+        return self.built.retriever
+
+    @property
+    def count_tokens(self) -> CountTokens:
+        """How many tokens a text has."""
+        return self.built.count_tokens
 
     def api_token(self) -> str | None:
         """The token that requests have to bring, None for none. Raises `ServiceUnavailable` when it cannot be read."""

@@ -4,6 +4,8 @@ from typing import Protocol
 
 from cragside.application.enricher import Enricher
 from cragside.application.intake import Intake
+from cragside.application.retriever import Retriever
+from cragside.domain.context import CountTokens
 from cragside.ports.index_queue import IndexQueue
 from cragside.ports.rag_repository import Workspaces
 from cragside.settings import Settings
@@ -35,6 +37,16 @@ class Application(Protocol):
     @property
     def queue(self) -> IndexQueue:
         """What is still to be done."""
+        ...
+
+    @property
+    def retriever(self) -> Retriever:
+        """Passages by likeness."""
+        ...
+
+    @property
+    def count_tokens(self) -> CountTokens:
+        """How many tokens a text has."""
         ...
 
     def api_token(self) -> str | None:

@@ -5,6 +5,7 @@ from typing import Any
 
 from cragside.domain.errors import CragsideError, ProcessingError
 from cragside.entrypoints.access import WORKSPACE_HEADERS, Grant, Keyring, credential, local_host, workspace_of
+from cragside.entrypoints.http import peers
 from cragside.entrypoints.http.errors import for_client
 from cragside.entrypoints.proxy.asgi import Application, Body, Message, Receive, Scope, Send, read_body, while_connected
 from cragside.entrypoints.proxy.commanded import ROUTES, CommandFinder
@@ -18,7 +19,7 @@ from cragside.entrypoints.proxy.upstream import DEFAULT_ADDRESS, Upstream
 
 # What is cragside's: these paths, and all that lies below these prefixes. Everything else is Ollama's.
 OWN_ROUTES = frozenset({"/v1/enrich", "/healthz", "/health", "/openapi.json"})
-OWN_PREFIXES = ("/v1/documents", "/v1/memories", "/v1/settings", "/v1/queue")
+OWN_PREFIXES = ("/v1/documents", "/v1/memories", "/v1/settings", "/v1/queue", *peers.PREFIXES)
 _OPEN_ROUTES = frozenset({"/healthz"})
 
 logger = logging.getLogger(__name__)
