@@ -19,6 +19,7 @@ from cragside.adapters.embedded.language_model import EmbeddedLanguageModel
 from cragside.adapters.embedded.rewrite import search_query
 from cragside.adapters.embedded.tokens import count_tokens
 from cragside.adapters.lightrag.workspaces import EmbeddedWorkspaces, OpenEmbedder
+from cragside.adapters.local.preferences import NoPreferences, PreferenceFile
 from cragside.adapters.ollama.embedder import OllamaEmbedder
 from cragside.adapters.ollama.grader import OllamaGrader
 from cragside.adapters.ollama.host import OllamaHost
@@ -26,10 +27,12 @@ from cragside.adapters.ollama.language_model import OllamaLanguageModel
 from cragside.adapters.ollama.rewriter import OllamaRewriter
 from cragside.adapters.searxng.search import SearxngSearch
 from cragside.application.enricher import Enricher, EvidenceFinder
+from cragside.application.preferences import WorkspacePreferences
 from cragside.crag.corrective import CorrectiveRag
 from cragside.crag.state import CragTools
 from cragside.domain.context import CountTokens
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
+from cragside.domain.preferences import CHANGEABLE, Preferences
 from cragside.domain.verdict import DecisionPolicy
 from cragside.ports.embedder import Embedder
 from cragside.ports.language_model import LanguageModel
@@ -56,6 +59,7 @@ class Container:
     host: ModelHost | None
     search: SearchService | None
     count_tokens: CountTokens
+    preferences: WorkspacePreferences
     starters: list[Step] = field(default_factory=list)
     closers: list[Step] = field(default_factory=list)
     disconnectors: list[Step] = field(default_factory=list)
@@ -114,6 +118,7 @@ def build_container(
     starters: list[Step] = []
     closers: list[Step] = []
     disconnectors: list[Step] = []
+    preferences = _preferences(settings)
     embedder = WordLlamaEmbedder()
     embedded_grader = EmbeddedGrader(embedder)
     if host is None and settings.ollama_base_url:
@@ -133,7 +138,8 @@ def build_container(
         objects = _objects(settings)
         if objects is not None:
             disconnectors.append(objects.disconnect)
-        workspaces = store = _store(settings, objects, _embedders(embedder, host), language_model, embedded_grader)
+        open_embedder = _embedders(embedder, host)
+        workspaces = store = _store(settings, objects, open_embedder, language_model, embedded_grader, preferences)
         closers.append(store.close)
     tools = CragTools(
         workspaces=workspaces,
@@ -156,11 +162,18 @@ def build_container(
         host,
         search,
         count_tokens,
+        preferences,
         starters,
         closers=[*disconnectors, *closers],
         disconnectors=disconnectors,
         secret=Secret(settings.api_token_secret) if settings.api_token_secret else None,
     )
+
+
+def _preferences(settings: Settings) -> WorkspacePreferences:
+    defaults = Preferences(**{name: getattr(settings, name) for name in CHANGEABLE})
+    home = settings.home
+    return WorkspacePreferences(defaults, PreferenceFile(home) if isinstance(home, Path) else NoPreferences())
 
 
 def _objects(settings: Settings) -> ObjectStore | None:
@@ -174,7 +187,12 @@ def _store(
     open_embedder: OpenEmbedder,
     model: LanguageModel,
     ranker: RelevanceGrader,
+    preferences: WorkspacePreferences,
 ) -> EmbeddedWorkspaces:
+    def chunking(workspace: str) -> tuple[int, int]:
+        preferred = preferences.of(workspace)
+        return preferred.chunk_tokens, preferred.chunk_overlap_tokens
+
     fetched = Path(tempfile.gettempdir(), f"cragside-{settings.home_sha256}")
     return EmbeddedWorkspaces(
         settings.home if isinstance(settings.home, Path) else fetched,
@@ -187,8 +205,7 @@ def _store(
         keywords_of=keywords_of,
         search_text=_search_text,
         count_tokens=count_tokens,
-        chunk_tokens=settings.chunk_tokens,
-        chunk_overlap=settings.chunk_overlap_tokens,
+        chunking=chunking,
         parallel=settings.ollama_parallel,
         saved_queries=settings.saved_queries,
         part_passages=settings.part_passages,
