@@ -104,8 +104,10 @@ class EmbeddedWorkspaces:
         return LightRagPartIndexer(partial(self._store, workspace), self._home.refuse_baked)
 
     async def graph(self, workspace: str) -> KnowledgeGraph:
-        """Not here yet."""
-        raise NotImplementedError
+        """The workspace's graph; an unknown workspace has an empty one."""
+        from cragside.adapters.lightrag.knowledge_graph import SqliteKnowledgeGraph
+
+        return SqliteKnowledgeGraph(partial(self._reading, workspace))
 
     async def names(self) -> list[str]:
         """The workspaces that have a store, in order."""
@@ -199,6 +201,10 @@ class EmbeddedWorkspaces:
         found = await self._existing(workspace)
         return None if found is None else found.store
 
+    async def _reading(self, workspace: str) -> Database | None:
+        store = await self._store(workspace)
+        return None if store is None else store.database
+
     async def _new_store(self, workspace: str) -> "Store":
         return (await self._created(workspace)).store
 
@@ -221,6 +227,7 @@ class EmbeddedWorkspaces:
     ) -> "LightRagRepository":
         # Importing LightRAG takes a second or two: whoever never opens a store should not wait for it.
         from cragside.adapters.lightrag.chunking import chunker
+        from cragside.adapters.lightrag.embedding_cache import CachedEmbedder
         from cragside.adapters.lightrag.engine import build_engine
         from cragside.adapters.lightrag.repository import LightRagRepository
         from cragside.adapters.lightrag.store import Store
@@ -229,7 +236,8 @@ class EmbeddedWorkspaces:
         try:
             stored = database.meta("embedding_model")
             remedy = "" if read_only else f", or build the store anew: cragside reindex --workspace {workspace}"
-            embedder = await self._embedder(stored if check else None, workspace, remedy)
+            model = await self._embedder(stored if check else None, workspace, remedy)
+            embedder = CachedEmbedder(model, database)
             engine = build_engine(
                 folder,
                 workspace=_lock_name(folder),
@@ -249,7 +257,7 @@ class EmbeddedWorkspaces:
             database,
             folder,
             workspace=workspace,
-            embedding_model=embedder.name,
+            embedder=embedder,
             chunks=lambda text: chunker(self._count_tokens, *self._chunking(workspace))(text),
             count_tokens=self._count_tokens,
             part_passages=self._part_passages,
