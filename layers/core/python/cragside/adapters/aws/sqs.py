@@ -320,7 +320,7 @@ class SqsQueue(IndexQueue):
             code = str(error.response.get("Error", {}).get("Code", ""))
             if code.endswith(("NonExistentQueue", "QueueDoesNotExist")):
                 raise ConfigurationError(
-                    f"There is no queue {self._url}, or no dead-letter queue of it. Check RAG_QUEUE_URL and the region.",
+                    f"There is no queue {self._url}, or its dead-letter queue is gone. Check the URL and the region.",
                     variable="RAG_QUEUE_URL",
                 ) from error
             if code.startswith(_REFUSED):

@@ -1,5 +1,7 @@
 """The queue of the embedded default: one SQLite file that several processes fill and one worker empties."""
 
+# ruff: noqa: S608 - statements are put together from names in this module, values are bound
+
 import asyncio
 import sqlite3
 import threading

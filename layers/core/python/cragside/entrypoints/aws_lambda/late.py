@@ -8,6 +8,7 @@ from cragside.application.intake import Intake
 from cragside.application.memory import Memory
 from cragside.application.preferences import WorkspacePreferences
 from cragside.application.retriever import Retriever
+from cragside.domain.context import CountTokens
 from cragside.domain.errors import ServiceUnavailable
 from cragside.ports.index_queue import IndexQueue
 from cragside.ports.model_host import ModelHost
@@ -76,6 +77,11 @@ class LateContainer:
     def host(self) -> ModelHost | None:
         """The model host, None when none is configured."""
         return self.built.host
+
+    @property
+    def count_tokens(self) -> CountTokens:
+        """How many tokens a text has."""
+        return self.built.count_tokens
 
     def api_token(self) -> str | None:
         """The token that requests have to bring, None for none. Raises `ServiceUnavailable` when it cannot be read."""

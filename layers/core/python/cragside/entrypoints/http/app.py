@@ -10,11 +10,35 @@ from fastapi.security import APIKeyHeader, HTTPBearer
 from cragside import __version__
 from cragside.entrypoints.http import errors
 from cragside.entrypoints.http.application import Application
-from cragside.entrypoints.http.routes import documents, enrich, health, memories, queue, settings
+from cragside.entrypoints.http.routes import (
+    documents,
+    enrich,
+    enrichment,
+    graph,
+    health,
+    ingest,
+    lightrag_documents,
+    memories,
+    query,
+    queue,
+    settings,
+)
 from cragside.entrypoints.http.tenancy import Access
 
 # The routes by topic, each `router(container, access)`; all of them ask for a token.
-ROUTERS = (health.router, enrich.router, documents.router, memories.router, settings.router, queue.router)
+ROUTERS = (
+    health.router,
+    enrich.router,
+    documents.router,
+    memories.router,
+    settings.router,
+    queue.router,
+    ingest.router,
+    query.router,
+    enrichment.router,
+    graph.router,
+    lightrag_documents.router,
+)
 
 
 def create_app(container: Application, *, api_token: Callable[[], str | None] | None = None) -> FastAPI:

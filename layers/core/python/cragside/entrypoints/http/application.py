@@ -7,6 +7,7 @@ from cragside.application.intake import Intake
 from cragside.application.memory import Memory
 from cragside.application.preferences import WorkspacePreferences
 from cragside.application.retriever import Retriever
+from cragside.domain.context import CountTokens
 from cragside.ports.index_queue import IndexQueue
 from cragside.ports.model_host import ModelHost
 from cragside.ports.rag_repository import Workspaces
@@ -59,6 +60,11 @@ class Application(Protocol):
     @property
     def host(self) -> ModelHost | None:
         """The model host, None when none is configured."""
+        ...
+
+    @property
+    def count_tokens(self) -> CountTokens:
+        """How many tokens a text has."""
         ...
 
     def api_token(self) -> str | None:
