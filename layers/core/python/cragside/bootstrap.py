@@ -20,6 +20,7 @@ from cragside.adapters.embedded.language_model import EmbeddedLanguageModel
 from cragside.adapters.embedded.rewrite import search_query
 from cragside.adapters.embedded.tokens import count_tokens
 from cragside.adapters.lightrag.workspaces import EmbeddedWorkspaces, OpenEmbedder
+from cragside.adapters.local.preferences import NoPreferences, PreferenceFile
 from cragside.adapters.ollama.embedder import OllamaEmbedder
 from cragside.adapters.ollama.grader import OllamaGrader
 from cragside.adapters.ollama.host import OllamaHost
@@ -28,10 +29,12 @@ from cragside.adapters.ollama.rewriter import OllamaRewriter
 from cragside.adapters.searxng.search import SearxngSearch
 from cragside.adapters.web.fetcher import GuardedFetcher
 from cragside.application.enricher import Enricher, EvidenceFinder
+from cragside.application.preferences import WorkspacePreferences
 from cragside.crag.corrective import CorrectiveRag
 from cragside.crag.state import CragTools
 from cragside.domain.context import CountTokens
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
+from cragside.domain.preferences import CHANGEABLE, Preferences
 from cragside.domain.verdict import DecisionPolicy
 from cragside.ports.document_loader import DocumentLoader
 from cragside.ports.embedder import Embedder
@@ -60,6 +63,7 @@ class Container:
     host: ModelHost | None
     search: SearchService | None
     count_tokens: CountTokens
+    preferences: WorkspacePreferences
     loader: DocumentLoader
     starters: list[Step] = field(default_factory=list)
     closers: list[Step] = field(default_factory=list)
@@ -122,6 +126,7 @@ def build_container(
     starters: list[Step] = []
     closers: list[Step] = []
     disconnectors: list[Step] = []
+    preferences = _preferences(settings)
     embedder = WordLlamaEmbedder()
     embedded_grader = EmbeddedGrader(embedder)
     if host is None and settings.ollama_base_url:
@@ -141,7 +146,8 @@ def build_container(
         objects = _objects(settings)
         if objects is not None:
             disconnectors.append(objects.disconnect)
-        workspaces = store = _store(settings, objects, _embedders(embedder, host), language_model, embedded_grader)
+        open_embedder = _embedders(embedder, host)
+        workspaces = store = _store(settings, objects, open_embedder, language_model, embedded_grader, preferences)
         closers.append(store.close)
     if fetcher is None:
         fetcher = GuardedFetcher(allow=(settings.fetch_allow or "").split(","))
@@ -170,6 +176,7 @@ def build_container(
         host,
         search,
         count_tokens,
+        preferences,
         loader,
         starters,
         closers=[*disconnectors, *closers],
@@ -177,6 +184,12 @@ def build_container(
         secret=Secret(settings.api_token_secret) if settings.api_token_secret else None,
         fetcher=fetcher,
     )
+
+
+def _preferences(settings: Settings) -> WorkspacePreferences:
+    defaults = Preferences(**{name: getattr(settings, name) for name in CHANGEABLE})
+    home = settings.home
+    return WorkspacePreferences(defaults, PreferenceFile(home) if isinstance(home, Path) else NoPreferences())
 
 
 def _objects(settings: Settings) -> ObjectStore | None:
@@ -190,7 +203,12 @@ def _store(
     open_embedder: OpenEmbedder,
     model: LanguageModel,
     ranker: RelevanceGrader,
+    preferences: WorkspacePreferences,
 ) -> EmbeddedWorkspaces:
+    def chunking(workspace: str) -> tuple[int, int]:
+        preferred = preferences.of(workspace)
+        return preferred.chunk_tokens, preferred.chunk_overlap_tokens
+
     fetched = Path(tempfile.gettempdir(), f"cragside-{settings.home_sha256}")
     return EmbeddedWorkspaces(
         settings.home if isinstance(settings.home, Path) else fetched,
@@ -203,8 +221,7 @@ def _store(
         keywords_of=keywords_of,
         search_text=_search_text,
         count_tokens=count_tokens,
-        chunk_tokens=settings.chunk_tokens,
-        chunk_overlap=settings.chunk_overlap_tokens,
+        chunking=chunking,
         parallel=settings.ollama_parallel,
         saved_queries=settings.saved_queries,
         part_passages=settings.part_passages,
