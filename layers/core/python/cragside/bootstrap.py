@@ -25,6 +25,7 @@ from cragside.adapters.ollama.host import OllamaHost
 from cragside.adapters.ollama.language_model import OllamaLanguageModel
 from cragside.adapters.ollama.rewriter import OllamaRewriter
 from cragside.adapters.searxng.search import SearxngSearch
+from cragside.adapters.web.fetcher import GuardedFetcher
 from cragside.application.enricher import Enricher, EvidenceFinder
 from cragside.crag.corrective import CorrectiveRag
 from cragside.crag.state import CragTools
@@ -35,6 +36,7 @@ from cragside.ports.embedder import Embedder
 from cragside.ports.language_model import LanguageModel
 from cragside.ports.model_host import ModelHost
 from cragside.ports.object_store import ObjectStore
+from cragside.ports.page_fetcher import PageFetcher
 from cragside.ports.rag_repository import Workspaces
 from cragside.ports.relevance_grader import RelevanceGrader
 from cragside.ports.search_service import SearchService
@@ -60,6 +62,7 @@ class Container:
     closers: list[Step] = field(default_factory=list)
     disconnectors: list[Step] = field(default_factory=list)
     secret: Secret | None = None
+    fetcher: PageFetcher = field(default_factory=GuardedFetcher)
 
     def api_token(self) -> str | None:
         """The token that requests have to bring, None for none. Raises `ServiceUnavailable` when it cannot be read."""
@@ -107,6 +110,7 @@ def build_container(
     language_model: LanguageModel | None = None,
     search: SearchService | None = None,
     workspaces: Workspaces | None = None,
+    fetcher: PageFetcher | None = None,
 ) -> Container:
     """The application for these settings; each port can be replaced by a keyword."""
     # Requests already keep the processors busy: BLAS threads for small products would only fight over them.
@@ -135,6 +139,9 @@ def build_container(
             disconnectors.append(objects.disconnect)
         workspaces = store = _store(settings, objects, _embedders(embedder, host), language_model, embedded_grader)
         closers.append(store.close)
+    if fetcher is None:
+        fetcher = GuardedFetcher(allow=(settings.fetch_allow or "").split(","))
+        disconnectors.append(fetcher.close)
     tools = CragTools(
         workspaces=workspaces,
         grader=grader,
@@ -160,6 +167,7 @@ def build_container(
         closers=[*disconnectors, *closers],
         disconnectors=disconnectors,
         secret=Secret(settings.api_token_secret) if settings.api_token_secret else None,
+        fetcher=fetcher,
     )
 
 

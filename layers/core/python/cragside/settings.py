@@ -110,6 +110,12 @@ class Settings(BaseSettings):
         20, ge=1, le=500, description="Most passages of a document that a worker enriches in one go."
     )
     max_file_bytes: int = Field(50 * 1024 * 1024, ge=1024, description="Largest file to index, in bytes.")
+    fetch_allow: str | None = Field(
+        None,
+        description="Hosts that pages are fetched from beside the public Internet, separated by commas: names "
+        "(`wiki.example`, `*.example`), addresses and ranges (`10.1.0.0/16`). Whoever may index a URL can then read "
+        "what these hosts serve to this machine, on every port.",
+    )
     queue_url: str | None = Field(
         None,
         pattern=r"^https?://\S+\.fifo$",
