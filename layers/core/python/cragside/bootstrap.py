@@ -215,7 +215,7 @@ def build_container(
         queue,
         intake,
         _memory(settings, intake, workspaces),
-        Retriever(workspaces, grader, preferences),
+        Retriever(workspaces, embedded_grader, preferences),
         partial(_worker, settings, queue, Indexer(workspaces, annotator), workspaces),
         starters,
         closers=[*disconnectors, *closers],
