@@ -45,30 +45,10 @@ class Knowledge:
 
     def __init__(self, home: Path, *, pages: Mapping[str, FetchedPage | FetchFailed] | None = None, **settings: Any):
         made = Settings(_env_file=None, home=home, **settings)  # type: ignore[call-arg]
-        container = build_container(made)
-        queue, grader = LocalQueue(home), EmbeddedGrader(WordLlamaEmbedder())
-        self.container = container
-        self.queue = queue
-        self.worker = lambda: Worker(
-            queue,
-            Attempts(queue, Indexer(container.workspaces, EmbeddedAnnotator()), attempts=3),
-            container.workspaces,
-            parallel=4,
-        )
-        application: Any = SimpleNamespace(
-            settings=made,
-            enricher=container.enricher,
-            workspaces=container.workspaces,
-            intake=Intake(container.workspaces, queue, loader=container.loader, fetcher=Pages(pages or {})),
-            queue=queue,
-            retriever=Retriever(
-                container.workspaces, grader, results=5, threshold=0.7, strategy="similarity"
-            ),
-            count_tokens=container.count_tokens,
-            api_token=container.api_token,
-            close=container.close,
-        )
-        self.app = create_app(application)
+        self.container = build_container(made, fetcher=Pages(pages or {}))
+        self.queue = self.container.queue
+        self.worker = self.container.worker
+        self.app = create_app(self.container)
         transport = httpx.ASGITransport(app=self.app, raise_app_exceptions=False)
         self.http = httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1")
 

@@ -2,10 +2,13 @@ from typing import Any
 
 import pytest
 
+from cragside.adapters.local.preferences import NoPreferences
+from cragside.application.preferences import WorkspacePreferences
 from cragside.application.retriever import Retriever
 from cragside.domain.document import Document, SourceText
 from cragside.domain.errors import ServiceUnavailable, ValidationError
 from cragside.domain.filter import Condition, Filter
+from cragside.domain.preferences import Preferences
 from cragside.domain.search import SimilaritySearch
 from tests.fakes import FakeRepository, FakeWorkspaces, WordGrader
 
@@ -25,21 +28,24 @@ class Counting(FakeRepository):
 
 
 def retriever(repository: FakeRepository) -> Retriever:
-    return Retriever(FakeWorkspaces(repository), WordGrader(), results=4, threshold=0.6, strategy="mmr")
+    preferences = WorkspacePreferences(Preferences(1000, 200, 4, 0.6, "mmr"), NoPreferences())
+    return Retriever(FakeWorkspaces(repository), WordGrader(), preferences)
 
 
 async def found(retriever: Retriever, text: str = "otters eat", workspace: str = "sea", **options: Any) -> list[str]:
-    search = retriever.search_for(text, **options)
+    search = retriever.search_for(text, workspace=workspace, **options)
     return [document.id for document in await retriever.search(search, workspace=workspace)]
 
 
 def test_a_search_takes_the_settings_values_for_what_is_not_given() -> None:
-    assert retriever(FakeRepository()).search_for("otters") == SimilaritySearch("otters", 4, 0.6, "mmr")
+    assert retriever(FakeRepository()).search_for("otters", workspace="sea") == SimilaritySearch("otters", 4, 0.6, "mmr")
     only = Filter((Condition("docType", "code"),))
-    given = retriever(FakeRepository()).search_for("x", limit=9, threshold=0.0, strategy="similarity", wanted=only)
+    given = retriever(FakeRepository()).search_for(
+        "x", workspace="sea", limit=9, threshold=0.0, strategy="similarity", wanted=only
+    )
     assert given == SimilaritySearch("x", 9, 0.0, "similarity", filter=only)
     with pytest.raises(ValidationError):
-        retriever(FakeRepository()).search_for(" \n")
+        retriever(FakeRepository()).search_for(" \n", workspace="sea")
 
 
 async def test_the_same_search_is_answered_from_memory() -> None:
@@ -106,7 +112,7 @@ async def test_the_hundred_searches_used_last_are_remembered() -> None:
 
 async def test_an_answer_from_memory_cannot_be_changed_by_who_got_it_before() -> None:
     searching = retriever(Counting(OTTER))
-    search = searching.search_for("otters eat")
+    search = searching.search_for("otters eat", workspace="sea")
     (await searching.search(search, workspace="sea")).clear()
     assert len(await searching.search(search, workspace="sea")) == 1
 
@@ -115,7 +121,7 @@ async def test_compression_leaves_the_relevant_strips_and_is_remembered_apart() 
     rain = "On the second day of the conference it rained for hours and nobody went out to look at the sea at all."
     eat = "Otters eat the urchins that graze on kelp, so that kelp forests grow back wherever there is none to be seen."
     searching = retriever(Counting(SourceText("otter.md", f"{rain} {eat}")))
-    search = searching.search_for("otters eat")
+    search = searching.search_for("otters eat", workspace="sea")
     [whole] = await searching.search(search, workspace="sea")
     [cut] = await searching.search(search, workspace="sea", compress=True)
     assert whole.content == f"{rain} {eat}"
