@@ -8,8 +8,8 @@ from typing import Any
 import httpx
 
 from cragside.adapters.embedded.annotator import EmbeddedAnnotator
-from cragside.adapters.embedded.grader import EmbeddedGrader
 from cragside.adapters.embedded.embedder import WordLlamaEmbedder
+from cragside.adapters.embedded.grader import EmbeddedGrader
 from cragside.adapters.local.queue import LocalQueue
 from cragside.application.attempts import Attempts
 from cragside.application.indexer import Indexer
@@ -17,8 +17,6 @@ from cragside.application.intake import Intake
 from cragside.application.retriever import Retriever
 from cragside.application.worker import Worker
 from cragside.bootstrap import build_container
-from cragside.domain.document import SourceText
-from cragside.domain.errors import PayloadTooLarge, ValidationError
 from cragside.entrypoints.http.app import create_app
 from cragside.ports.page_fetcher import FetchedPage, FetchFailed
 from cragside.settings import Settings
@@ -61,9 +59,7 @@ class Knowledge:
             workspaces=container.workspaces,
             intake=Intake(container.workspaces, queue, loader=container.loader, fetcher=Pages(pages or {})),
             queue=queue,
-            retriever=Retriever(
-                container.workspaces, grader, results=5, threshold=0.7, strategy="similarity"
-            ),
+            retriever=Retriever(container.workspaces, grader, results=5, threshold=0.7, strategy="similarity"),
             count_tokens=container.count_tokens,
             api_token=container.api_token,
             close=container.close,
