@@ -1,4 +1,4 @@
-"""schemathesis over the whole OpenAPI document, on the embedded default: no 5xx, and no answer that breaks its schema."""
+"""schemathesis over the whole OpenAPI document, embedded default: no 5xx, no answer that breaks its schema."""
 
 import asyncio
 import threading
