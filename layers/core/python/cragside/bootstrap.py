@@ -60,10 +60,7 @@ Step = Callable[[], Awaitable[object]]
 
 @dataclass(slots=True)
 class Container:
-    """What the entrypoints work with. `host` and `search` are None when they are not configured.
-
-    `worker` makes a worker, which runs once.
-    """
+    """What the entrypoints work with. `host` and `search` are None when they are not configured."""
 
     settings: Settings
     enricher: Enricher
@@ -72,7 +69,7 @@ class Container:
     search: SearchService | None
     count_tokens: CountTokens
     queue: IndexQueue
-    worker: Callable[[], Worker]
+    attempts: Attempts
     starters: list[Step] = field(default_factory=list)
     closers: list[Step] = field(default_factory=list)
     disconnectors: list[Step] = field(default_factory=list)
@@ -84,6 +81,10 @@ class Container:
         if self.secret is not None:
             return self.secret.value()
         return self.settings.api_token.get_secret_value() if self.settings.api_token else None
+
+    def worker(self) -> Worker:
+        """A new worker, which runs once."""
+        return Worker(self.queue, self.attempts, self.workspaces, parallel=self.settings.index_parallel)
 
     def keeps_worker(self) -> bool:
         """Whether `cragside serve` has a worker: not beside a baked store, nor where others empty an SQS queue."""
@@ -191,18 +192,13 @@ def build_container(
         search,
         count_tokens,
         queue,
-        partial(_worker, settings, queue, Indexer(workspaces, annotator), workspaces),
+        Attempts(queue, Indexer(workspaces, annotator), attempts=settings.index_attempts),
         starters,
         closers=[*disconnectors, *closers],
         disconnectors=disconnectors,
         secret=Secret(settings.api_token_secret) if settings.api_token_secret else None,
         fetcher=fetcher,
     )
-
-
-def _worker(settings: Settings, queue: IndexQueue, indexer: Indexer, workspaces: Workspaces) -> Worker:
-    attempts = Attempts(queue, indexer, attempts=settings.index_attempts)
-    return Worker(queue, attempts, workspaces, parallel=settings.index_parallel)
 
 
 def _folder(settings: Settings) -> Path:
