@@ -167,8 +167,11 @@ async def check_what_is_found(home: Path, texts: dict[tuple[str, str], str]) -> 
             passages = await library.passages(record.id)
             assert len(passages) == record.passages > 0
             assert all(passage.tier2 is not None and passage.enrichment == "enriched" for passage in passages)
-            found = await (await container.workspaces.repository(workspace)).retrieve(held.split(".")[0], limit=5)
-            assert passages[0].id in [document.id for document in found]
+            assert sum(len(passage.text) for passage in passages) >= len(held) * 0.9
+            repository = await container.workspaces.repository(workspace)
+            for passage in passages:
+                found = await repository.retrieve(passage.text, limit=10, mode="naive")
+                assert passage.id in [document.id for document in found]
         for workspace in WORKSPACES:
             assert set(await (await container.workspaces.library(workspace)).counts()) <= {"enriched"}
     finally:
