@@ -59,9 +59,16 @@ class FakeContainer:
     asked: list[tuple[dict[str, Any], str | None]] = field(default_factory=list)
     reindexed: list[str] = field(default_factory=list)
     closed: int = 0
+    made_worker: Any = None
 
     async def prepare(self) -> None:
         """Nothing has to be loaded."""
+
+    def keeps_worker(self) -> bool:
+        return False
+
+    def worker(self) -> Any:
+        return self.made_worker
 
     @property
     def enricher(self) -> Any:
