@@ -13,6 +13,7 @@ from threadpoolctl import threadpool_limits
 from cragside.adapters.aws.s3 import S3ObjectStore
 from cragside.adapters.aws.secrets import Secret
 from cragside.adapters.aws.sqs import SqsQueue
+from cragside.adapters.documents.loader import FileLoader
 from cragside.adapters.embedded.annotator import EmbeddedAnnotator
 from cragside.adapters.embedded.embedder import EMBEDDED_MODEL, WordLlamaEmbedder
 from cragside.adapters.embedded.grader import EmbeddedGrader, packaged_weights
@@ -22,6 +23,7 @@ from cragside.adapters.embedded.rewrite import search_query
 from cragside.adapters.embedded.tokens import count_tokens
 from cragside.adapters.lightrag.manifest import MANIFEST
 from cragside.adapters.lightrag.workspaces import EmbeddedWorkspaces, OpenEmbedder
+from cragside.adapters.local.preferences import NoPreferences, PreferenceFile
 from cragside.adapters.local.queue import LocalQueue
 from cragside.adapters.ollama.annotator import OllamaAnnotator
 from cragside.adapters.ollama.embedder import OllamaEmbedder
@@ -34,13 +36,19 @@ from cragside.adapters.web.fetcher import GuardedFetcher
 from cragside.application.attempts import Attempts
 from cragside.application.enricher import Enricher, EvidenceFinder
 from cragside.application.indexer import Indexer
+from cragside.application.intake import Intake
+from cragside.application.memory import Memory
+from cragside.application.preferences import WorkspacePreferences
+from cragside.application.retriever import Retriever
 from cragside.application.worker import Worker
 from cragside.crag.corrective import CorrectiveRag
 from cragside.crag.state import CragTools
 from cragside.domain.context import CountTokens
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
+from cragside.domain.preferences import CHANGEABLE, Preferences
 from cragside.domain.verdict import DecisionPolicy
 from cragside.ports.annotator import Annotator
+from cragside.ports.document_loader import DocumentLoader
 from cragside.ports.embedder import Embedder
 from cragside.ports.index_queue import IndexQueue
 from cragside.ports.language_model import LanguageModel
@@ -68,8 +76,13 @@ class Container:
     host: ModelHost | None
     search: SearchService | None
     count_tokens: CountTokens
+    preferences: WorkspacePreferences
+    loader: DocumentLoader
     queue: IndexQueue
     attempts: Attempts
+    intake: Intake
+    memory: Memory
+    retriever: Retriever
     starters: list[Step] = field(default_factory=list)
     closers: list[Step] = field(default_factory=list)
     disconnectors: list[Step] = field(default_factory=list)
@@ -132,6 +145,7 @@ def build_container(
     search: SearchService | None = None,
     workspaces: Workspaces | None = None,
     fetcher: PageFetcher | None = None,
+    loader: DocumentLoader | None = None,
     queue: IndexQueue | None = None,
     annotator: Annotator | None = None,
 ) -> Container:
@@ -141,6 +155,7 @@ def build_container(
     starters: list[Step] = []
     closers: list[Step] = []
     disconnectors: list[Step] = []
+    preferences = _preferences(settings)
     embedder = WordLlamaEmbedder()
     embedded_grader = EmbeddedGrader(embedder)
     if host is None and settings.ollama_base_url:
@@ -160,11 +175,15 @@ def build_container(
         objects = _objects(settings)
         if objects is not None:
             disconnectors.append(objects.disconnect)
-        workspaces = store = _store(settings, objects, _embedders(embedder, host), language_model, embedded_grader)
+        open_embedder = _embedders(embedder, host)
+        workspaces = store = _store(settings, objects, open_embedder, language_model, embedded_grader, preferences)
         closers.append(store.close)
     if fetcher is None:
         fetcher = GuardedFetcher(allow=(settings.fetch_allow or "").split(","))
         disconnectors.append(fetcher.close)
+    if loader is None:
+        loader = files = FileLoader(max_bytes=settings.max_file_bytes)
+        closers.append(files.close)
     if queue is None:
         queue = SqsQueue(settings.queue_url) if settings.queue_url else LocalQueue(_folder(settings))
         disconnectors.append(queue.close)
@@ -183,6 +202,7 @@ def build_container(
     )
     finder = CorrectiveRag(tools)
     enricher = _enricher(settings, finder, workspaces)
+    intake = Intake(workspaces, queue, loader=loader, fetcher=fetcher)
     starters += [finder.prepare, partial(workspaces.repository, settings.workspace)]
     return Container(
         settings,
@@ -191,13 +211,37 @@ def build_container(
         host,
         search,
         count_tokens,
+        preferences,
+        loader,
         queue,
         Attempts(queue, Indexer(workspaces, annotator), attempts=settings.index_attempts),
+        intake,
+        _memory(settings, intake, workspaces),
+        Retriever(workspaces, embedded_grader, preferences),
         starters,
         closers=[*disconnectors, *closers],
         disconnectors=disconnectors,
         secret=Secret(settings.api_token_secret) if settings.api_token_secret else None,
         fetcher=fetcher,
+    )
+
+
+def _preferences(settings: Settings) -> WorkspacePreferences:
+    defaults = Preferences(**{name: getattr(settings, name) for name in CHANGEABLE})
+    home = settings.home
+    if isinstance(home, Path) and not (home / MANIFEST).exists():
+        return WorkspacePreferences(defaults, PreferenceFile(home))
+    return WorkspacePreferences(defaults, NoPreferences())
+
+
+def _memory(settings: Settings, intake: Intake, workspaces: Workspaces) -> Memory:
+    return Memory(
+        intake,
+        workspaces,
+        least=settings.index_min_length,
+        mode=settings.memory_mode,
+        budget=settings.context_tokens,
+        count_tokens=count_tokens,
     )
 
 
@@ -219,7 +263,12 @@ def _store(
     open_embedder: OpenEmbedder,
     model: LanguageModel,
     ranker: RelevanceGrader,
+    preferences: WorkspacePreferences,
 ) -> EmbeddedWorkspaces:
+    def chunking(workspace: str) -> tuple[int, int]:
+        preferred = preferences.of(workspace)
+        return preferred.chunk_tokens, preferred.chunk_overlap_tokens
+
     return EmbeddedWorkspaces(
         _folder(settings),
         sha256=settings.home_sha256,
@@ -231,8 +280,7 @@ def _store(
         keywords_of=keywords_of,
         search_text=_search_text,
         count_tokens=count_tokens,
-        chunk_tokens=settings.chunk_tokens,
-        chunk_overlap=settings.chunk_overlap_tokens,
+        chunking=chunking,
         parallel=settings.ollama_parallel,
         saved_queries=settings.saved_queries,
         part_passages=settings.part_passages,

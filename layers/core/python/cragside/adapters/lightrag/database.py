@@ -69,6 +69,16 @@ CREATE INDEX chunk_by_version ON chunk (version, number);
 CREATE TABLE mention (
     kind TEXT NOT NULL, name TEXT NOT NULL, passage TEXT NOT NULL, PRIMARY KEY (kind, name, passage)) WITHOUT ROWID;
 CREATE INDEX mention_by_passage ON mention (passage, kind);
+CREATE INDEX node_by_name ON node (lower(id));
+DROP INDEX edge_by_target;
+CREATE INDEX edge_by_source ON edge (source, json_extract(value, '$.weight') DESC, target);
+CREATE INDEX edge_by_target ON edge (target, json_extract(value, '$.weight') DESC, source);
+CREATE TABLE embedding (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT, model TEXT NOT NULL, text_hash BLOB NOT NULL, document_id TEXT NOT NULL,
+    vector BLOB NOT NULL, UNIQUE (model, text_hash));
+CREATE INDEX embedding_by_document ON embedding (document_id);
+CREATE TRIGGER document_outdated AFTER UPDATE OF state ON document WHEN old.state = 'current' AND new.state <> 'current'
+BEGIN DELETE FROM embedding WHERE document_id = old.id; END;
 """
 
 

@@ -4,20 +4,22 @@ import logging
 from typing import Any
 
 from cragside.domain.errors import CragsideError, ProcessingError
-from cragside.entrypoints.access import WORKSPACE_HEADERS, Grant, Keyring, credential, local_host
+from cragside.entrypoints.access import WORKSPACE_HEADERS, Grant, Keyring, credential, local_host, workspace_of
+from cragside.entrypoints.http import peers
 from cragside.entrypoints.http.errors import for_client
-from cragside.entrypoints.proxy.asgi import Application, Body, Receive, Scope, Send, read_body, while_connected
+from cragside.entrypoints.proxy.asgi import Application, Body, Message, Receive, Scope, Send, read_body, while_connected
 from cragside.entrypoints.proxy.commanded import ROUTES, CommandFinder
 from cragside.entrypoints.proxy.connection import ClientGone
-from cragside.entrypoints.proxy.enrichment import Parts, Preparation, Prepared
+from cragside.entrypoints.proxy.enrichment import PERSONA_HEADER, Parts, Preparation, Prepared
 from cragside.entrypoints.proxy.errors import answer, code_of
+from cragside.entrypoints.proxy.exchanges import Exchanges
 from cragside.entrypoints.proxy.headers import Header, value_of
 from cragside.entrypoints.proxy.relay import BrokenOff, relay
 from cragside.entrypoints.proxy.upstream import DEFAULT_ADDRESS, Upstream
 
 # What is cragside's: these paths, and all that lies below these prefixes. Everything else is Ollama's.
 OWN_ROUTES = frozenset({"/v1/enrich", "/healthz", "/health", "/openapi.json"})
-OWN_PREFIXES = ("/v1/documents", "/v1/memories", "/v1/settings", "/v1/queue")
+OWN_PREFIXES = ("/v1/documents", "/v1/memories", "/v1/settings", "/v1/queue", *peers.PREFIXES)
 _OPEN_ROUTES = frozenset({"/healthz"})
 
 logger = logging.getLogger(__name__)
@@ -52,13 +54,15 @@ class _Proxy:
         self._keyring = Keyring(token, settings.bound_tokens)
         self._check_host = check_host and self._keyring.empty
         self._bound_host = bound_host
+        self._default_workspace = settings.workspace
+        self._exchanges = Exchanges(container.memory, settings.command_prefix) if settings.store_exchanges else None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             await self._http(scope, receive, send)
         elif scope["type"] == "lifespan":
             try:
-                await self._app(scope, receive, send)
+                await self._app(scope, self._draining(receive), send)
             finally:
                 self._upstream.close()
         else:
@@ -85,10 +89,10 @@ class _Proxy:
             commandable = scope["method"] == "POST" and path in ROUTES
             body = await read_body(receive, self._body_limit if commandable else 0)
             request = self._commanded(path, scope["headers"], body) if commandable else None
-            if request is None:
-                await relay(self._upstream, scope, receive, send, body, dropped=self._own_headers(scope["headers"]))
+            if self._exchanges is not None and commandable and self._readable(scope["headers"], body):
+                await self._remembered(self._exchanges, path, request, body, grant, scope, receive, send)
             else:
-                await self._enriched(path, request, grant, scope, receive, send)
+                await self._passed_on(path, request, body, grant, scope, receive, send)
         except ClientGone:
             pass
         except BrokenOff as event:
@@ -97,11 +101,63 @@ class _Proxy:
         except CragsideError as error:
             await answer(send, path, code_of(error), self._message(for_client(error)))
 
+    async def _passed_on(
+        self,
+        path: str,
+        request: dict[str, Any] | None,
+        body: Body,
+        grant: Grant,
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+    ) -> None:
+        if request is None:
+            await relay(self._upstream, scope, receive, send, body, dropped=self._own_headers(scope["headers"]))
+        else:
+            await self._enriched(path, request, grant, scope, receive, send)
+
+    async def _remembered(
+        self,
+        exchanges: Exchanges,
+        path: str,
+        request: dict[str, Any] | None,
+        body: Body,
+        grant: Grant,
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+    ) -> None:
+        """The same, with a copy of the exchange for memory once it is complete."""
+        named = None if request is None else request.get("workspace")
+        try:
+            workspace = workspace_of(grant, scope["headers"], named, self._default_workspace)
+        except CragsideError:  # of a request that passes through, this is no business of ours
+            await self._passed_on(path, request, body, grant, scope, receive, send)
+            return
+        recording = exchanges.record(send, path=path, request=body.data, workspace=workspace)
+        try:
+            await self._passed_on(path, request, body, grant, scope, receive, recording)
+        finally:
+            recording.finish()
+
     def _commanded(self, path: str, headers: list[Header], body: Body) -> dict[str, Any] | None:
+        return self._finder.commanded(path, body.data) if self._readable(headers, body) else None
+
+    def _readable(self, headers: list[Header], body: Body) -> bool:
         # What is too long to be held, or packed, is Ollama's alone.
-        if not body.complete or len(body.data) > self._body_limit or value_of(headers, b"content-encoding") is not None:
-            return None
-        return self._finder.commanded(path, body.data)
+        held = body.complete and len(body.data) <= self._body_limit
+        return held and value_of(headers, b"content-encoding") is None
+
+    def _draining(self, receive: Receive) -> Receive:
+        """`receive`, which tells of the server's end when what is on its way into memory has arrived there."""
+
+        async def received() -> Message:
+            message = await receive()
+            if message["type"] == "lifespan.shutdown" and self._exchanges is not None:
+                await self._exchanges.drain()
+            return message
+
+        return received
 
     async def _enriched(
         self, path: str, request: dict[str, Any], grant: Grant, scope: Scope, receive: Receive, send: Send
@@ -113,7 +169,7 @@ class _Proxy:
             receive,
             send,
             Body(prepared.body, complete=True),
-            dropped={*self._own_headers(scope["headers"]), *WORKSPACE_HEADERS},
+            dropped={*self._own_headers(scope["headers"]), *WORKSPACE_HEADERS, PERSONA_HEADER},
             length_changed=True,
             added=prepared.headers,
         )

@@ -14,10 +14,13 @@ from cragside.domain.outcome import RagContext
 from cragside.entrypoints.access import Grant, workspace_of
 from cragside.entrypoints.proxy.commanded import OPENAI_CHAT, asked
 from cragside.entrypoints.proxy.context_window import ContextWindow, tokens_of, window_of
-from cragside.entrypoints.proxy.headers import Header
+from cragside.entrypoints.proxy.exchanges import Remembering
+from cragside.entrypoints.proxy.headers import Header, value_of
 from cragside.ports.model_host import ModelHost
 from cragside.settings import Settings
 
+PERSONA_HEADER = b"x-rag-persona"
+_OWN_FIELDS = ("workspace", "persona", "compress")
 # The host's word on a model is remembered; a host that takes longer than this (seconds) counts as silent.
 _HOST_PATIENCE = 2.0
 
@@ -28,7 +31,12 @@ class Enriching(Protocol):
     """`application.enricher.Enricher`, as far as the proxy uses it."""
 
     async def enrich(
-        self, request: Mapping[str, Any], *, workspace: str | None = None, evidence_tokens: int | None = None
+        self,
+        request: Mapping[str, Any],
+        *,
+        workspace: str | None = None,
+        persona: str | None = None,
+        evidence_tokens: int | None = None,
     ) -> Enriched:
         """The request with evidence for its question."""
         ...
@@ -45,6 +53,11 @@ class Parts(Protocol):
     @property
     def enricher(self) -> Enriching:
         """The use case."""
+        ...
+
+    @property
+    def memory(self) -> Remembering:
+        """What exchanges are put into; used only when the settings say so."""
         ...
 
     @property
@@ -79,17 +92,25 @@ class Preparation:
         """The request with evidence. Raises what `Enricher.enrich` raises, and `Unauthorized`.
 
         `workspace` in the body, else the header `X-RAG-Workspace` or `LIGHTRAG-WORKSPACE`, names the workspace, which
-        has to be granted; none of them is forwarded.
+        has to be granted. `persona` in the body, else `X-RAG-Persona`, and `compress` say how the evidence is
+        presented. None of them is forwarded.
         """
         workspace = workspace_of(grant, headers, request.get("workspace"), self._settings.workspace)
-        forwarded = {name: value for name, value in request.items() if name != "workspace"}
+        forwarded = {name: value for name, value in request.items() if name not in _OWN_FIELDS}
         question = asked(path, forwarded)
+        told = {name: request[name] for name in _OWN_FIELDS if name != "workspace" and name in request}
+        persona = value_of(headers, PERSONA_HEADER)
         window = await self._window(path, question)
         budget = self._settings.context_tokens
         if window is not None:
             budget = window.evidence_tokens(budget, tokens_of(question, self._count))
-        enriched = await self._enricher.enrich(question, workspace=workspace, evidence_tokens=budget)
-        forwarded.update(enriched.request)
+        enriched = await self._enricher.enrich(
+            {**question, **told},
+            workspace=workspace,
+            persona=None if persona is None else persona.decode("latin-1").strip() or None,
+            evidence_tokens=budget,
+        )
+        forwarded.update({name: value for name, value in enriched.request.items() if name not in told})
         self._fit(forwarded, enriched.request, window)
         shortened = budget < self._settings.context_tokens
         return Prepared(json.dumps(forwarded).encode(), _told(enriched.rag_context, shortened))
