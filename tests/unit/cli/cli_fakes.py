@@ -61,9 +61,16 @@ class FakeContainer:
     loader: FileLoader = field(default_factory=FileLoader)
     reindexed: list[str] = field(default_factory=list)
     closed: int = 0
+    made_worker: Any = None
 
     async def prepare(self) -> None:
         """Nothing has to be loaded."""
+
+    def keeps_worker(self) -> bool:
+        return False
+
+    def worker(self) -> Any:
+        return self.made_worker
 
     @property
     def enricher(self) -> Any:

@@ -68,10 +68,7 @@ Step = Callable[[], Awaitable[object]]
 
 @dataclass(slots=True)
 class Container:
-    """What the entrypoints work with. `host` and `search` are None when they are not configured.
-
-    `worker` makes a worker, which runs once.
-    """
+    """What the entrypoints work with. `host` and `search` are None when they are not configured."""
 
     settings: Settings
     enricher: Enricher
@@ -82,10 +79,10 @@ class Container:
     preferences: WorkspacePreferences
     loader: DocumentLoader
     queue: IndexQueue
+    attempts: Attempts
     intake: Intake
     memory: Memory
     retriever: Retriever
-    worker: Callable[[], Worker]
     starters: list[Step] = field(default_factory=list)
     closers: list[Step] = field(default_factory=list)
     disconnectors: list[Step] = field(default_factory=list)
@@ -97,6 +94,10 @@ class Container:
         if self.secret is not None:
             return self.secret.value()
         return self.settings.api_token.get_secret_value() if self.settings.api_token else None
+
+    def worker(self) -> Worker:
+        """A new worker, which runs once."""
+        return Worker(self.queue, self.attempts, self.workspaces, parallel=self.settings.index_parallel)
 
     def keeps_worker(self) -> bool:
         """Whether `cragside serve` has a worker: not beside a baked store, nor where others empty an SQS queue."""
@@ -213,10 +214,10 @@ def build_container(
         preferences,
         loader,
         queue,
+        Attempts(queue, Indexer(workspaces, annotator), attempts=settings.index_attempts),
         intake,
         _memory(settings, intake, workspaces),
         Retriever(workspaces, embedded_grader, preferences),
-        partial(_worker, settings, queue, Indexer(workspaces, annotator), workspaces),
         starters,
         closers=[*disconnectors, *closers],
         disconnectors=disconnectors,
@@ -242,11 +243,6 @@ def _memory(settings: Settings, intake: Intake, workspaces: Workspaces) -> Memor
         budget=settings.context_tokens,
         count_tokens=count_tokens,
     )
-
-
-def _worker(settings: Settings, queue: IndexQueue, indexer: Indexer, workspaces: Workspaces) -> Worker:
-    attempts = Attempts(queue, indexer, attempts=settings.index_attempts)
-    return Worker(queue, attempts, workspaces, parallel=settings.index_parallel)
 
 
 def _folder(settings: Settings) -> Path:

@@ -39,7 +39,7 @@ def task_of(body: str) -> Task:
     """The task of a message. Raises `ValidationError` that says what is wrong with it."""
     try:
         given = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise ValidationError("The message is no JSON.") from None
     if not isinstance(given, dict) or (missing := [name for name in _FIELDS if name not in given]):
         lacks = ", ".join(missing) if isinstance(given, dict) else "all fields of a task"
