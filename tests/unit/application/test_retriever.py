@@ -38,7 +38,8 @@ async def found(retriever: Retriever, text: str = "otters eat", workspace: str =
 
 
 def test_a_search_takes_the_settings_values_for_what_is_not_given() -> None:
-    assert retriever(FakeRepository()).search_for("otters", workspace="sea") == SimilaritySearch("otters", 4, 0.6, "mmr")
+    default = retriever(FakeRepository()).search_for("otters", workspace="sea")
+    assert default == SimilaritySearch("otters", 4, 0.6, "mmr")
     only = Filter((Condition("docType", "code"),))
     given = retriever(FakeRepository()).search_for(
         "x", workspace="sea", limit=9, threshold=0.0, strategy="similarity", wanted=only
