@@ -57,7 +57,12 @@ class Knowledge:
             settings=made,
             enricher=container.enricher,
             workspaces=container.workspaces,
-            intake=Intake(container.workspaces, queue, loader=container.loader, fetcher=Pages(pages or {})),
+            intake=Intake(
+                container.workspaces,
+                queue,
+                loader=container.loader,
+                fetcher=container.fetcher if pages is None else Pages(pages),
+            ),
             queue=queue,
             retriever=Retriever(container.workspaces, grader, results=5, threshold=0.7, strategy="similarity"),
             count_tokens=container.count_tokens,
