@@ -28,6 +28,7 @@ class FakeRepository(RagRepository):
     def __init__(self, *sources: SourceText, failure: Exception | None = None) -> None:
         self.failure = failure
         self.queries: dict[str, Query] = {}
+        self.changes = 0
         self.sources = {source.name: source for source in sources}
 
     async def save_query(self, query: Query) -> None:
@@ -59,6 +60,7 @@ class FakeRepository(RagRepository):
         return [document for document in graded if (document.score or 0) > threshold]
 
     async def delete_document(self, name: str) -> bool:
+        self.changes += 1
         return self.sources.pop(name, None) is not None
 
     async def status(self) -> KnowledgeStatus:
@@ -66,13 +68,14 @@ class FakeRepository(RagRepository):
         return KnowledgeStatus("default", "fake", count, count, 0, 0, {"processed": count} if count else {})
 
     async def version(self) -> str:
-        return repr(sorted((name, source.text) for name, source in self.sources.items()))
+        return str(self.changes)
 
     async def close(self) -> None:
         self.sources.clear()
 
     def _saved(self, document: SourceText) -> Indexed:
         known = self.sources.get(document.name)
+        self.changes += 1
         self.sources[document.name] = document
         if known is None:
             return Indexed(document.name, "indexed", passages=1)

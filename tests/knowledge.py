@@ -2,20 +2,10 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import httpx
 
-from cragside.adapters.embedded.annotator import EmbeddedAnnotator
-from cragside.adapters.embedded.embedder import WordLlamaEmbedder
-from cragside.adapters.embedded.grader import EmbeddedGrader
-from cragside.adapters.local.queue import LocalQueue
-from cragside.application.attempts import Attempts
-from cragside.application.indexer import Indexer
-from cragside.application.intake import Intake
-from cragside.application.retriever import Retriever
-from cragside.application.worker import Worker
 from cragside.bootstrap import build_container
 from cragside.entrypoints.http.app import create_app
 from cragside.ports.page_fetcher import FetchedPage, FetchFailed
@@ -43,33 +33,10 @@ class Knowledge:
 
     def __init__(self, home: Path, *, pages: Mapping[str, FetchedPage | FetchFailed] | None = None, **settings: Any):
         made = Settings(_env_file=None, home=home, **settings)  # type: ignore[call-arg]
-        container = build_container(made)
-        queue, grader = LocalQueue(home), EmbeddedGrader(WordLlamaEmbedder())
-        self.container = container
-        self.queue = queue
-        self.worker = lambda: Worker(
-            queue,
-            Attempts(queue, Indexer(container.workspaces, EmbeddedAnnotator()), attempts=3),
-            container.workspaces,
-            parallel=4,
-        )
-        application: Any = SimpleNamespace(
-            settings=made,
-            enricher=container.enricher,
-            workspaces=container.workspaces,
-            intake=Intake(
-                container.workspaces,
-                queue,
-                loader=container.loader,
-                fetcher=container.fetcher if pages is None else Pages(pages),
-            ),
-            queue=queue,
-            retriever=Retriever(container.workspaces, grader, results=5, threshold=0.7, strategy="similarity"),
-            count_tokens=container.count_tokens,
-            api_token=container.api_token,
-            close=container.close,
-        )
-        self.app = create_app(application)
+        self.container = build_container(made, fetcher=None if pages is None else Pages(pages))
+        self.queue = self.container.queue
+        self.worker = self.container.worker
+        self.app = create_app(self.container)
         transport = httpx.ASGITransport(app=self.app, raise_app_exceptions=False)
         self.http = httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1")
 

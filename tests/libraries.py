@@ -81,7 +81,9 @@ class _Library:
     async def document(self, document_id: str) -> DocumentRecord | None:
         return self._held.record
 
-    async def restart(self, document_id: str | None = None, *, force: bool = False, failures: bool = True) -> list[Task]:
+    async def restart(
+        self, document_id: str | None = None, *, force: bool = False, failures: bool = True
+    ) -> list[Task]:
         assert not failures, "what was given up is not for the sweep to bring back"
         return self._held.unfinished[self._workspace]
 

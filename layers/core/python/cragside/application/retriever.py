@@ -3,6 +3,7 @@
 from collections import OrderedDict
 from collections.abc import Sequence
 
+from cragside.application.preferences import WorkspacePreferences
 from cragside.application.strips import compressed
 from cragside.domain.document import Document
 from cragside.domain.errors import ValidationError
@@ -20,39 +21,31 @@ class Retriever:
     The answers to the last 100 searches are remembered, each for as long as its store does not change.
     """
 
-    def __init__(
-        self,
-        workspaces: Workspaces,
-        grader: RelevanceGrader,
-        *,
-        results: int,
-        threshold: float,
-        strategy: Strategy,
-    ) -> None:
+    def __init__(self, workspaces: Workspaces, grader: RelevanceGrader, preferences: WorkspacePreferences) -> None:
         self._workspaces = workspaces
         self._grader = grader
-        self._results = results
-        self._threshold = threshold
-        self._strategy: Strategy = strategy
+        self._preferences = preferences
         self._answers: OrderedDict[tuple[str, str, bool], tuple[str, tuple[Document, ...]]] = OrderedDict()
 
     def search_for(
         self,
         text: str,
         *,
+        workspace: str,
         limit: int | None = None,
         threshold: float | None = None,
         strategy: Strategy | None = None,
         wanted: Filter | None = None,
     ) -> SimilaritySearch:
-        """A search with the settings' values for what is not given. Raises `ValidationError` for a blank text."""
+        """A search as the workspace prefers it where nothing is given. Raises `ValidationError` for a blank text."""
         if not text.strip():
             raise ValidationError("A search needs a text.", field="query")
+        preferred = self._preferences.of(workspace)
         return SimilaritySearch(
             text,
-            limit=self._results if limit is None else limit,
-            threshold=self._threshold if threshold is None else threshold,
-            strategy=strategy or self._strategy,
+            limit=preferred.similarity_results if limit is None else limit,
+            threshold=preferred.similarity_threshold if threshold is None else threshold,
+            strategy=strategy or preferred.similarity_strategy,
             filter=wanted or Filter(),
         )
 

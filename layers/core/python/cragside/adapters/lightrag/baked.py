@@ -56,7 +56,7 @@ class BakedRepository(RagRepository):
         return await self._repository.status()
 
     async def version(self) -> str:
-        """Of the store."""
+        """Always the same while the store is open."""
         return await self._repository.version()
 
     async def close(self) -> None:

@@ -65,7 +65,7 @@ class UnbornRepository(RagRepository):
         return await store.status() if store else KnowledgeStatus(self._workspace, "not chosen yet", 0, 0, 0, 0)
 
     async def version(self) -> str:
-        """Of the store; "" while there is none."""
+        """The store's; "" while there is none."""
         store = await self._find()
         return await store.version() if store else ""
 

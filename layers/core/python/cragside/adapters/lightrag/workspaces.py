@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     Opened = LightRagRepository | BakedRepository
 
 OpenEmbedder = Callable[[str | None], Awaitable[Embedder]]
+# A workspace's longest passage and what neighbours share, in tokens; asked for each document.
+Chunking = Callable[[str], tuple[int, int]]
 
 
 class EmbeddedWorkspaces:
@@ -51,8 +53,7 @@ class EmbeddedWorkspaces:
         keywords_of: "Callable[[str], Keywords]",
         search_text: Callable[[str], str],
         count_tokens: CountTokens,
-        chunk_tokens: int,
-        chunk_overlap: int,
+        chunking: Chunking,
         parallel: int,
         saved_queries: int,
         part_passages: int = 20,
@@ -67,8 +68,7 @@ class EmbeddedWorkspaces:
         self._keywords_of = keywords_of
         self._search_text = search_text
         self._count_tokens = count_tokens
-        self._chunk_tokens = chunk_tokens
-        self._chunk_overlap = chunk_overlap
+        self._chunking = chunking
         self._parallel = parallel
         self._saved_queries = saved_queries
         self._part_passages = part_passages
@@ -134,7 +134,7 @@ class EmbeddedWorkspaces:
         shutil.rmtree(scratch, ignore_errors=True)
         try:
             async with old.store.writing(), old.store.accepting():
-                count = await self._copied(old, scratch, progress)
+                count = await self._copied(workspace, old, scratch, progress)
                 old.replace_by(scratch)
             if opened := self._open.pop(workspace, None):
                 await (await opened).close()
@@ -153,8 +153,10 @@ class EmbeddedWorkspaces:
         if failures:
             raise failures[0]
 
-    async def _copied(self, old: "LightRagRepository", folder: Path, progress: Callable[[str], None]) -> int:
-        fresh = await self._opened(folder.name, folder)
+    async def _copied(
+        self, workspace: str, old: "LightRagRepository", folder: Path, progress: Callable[[str], None]
+    ) -> int:
+        fresh = await self._opened(workspace, folder)
         count = 0
         try:
             for source in old.documents():
@@ -256,7 +258,7 @@ class EmbeddedWorkspaces:
             folder,
             workspace=workspace,
             embedder=embedder,
-            chunks=chunker(self._count_tokens, self._chunk_tokens, self._chunk_overlap),
+            chunks=lambda text: chunker(self._count_tokens, *self._chunking(workspace))(text),
             count_tokens=self._count_tokens,
             part_passages=self._part_passages,
         )

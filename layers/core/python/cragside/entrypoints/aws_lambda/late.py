@@ -5,10 +5,13 @@ from typing import TYPE_CHECKING
 
 from cragside.application.enricher import Enricher
 from cragside.application.intake import Intake
+from cragside.application.memory import Memory
+from cragside.application.preferences import WorkspacePreferences
 from cragside.application.retriever import Retriever
 from cragside.domain.context import CountTokens
 from cragside.domain.errors import ServiceUnavailable
 from cragside.ports.index_queue import IndexQueue
+from cragside.ports.model_host import ModelHost
 from cragside.ports.rag_repository import Workspaces
 from cragside.settings import Settings
 
@@ -56,9 +59,24 @@ class LateContainer:
         return self.built.queue
 
     @property
+    def memory(self) -> Memory:
+        """Conversations."""
+        return self.built.memory
+
+    @property
     def retriever(self) -> Retriever:
-        """Passages by likeness."""
+        """Plain similarity search."""
         return self.built.retriever
+
+    @property
+    def preferences(self) -> WorkspacePreferences:
+        """What can be changed while it serves."""
+        return self.built.preferences
+
+    @property
+    def host(self) -> ModelHost | None:
+        """The model host, None when none is configured."""
+        return self.built.host
 
     @property
     def count_tokens(self) -> CountTokens:

@@ -10,13 +10,29 @@ from fastapi.security import APIKeyHeader, HTTPBearer
 from cragside import __version__
 from cragside.entrypoints.http import errors
 from cragside.entrypoints.http.application import Application
-from cragside.entrypoints.http.routes import enrich, enrichment, graph, health, ingest, lightrag_documents, query
+from cragside.entrypoints.http.routes import (
+    documents,
+    enrich,
+    enrichment,
+    graph,
+    health,
+    ingest,
+    lightrag_documents,
+    memories,
+    query,
+    queue,
+    settings,
+)
 from cragside.entrypoints.http.tenancy import Access
 
 # The routes by topic, each `router(container, access)`; all of them ask for a token.
 ROUTERS = (
     health.router,
     enrich.router,
+    documents.router,
+    memories.router,
+    settings.router,
+    queue.router,
     ingest.router,
     query.router,
     enrichment.router,
@@ -32,8 +48,8 @@ def create_app(container: Application, *, api_token: Callable[[], str | None] | 
     container is. A host that grants a request less time than the settings says so in the ASGI scope's `state`: `ends`
     is when the time is up, by `time.monotonic`. After the answer it finds the `rag_context` there.
     """
-    settings = container.settings
-    access = Access(api_token or container.api_token, settings.bound_tokens, default=settings.workspace)
+    configured = container.settings
+    access = Access(api_token or container.api_token, configured.bound_tokens, default=configured.workspace)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:

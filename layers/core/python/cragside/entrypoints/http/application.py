@@ -4,9 +4,12 @@ from typing import Protocol
 
 from cragside.application.enricher import Enricher
 from cragside.application.intake import Intake
+from cragside.application.memory import Memory
+from cragside.application.preferences import WorkspacePreferences
 from cragside.application.retriever import Retriever
 from cragside.domain.context import CountTokens
 from cragside.ports.index_queue import IndexQueue
+from cragside.ports.model_host import ModelHost
 from cragside.ports.rag_repository import Workspaces
 from cragside.settings import Settings
 
@@ -40,8 +43,23 @@ class Application(Protocol):
         ...
 
     @property
+    def memory(self) -> Memory:
+        """Conversations."""
+        ...
+
+    @property
     def retriever(self) -> Retriever:
-        """Passages by likeness."""
+        """Plain similarity search."""
+        ...
+
+    @property
+    def preferences(self) -> WorkspacePreferences:
+        """What can be changed while it serves."""
+        ...
+
+    @property
+    def host(self) -> ModelHost | None:
+        """The model host, None when none is configured."""
         ...
 
     @property
