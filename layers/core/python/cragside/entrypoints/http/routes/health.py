@@ -1,6 +1,7 @@
 """Whether it answers, and what is configured."""
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from typing import Literal, TypeVar
 
@@ -17,6 +18,7 @@ from cragside.entrypoints.http.tenancy import Access
 _PATIENCE_SECONDS = 2.0
 
 T = TypeVar("T")
+_log = logging.getLogger("cragside")
 
 
 def open_router() -> APIRouter:
@@ -121,3 +123,6 @@ async def _asked(component: str, ask: Callable[[], Awaitable[T]]) -> tuple[T | N
         return None, ComponentHealth(ok=False, reason=f"The {component} does not answer in time.")
     except CragsideError as error:
         return None, ComponentHealth(ok=False, reason=for_client(error).message)
+    except Exception:
+        _log.exception("The %s failed", component)
+        return None, ComponentHealth(ok=False, reason=f"The {component} failed; the log has the details.")
