@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from cragside.domain.errors import ServiceUnavailable
 from tests.knowledge import Knowledge
 
 MORNING = (
@@ -251,3 +252,44 @@ async def test_health_has_lightrags_shape(knowledge: Knowledge) -> None:
     body = (await knowledge.http.get("/health")).json()
     assert body["status"] == "healthy"
     assert {"auth_mode", "core_version", "api_version", "webui_available", "pipeline_busy"} <= body.keys()
+
+
+async def test_health_tells_of_the_store_and_the_queue(knowledge: Knowledge) -> None:
+    await knowledge.http.post("/documents/text", json={"text": MORNING, "file_source": NAME})
+    body = (await knowledge.http.get("/health")).json()
+    assert body["pipeline_busy"] is True
+    assert body["queue"]["pending"] > 0
+    assert body["components"] == {"knowledge_base": {"ok": True, "reason": ""}, "queue": {"ok": True, "reason": ""}}
+
+
+async def test_health_names_the_component_that_is_down(knowledge: Knowledge, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def down(**_: Any) -> None:
+        raise ServiceUnavailable("queue", "The queue is down.")
+
+    monkeypatch.setattr(knowledge.queue, "stats", down)
+    answer = await knowledge.http.get("/health")
+    assert answer.status_code == 200
+    assert answer.json()["components"]["queue"] == {"ok": False, "reason": "The queue is down."}
+    assert answer.json()["queue"] is None
+
+
+async def test_an_outage_is_told_in_lightrags_shape(knowledge: Knowledge, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def down(*_: Any, **__: Any) -> None:
+        raise ServiceUnavailable("knowledge_base", "The store is down.")
+
+    monkeypatch.setattr(knowledge.container.workspaces, "repository", down)
+    answer = await knowledge.http.post("/query", json=QUERY)
+    assert (answer.status_code, answer.json()["detail"]) == (503, "The store is down.")
+
+
+async def test_what_takes_too_long_is_a_504(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    knowledge = Knowledge(tmp_path, timeout_seconds=0.05)
+
+    async def stuck(*_: Any, **__: Any) -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(knowledge.container.workspaces, "repository", stuck)
+    answer = await knowledge.http.post("/query", json=QUERY)
+    await knowledge.close()
+    assert answer.status_code == 504
+    assert "in time" in answer.json()["detail"]

@@ -24,13 +24,13 @@ _ENTITIES = 50
 class Lookup:
     """What to look for. `mode` is LightRAG's way through the graph; without one, passages are taken by cosine.
 
-    `threshold` is the least score of a passage.
+    `threshold` is the least score of a passage; without one the nearest are taken however far they are.
     """
 
     question: str
     limit: int
     mode: Mode | None = None
-    threshold: float = 0.0
+    threshold: float = -1.0
     filter: Filter = field(default_factory=Filter)
 
 

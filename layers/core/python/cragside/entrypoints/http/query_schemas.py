@@ -93,7 +93,7 @@ class QueryBody(LookupBody):
             self.question,
             self.top_passages or self.limit,
             self.mode or (None if rag_stack else "mix"),
-            self.min_score or 0.0,
+            -1.0 if self.min_score is None else self.min_score,
             Filter(tuple(each.condition() for each in self.filter.must) if self.filter else ()),
         )
 
