@@ -6,7 +6,7 @@ All of it on the embedded default, without model server. Each measurement is a p
 
 - 100 texts of about 1,000 tokens are embedded, and the same texts are accepted and made searchable;
 - 50,000 passages of generated texts are made searchable (kept in the cache folder; no graph, which a similarity search
-  does not look at), and questions are asked by `similar`: nearest first, chosen for diversity, and with filters of which
+  does not look at), and questions are asked by `similar`: nearest first, chosen for diversity, with filters of which
   one is met by a passage in a thousand and one by none;
 - 100 documents of three pages are indexed whole by `save_documents`, graph included; its figure is the peak of the
   resident memory that the operating system has counted for the process.
