@@ -6,7 +6,7 @@ All of it on the embedded default, without model server. Each measurement is a p
 
 - 100 texts of about 1,000 tokens are embedded, and the same texts are accepted and made searchable;
 - 50,000 passages of generated texts are made searchable (kept in the cache folder; no graph, which a similarity search
-  does not look at), and questions are asked by `similar`: nearest first, chosen for diversity, and with filters of which
+  does not look at), and questions are asked by `similar`: nearest first, chosen for diversity, with filters of which
   one is met by a passage in a thousand and one by none;
 - 100 documents of three pages are indexed whole by `save_documents`, graph included; its figure is the peak of the
   resident memory that the operating system has counted for the process.
@@ -45,6 +45,8 @@ _A_CHUNK = 3
 _A_DOCUMENT = 6
 _QUESTIONS = 30
 _RARE = 1_000
+_FIRST = "the first one, with the model and all vectors to load"
+_CPU = "CPU of one without filter"
 
 
 async def embedded() -> dict[str, float]:
@@ -83,7 +85,11 @@ async def searched(passages: int) -> dict[str, float]:
 
         began = time.perf_counter()
         await search(asked.pop(), "similarity", None)()
-        found = {"first_ms": (time.perf_counter() - began) * 1000}
+        found = {_FIRST: (time.perf_counter() - began) * 1000}
+        cpu = time.process_time()
+        for question in asked:
+            await search(question, "similarity", None)()
+        found[_CPU] = (time.process_time() - cpu) * 1000 / len(asked)
         for name, strategy, wanted, expected in (
             ("similarity", "similarity", None, 10),
             ("mmr", "mmr", None, 10),
@@ -206,9 +212,10 @@ def main() -> None:
         third = in_process("indexed", 0, folder / "indexed", {})
     print(f"\n{table(['search', 'ms'], [[name, f'{value:.1f}'] for name, value in second.items()])}")
     print(f"\n{first['passages']:.0f} chunks were searchable after {first['searchable_s']:.2f} s.")
+    slowest = max(value for name, value in second.items() if name not in (_FIRST, _CPU))
     targets = [
         Target("100 chunks embedded", first["embedded_s"], 5, "s"),
-        Target(f"slowest kind of similarity search, {count:,} chunks", max(second.values()) / 1000, 1, "s"),
+        Target(f"slowest kind of similarity search, {count:,} chunks", slowest / 1000, 1, "s"),
         Target("peak memory of indexing 100 documents", third["peak_mb"], 500, "MB"),
     ]
     saved = {"embedded": first, "searched": second, "indexed": third}
