@@ -23,7 +23,7 @@ Extracted = list[tuple[dict[str, list[dict[str, Any]]], dict[tuple[str, str], li
 
 
 class Draft:
-    """LightRAG's extracting, merging and removing on storages that keep what is written to themselves until `commit`.
+    """LightRAG's work on storages that keep what is written to themselves until `commit`.
 
     From `merge` or `forget` to `commit` nobody else may write to the graph. `without` are the passages whose contributions are to go.
     """
