@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 
 
 class BakedRepository(RagRepository):
-    """Reads through `repository`, which is on `store` if there is one. Writing raises `ConfigurationError` with `refusal`; queries are not remembered."""
+    """Reads through `repository`, which is on `store` if there is one.
+
+    Writing raises `ConfigurationError` with `refusal`; queries are not remembered.
+    """
 
     # Nobody changes the content of a baked store while it is open.
     replaced = False

@@ -20,16 +20,16 @@ from cragside.domain.indexing import (
 )
 
 _FIELDS = (
-    "version, id, name, title, file_type, doc_type, content_hash, size, characters, created_at, updated_at, track, tier1,"
-    " metadata"
+    "version, id, name, title, file_type, doc_type, content_hash, size, characters, created_at, updated_at, track,"
+    " tier1, metadata"
 )
 _CURRENT = f"SELECT {_FIELDS} FROM document WHERE state = 'current' AND {{}}"  # noqa: S608 (our own column names)
 # What `DocumentRecord.status` says, for choosing and counting.
 _STATUS = """SELECT version, CASE WHEN max(enrichment = 'failed' OR (error <> '' AND NOT embedded)) THEN 'failed'
-    WHEN NOT min(embedded) THEN 'pending' WHEN min(enrichment = 'enriched') THEN 'enriched' ELSE 'searchable' END AS status
-    FROM part GROUP BY version"""
-_PASSAGE = """SELECT chunk.id, chunk.part, chunk.number, chunk.page, chunk.section, chunk.tier2, part.enrichment, kv.value,
-    document.version, document.id FROM chunk JOIN document USING (version)
+    WHEN NOT min(embedded) THEN 'pending' WHEN min(enrichment = 'enriched') THEN 'enriched'
+    ELSE 'searchable' END AS status FROM part GROUP BY version"""
+_PASSAGE = """SELECT chunk.id, chunk.part, chunk.number, chunk.page, chunk.section, chunk.tier2, part.enrichment,
+    kv.value, document.version, document.id FROM chunk JOIN document USING (version)
     JOIN part ON part.version = chunk.version AND part.number = chunk.part
     LEFT JOIN kv ON kv.namespace = 'text_chunks' AND kv.id = chunk.id WHERE """
 
@@ -67,9 +67,10 @@ class Catalogue:
         self, limit: int, offset: int, status: DocumentStatus | None, track: str | None
     ) -> tuple[list[DocumentRecord], int]:
         """Current documents, latest first, and how many there are."""
-        conditions, values = ["state = 'current'"], []
+        conditions: list[str] = ["state = 'current'"]
+        values: list[str] = []
         if status is not None:
-            conditions.append(f"version IN (SELECT version FROM ({_STATUS}) WHERE status = ?)")
+            conditions.append(f"version IN (SELECT version FROM ({_STATUS}) WHERE status = ?)")  # noqa: S608
             values.append(status)
         if track is not None:
             conditions.append("track = ?")
@@ -170,7 +171,7 @@ class Catalogue:
             " WHERE id = ? AND content_hash = ? AND state = 'current' AND number = ?",
             (task.document_id, task.content_hash, task.part),
         )
-        return None if row is None else StoredPart(*row[:5], bool(row[5]), row[6])
+        return None if row is None else _stored(row)
 
     def chunk_ids(self, part: StoredPart) -> list[str]:
         """The ids of a part's passages in their order."""
@@ -186,7 +187,7 @@ class Catalogue:
             "SELECT version, number, key, first, last, embedded, enrichment FROM part JOIN document USING (version)"
             " WHERE state = 'gone' ORDER BY version, number"
         )
-        return [StoredPart(*row[:5], bool(row[5]), row[6]) for row in rows]
+        return [_stored(row) for row in rows]
 
     def uncut(self) -> list[str]:
         """The ids of current documents without parts."""
@@ -207,7 +208,7 @@ class Catalogue:
         track: str,
         created_at: str | None,
     ) -> int:
-        """Make this version the current one, known or not; its number. The one before it must not be current any more."""
+        """Make this version, known or not, the current one; its number. The one before it is current no more."""
         now = datetime.now(UTC).isoformat()
         marks = json.dumps([[mark.start, mark.page, storable(mark.section)] for mark in source.marks])
         values = (
@@ -276,6 +277,11 @@ class Catalogue:
             part = Part(number, first, last, bool(embedded), enrichment, error, known, enriched_at)
             parts.setdefault(version, []).append(part)
         return [(row, _record(row, parts.get(row[0], ()))) for row in rows]
+
+
+def _stored(row: Sequence[Any]) -> StoredPart:
+    version, number, key, first, last, embedded, enrichment = row
+    return StoredPart(version, number, key, first, last, bool(embedded), enrichment)
 
 
 def _record(row: Sequence[Any], parts: Iterable[Part]) -> DocumentRecord:

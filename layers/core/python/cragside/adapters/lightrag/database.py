@@ -43,8 +43,8 @@ CREATE VIRTUAL TABLE passage USING fts5 (terms);
 CREATE VIRTUAL TABLE passage_term USING fts5vocab (passage, row);
 CREATE TABLE query (id TEXT PRIMARY KEY, text TEXT NOT NULL, created_at TEXT NOT NULL);
 """
-# A row of `document` is one version of a document. Of each id one is `current`; the one before it is `replaced` while not
-# all of the current one is embedded, and what is `gone` waits for its share of the graph to be taken out.
+# A row of `document` is one version of a document. Of each id one is `current`; the one before it is `replaced` while
+# not all of the current one is embedded, and what is `gone` waits for its share of the graph to be taken out.
 CATALOGUE = """
 CREATE TABLE document (
     version INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL, content_hash TEXT NOT NULL, state TEXT NOT NULL,

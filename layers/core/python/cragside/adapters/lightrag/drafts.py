@@ -23,9 +23,9 @@ Extracted = list[tuple[dict[str, list[dict[str, Any]]], dict[tuple[str, str], li
 
 
 class Draft:
-    """LightRAG's merging and removing on storages that keep what is written to themselves until `commit`.
+    """LightRAG's work on storages that keep what is written to themselves until `commit`.
 
-    Nobody else may write to the graph meanwhile. `without` are the passages whose contributions are to go.
+    From `merge` or `forget` to `commit` nobody else may write to the graph. `without` are the passages whose contributions are to go.
     """
 
     def __init__(self, engine: Engine, database: Database, *, without: Sequence[str] = ()) -> None:
@@ -34,6 +34,7 @@ class Draft:
         self._graph = DraftGraph(engine.chunk_entity_relation_graph)
         self._entities = DraftVectors(engine.entities_vdb, database)
         self._relations = DraftVectors(engine.relationships_vdb, database)
+        self._texts = DraftRows(engine.text_chunks)
         self._anchors = DraftRows(engine.full_entities), DraftRows(engine.full_relations)
         self._mentions = (
             DraftMentions(database, "entity", self._without),
@@ -43,11 +44,25 @@ class Draft:
             chunk_entity_relation_graph=self._graph,
             entities_vdb=self._entities,
             relationships_vdb=self._relations,
+            text_chunks=self._texts,
             full_entities=self._anchors[0],
             full_relations=self._anchors[1],
             entity_chunks=self._mentions[0],
             relation_chunks=self._mentions[1],
         )
+
+    async def extract(self, chunks: dict[str, dict[str, Any]]) -> Extracted:
+        """Entities and relations of passages. The model's answers are kept at once, so that no call is repeated.
+
+        Which answer belongs to which passage is part of the draft: LightRAG rebuilds descriptions from that.
+        """
+        await self._texts.upsert(chunks)
+        extracted: Extracted = await self._engine._process_extract_entities(chunks)
+        # LightRAG sorts descriptions by the second in which the model gave them: a repetition would sort them anew.
+        for found in (rows for kinds in extracted for kind in kinds for rows in kind.values()):
+            for row in found:
+                row["timestamp"] = 0
+        return extracted
 
     async def merge(self, key: str, extracted: Extracted, file_path: str) -> None:
         """Add what was extracted from the passages of a part."""
@@ -97,7 +112,7 @@ class Draft:
         with self._database.transaction() as connection:
             if not while_true(connection):
                 return False
-            for written in (self._graph, self._entities, self._relations, *self._anchors, *self._mentions):
+            for written in (self._graph, self._entities, self._relations, self._texts, *self._anchors, *self._mentions):
                 written.write(connection)
         return True
 
@@ -112,6 +127,12 @@ class DraftRows:
     async def get_by_id(self, key: str) -> dict[str, Any] | None:
         """The value, or None."""
         return self._rows[key] if key in self._rows else await self._stored.get_by_id(key)
+
+    async def get_by_ids(self, keys: list[str]) -> list[dict[str, Any] | None]:
+        """The values in the order of the keys, None for the missing."""
+        others = [key for key in keys if key not in self._rows]
+        found = {**dict(zip(others, await self._stored.get_by_ids(others), strict=True)), **self._rows}
+        return [found[key] for key in keys]
 
     async def upsert(self, data: dict[str, dict[str, Any]]) -> None:
         """Note values."""
@@ -141,7 +162,7 @@ class DraftMentions:
     def __init__(self, database: Database, kind: str, without: Sequence[str]) -> None:
         self._database = database
         self._kind = kind
-        self._without = list(without)
+        self._without = dict.fromkeys(without)
         self._added: dict[tuple[str, str], None] = {}
         self._removed: dict[str, None] = {}
 
@@ -160,7 +181,8 @@ class DraftMentions:
     async def upsert(self, data: dict[str, dict[str, Any]]) -> None:
         """Note mentions."""
         for name, row in data.items():
-            self._added.update(dict.fromkeys((name, passage) for passage in row["chunk_ids"]))
+            passages = [passage for passage in row["chunk_ids"] if passage not in self._without]
+            self._added.update(dict.fromkeys((name, passage) for passage in passages))
 
     async def delete(self, names: Iterable[str]) -> None:
         """Note that nothing mentions these any more."""

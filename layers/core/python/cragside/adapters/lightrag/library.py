@@ -26,7 +26,7 @@ _ADD_TEXT = "INSERT OR IGNORE INTO kv VALUES ('text_chunks', ?, ?)"
 
 
 class LightRagLibrary(Library):
-    """Knows nothing while `find` gives no store. `create` makes one; it and `refuse` raise for a store that is baked."""
+    """Knows nothing while `find` gives no store. `create` makes one. `refuse` raises for a baked store."""
 
     def __init__(self, find: Find, create: Create, refuse: Callable[[], None]) -> None:
         self._find = find
@@ -145,6 +145,24 @@ async def go_back(store: Store, document_id: str) -> bool:
     return True
 
 
+def copy_tiers(old: Store, fresh: Store, document_id: str) -> None:
+    """Give the parts and passages of a document what another store knows of the same ones."""
+    passages = [(json.dumps(dict(p.tier2)), p.id) for p in old.catalogue.passages(document_id, None) if p.tier2]
+    record = old.catalogue.record("id", document_id)
+    parts = [(json.dumps(dict(p.tier3)), document_id, p.number) for p in record.parts if p.tier3] if record else []
+    with fresh.database.transaction() as connection:
+        connection.executemany("UPDATE chunk SET tier2 = ? WHERE id = ?", passages)
+        connection.executemany(
+            "UPDATE part SET tier3 = ? WHERE version = (SELECT version FROM document WHERE id = ?) AND number = ?",
+            parts,
+        )
+        if record:
+            connection.execute(
+                "UPDATE document SET created_at = ?, updated_at = ?, track = ? WHERE id = ?",
+                (record.created_at, record.updated_at, record.track, document_id),
+            )
+
+
 async def restart(store: Store, document_id: str | None, *, force: bool, failures: bool) -> list[Task]:
     """See `Library.restart`."""
     await cut_uncut(store)
@@ -154,12 +172,12 @@ async def restart(store: Store, document_id: str | None, *, force: bool, failure
         return [task for task in store.catalogue.tasks(document_id) if (task.document_id, task.part) not in given_up]
     chosen = "version IN (SELECT version FROM document WHERE state = 'current' AND (?1 IS NULL OR id = ?1))"
     statements = [
-        f"UPDATE part SET error = '' WHERE {chosen}",
-        f"UPDATE part SET enrichment = 'pending' WHERE {chosen} AND enrichment IN ('failed', 'processing')",
+        f"UPDATE part SET error = '' WHERE {chosen}",  # noqa: S608 (our own condition)
+        f"UPDATE part SET enrichment = 'pending' WHERE {chosen} AND enrichment IN ('failed', 'processing')",  # noqa: S608
     ]
     if force:
         statements += [
-            f"UPDATE part SET embedded = 0, enrichment = 'pending' WHERE {chosen}",
+            f"UPDATE part SET embedded = 0, enrichment = 'pending' WHERE {chosen}",  # noqa: S608
             "UPDATE document SET enrich = 1 WHERE state = 'current' AND (?1 IS NULL OR id = ?1)",
         ]
     async with store.accepting():

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 _DOCUMENTS = """
-SELECT status.id, status.status, status.created_at, status.updated_at, status.value, source.name, source.title, full.value
+SELECT status.id, status.status, status.created_at, status.updated_at, status.value, source.name, source.title,
+    full.value
 FROM source JOIN kv AS full ON full.namespace = 'full_docs' AND full.id = source.doc_id
 LEFT JOIN doc_status AS status ON status.id = source.doc_id ORDER BY source.name
 """

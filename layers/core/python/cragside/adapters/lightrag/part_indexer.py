@@ -115,8 +115,9 @@ async def extend_graph(store: Store, task: Task, part: StoredPart) -> None:
     ids = store.catalogue.chunk_ids(part)
     found = zip(ids, await store.engine.text_chunks.get_by_ids(ids), strict=True)
     chunks = {key: row for key, row in found if row is not None}
+    draft = Draft(store.engine, store.database)
     async with _naming_the_cause():
-        extracted = await store.engine._process_extract_entities(chunks)
+        extracted = await draft.extract(chunks)
     path = next((str(row["file_path"]) for row in chunks.values()), quote(task.document_id, safe=""))
 
     def enriched(connection: Connection) -> bool:
@@ -136,7 +137,6 @@ async def extend_graph(store: Store, task: Task, part: StoredPart) -> None:
         # What it contributed before, when this is a repetition that was asked for.
         if before := await forget_graph(store, part):
             await before.commit(lambda _: True)
-        draft = Draft(store.engine, store.database)
         async with _naming_the_cause():
             await draft.merge(part.key, extracted, path)
             await draft.commit(enriched)

@@ -20,8 +20,8 @@ from cragside.domain.errors import ServiceUnavailable
 class Store:
     """What the ports of one workspace share.
 
-    Of each lock there is one holder at a time in all processes: `accepting` for the catalogue and the passages, held for
-    a moment; `writing` for the graph, held while a part is merged. Whoever needs both takes `writing` first.
+    Of each lock there is one holder at a time in all processes: `accepting` for the catalogue and the passages, held
+    for a moment; `writing` for the graph, held while a part is merged. Whoever needs both takes `writing` first.
     """
 
     def __init__(

@@ -156,6 +156,8 @@ class EmbeddedWorkspaces:
     async def _copied(
         self, workspace: str, old: "LightRagRepository", folder: Path, progress: Callable[[str], None]
     ) -> int:
+        from cragside.adapters.lightrag.library import copy_tiers, identifier_of
+
         fresh = await self._opened(workspace, folder)
         count = 0
         try:
@@ -165,6 +167,7 @@ class EmbeddedWorkspaces:
                     raise ServiceUnavailable(
                         "knowledge_base", f"{source.name}: {outcome.reason}. The old store is as it was."
                     )
+                copy_tiers(old.store, fresh.store, identifier_of(source.name))
                 progress(source.name)
                 count += 1
         finally:
@@ -206,7 +209,10 @@ class EmbeddedWorkspaces:
         return None if store is None else store.database
 
     async def _new_store(self, workspace: str) -> "Store":
-        return (await self._created(workspace)).store
+        self._home.refuse_baked()
+        opened = await self._created(workspace)
+        assert opened.store is not None  # noqa: S101 (only a baked store that is not there has none)
+        return opened.store
 
     async def _opened_baked(self, workspace: str, manifest: Manifest) -> BakedRepository:
         self._home.check(manifest, workspace)
