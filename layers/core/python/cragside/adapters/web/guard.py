@@ -86,11 +86,18 @@ class Guard:
             raise Refused(f"{host} has an address that cannot be used.")
         if any(is_metadata(address) for address in known):
             raise Refused(f"{host} is at a metadata service's address, which is never fetched.")
-        if not self._named(host) and not all(self._in_allowed_network(address) for address in known):
+        if not self.allows(url, addresses):
             self._check_public_place(url)
             if not all(is_public(address) or self._in_allowed_network(address) for address in known):
                 raise Refused(f"{host} is not at a public address.")
         return frozenset(str(address) for address in known)
+
+    def allows(self, url: URL, addresses: Iterable[str]) -> bool:
+        """Whether `allow` names the host, or all of these addresses."""
+        found = [parse_address(address) for address in addresses]
+        return self._named(url.raw_host or "") or all(
+            address is not None and self._in_allowed_network(address) for address in found
+        )
 
     def _add(self, entry: str) -> None:
         try:
