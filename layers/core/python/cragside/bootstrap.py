@@ -191,6 +191,7 @@ def _store(
         chunk_overlap=settings.chunk_overlap_tokens,
         parallel=settings.ollama_parallel,
         saved_queries=settings.saved_queries,
+        part_passages=settings.part_passages,
     )
 
 

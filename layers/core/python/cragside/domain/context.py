@@ -82,9 +82,20 @@ def pack(documents: Sequence[Document], *, budget: int, count_tokens: CountToken
 def _heading(number: int, document: Document) -> str:
     filename = document.metadata.get("filename")
     named = [document.title or document.id, *(str(v) for v in (filename, document.url) if v and v != document.title)]
-    score = "" if document.score is None else f", relevance {document.score:.2f}"
-    line = " ".join(neutralise(" - ".join(named)).split())[:300]
-    return f"[{number}] {line} ({document.source}{score})"
+    line = _on_one_line(" - ".join(dict.fromkeys(named)), 300)
+    score = () if document.score is None else (f"relevance {document.score:.2f}",)
+    return f"[{number}] {line} ({', '.join((*_place(document), document.source, *score))})"
+
+
+def _place(document: Document) -> tuple[str, ...]:
+    """Where in its file the passage begins, as far as that is known."""
+    page, section = document.metadata.get("page"), document.metadata.get("section")
+    shown = (f"p. {page}" if page else "", f"section {section}" if section else "")
+    return tuple(_on_one_line(part, 120) for part in shown if part)
+
+
+def _on_one_line(text: str, limit: int) -> str:
+    return " ".join(neutralise(text).split())[:limit]
 
 
 def _cut(text: str, budget: int, count_tokens: CountTokens) -> tuple[str, int]:

@@ -1,0 +1,383 @@
+"""The library and the part indexer: what was accepted is never lost, and work can be repeated at any moment."""
+
+import json
+import sqlite3
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cragside.adapters.lightrag.database import Database
+from cragside.bootstrap import Container, build_container
+from cragside.domain.document import Mark, SourceText
+from cragside.domain.errors import ServiceUnavailable
+from cragside.domain.indexing import Acceptance, Task
+from cragside.ports.library import Library
+from cragside.ports.part_indexer import PartIndexer
+from cragside.settings import load_settings
+
+ARMSTRONG = "William Armstrong built Cragside in Northumberland. Joseph Swan lit Cragside with lamps."
+SWAN = "Joseph Swan lived in Gateshead. William Armstrong visited Joseph Swan in Gateshead."
+LONG = "\n\n".join(
+    f"William Armstrong built bridge number {i} over the river Coquet in 18{i + 50}. " * 3 for i in range(9)
+)
+SETTINGS = {"RAG_CHUNK_TOKENS": "60", "RAG_CHUNK_OVERLAP_TOKENS": "10", "RAG_PART_PASSAGES": "2"}
+
+
+def opened(home: Path) -> Container:
+    return build_container(load_settings({"RAG_HOME": str(home), **SETTINGS}))
+
+
+@pytest.fixture
+async def container(tmp_path: Path) -> AsyncIterator[Container]:
+    container = opened(tmp_path)
+    yield container
+    await container.close()
+
+
+@pytest.fixture
+async def library(container: Container) -> Library:
+    return await container.workspaces.library("w")
+
+
+@pytest.fixture
+async def indexer(container: Container) -> PartIndexer:
+    return await container.workspaces.part_indexer("w")
+
+
+async def work(indexer: PartIndexer, tasks: Sequence[Task]) -> None:
+    for task in tasks:
+        if task.stage == "embed":
+            await indexer.embed(task)
+        elif await indexer.begin_enrichment(task):
+            await indexer.extend_graph(task)
+
+
+async def found(container: Container, question: str) -> list[str]:
+    repository = await container.workspaces.repository("w")
+    return [document.content for document in await repository.retrieve(question, limit=8)]
+
+
+def text(name: str, content: str, **fields: Any) -> SourceText:
+    return SourceText(name, content, **fields)
+
+
+async def test_asking_for_documents_of_an_unknown_workspace_leaves_no_trace(library: Library, tmp_path: Path) -> None:
+    assert await library.documents() == ([], 0)
+    assert await library.document("doc-x") is None
+    assert await library.source("doc-x") is None
+    assert await library.passages("doc-x") == []
+    assert await library.passages_by_id(["x"]) == {}
+    assert not await library.delete("doc-x")
+    assert await library.restart() == []
+    assert await library.counts() == {}
+    assert list(tmp_path.iterdir()) == []
+
+
+async def test_an_accepted_text_is_there_after_a_restart_with_its_tasks(library: Library, tmp_path: Path) -> None:
+    source = text("a.md", LONG, title="Bridges", metadata={"team": "x"}, tier1={"pages": 2}, marks=(Mark(0, 1, "One"),))
+    acceptance = await library.accept(source, track="t1")
+    assert acceptance.outcome == "new"
+    again = opened(tmp_path)
+    later = await again.workspaces.library("w")
+    record = await later.named("a.md")
+    assert record == acceptance.record
+    assert record is not None
+    assert (record.status, record.enrichment, record.metadata, record.tier1) == (
+        "pending",
+        "pending",
+        {"team": "x"},
+        {"pages": 2},
+    )
+    assert await later.source(record.id) == SourceText(
+        "a.md", LONG, "Bridges", size=len(LONG), marks=(Mark(0, 1, "One"),), tier1={"pages": 2}, metadata={"team": "x"}
+    )
+    assert list(await later.restart()) == list(acceptance.tasks)
+    assert await again.workspaces.names() == ["w"]
+    await again.close()
+
+
+async def test_a_long_text_has_parts_that_hold_all_its_passages_once(library: Library) -> None:
+    record = (await library.accept(text("a.md", LONG))).record
+    assert len(record.parts) > 1
+    assert [part.first for part in record.parts[1:]] == [part.last + 1 for part in record.parts[:-1]]
+    passages = await library.passages(record.id)
+    assert [passage.index for passage in passages] == list(range(record.passages))
+    by_part = [p for part in record.parts for p in await library.passages(record.id, part.number)]
+    assert by_part == passages
+    assert all(passage.text in LONG for passage in passages)
+
+
+async def test_a_passage_knows_the_page_and_the_section_in_which_it_begins(
+    library: Library, indexer: PartIndexer, container: Container
+) -> None:
+    half = LONG.index("number 5") - 40
+    marks = (Mark(0, 1, "Early"), Mark(half, 2, "Late"))
+    acceptance = await library.accept(text("a.pdf", LONG, marks=marks))
+    await work(indexer, acceptance.tasks)
+    for passage in await library.passages(acceptance.record.id):
+        where = (2, "Late") if LONG.index(passage.text) >= half else (1, "Early")
+        assert (passage.page, passage.section) == where
+    repository = await container.workspaces.repository("w")
+    best = (await repository.retrieve("Which bridge is number 8?", limit=1))[0]
+    assert (best.metadata["page"], best.metadata["section"]) == (2, "Late")
+    assert {"filename", "fileType", "chunkIndex", "totalChunks"} <= set(best.metadata)
+
+
+async def test_embedding_makes_a_part_searchable_and_the_graph_comes_after_it(
+    library: Library, indexer: PartIndexer, container: Container
+) -> None:
+    acceptance = await library.accept(text("a.md", ARMSTRONG))
+    embedding, enriching = acceptance.tasks
+    assert (embedding.stage, enriching.stage) == ("embed", "enrich")
+    assert await found(container, "Who built Cragside?") == []
+    await indexer.embed(embedding)
+    assert await found(container, "Who built Cragside?") == [ARMSTRONG]
+    record = await library.document(acceptance.record.id)
+    assert record is not None
+    assert (record.status, record.enrichment) == ("searchable", "pending")
+    assert await indexer.begin_enrichment(enriching)
+    assert (await library.counts()) == {"processing": 1}
+    await indexer.annotate(enriching, [{"keywords": ["lamps"]}], {"summary": "A house."})
+    await indexer.extend_graph(enriching)
+    assert not await indexer.begin_enrichment(enriching)
+    record = await library.document(acceptance.record.id)
+    assert record is not None
+    assert (record.status, record.parts[0].tier3) == ("enriched", {"summary": "A house."})
+    (passage,) = await library.passages(record.id)
+    assert (passage.tier2, passage.enrichment) == ({"keywords": ["lamps"]}, "enriched")
+    assert await library.passages_by_id([passage.id, "nope"]) == {passage.id: (record, passage)}
+    assert (await (await container.workspaces.repository("w")).status()).entities > 0
+
+
+async def test_the_same_text_is_taken_once_whatever_its_name(library: Library, indexer: PartIndexer) -> None:
+    first = await library.accept(text("a.md", ARMSTRONG))
+    again = await library.accept(text("a.md", ARMSTRONG))
+    assert (again.outcome, again.tasks, again.known) == ("unchanged", first.tasks, "")
+    await work(indexer, first.tasks)
+    again = await library.accept(text("a.md", ARMSTRONG))
+    assert (again.outcome, list(again.tasks), again.record.status) == ("unchanged", [], "enriched")
+    copy = await library.accept(text("copy.md", ARMSTRONG))
+    assert (copy.outcome, copy.known, copy.record.id) == ("unchanged", "a.md", first.record.id)
+    assert (await library.documents())[1] == 1
+
+
+async def test_another_text_of_the_same_name_replaces_it_once_it_can_be_found(
+    library: Library, indexer: PartIndexer, container: Container
+) -> None:
+    first = await library.accept(text("a.md", ARMSTRONG))
+    await work(indexer, first.tasks)
+    changed = await library.accept(text("a.md", LONG))
+    assert (changed.outcome, changed.record.id) == ("changed", first.record.id)
+    embedding = [task for task in changed.tasks if task.stage == "embed"]
+    for task in embedding[:-1]:
+        await indexer.embed(task)
+    assert ARMSTRONG in await found(container, "Who lit Cragside with lamps?")
+    await indexer.embed(embedding[-1])
+    assert ARMSTRONG not in await found(container, "Who lit Cragside with lamps?")
+    status = await (await container.workspaces.repository("w")).status()
+    assert (status.documents, status.passages, status.entities) == (1, changed.record.passages, 0)
+    await work(indexer, first.tasks)
+    assert (await (await container.workspaces.repository("w")).status()).entities == 0
+
+
+async def test_a_text_that_comes_back_before_its_replacement_was_complete_is_complete_at_once(
+    library: Library, indexer: PartIndexer, container: Container
+) -> None:
+    first = await library.accept(text("a.md", ARMSTRONG))
+    await work(indexer, first.tasks)
+    between = await library.accept(text("a.md", LONG))
+    await indexer.embed(between.tasks[0])
+    back = await library.accept(text("a.md", ARMSTRONG))
+    assert (back.outcome, back.record.status) == ("changed", "enriched")
+    await work(indexer, [*back.tasks, *between.tasks])
+    assert await found(container, "Which bridges did Armstrong build?") == [ARMSTRONG]
+    assert (await library.counts()) == {"enriched": 1}
+
+
+async def test_with_rename_a_taken_name_gets_a_number(library: Library) -> None:
+    names = [
+        (await library.accept(text("note.md", content), rename=True)).record.name for content in (ARMSTRONG, SWAN, LONG)
+    ]
+    assert names == ["note.md", "note (2).md", "note (3).md"]
+    again = await library.accept(text("note.md", SWAN), rename=True)
+    assert (again.outcome, again.record.name) == ("unchanged", "note (2).md")
+
+
+async def test_without_enrichment_a_document_is_done_when_it_is_searchable(
+    library: Library, indexer: PartIndexer
+) -> None:
+    acceptance = await library.accept(text("a.md", ARMSTRONG), enrich=False)
+    assert [task.stage for task in acceptance.tasks] == ["embed"]
+    await work(indexer, acceptance.tasks)
+    assert (await library.counts()) == {"none": 1}
+    wanted = await library.accept(text("a.md", ARMSTRONG))
+    assert [task.stage for task in wanted.tasks] == ["enrich"]
+
+
+async def test_a_deleted_document_cannot_be_found_and_its_tasks_are_void(
+    library: Library, indexer: PartIndexer, container: Container
+) -> None:
+    kept = await library.accept(text("b.md", SWAN))
+    await work(indexer, kept.tasks)
+    before = await (await container.workspaces.repository("w")).status()
+    gone = await library.accept(text("a.md", ARMSTRONG))
+    await work(indexer, gone.tasks)
+    assert await library.delete(gone.record.id)
+    assert not await library.delete(gone.record.id)
+    await work(indexer, gone.tasks)
+    await indexer.failed(gone.tasks[0], "too late")
+    assert await found(container, "Where did Joseph Swan live, and who built Cragside?") == [SWAN]
+    assert await (await container.workspaces.repository("w")).status() == before
+    assert await library.passages(gone.record.id) == []
+    assert (await library.accept(text("a.md", ARMSTRONG))).outcome == "new"
+
+
+async def test_a_failure_is_told_with_its_reason_and_restarting_forgets_it(
+    library: Library, indexer: PartIndexer
+) -> None:
+    acceptance = await library.accept(text("a.md", ARMSTRONG))
+    embedding, enriching = acceptance.tasks
+    await indexer.failed(embedding, "no embedder")
+    record = await library.document(acceptance.record.id)
+    assert record is not None
+    assert (record.status, record.error) == ("failed", "no embedder")
+    await indexer.embed(embedding)
+    await indexer.failed(enriching, "no model")
+    record = await library.document(acceptance.record.id)
+    assert record is not None
+    assert (record.status, record.error, record.searchable) == ("failed", "no model", True)
+    assert (await library.documents(status="failed"))[1] == 1
+    assert await library.restart() == [enriching]
+    assert (await library.documents(status="failed"))[1] == 0
+    await work(indexer, [enriching])
+    assert await library.restart() == []
+    assert await library.restart(force=True) == list(acceptance.tasks)
+
+
+async def test_documents_are_listed_latest_first_in_pages_by_status_and_by_track(
+    library: Library, indexer: PartIndexer
+) -> None:
+    accepted = [await library.accept(text(f"{i}.md", f"Note {i} says {i}."), track=f"t{i % 2}") for i in range(5)]
+    await work(indexer, accepted[1].tasks)
+    names, total = await library.documents(limit=2, offset=1)
+    assert ([record.name for record in names], total) == (["3.md", "2.md"], 5)
+    assert [record.name for record in (await library.documents(track="t1"))[0]] == ["3.md", "1.md"]
+    assert [record.name for record in (await library.documents(status="enriched"))[0]] == ["1.md"]
+    assert (await library.documents(status="pending"))[1] == 4
+
+
+async def test_extending_the_graph_again_changes_nothing(
+    library: Library, indexer: PartIndexer, tmp_path: Path
+) -> None:
+    for source in (text("a.md", ARMSTRONG), text("b.md", SWAN)):
+        await work(indexer, (await library.accept(source)).tasks)
+    before = dump(tmp_path)
+    await work(indexer, await library.restart(force=True))
+    assert dump(tmp_path) == before
+
+
+async def test_names_and_texts_that_cannot_be_stored_as_they_are_are_accepted(library: Library) -> None:
+    record = (await library.accept(text("half \ud83d.md", "A\x00B \udc00 text", title="\x01t"))).record
+    assert await library.named("half \ud83d.md") == record
+    assert (await library.passages(record.id))[0].text == "A B   text"
+
+
+Step = Callable[[Library, PartIndexer], Awaitable[object]]
+
+
+async def take(library: Library, indexer: PartIndexer, source: SourceText) -> Acceptance:
+    acceptance = await library.accept(source)
+    await work(indexer, acceptance.tasks)
+    return acceptance
+
+
+async def drop(library: Library, name: str) -> None:
+    if record := await library.named(name):
+        await library.delete(record.id)
+    else:
+        # Whoever deleted it was interrupted; the next work cleans up.
+        await library.delete("doc-none")
+
+
+STEPS: list[Step] = [
+    lambda library, indexer: take(library, indexer, text("a.md", ARMSTRONG)),
+    lambda library, indexer: take(library, indexer, text("b.md", SWAN)),
+    lambda library, indexer: take(library, indexer, text("a.md", LONG[:400])),
+    lambda library, indexer: drop(library, "b.md"),
+    lambda library, indexer: take(library, indexer, text("c.md", SWAN + " Lord Kelvin wrote to Joseph Swan.")),
+]
+
+
+async def perform(home: Path, first: int = 0) -> int:
+    """How many steps were done, from `first` on, until the end or a failure of the store."""
+    container = opened(home)
+    try:
+        for number, step in enumerate(STEPS[first:], start=first):
+            try:
+                await step(await container.workspaces.library("w"), await container.workspaces.part_indexer("w"))
+            except ServiceUnavailable:
+                return number
+        return len(STEPS)
+    finally:
+        await container.close()
+
+
+async def test_whatever_write_fails_repeating_the_work_ends_where_it_would_have(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert await perform(tmp_path / "undisturbed") == len(STEPS)
+    expected = dump(tmp_path / "undisturbed")
+    transaction, failing, count = Database.transaction, 0, 0
+
+    def failing_once(self: Database) -> Any:
+        nonlocal count
+        count += 1
+        if count == failing:
+            raise sqlite3.OperationalError("disk I/O error")
+        return transaction(self)
+
+    monkeypatch.setattr(Database, "transaction", failing_once)
+    while True:
+        failing, count = failing + 1, 0
+        home = tmp_path / str(failing)
+        done = await perform(home)
+        if count < failing:
+            break
+        while done < len(STEPS):
+            done = await perform(home, done)
+        assert dump(home) == expected, f"write {failing}"
+    assert failing > 30
+
+
+def dump(home: Path) -> dict[str, Any]:
+    """All that a store knows, without times and row numbers."""
+    with closing(sqlite3.connect(home / "w" / "store.sqlite3")) as connection:
+
+        def rows(sql: str) -> list[Any]:
+            return sorted((tuple(map(_timeless, row)) for row in connection.execute(sql)), key=repr)
+
+        return {
+            "nodes": rows("SELECT id, value, degree FROM node"),
+            "edges": rows("SELECT source, target, value FROM edge"),
+            "vectors": rows("SELECT namespace, id, source, target, hex(vector), value FROM vector"),
+            "words": rows("SELECT vector.id, terms FROM passage JOIN vector ON vector.seq = passage.rowid"),
+            "strays": rows("SELECT rowid FROM passage WHERE rowid NOT IN (SELECT seq FROM vector)"),
+            "kv": rows("SELECT namespace, id, value FROM kv"),
+            "documents": rows("SELECT id, content_hash, state, name, title, text FROM document"),
+            "parts": rows(
+                "SELECT id, number, key, first, last, embedded, enrichment, error, tier3 FROM part JOIN document"
+                " USING (version)"
+            ),
+            "chunks": rows("SELECT id, part, number, page, section, tier2 FROM chunk"),
+            "mentions": rows("SELECT kind, name, passage FROM mention"),
+        }
+
+
+def _timeless(value: Any) -> Any:
+    if not isinstance(value, str) or not value.startswith("{"):
+        return value
+    fields = json.loads(value)
+    return {key: fields[key] for key in sorted(fields) if not key.endswith(("_at", "_time"))}
