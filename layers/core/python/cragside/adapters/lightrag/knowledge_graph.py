@@ -179,8 +179,8 @@ class _Graph:
     def _connections(self, name: str, limit: int) -> Iterator[Connection]:
         for other, text, _, forward in self._database.all(_STRONGEST, (name, limit)):
             value = orjson.loads(text)
-            ends = (name, other) if forward else (other, name)
-            away = _first_of(*ends, value.get("description")) == name
+            source, target = (name, other) if forward else (other, name)
+            away = _first_of(source, target, value.get("description")) == name
             direction: Literal["outgoing", "incoming"] = "outgoing" if away else "incoming"
             yield Connection(other, _type(value), direction, _brief(value.get("description")))
 

@@ -140,7 +140,8 @@ class LightRagRepository(RagRepository):
     async def similar(self, search: SimilaritySearch) -> list[Document]:
         """Passages by their exact cosine to the question; see `SimilaritySearch`."""
         with _failing_as_unavailable():
-            return [document_of(*found).graded(cosine) for *found, cosine in await self._similar.find(search)]
+            found = await self._similar.find(search)
+            return [document_of(record, passage).graded(cosine) for record, passage, cosine in found]
 
     async def get_relevant_documents(self, query: str, threshold: float = 0.6) -> list[Document]:
         """Passages whose relevance, by the repository's own grader, is above the threshold, best first."""

@@ -79,9 +79,7 @@ class NoPreferences:
 
     def change(self, workspace: str, changes: Mapping[str, Any]) -> None:
         """Refused."""
-        raise ValidationError(
-            "This knowledge base is read-only; its settings are those that it is started with."
-        )
+        raise ValidationError("This knowledge base is read-only; its settings are those that it is started with.")
 
 
 def _workspaces(content: Any) -> dict[str, dict[str, Any]]:
