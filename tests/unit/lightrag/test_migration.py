@@ -5,9 +5,6 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-import pytest
-
-from cragside.adapters.lightrag.migration import add_catalogue
 from cragside.bootstrap import build_container
 from cragside.domain.document import SourceText
 from cragside.settings import load_settings
@@ -80,8 +77,3 @@ async def test_a_text_whose_indexing_was_interrupted_is_indexed_when_work_is_tak
     repository = await container.workspaces.repository("default")
     assert (await repository.retrieve("Who made a lamp in Gateshead?", limit=1))[0].content == LAMP
     await container.close()
-
-
-def test_a_failing_migration_leaves_the_first_format(tmp_path: Path) -> None:
-    with closing(sqlite3.connect(tmp_path / "x")) as connection, pytest.raises(sqlite3.OperationalError):
-        add_catalogue(connection, "CREATE TABLE document (id)")

@@ -25,7 +25,8 @@ Extracted = list[tuple[dict[str, list[dict[str, Any]]], dict[tuple[str, str], li
 class Draft:
     """LightRAG's work on storages that keep what is written to themselves until `commit`.
 
-    From `merge` or `forget` to `commit` nobody else may write to the graph. `without` are the passages whose contributions are to go.
+    From `merge` or `forget` to `commit` nobody else may write to the graph. `without` are the passages whose
+    contributions are to go.
     """
 
     def __init__(self, engine: Engine, database: Database, *, without: Sequence[str] = ()) -> None:
