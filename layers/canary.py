@@ -22,6 +22,8 @@ from typing import Any
 
 # The command line and the proxy's server run elsewhere; what they import is not in the layer.
 NOT_IN_A_FUNCTION = ("cragside.entrypoints.cli", "cragside.entrypoints.proxy", "cragside.plugins")
+# A function that answers questions parses no files, so the libraries of these are left out of the layer.
+NOT_IN_A_FUNCTION += tuple(f"cragside.adapters.documents.{parser}" for parser in ("pdf", "word", "html"))
 # Powertools imports it by its name where tracing is on.
 BY_NAME = ("aws_xray_sdk.core",)
 TOKEN = "canary"  # noqa: S105 - of a function that nobody else reaches

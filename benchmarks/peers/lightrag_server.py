@@ -11,8 +11,8 @@ from benchmarks.stubs.ollama import CHAT_MODEL, DIMENSIONS, EMBEDDING_MODEL
 
 
 @contextmanager
-def lightrag_server(folder: Path, ollama: str) -> Iterator[tuple[str, int]]:
-    """The server on an empty store in `folder`; yields its address and process id."""
+def lightrag_server(folder: Path, ollama: str, **variables: str) -> Iterator[tuple[str, int]]:
+    """The server on an empty store in `folder`, its defaults but for `variables`; yields address and process id."""
     python = peer_python()
     port = free_port()
     settings = environment(
@@ -29,6 +29,7 @@ def lightrag_server(folder: Path, ollama: str) -> Iterator[tuple[str, int]]:
         EMBEDDING_MODEL=EMBEDDING_MODEL,
         EMBEDDING_DIM=str(DIMENSIONS),
         TIKTOKEN_CACHE_DIR=str(tokenizer_tables(python)),
+        **variables,
     )
     log = folder / "lightrag-server.log"
     with process([str(python.with_name("lightrag-server"))], env=settings, log=log) as child:

@@ -67,7 +67,15 @@ class ScriptedFinder:
         self.asked: list[dict[str, Any]] = []
 
     async def find(
-        self, question: str, *, workspace: str, model: str | None, deadline: Deadline, evidence_tokens: int
+        self,
+        question: str,
+        *,
+        workspace: str,
+        model: str | None,
+        deadline: Deadline,
+        evidence_tokens: int,
+        instruction: str,
+        compress: bool,
     ) -> Findings:
         self.asked.append({"question": question, "workspace": workspace, "model": model})
         if isinstance(self.outcome, Exception):
@@ -106,7 +114,7 @@ def enricher(finder: ScriptedFinder, **changes: Any) -> Enricher:
 
 def app_for(finder: ScriptedFinder, **settings: Any) -> Any:
     configured = Settings(_env_file=None, **settings)
-    return create_app(Container(configured, enricher(finder), NoStore(), None, None, len))
+    return create_app(Container(configured, enricher(finder), NoStore(), None, None, len, *[None] * 7))
 
 
 def client_for(app: Any) -> httpx.AsyncClient:

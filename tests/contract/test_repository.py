@@ -1,7 +1,10 @@
 """The knowledge base port: the fake and the real LightRAG on SQLite keep the same contract."""
 
 import asyncio
+import os
+import sys
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,6 +12,7 @@ import pytest
 from cragside.bootstrap import build_container
 from cragside.domain.document import SourceText
 from cragside.domain.query import Query
+from cragside.domain.search import SimilaritySearch
 from cragside.ports.rag_repository import RagRepository
 from cragside.settings import load_settings
 from tests.fakes import FakeRepository
@@ -137,3 +141,40 @@ async def test_readers_are_served_while_a_writer_works(repository: RagRepository
         assert found[0].title == "Sea otter"
         await asyncio.sleep(0)
     assert {outcome.status for outcome in await writing} == {"indexed"}
+
+
+async def test_the_version_changes_with_what_can_be_found_and_with_nothing_else(repository: RagRepository) -> None:
+    seen = [await repository.version()]
+    await repository.save_documents([OTTER])
+    seen.append(await repository.version())
+    await repository.save_documents([replace(OTTER, text="# Sea otter\n\nSea otters sleep in kelp.")])
+    seen.append(await repository.version())
+    await repository.save_query(Query("q1", "what do otters eat?"))
+    await repository.retrieve("what do otters eat?", limit=3)
+    await repository.similar(SimilaritySearch("what do otters eat?"))
+    assert await repository.version() == seen[-1]
+    await repository.delete_document(OTTER.name)
+    seen.append(await repository.version())
+    assert len(set(seen)) == 4
+
+
+async def test_the_version_changes_with_what_another_process_writes(tmp_path: Path) -> None:
+    settings = load_settings({"RAG_HOME": str(tmp_path)})
+    container = build_container(settings)
+    repository = await container.workspaces.repository("default")
+    await repository.save_documents([OTTER])
+    before = await repository.version()
+    ingest = "import sys; from cragside.entrypoints.cli.main import main; sys.argv = sys.argv[1:]; main()"
+    (tmp_path / "pump.md").write_text(PUMP.text)
+    run = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-c",
+        ingest,
+        "cragside",
+        "ingest",
+        str(tmp_path / "pump.md"),
+        env={**os.environ, "RAG_HOME": str(tmp_path)},
+    )
+    assert await run.wait() == 0
+    assert await repository.version() != before
+    await container.close()

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
+from cragside.adapters.documents.loader import FileLoader
 from cragside.application.enricher import Enriched
 from cragside.domain.command import question_of
 from cragside.domain.document import Document, SourceText
@@ -57,11 +58,19 @@ class FakeContainer:
     repositories: dict[str, FakeRepository] = field(default_factory=dict)
     failing: dict[str, str] = field(default_factory=dict)
     asked: list[tuple[dict[str, Any], str | None]] = field(default_factory=list)
+    loader: FileLoader = field(default_factory=FileLoader)
     reindexed: list[str] = field(default_factory=list)
     closed: int = 0
+    made_worker: Any = None
 
     async def prepare(self) -> None:
         """Nothing has to be loaded."""
+
+    def keeps_worker(self) -> bool:
+        return False
+
+    def worker(self) -> Any:
+        return self.made_worker
 
     @property
     def enricher(self) -> Any:
@@ -93,3 +102,4 @@ class FakeContainer:
 
     async def close(self) -> None:
         self.closed += 1
+        await self.loader.close()

@@ -89,3 +89,42 @@ def taken_port():
     """A port that somebody else listens on."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         yield taken.getsockname()[1]
+
+
+@pytest.fixture
+def kept(monkeypatch):
+    """The workers that servers kept, with whether each was started at once."""
+    from contextlib import asynccontextmanager
+
+    from cragside.entrypoints import worker_process
+
+    processes = []
+
+    @asynccontextmanager
+    async def keep(process, *, at_once):
+        processes.append(at_once)
+        yield
+
+    monkeypatch.setattr(worker_process, "kept", keep)
+    return processes
+
+
+@pytest.mark.parametrize(("names", "at_once"), [([], False), (["default"], True)])
+def test_a_server_keeps_a_worker_that_starts_at_once_where_there_is_a_store(
+    run, container, served, kept, monkeypatch, names, at_once
+):
+    async def listed():
+        return names
+
+    monkeypatch.setattr(type(container), "keeps_worker", lambda _: True)
+    monkeypatch.setattr(
+        type(container), "workspaces", property(lambda _: type("Names", (), {"names": staticmethod(listed)}))
+    )
+    container.queue = None
+    assert run("serve").exit_code == 0
+    assert kept == [at_once]
+
+
+def test_a_server_of_a_baked_store_keeps_none(run, served, kept):
+    assert run("serve").exit_code == 0
+    assert kept == []

@@ -72,8 +72,7 @@ def build(tmp_path: Path) -> Build:
             keywords_of=keywords_of,
             search_text=str.lower,
             count_tokens=lambda text: len(text.split()),
-            chunk_tokens=100,
-            chunk_overlap=10,
+            chunking=lambda _: (100, 10),
             parallel=4,
             saved_queries=3,
         )

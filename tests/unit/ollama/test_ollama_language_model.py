@@ -1,7 +1,7 @@
 import pytest
 
 from cragside.adapters.ollama.host import OllamaHost
-from cragside.adapters.ollama.language_model import OllamaLanguageModel
+from cragside.adapters.ollama.language_model import OllamaLanguageModel, rows_in
 from cragside.domain.errors import ServiceUnavailable
 from tests.services.stub_ollama import StubOllama
 from tests.services.tools import free_port
@@ -49,4 +49,48 @@ async def test_a_silent_host_is_an_error_and_not_a_lesser_extraction():
     with pytest.raises(ServiceUnavailable) as failure:
         await OllamaLanguageModel(host, Embedded()).complete("prompt")
     assert failure.value.component == "extractor"
+    await host.close()
+
+
+GOOD = "entity<|#|>Paris<|#|>Location<|#|>A secret city."
+LINK = "relation<|#|>Paris<|#|>Seine<|#|>river<|#|>A secret river."
+
+
+@pytest.mark.parametrize(
+    ("answer", "rows"),
+    [
+        (f"{GOOD}\n{LINK}\n<|COMPLETE|>", (2, 0)),
+        (f"{GOOD}<|#|>more\n\n{LINK}", (1, 1)),
+        ("Sure! Here are the entities:\nentity<|#|>Paris", (0, 2)),
+        ("entity<|#|> <|#|>Location<|#|>x", (0, 1)),
+        ("", (0, 0)),
+    ],
+)
+def test_rows_and_lines_that_are_none_are_counted(answer, rows):
+    assert rows_in(answer) == rows
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason", "told"),
+    [
+        (GOOD, "stop", ""),
+        (f"{GOOD}\nnonsense secret", "stop", "extracted 1 rows; 1 lines are malformed and left out"),
+        (GOOD, "length", "extracted 1 rows; 0 lines are malformed and left out; the answer was cut off"),
+        ("", "stop", "extracted 0 rows"),
+    ],
+)
+async def test_what_a_model_got_wrong_in_an_extraction_is_told_in_the_log_without_content(
+    stub, caplog, answer, reason, told
+):
+    stub.say = lambda _: answer
+    stub.done_reason = reason
+    host = OllamaHost(stub.url, parallel=1)
+    model = OllamaLanguageModel(host, Embedded())
+    assert await model.complete("---Task---\nExtract entities and relationships from the text") == answer
+    assert told in caplog.text
+    assert bool(caplog.text) == bool(told)
+    assert "secret" not in caplog.text
+    caplog.clear()
+    await model.complete("Say something else")
+    assert caplog.text == ""
     await host.close()

@@ -1,8 +1,15 @@
+import hmac
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cragside.entrypoints.access import authorised, local_host
+from cragside.domain.errors import Unauthorized, ValidationError
+from cragside.entrypoints.access import Grant, Keyring, local_host, workspace_of
+
+
+def authorised(headers, token):
+    return Keyring(token, {}).grant(headers) is not None
 
 
 @pytest.mark.parametrize(
@@ -85,3 +92,77 @@ def test_the_bound_host_is_local():
 def test_no_host_is_no_browser_and_two_are_nobody():
     assert local_host([])
     assert not local_host([(b"host", b"localhost"), (b"host", b"localhost")])
+
+
+BOUND = {"a-key": ["a"], "both-key": ["a", "b"]}
+
+
+@pytest.mark.parametrize(
+    ("brought", "opened"),
+    [
+        ([b"every-key"], Grant()),
+        ([b"a-key"], Grant(("a",))),
+        ([b"both-key"], Grant(("a", "b"))),
+        ([b"a-key", b"both-key"], Grant(("a", "b"))),
+        ([b"a-key", b"wrong"], Grant(("a",))),
+        ([b"a-key", b"every-key"], Grant()),
+        ([b"wrong"], None),
+        ([], None),
+    ],
+)
+def test_a_token_opens_its_workspaces(brought, opened):
+    assert Keyring("every-key", BOUND).grant([(b"x-api-key", key) for key in brought]) == opened
+
+
+def test_with_bound_tokens_alone_nobody_comes_in_without_one():
+    assert Keyring(None, BOUND).grant([]) is None
+
+
+def test_a_token_that_is_bound_opens_no_more_when_it_is_the_common_one_too():
+    assert Keyring("a-key", BOUND).grant([(b"x-api-key", b"a-key")]) == Grant(("a",))
+
+
+@pytest.mark.parametrize("brought", [b"every-key", b"a-key", b"both-key", b"wrong"])
+def test_what_is_brought_is_held_against_every_token(brought, monkeypatch):
+    compared = []
+    compare = hmac.compare_digest
+    monkeypatch.setattr(hmac, "compare_digest", lambda one, other: compared.append(one) or compare(one, other))
+    Keyring("every-key", BOUND).grant([(b"x-api-key", brought)])
+    assert len(set(compared)) == 3
+
+
+@pytest.mark.parametrize(
+    ("grant", "named", "headers", "workspace"),
+    [
+        (Grant(), None, {}, "home"),
+        (Grant(), "b", {}, "b"),
+        (Grant(), None, {b"x-rag-workspace": b"b", b"lightrag-workspace": b"c"}, "b"),
+        (Grant(), None, {b"x-rag-workspace": b" ", b"lightrag-workspace": b"c"}, "c"),
+        (Grant(), "a", {b"x-rag-workspace": b"b"}, "a"),
+        (Grant(("a",)), None, {}, "a"),
+        (Grant(("a", "home")), None, {}, "home"),
+        (Grant(("a", "b")), "b", {b"x-rag-workspace": b"z"}, "b"),
+    ],
+)
+def test_the_workspace_is_the_one_that_is_named_first(grant, named, headers, workspace):
+    assert workspace_of(grant, headers.items(), named, "home") == workspace
+
+
+@pytest.mark.parametrize(
+    ("grant", "named", "headers"),
+    [
+        (Grant(("a",)), "b", {}),
+        (Grant(("a",)), None, {b"lightrag-workspace": b"b"}),
+        (Grant(("a", "b")), None, {}),
+        (Grant(("a",)), "A", {}),
+    ],
+)
+def test_a_workspace_that_is_not_granted_is_refused(grant, named, headers):
+    with pytest.raises(Unauthorized):
+        workspace_of(grant, headers.items(), named, "home")
+
+
+@pytest.mark.parametrize("name", ["", " ", "../a", "a/b", ".a", "a\n", "x" * 64, 7, ["a"], True])
+def test_what_is_no_name_is_refused(name):
+    with pytest.raises(ValidationError):
+        workspace_of(Grant(), [], name, "home")

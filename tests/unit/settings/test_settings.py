@@ -39,3 +39,45 @@ def test_a_home_that_is_neither_a_folder_nor_in_s3_is_an_error(home: str) -> Non
 def test_a_hash_has_64_hexadecimal_digits(given: str) -> None:
     with pytest.raises(ConfigurationError, match="RAG_HOME_SHA256"):
         load_settings({"RAG_HOME_SHA256": given})
+
+
+def test_tokens_are_bound_to_workspaces() -> None:
+    settings = load_settings({"RAG_WORKSPACE_TOKENS": '{" one ": ["a"], "two": ["a", "b.c"]}'})
+    assert settings.bound_tokens == {"one": ("a",), "two": ("a", "b.c")}
+    assert settings.asks_for_token
+    assert "one" not in repr(settings)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "hush",
+        '{"hush": ["a"]',
+        '["hush"]',
+        "{}",
+        "null",
+        '{"": ["hush"]}',
+        '{" ": ["hush"]}',
+        '{"hush": []}',
+        '{"hush": ""}',
+        '{"hush": "a"}',
+        '{"hush": [""]}',
+        '{"hush": ["../a"]}',
+        '{"hush": [7]}',
+        '{"hush": {"a": 1}}',
+        '{"hush": ["a"], "hush": ["b"]}',
+        '{"hu\\u0000sh": ["a"]}',
+        '{"hush\\ud800": ["a"]}',
+        "[" * 100_000,
+    ],
+)
+def test_bound_tokens_that_cannot_be_read_are_an_error_that_shows_none(given: str) -> None:
+    with pytest.raises(ConfigurationError, match="RAG_WORKSPACE_TOKENS") as raised:
+        load_settings({"RAG_WORKSPACE_TOKENS": given})
+    assert "hush" not in raised.value.message
+
+
+def test_the_common_token_cannot_be_bound() -> None:
+    with pytest.raises(ConfigurationError, match="Give each its own") as raised:
+        load_settings({"RAG_API_TOKEN": "hush", "RAG_WORKSPACE_TOKENS": '{"hush": ["a"]}'})
+    assert "hush" not in raised.value.message

@@ -12,29 +12,49 @@ from threadpoolctl import threadpool_limits
 
 from cragside.adapters.aws.s3 import S3ObjectStore
 from cragside.adapters.aws.secrets import Secret
+from cragside.adapters.aws.sqs import SqsQueue
+from cragside.adapters.documents.loader import FileLoader
+from cragside.adapters.embedded.annotator import EmbeddedAnnotator
 from cragside.adapters.embedded.embedder import EMBEDDED_MODEL, WordLlamaEmbedder
 from cragside.adapters.embedded.grader import EmbeddedGrader, packaged_weights
 from cragside.adapters.embedded.keywords import keywords_of, terms
 from cragside.adapters.embedded.language_model import EmbeddedLanguageModel
 from cragside.adapters.embedded.rewrite import search_query
 from cragside.adapters.embedded.tokens import count_tokens
+from cragside.adapters.lightrag.manifest import MANIFEST
 from cragside.adapters.lightrag.workspaces import EmbeddedWorkspaces, OpenEmbedder
+from cragside.adapters.local.preferences import NoPreferences, PreferenceFile
+from cragside.adapters.local.queue import LocalQueue
+from cragside.adapters.ollama.annotator import OllamaAnnotator
 from cragside.adapters.ollama.embedder import OllamaEmbedder
 from cragside.adapters.ollama.grader import OllamaGrader
 from cragside.adapters.ollama.host import OllamaHost
 from cragside.adapters.ollama.language_model import OllamaLanguageModel
 from cragside.adapters.ollama.rewriter import OllamaRewriter
 from cragside.adapters.searxng.search import SearxngSearch
+from cragside.adapters.web.fetcher import GuardedFetcher
+from cragside.application.attempts import Attempts
 from cragside.application.enricher import Enricher, EvidenceFinder
+from cragside.application.indexer import Indexer
+from cragside.application.intake import Intake
+from cragside.application.memory import Memory
+from cragside.application.preferences import WorkspacePreferences
+from cragside.application.retriever import Retriever
+from cragside.application.worker import Worker
 from cragside.crag.corrective import CorrectiveRag
 from cragside.crag.state import CragTools
 from cragside.domain.context import CountTokens
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
+from cragside.domain.preferences import CHANGEABLE, Preferences
 from cragside.domain.verdict import DecisionPolicy
+from cragside.ports.annotator import Annotator
+from cragside.ports.document_loader import DocumentLoader
 from cragside.ports.embedder import Embedder
+from cragside.ports.index_queue import IndexQueue
 from cragside.ports.language_model import LanguageModel
 from cragside.ports.model_host import ModelHost
 from cragside.ports.object_store import ObjectStore
+from cragside.ports.page_fetcher import PageFetcher
 from cragside.ports.rag_repository import Workspaces
 from cragside.ports.relevance_grader import RelevanceGrader
 from cragside.ports.search_service import SearchService
@@ -56,16 +76,33 @@ class Container:
     host: ModelHost | None
     search: SearchService | None
     count_tokens: CountTokens
+    preferences: WorkspacePreferences
+    loader: DocumentLoader
+    queue: IndexQueue
+    attempts: Attempts
+    intake: Intake
+    memory: Memory
+    retriever: Retriever
     starters: list[Step] = field(default_factory=list)
     closers: list[Step] = field(default_factory=list)
     disconnectors: list[Step] = field(default_factory=list)
     secret: Secret | None = None
+    fetcher: PageFetcher = field(default_factory=GuardedFetcher)
 
     def api_token(self) -> str | None:
         """The token that requests have to bring, None for none. Raises `ServiceUnavailable` when it cannot be read."""
         if self.secret is not None:
             return self.secret.value()
         return self.settings.api_token.get_secret_value() if self.settings.api_token else None
+
+    def worker(self) -> Worker:
+        """A new worker, which runs once."""
+        return Worker(self.queue, self.attempts, self.workspaces, parallel=self.settings.index_parallel)
+
+    def keeps_worker(self) -> bool:
+        """Whether `cragside serve` has a worker: not beside a baked store, nor where others empty an SQS queue."""
+        home = self.settings.home
+        return self.settings.queue_url is None and isinstance(home, Path) and not (home / MANIFEST).exists()
 
     async def prepare(self) -> None:
         """Load and open what the first request would otherwise wait for. Raises `ConfigurationError`.
@@ -107,6 +144,10 @@ def build_container(
     language_model: LanguageModel | None = None,
     search: SearchService | None = None,
     workspaces: Workspaces | None = None,
+    fetcher: PageFetcher | None = None,
+    loader: DocumentLoader | None = None,
+    queue: IndexQueue | None = None,
+    annotator: Annotator | None = None,
 ) -> Container:
     """The application for these settings; each port can be replaced by a keyword."""
     # Requests already keep the processors busy: BLAS threads for small products would only fight over them.
@@ -114,6 +155,7 @@ def build_container(
     starters: list[Step] = []
     closers: list[Step] = []
     disconnectors: list[Step] = []
+    preferences = _preferences(settings)
     embedder = WordLlamaEmbedder()
     embedded_grader = EmbeddedGrader(embedder)
     if host is None and settings.ollama_base_url:
@@ -133,8 +175,20 @@ def build_container(
         objects = _objects(settings)
         if objects is not None:
             disconnectors.append(objects.disconnect)
-        workspaces = store = _store(settings, objects, _embedders(embedder, host), language_model, embedded_grader)
+        open_embedder = _embedders(embedder, host)
+        workspaces = store = _store(settings, objects, open_embedder, language_model, embedded_grader, preferences)
         closers.append(store.close)
+    if fetcher is None:
+        fetcher = GuardedFetcher(allow=(settings.fetch_allow or "").split(","))
+        disconnectors.append(fetcher.close)
+    if loader is None:
+        loader = files = FileLoader(max_bytes=settings.max_file_bytes)
+        closers.append(files.close)
+    if queue is None:
+        queue = SqsQueue(settings.queue_url) if settings.queue_url else LocalQueue(_folder(settings))
+        disconnectors.append(queue.close)
+    if annotator is None:
+        annotator = OllamaAnnotator(host, EmbeddedAnnotator()) if host else EmbeddedAnnotator()
     tools = CragTools(
         workspaces=workspaces,
         grader=grader,
@@ -148,6 +202,7 @@ def build_container(
     )
     finder = CorrectiveRag(tools)
     enricher = _enricher(settings, finder, workspaces)
+    intake = Intake(workspaces, queue, loader=loader, fetcher=fetcher)
     starters += [finder.prepare, partial(workspaces.repository, settings.workspace)]
     return Container(
         settings,
@@ -156,11 +211,45 @@ def build_container(
         host,
         search,
         count_tokens,
+        preferences,
+        loader,
+        queue,
+        Attempts(queue, Indexer(workspaces, annotator), attempts=settings.index_attempts),
+        intake,
+        _memory(settings, intake, workspaces),
+        Retriever(workspaces, embedded_grader, preferences),
         starters,
         closers=[*disconnectors, *closers],
         disconnectors=disconnectors,
         secret=Secret(settings.api_token_secret) if settings.api_token_secret else None,
+        fetcher=fetcher,
     )
+
+
+def _preferences(settings: Settings) -> WorkspacePreferences:
+    defaults = Preferences(**{name: getattr(settings, name) for name in CHANGEABLE})
+    home = settings.home
+    if isinstance(home, Path) and not (home / MANIFEST).exists():
+        return WorkspacePreferences(defaults, PreferenceFile(home))
+    return WorkspacePreferences(defaults, NoPreferences())
+
+
+def _memory(settings: Settings, intake: Intake, workspaces: Workspaces) -> Memory:
+    return Memory(
+        intake,
+        workspaces,
+        least=settings.index_min_length,
+        mode=settings.memory_mode,
+        budget=settings.context_tokens,
+        count_tokens=count_tokens,
+    )
+
+
+def _folder(settings: Settings) -> Path:
+    """Where the workspaces are, or where they are fetched to."""
+    if isinstance(settings.home, Path):
+        return settings.home
+    return Path(tempfile.gettempdir(), f"cragside-{settings.home_sha256}")
 
 
 def _objects(settings: Settings) -> ObjectStore | None:
@@ -174,10 +263,14 @@ def _store(
     open_embedder: OpenEmbedder,
     model: LanguageModel,
     ranker: RelevanceGrader,
+    preferences: WorkspacePreferences,
 ) -> EmbeddedWorkspaces:
-    fetched = Path(tempfile.gettempdir(), f"cragside-{settings.home_sha256}")
+    def chunking(workspace: str) -> tuple[int, int]:
+        preferred = preferences.of(workspace)
+        return preferred.chunk_tokens, preferred.chunk_overlap_tokens
+
     return EmbeddedWorkspaces(
-        settings.home if isinstance(settings.home, Path) else fetched,
+        _folder(settings),
         sha256=settings.home_sha256,
         objects=objects,
         embedding_model=settings.embedding_model,
@@ -187,8 +280,7 @@ def _store(
         keywords_of=keywords_of,
         search_text=_search_text,
         count_tokens=count_tokens,
-        chunk_tokens=settings.chunk_tokens,
-        chunk_overlap=settings.chunk_overlap_tokens,
+        chunking=chunking,
         parallel=settings.ollama_parallel,
         saved_queries=settings.saved_queries,
         part_passages=settings.part_passages,
@@ -206,6 +298,7 @@ def _enricher(settings: Settings, finder: EvidenceFinder, workspaces: Workspaces
         fail_mode=settings.fail_mode,
         question_limit=settings.max_prompt_characters,
         evidence_tokens=settings.context_tokens,
+        persona=settings.persona,
     )
 
 

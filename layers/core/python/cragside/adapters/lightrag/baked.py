@@ -58,6 +58,10 @@ class BakedRepository(RagRepository):
         """Sizes of the workspace."""
         return await self._repository.status()
 
+    async def version(self) -> str:
+        """Always the same while the store is open."""
+        return await self._repository.version()
+
     async def close(self) -> None:
         """Close the store."""
         await self._repository.close()

@@ -157,6 +157,13 @@ class Catalogue:
             Task(self._workspace, row[0], row[1], row[2], "enrich") for row in enrich
         ]
 
+    def given_up(self) -> set[tuple[str, int]]:
+        """The ids of current documents, and the numbers of their parts, that failed."""
+        rows = self._database.all(
+            "SELECT document.id, number FROM part JOIN document USING (version) WHERE state = 'current' AND error <> ''"
+        )
+        return {(row[0], row[1]) for row in rows}
+
     def part(self, task: Task) -> StoredPart | None:
         """The part of a task, None when its version is not the current one."""
         row = self._database.one(

@@ -1,6 +1,7 @@
 """One SQLite file: the tables of a workspace and the connection that all its storages share."""
 
 import sqlite3
+import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -68,6 +69,16 @@ CREATE INDEX chunk_by_version ON chunk (version, number);
 CREATE TABLE mention (
     kind TEXT NOT NULL, name TEXT NOT NULL, passage TEXT NOT NULL, PRIMARY KEY (kind, name, passage)) WITHOUT ROWID;
 CREATE INDEX mention_by_passage ON mention (passage, kind);
+CREATE INDEX node_by_name ON node (lower(id));
+DROP INDEX edge_by_target;
+CREATE INDEX edge_by_source ON edge (source, json_extract(value, '$.weight') DESC, target);
+CREATE INDEX edge_by_target ON edge (target, json_extract(value, '$.weight') DESC, source);
+CREATE TABLE embedding (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT, model TEXT NOT NULL, text_hash BLOB NOT NULL, document_id TEXT NOT NULL,
+    vector BLOB NOT NULL, UNIQUE (model, text_hash));
+CREATE INDEX embedding_by_document ON embedding (document_id);
+CREATE TRIGGER document_outdated AFTER UPDATE OF state ON document WHEN old.state = 'current' AND new.state <> 'current'
+BEGIN DELETE FROM embedding WHERE document_id = old.id; END;
 """
 
 
@@ -90,6 +101,8 @@ class Database:
             path.parent.mkdir(parents=True, exist_ok=True)
         self.path = path
         self._users = 0
+        self._opened = uuid.uuid4().hex
+        self._beside = 0
         self._connection = sqlite3.connect(
             f"{path.as_uri()}?mode=ro&immutable=1" if read_only else path,
             uri=read_only,
@@ -162,13 +175,18 @@ class Database:
         self._connection.execute("COMMIT")
 
     def write_at_once(self, *statements: tuple[str, Sequence[Any]]) -> None:
-        """Write without waiting for anybody: for the event loop of a server. Raises `sqlite3.OperationalError`."""
+        """Write without waiting for anybody: for the event loop of a server. Raises `sqlite3.OperationalError`.
+
+        It is for notes beside the content: this connection's `state` stays.
+        """
+        before = self._connection.total_changes
         self._connection.execute("PRAGMA busy_timeout = 0")
         try:
             for sql, parameters in statements:
                 self._connection.execute(sql, parameters)
         finally:
             self._connection.execute(f"PRAGMA busy_timeout = {BUSY_MILLISECONDS}")
+            self._beside += self._connection.total_changes - before
 
     def replace_by(self, folder: Path) -> None:
         """Take over another folder's database, at once and for every process that reads this one."""
@@ -182,6 +200,10 @@ class Database:
     def data_version(self) -> int:
         """Changes whenever another connection has written."""
         return int(self.one("PRAGMA data_version")[0])
+
+    def state(self) -> str:
+        """Another one after each write, by this connection or any other."""
+        return f"{self._opened}-{self.data_version()}-{self._connection.total_changes - self._beside}"
 
     def meta(self, key: str) -> str | None:
         """A fact about the store, such as the embedding model that built it."""

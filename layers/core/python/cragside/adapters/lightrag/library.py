@@ -86,12 +86,14 @@ class LightRagLibrary(Library):
             store = await self._find()
             return await delete(store, document_id) if store else False
 
-    async def restart(self, document_id: str | None = None, *, force: bool = False) -> list[Task]:
+    async def restart(
+        self, document_id: str | None = None, *, force: bool = False, failures: bool = True
+    ) -> list[Task]:
         """Tasks for what is not done yet; with `force` for everything."""
         self._refuse()
         async with failing_as_unavailable():
             store = await self._find()
-            return await restart(store, document_id, force=force) if store else []
+            return await restart(store, document_id, force=force, failures=failures) if store else []
 
     async def counts(self) -> dict[EnrichmentStatus, int]:
         """How many passages are in each state of enrichment."""
@@ -161,9 +163,13 @@ def copy_tiers(old: Store, fresh: Store, document_id: str) -> None:
             )
 
 
-async def restart(store: Store, document_id: str | None, *, force: bool) -> list[Task]:
+async def restart(store: Store, document_id: str | None, *, force: bool, failures: bool) -> list[Task]:
     """See `Library.restart`."""
     await cut_uncut(store)
+    if not (failures or force):
+        # What is being done stays so: whoever does it begins by saying it again.
+        given_up = store.catalogue.given_up()
+        return [task for task in store.catalogue.tasks(document_id) if (task.document_id, task.part) not in given_up]
     chosen = "version IN (SELECT version FROM document WHERE state = 'current' AND (?1 IS NULL OR id = ?1))"
     statements = [
         f"UPDATE part SET error = '' WHERE {chosen}",  # noqa: S608 (our own condition)

@@ -99,8 +99,10 @@ async def embed(store: Store, task: Task, part: StoredPart) -> None:
         for key, row in zip(ids, await store.engine.text_chunks.get_by_ids(ids), strict=True)
         if row is not None
     }
+    texts = [row["content"] for row in rows.values()]
     async with _naming_the_cause():
-        vectors = await store.engine.chunks_vdb.embedded([row["content"] for row in rows.values()])
+        await store.embedder.keep(task.document_id, texts)
+        vectors = await store.engine.chunks_vdb.embedded(texts)
     async with store.accepting():
         if store.catalogue.part(task) is None:
             return

@@ -3,6 +3,8 @@
 import asyncio
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Protocol
@@ -12,6 +14,7 @@ from lightrag import QueryParam
 from cragside.adapters.lightrag import library
 from cragside.adapters.lightrag.chunking import storable
 from cragside.adapters.lightrag.part_indexer import embed, extend_graph, mark_failed
+from cragside.adapters.lightrag.similarity import SimilarPassages
 from cragside.adapters.lightrag.store import Store, failing_as_unavailable
 from cragside.adapters.lightrag.sweeping import sweep
 from cragside.domain.document import Document, SourceText
@@ -69,6 +72,7 @@ class LightRagRepository(RagRepository):
         self.store = store
         self._reader = store.engine.reader(_EDGES_PER_ENTITY)
         self._database = store.database
+        self._similar = SimilarPassages(store.database, store.catalogue, store.engine.chunks_vdb)
         self._keywords_of = keywords_of
         self._ranker = ranker
         self._saved_queries = saved_queries
@@ -109,7 +113,11 @@ class LightRagRepository(RagRepository):
         return [outcomes[document.name] for document in documents]
 
     async def retrieve(self, query: str, *, limit: int, mode: Mode = "mix") -> list[Document]:
-        """At most `limit` passages, most promising first by the cheap ranking."""
+        """At most `limit` passages, most promising first by the cheap ranking.
+
+        A text can be found before the graph knows it: where `local`, `global` and `hybrid` come upon nothing, vectors
+        are searched as in `naive`.
+        """
         if len(query.strip()) < _SHORTEST_QUERY:
             query = f"what is {query}"
         keywords = self._keywords_of(query)
@@ -123,20 +131,16 @@ class LightRagRepository(RagRepository):
             ll_keywords=keywords.low or keywords.high or [query],
             enable_rerank=False,
         )
-        try:
-            answer = await self._reader.aquery_data(query, parameters)
-            chunks = answer.get("data", {}).get("chunks", [])
-            known = self.store.catalogue.passages_by_id([chunk["chunk_id"] for chunk in chunks])
-            candidates = [document_of(*found) for chunk in chunks if (found := known.get(chunk["chunk_id"]))]
+        with _failing_as_unavailable():
+            candidates = await self._candidates(query, parameters)
+            if not candidates and mode not in ("naive", "mix"):
+                candidates = await self._candidates(query, replace(parameters, mode="naive"))
             return (await self._ranked(query, candidates))[:limit]
-        except ServiceUnavailable:
-            raise
-        except Exception as error:
-            raise ServiceUnavailable("knowledge_base", f"The knowledge base failed: {type(error).__name__}.") from error
 
     async def similar(self, search: SimilaritySearch) -> list[Document]:
-        """Not here yet."""
-        raise NotImplementedError
+        """Passages by their exact cosine to the question; see `SimilaritySearch`."""
+        with _failing_as_unavailable():
+            return [document_of(*found).graded(cosine) for *found, cosine in await self._similar.find(search)]
 
     async def get_relevant_documents(self, query: str, threshold: float = 0.6) -> list[Document]:
         """Passages whose relevance, by the repository's own grader, is above the threshold, best first."""
@@ -177,6 +181,13 @@ class LightRagRepository(RagRepository):
             by_status=counts,
         )
 
+    async def version(self) -> str:
+        """Another one after every change of the store; queries saved by other processes count as such."""
+        try:
+            return self._database.state()
+        except sqlite3.Error as error:
+            raise ServiceUnavailable("knowledge_base", f"The store cannot be read: {error}.") from error
+
     async def close(self) -> None:
         """Flush and close the store."""
         await self.store.close()
@@ -208,10 +219,27 @@ class LightRagRepository(RagRepository):
         await mark_failed(self.store, task, reason)
         return Indexed(name, "failed", reason)
 
+    async def _candidates(self, query: str, parameters: QueryParam) -> list[Document]:
+        answer = await self._reader.aquery_data(query, parameters)
+        chunks = answer.get("data", {}).get("chunks", [])
+        known = self.store.catalogue.passages_by_id([chunk["chunk_id"] for chunk in chunks])
+        return [document_of(*found) for chunk in chunks if (found := known.get(chunk["chunk_id"]))]
+
     async def _ranked(self, query: str, candidates: Sequence[Document]) -> list[Document]:
         scores = await self._ranker.grade(query, candidates)
         graded = [document.graded(score) for document, score in zip(candidates, scores, strict=True)]
         return sorted(graded, key=lambda document: -(document.score or 0.0))
+
+
+@contextmanager
+def _failing_as_unavailable() -> Iterator[None]:
+    """Whatever fails in LightRAG, as an outage that names its kind."""
+    try:
+        yield
+    except ServiceUnavailable:
+        raise
+    except Exception as error:
+        raise ServiceUnavailable("knowledge_base", f"The knowledge base failed: {type(error).__name__}.") from error
 
 
 def document_of(record: DocumentRecord, passage: Passage) -> Document:

@@ -11,6 +11,7 @@ from filelock import AsyncFileLock
 from cragside.adapters.lightrag.catalogue import Catalogue
 from cragside.adapters.lightrag.chunking import Chunker
 from cragside.adapters.lightrag.database import Database
+from cragside.adapters.lightrag.embedding_cache import CachedEmbedder
 from cragside.adapters.lightrag.engine import Engine
 from cragside.domain.context import CountTokens
 from cragside.domain.errors import ServiceUnavailable
@@ -30,7 +31,7 @@ class Store:
         folder: Path,
         *,
         workspace: str,
-        embedding_model: str,
+        embedder: CachedEmbedder,
         chunks: Chunker,
         count_tokens: CountTokens,
         part_passages: int,
@@ -39,7 +40,8 @@ class Store:
         self.database = database
         self.catalogue = Catalogue(database, workspace)
         self.workspace = workspace
-        self.embedding_model = embedding_model
+        self.embedder = embedder
+        self.embedding_model = embedder.name
         self.chunks = chunks
         self.count_tokens = count_tokens
         self.part_passages = part_passages

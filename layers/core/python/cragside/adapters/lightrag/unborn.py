@@ -64,5 +64,10 @@ class UnbornRepository(RagRepository):
         store = await self._find()
         return await store.status() if store else KnowledgeStatus(self._workspace, "not chosen yet", 0, 0, 0, 0)
 
+    async def version(self) -> str:
+        """The store's; "" while there is none."""
+        store = await self._find()
+        return await store.version() if store else ""
+
     async def close(self) -> None:
         """Nothing: whoever opened the store closes it."""

@@ -37,6 +37,8 @@ MOST_OPEN = 32
 IDLE_SECONDS = 900
 
 OpenEmbedder = Callable[[str | None], Awaitable[Embedder]]
+# A workspace's longest passage and what neighbours share, in tokens; asked for each document.
+Chunking = Callable[[str], tuple[int, int]]
 
 
 class EmbeddedWorkspaces:
@@ -56,8 +58,7 @@ class EmbeddedWorkspaces:
         keywords_of: "Callable[[str], Keywords]",
         search_text: Callable[[str], str],
         count_tokens: CountTokens,
-        chunk_tokens: int,
-        chunk_overlap: int,
+        chunking: Chunking,
         parallel: int,
         saved_queries: int,
         part_passages: int = 20,
@@ -72,8 +73,7 @@ class EmbeddedWorkspaces:
         self._keywords_of = keywords_of
         self._search_text = search_text
         self._count_tokens = count_tokens
-        self._chunk_tokens = chunk_tokens
-        self._chunk_overlap = chunk_overlap
+        self._chunking = chunking
         self._parallel = parallel
         self._saved_queries = saved_queries
         self._part_passages = part_passages
@@ -111,8 +111,10 @@ class EmbeddedWorkspaces:
         return LightRagPartIndexer(partial(self._store, workspace), self._home.refuse_baked)
 
     async def graph(self, workspace: str) -> KnowledgeGraph:
-        """Not here yet."""
-        raise NotImplementedError
+        """The workspace's graph; an unknown workspace has an empty one."""
+        from cragside.adapters.lightrag.knowledge_graph import SqliteKnowledgeGraph
+
+        return SqliteKnowledgeGraph(partial(self._reading, workspace))
 
     async def names(self) -> list[str]:
         """The workspaces that have a store, in order."""
@@ -139,7 +141,7 @@ class EmbeddedWorkspaces:
         shutil.rmtree(scratch, ignore_errors=True)
         try:
             async with old.store.writing(), old.store.accepting():
-                count = await self._copied(old, scratch, progress)
+                count = await self._copied(workspace, old, scratch, progress)
                 old.replace_by(scratch)
             if opened := self._open.pop(workspace, None):
                 await (await opened).close()
@@ -158,10 +160,12 @@ class EmbeddedWorkspaces:
         if failures:
             raise failures[0]
 
-    async def _copied(self, old: "LightRagRepository", folder: Path, progress: Callable[[str], None]) -> int:
+    async def _copied(
+        self, workspace: str, old: "LightRagRepository", folder: Path, progress: Callable[[str], None]
+    ) -> int:
         from cragside.adapters.lightrag.library import copy_tiers, identifier_of
 
-        fresh = await self._opened(folder.name, folder)
+        fresh = await self._opened(workspace, folder)
         count = 0
         try:
             for source in old.documents():
@@ -221,6 +225,10 @@ class EmbeddedWorkspaces:
         found = await self._existing(workspace)
         return None if found is None else found.store
 
+    async def _reading(self, workspace: str) -> Database | None:
+        store = await self._store(workspace)
+        return None if store is None else store.database
+
     async def _new_store(self, workspace: str) -> "Store":
         self._home.refuse_baked()
         opened = await self._created(workspace)
@@ -246,6 +254,7 @@ class EmbeddedWorkspaces:
     ) -> "LightRagRepository":
         # Importing LightRAG takes a second or two: whoever never opens a store should not wait for it.
         from cragside.adapters.lightrag.chunking import chunker
+        from cragside.adapters.lightrag.embedding_cache import CachedEmbedder
         from cragside.adapters.lightrag.engine import build_engine
         from cragside.adapters.lightrag.repository import LightRagRepository
         from cragside.adapters.lightrag.store import Store
@@ -254,7 +263,8 @@ class EmbeddedWorkspaces:
         try:
             stored = database.meta("embedding_model")
             remedy = "" if read_only else f", or build the store anew: cragside reindex --workspace {workspace}"
-            embedder = await self._embedder(stored if check else None, workspace, remedy)
+            model = await self._embedder(stored if check else None, workspace, remedy)
+            embedder = CachedEmbedder(model, database)
             engine = build_engine(
                 folder,
                 workspace=_lock_name(folder),
@@ -274,8 +284,8 @@ class EmbeddedWorkspaces:
             database,
             folder,
             workspace=workspace,
-            embedding_model=embedder.name,
-            chunks=chunker(self._count_tokens, self._chunk_tokens, self._chunk_overlap),
+            embedder=embedder,
+            chunks=lambda text: chunker(self._count_tokens, *self._chunking(workspace))(text),
             count_tokens=self._count_tokens,
             part_passages=self._part_passages,
         )

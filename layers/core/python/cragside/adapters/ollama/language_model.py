@@ -1,13 +1,21 @@
 """LightRAG's extraction by a chat model of the host."""
 
+import logging
 from collections.abc import Mapping, Sequence
 
-from cragside.adapters.ollama.host import OllamaHost
+from cragside.adapters.ollama.host import OllamaHost, Reply
 from cragside.domain.errors import ServiceUnavailable
 from cragside.ports.language_model import LanguageModel
 
 # Room for about sixty extraction rows; a small model that loops is stopped here.
 _MOST_TOKENS = 2048
+# LightRAG's rows: how many fields each kind has. Rows of other kinds or lengths are left out of the graph.
+_DELIMITER = "<|#|>"
+_FIELDS = {"entity": 4, "relation": 5}
+_HEAD = 200  # characters of a prompt that tell what is asked
+_EXTRACTION = "Extract entities and relationships"
+
+logger = logging.getLogger(__name__)
 
 
 class OllamaLanguageModel:
@@ -25,13 +33,34 @@ class OllamaLanguageModel:
     ) -> str:
         """The answer's text, in a context that holds prompt and answer.
 
-        Raises `ServiceUnavailable("extractor", ...)`.
+        Raises `ServiceUnavailable("extractor", ...)`. Of an extraction, the log tells how many rows cannot be used.
         """
         try:
             model = await self._host.choose(None)
             if model is not None:
                 reply = await self._host.chat(model, prompt, system=system, history=history, max_tokens=_MOST_TOKENS)
+                if _EXTRACTION in prompt[:_HEAD]:
+                    _report(model, reply)
                 return reply.text
         except ServiceUnavailable as failure:
             raise ServiceUnavailable("extractor", failure.message) from failure
         return await self._embedded.complete(prompt, system=system, history=history)
+
+
+def rows_in(answer: str) -> tuple[int, int]:
+    """Well-formed rows of an extraction, and lines that are none."""
+    lines = [line.strip() for line in answer.splitlines()]
+    lines = [line for line in lines if line and not line.startswith("<|COMPLETE|>")]
+    good = sum(_is_row(line.split(_DELIMITER)) for line in lines)
+    return good, len(lines) - good
+
+
+def _is_row(fields: list[str]) -> bool:
+    return _FIELDS.get(fields[0].strip("( \"'").lower()) == len(fields) and all(map(str.strip, fields))
+
+
+def _report(model: str, reply: Reply) -> None:
+    good, malformed = rows_in(reply.text)
+    if malformed or not good or not reply.complete:
+        cut = "" if reply.complete else "; the answer was cut off"
+        logger.warning("%s extracted %d rows; %d lines are malformed and left out%s", model, good, malformed, cut)

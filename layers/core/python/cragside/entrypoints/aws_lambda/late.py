@@ -4,7 +4,15 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from cragside.application.enricher import Enricher
+from cragside.application.intake import Intake
+from cragside.application.memory import Memory
+from cragside.application.preferences import WorkspacePreferences
+from cragside.application.retriever import Retriever
+from cragside.domain.context import CountTokens
 from cragside.domain.errors import ServiceUnavailable
+from cragside.ports.index_queue import IndexQueue
+from cragside.ports.model_host import ModelHost
+from cragside.ports.rag_repository import Workspaces
 from cragside.settings import Settings
 
 if TYPE_CHECKING:
@@ -32,8 +40,48 @@ class LateContainer:
 
     @property
     def enricher(self) -> Enricher:
-        """The use case."""
+        """Evidence for prompts."""
         return self.built.enricher
+
+    @property
+    def workspaces(self) -> Workspaces:
+        """The knowledge bases."""
+        return self.built.workspaces
+
+    @property
+    def intake(self) -> Intake:
+        """Documents in."""
+        return self.built.intake
+
+    @property
+    def queue(self) -> IndexQueue:
+        """What is still to be done."""
+        return self.built.queue
+
+    @property
+    def memory(self) -> Memory:
+        """Conversations."""
+        return self.built.memory
+
+    @property
+    def retriever(self) -> Retriever:
+        """Plain similarity search."""
+        return self.built.retriever
+
+    @property
+    def preferences(self) -> WorkspacePreferences:
+        """What can be changed while it serves."""
+        return self.built.preferences
+
+    @property
+    def host(self) -> ModelHost | None:
+        """The model host, None when none is configured."""
+        return self.built.host
+
+    @property
+    def count_tokens(self) -> CountTokens:
+        """How many tokens a text has."""
+        return self.built.count_tokens
 
     def api_token(self) -> str | None:
         """The token that requests have to bring, None for none. Raises `ServiceUnavailable` when it cannot be read."""

@@ -20,6 +20,7 @@ from cragside.entrypoints.cli.reindex import reindex
 from cragside.entrypoints.cli.serve import serve
 from cragside.entrypoints.cli.session import Session, session_of
 from cragside.entrypoints.cli.status import status
+from cragside.entrypoints.cli.worker import worker
 
 _EPILOG = "Exit codes: " + "; ".join(f"{code} {meaning}" for code, meaning in exits.MEANINGS.items()) + "."
 
@@ -91,7 +92,7 @@ def cragside(
         typer.echo(context.get_help())
 
 
-for _command in (demo, serve, enrich, ingest, bake, forget, status, reindex, doctor):
+for _command in (demo, serve, worker, enrich, ingest, bake, forget, status, reindex, doctor):
     app.command()(_command)
 
 

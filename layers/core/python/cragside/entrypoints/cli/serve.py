@@ -1,13 +1,15 @@
 """`cragside serve`: the HTTP service and the Ollama proxy."""
 
 import gc
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, nullcontext
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from cragside.domain.errors import ConfigurationError
 from cragside.entrypoints.cli.session import session_of
+from cragside.entrypoints.cli.worker import command
 
 if TYPE_CHECKING:
     from cragside.bootstrap import Container
@@ -15,6 +17,9 @@ if TYPE_CHECKING:
 DEFAULT_PORT = 8642
 # Objects that may be made between two collections: with many requests under way, Python's 700 collect all the time.
 _ALLOCATIONS = 10_000
+# A worker that has nothing to do stays so long: starting one takes longer than most of its tasks.
+_IDLE_SECONDS = 20.0
+_NICE = 10
 
 
 def serve(
@@ -36,6 +41,9 @@ def serve(
     client at this address instead of Ollama's: prompts that begin with /rag get evidence, everything else passes
     through byte for byte.
 
+    What is accepted for indexing is indexed by a process of its own, which is there while there is something to do. A
+    baked store has none, and with RAG_QUEUE_URL it is left to whoever empties that queue.
+
     Ctrl-C and SIGTERM let requests under way end (5 seconds at most); the command then ends with 0.
     """
     session = session_of(context)
@@ -45,7 +53,7 @@ def serve(
     from cragside.entrypoints.proxy.handover import Handover
     from cragside.entrypoints.proxy.workers import supervise
 
-    if not (settings.api_token or settings.api_token_secret or allow_anonymous or server.is_loopback(host)):
+    if not (settings.asks_for_token or allow_anonymous or server.is_loopback(host)):
         raise ConfigurationError(
             f"{host} is reachable from other machines and RAG_API_TOKEN is not set. "
             "Set it, or say --allow-anonymous to serve whoever asks."
@@ -53,13 +61,14 @@ def serve(
 
     listening = server.listen(host, port)
 
-    def run(serving: "Callable[[Container], Awaitable[None]]") -> None:
+    def run(serving: "Callable[[Container], Awaitable[None]]", *, keeper: bool = True) -> None:
         async def work(container: "Container") -> None:
             await container.prepare()
             # What is there now stays: looking through it again and again would only take time from requests.
             gc.freeze()
             gc.set_threshold(_ALLOCATIONS)
-            await serving(container)
+            async with _worker_kept(container, session.environment) if keeper else nullcontext():
+                await serving(container)
 
         session.run(settings, work, loop_factory=server.loop_factory())
 
@@ -71,6 +80,20 @@ def serve(
 
         def run_worker(number: int) -> None:
             channel = handover.channel(number)
-            run(lambda container: server.serve_handed(container, channel, host))
+            # One of them keeps the worker: what it does it does for all.
+            run(lambda container: server.serve_handed(container, channel, host), keeper=number == 0)
 
         supervise(workers, run_worker, handover.attend)
+
+
+@asynccontextmanager
+async def _worker_kept(container: "Container", environment: Mapping[str, str]) -> AsyncIterator[None]:
+    """Have a worker meanwhile, where there is one; it looks at once for what a crash may have left."""
+    if not container.keeps_worker():
+        yield
+        return
+    from cragside.entrypoints.worker_process import WorkerProcess, kept
+
+    process = WorkerProcess(container.queue, command(_IDLE_SECONDS, _NICE), environment)
+    async with kept(process, at_once=bool(await container.workspaces.names())):
+        yield

@@ -2,10 +2,12 @@
 
 import re
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
+import numpy.typing as npt
 import orjson
 from lightrag.base import BaseVectorStorage
 
@@ -66,6 +68,16 @@ class SqliteVectorStorage(BaseVectorStorage):
             for seq, key, value in self._db.within("SELECT seq, id, value FROM vector WHERE seq IN ({})", ranked)
         }
         return [self._row(*rows[seq], cosine.get(seq, 0.0)) for seq in ranked if seq in rows]
+
+    def nearest(
+        self, vector: npt.NDArray[np.float32], threshold: float
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
+        """The numbers (`seq`) of all rows whose cosine is at least `threshold`, nearest first, and the cosines."""
+        return self._current_index().nearest(vector, threshold)
+
+    def vectors(self, seqs: Sequence[int]) -> npt.NDArray[np.float32]:
+        """The vectors of rows that `nearest` has just named."""
+        return self._index.vectors(seqs) if self._index else np.empty((0, 0), np.float32)
 
     async def upsert(self, data: dict[str, dict[str, Any]]) -> None:
         """Buffer rows; they are embedded at the commit."""

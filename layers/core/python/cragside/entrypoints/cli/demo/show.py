@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from cragside.application.enricher import Enriched
 
 _NEXT = """Try next:
-  cragside ingest your-notes/        index your own .md and .txt files
+  cragside ingest your-notes/        index your own files
   cragside enrich "/rag ..."         see what a prompt becomes
   cragside serve                     put it in front of Ollama: any client, same API
   SEARXNG_HOST=http://... cragside demo    let weak evidence fall back on the web"""

@@ -1,0 +1,187 @@
+"""Indexing: chunks a second beside lightrag-server on the same stub, and what a chunk costs as the corpus grows.
+
+`python -m benchmarks.indexing [--quick] [--rounds N] [--only peer|growth] [--json FILE]`
+
+Both servers get the same documents over HTTP, cut into the same passages, and the same stub Ollama: chat 300 ms,
+embeddings 20 ms. Time runs from the first request until the last document is in graph and vectors; cragside has done
+its tiers 2 and 3 as well by then. The growth is measured on the embedded default, in a process without model server:
+CPU time a chunk, of 1,000 chunks around the first thousand and of the last thousand.
+"""
+
+import argparse
+import asyncio
+import json
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+from benchmarks import corpus
+from benchmarks.harness import (
+    OWN_PYTHON,
+    ROOT,
+    Target,
+    cragside,
+    environment,
+    get_json,
+    machine,
+    report,
+    scratch,
+    stub,
+    table,
+)
+from benchmarks.peers.environment import LIGHTRAG_VERSION
+from benchmarks.peers.lightrag_server import ingest as lightrag_ingest
+from benchmarks.peers.lightrag_server import lightrag_server
+from benchmarks.stores import CHUNKING, PASSAGES_A_DOCUMENT
+
+# The peer counts tokens its own way; its passages come out as ours with this size.
+PEER_CHUNKING = {"CHUNK_SIZE": "330", "CHUNK_OVERLAP_SIZE": "0"}
+_WINDOW = 1_000
+_BATCH = 25
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How much of everything: documents for the servers, chunks for the growth."""
+
+    documents: int
+    growth: int
+    rounds: int
+
+
+FULL = Sizes(documents=40, growth=50_000, rounds=3)
+QUICK = Sizes(documents=6, growth=3_000, rounds=1)
+
+
+def beside_the_peer(documents: Sequence[tuple[str, str]]) -> dict[str, float]:
+    """Chunks a second of both, each on an empty store, one after the other."""
+    with scratch() as folder, ExitStack() as stack:
+        ollama = stack.enter_context(stub("ollama"))
+        variables = {"OLLAMA_BASE_URL": ollama, **CHUNKING}
+        address, _ = stack.enter_context(cragside(folder / "home", log=folder / "cragside.log", **variables))
+        ours, chunks = _ingest(address, documents)
+        peer, _ = stack.enter_context(lightrag_server(folder, ollama, **PEER_CHUNKING))
+        theirs = lightrag_ingest(peer, documents)
+        peer_chunks = _peer_chunks(peer)
+    return {
+        "chunks": chunks,
+        "seconds": ours,
+        "per_second": chunks / ours,
+        "peer_chunks": peer_chunks,
+        "peer_seconds": theirs,
+        "peer_per_second": peer_chunks / theirs,
+    }
+
+
+def _ingest(server: str, documents: Sequence[tuple[str, str]], *, seconds: float = 600) -> tuple[float, int]:
+    """Index (name, text) pairs and wait for the last; the seconds it took and the chunks it made."""
+    began = time.monotonic()
+    taken = get_json(f"{server}/ingest", {"items": [{"source": name, "text": text} for name, text in documents]})
+    while time.monotonic() < began + seconds:
+        totals = get_json(f"{server}/enrichment/stats")["totals"]
+        if totals.get("enriched", 0) >= taken["upserted"]:
+            return time.monotonic() - began, int(taken["upserted"])
+        if totals.get("failed", 0):
+            raise SystemExit(f"cragside could not index the documents: {totals}")
+        time.sleep(0.2)
+    raise SystemExit(f"cragside did not index {len(documents)} documents in {seconds:.0f} s.")
+
+
+def _peer_chunks(server: str) -> int:
+    body = {"page": 1, "page_size": 200}
+    listed = get_json(f"{server}/documents/paginated", body)["documents"]
+    return sum(int(document["chunks_count"] or 0) for document in listed)
+
+
+async def grow(chunks: int) -> dict[str, float]:
+    """Index that many chunks into the store of `RAG_HOME`; CPU milliseconds a chunk around the first and last 1,000."""
+    from cragside.bootstrap import build_container
+    from cragside.domain.document import SourceText
+    from cragside.settings import load_settings
+
+    container = build_container(load_settings())
+    documents = corpus.documents(corpus.passages(chunks), each=PASSAGES_A_DOCUMENT)
+    spent: list[float] = []
+    try:
+        repository = await container.workspaces.repository("default")
+        for start in range(0, len(documents), _BATCH):
+            began = time.process_time()
+            batch = [SourceText(name, text) for name, text in documents[start : start + _BATCH]]
+            outcomes = await repository.save_documents(batch)
+            spent.append((time.process_time() - began) * 1000)
+            if failed := [outcome for outcome in outcomes if outcome.status != "indexed"]:
+                raise SystemExit(f"{len(failed)} documents were not indexed: {failed[0]}")
+            print(
+                f"\r{(start + len(batch)) * PASSAGES_A_DOCUMENT:,} of {chunks:,}", end="", file=sys.stderr, flush=True
+            )
+        found = (await repository.status()).passages
+        if found != chunks:
+            raise SystemExit(f"The store has {found:,} passages instead of {chunks:,}.")
+    finally:
+        await container.close()
+    each, batches = _BATCH * PASSAGES_A_DOCUMENT, _WINDOW // (_BATCH * PASSAGES_A_DOCUMENT)
+    middle = _WINDOW // each
+    first = spent[middle - batches // 2 : middle + batches // 2]
+    return {
+        "first_ms": sum(first) / (len(first) * each),
+        "last_ms": sum(spent[-batches:]) / (batches * each),
+        "mean_ms": sum(spent) / (len(spent) * each),
+    }
+
+
+def _grown(chunks: int) -> dict[str, float]:
+    with scratch() as home:
+        command = [OWN_PYTHON, "-m", "benchmarks.indexing", "--grow", str(chunks)]
+        variables = environment(RAG_HOME=str(home), **CHUNKING)
+        ended = subprocess.run(command, env=variables, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
+    measured: dict[str, float] = json.loads(ended.stdout.splitlines()[-1])
+    return measured
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--quick", action="store_true", help="one small round: does it run?")
+    parser.add_argument("--rounds", type=int, help="rounds beside the peer (3)")
+    parser.add_argument("--only", choices=("peer", "growth"), help="one of the two measurements")
+    parser.add_argument("--json", metavar="FILE", help="save the figures")
+    parser.add_argument("--grow", type=int, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.grow:
+        print(json.dumps(asyncio.run(grow(arguments.grow))))
+        return
+    sizes = QUICK if arguments.quick else FULL
+    line = machine()
+    saved: dict[str, Any] = {"peer": f"lightrag-hku[api] {LIGHTRAG_VERSION}"}
+    targets: list[Target] = []
+    if arguments.only != "growth":
+        documents = corpus.documents(corpus.passages(sizes.documents * PASSAGES_A_DOCUMENT), each=PASSAGES_A_DOCUMENT)
+        rounds = [beside_the_peer(documents) for _ in range(arguments.rounds or sizes.rounds)]
+        saved["rounds"] = rounds
+        _print(rounds)
+        ratio = statistics.median([each["per_second"] / each["peer_per_second"] for each in rounds])
+        targets.append(Target("chunks indexed a second / lightrag-server's", ratio, 3, at_most=False))
+    if arguments.only != "peer":
+        growth = saved["growth"] = _grown(sizes.growth)
+        print(f"CPU a chunk: {growth['first_ms']:.1f} ms at 1,000, {growth['last_ms']:.1f} ms at {sizes.growth:,}")
+        ratio = growth["last_ms"] / growth["first_ms"]
+        targets.append(Target(f"CPU a chunk, at {sizes.growth:,} / at 1,000", ratio, 1.5))
+    report("Indexing", targets, saved, machine_line=line, file=arguments.json)
+
+
+def _print(rounds: Sequence[dict[str, float]]) -> None:
+    def row(name: str, prefix: str) -> list[str]:
+        found = [[each[f"{prefix}{key}"] for each in rounds] for key in ("chunks", "seconds", "per_second")]
+        return [name, *(f"{statistics.median(values):,.1f}" for values in found)]
+
+    rows = [row("cragside", ""), row("lightrag-server", "peer_")]
+    print(f"\n{table(['', 'chunks', 'seconds', 'chunks a second'], rows)}\n")
+
+
+if __name__ == "__main__":
+    main()

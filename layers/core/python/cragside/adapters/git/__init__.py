@@ -1,0 +1,1 @@
+"""Repositories, by git's own command."""

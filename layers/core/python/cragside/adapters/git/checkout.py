@@ -1,0 +1,331 @@
+"""The newest commit of a repository, as files to index.
+
+Nothing is checked out: contents are read from git's objects, so that symbolic links, hooks, filters and submodules stay
+what they are in there, data.
+"""
+
+import asyncio
+import re
+import shutil
+import tempfile
+from base64 import b64encode
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+from yarl import URL
+
+from cragside.adapters.git.command import Git, next_line
+from cragside.adapters.web.addresses import parse_address
+from cragside.adapters.web.guard import Guard, Refused
+from cragside.adapters.web.resolver import Resolver, SystemResolver
+from cragside.domain.errors import ValidationError
+
+if TYPE_CHECKING:
+    from pathspec import GitIgnoreSpec
+
+DEFAULT_MAX_FILES = 4000
+DEFAULT_MAX_BYTES = 500_000
+# What is in a repository but was not written for it, and what tools write.
+NEVER_INDEXED = (
+    "node_modules/", "bower_components/", "vendor/", "third_party/", "dist/", "build/", "target/", "out/", ".next/",
+    ".cache/", ".venv/", "venv/", "__pycache__/", ".git/", "*.min.js", "*.min.css", "*.map", "*.lock", "*.lockb",
+    "package-lock.json", "npm-shrinkwrap.json", "pnpm-lock.yaml", "go.sum", "*.snap", "*.pyc",
+)  # fmt: skip
+
+_MOST_ENTRIES = 1_000_000
+_WATCH_SECONDS = 0.2
+_BINARY_SAMPLE = 8000
+_WITHOUT_TEXT_TEST = (".pdf", ".docx")
+_LFS_POINTER = b"version https://git-lfs.github.com/spec/v1"
+_CREDENTIALS = re.compile(r"(?i)(https?://)([^/?#@]*)@(?=[^/?#@]*(?:[/?#]|$))")
+_BRANCH = re.compile(r"[^\x00-\x20~^:?*\[\\\x7f]{1,250}")
+_OTHER_PROTOCOL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|[^/\\]*@[^/\\]*:|[^/\\.~][^/\\]*:")
+_ENTRY = re.compile(rb"(?P<mode>\d+) (?P<kind>\w+) (?P<id>[0-9a-f]{40,64}) +(?P<size>\d+|-)\t(?P<path>.*)", re.DOTALL)
+_LANGUAGES = {".markdown": "md", ".yml": "yaml", ".txt": "text", ".mjs": "js", ".cjs": "js", ".pyi": "py"}
+
+
+@dataclass(frozen=True, slots=True)
+class RepositoryFile:
+    """A file of a repository. `name` is `repoId#path`, and so no other repository's; `metadata` is rag-stack's."""
+
+    name: str
+    path: str
+    content: bytes
+    metadata: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class PassedOver:
+    """A file that is not indexed, and why."""
+
+    path: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Checkout:
+    """A shallow clone without files. `url` has no credentials; `folder` is its git directory."""
+
+    folder: Path
+    url: str
+    repo_id: str
+    commit: str
+
+
+@asynccontextmanager
+async def cloned(
+    source: str,
+    *,
+    branch: str | None = None,
+    repo_id: str | None = None,
+    allow: Iterable[str] = (),
+    resolver: Resolver | None = None,
+    keep: bool = False,
+    seconds: float = 600.0,
+    max_clone_bytes: int = 2 * 1024**3,
+) -> AsyncIterator[Checkout]:
+    """The newest commit of `source`, an https URL or the path of a repository, for as long as the block lasts.
+
+    With `keep` its folder stays. `http://` is for the hosts of `allow` alone, which is RAG_FETCH_ALLOW's list. Raises
+    `ValidationError` for what must not or cannot be cloned within `seconds` and `max_clone_bytes`, and
+    `ConfigurationError` without git.
+    """
+    _check_branch(branch)
+    folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="cragside-repository-"))
+    kept = False
+    try:
+        git = Git(folder)
+        await git.check_version()
+        origin = await _origin(source, allow, resolver)
+        try:
+            async with asyncio.timeout(seconds):
+                await _clone(git, origin, branch, folder / "repository.git", max_clone_bytes)
+        except TimeoutError as error:
+            raise ValidationError(f"{origin.shown} could not be cloned within {seconds:g} seconds.") from error
+        checkout = Checkout(folder / "repository.git", origin.shown, repo_id or origin.shown, await _head(git, folder))
+        kept = keep
+        yield checkout
+    finally:
+        if not kept:
+            await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+
+
+async def files_of(
+    checkout: Checkout,
+    *,
+    include: Sequence[str] = (),
+    exclude: Sequence[str] = (),
+    file_types: Sequence[str] | None = None,
+    max_files: int = DEFAULT_MAX_FILES,
+    max_bytes: int = DEFAULT_MAX_BYTES,
+) -> AsyncIterator[RepositoryFile | PassedOver]:
+    """The files in the order of their paths, at most `max_files`, none longer than `max_bytes`.
+
+    `include` and `exclude` are patterns as in .gitignore; `file_types` are endings such as `.py`. What nobody wrote for
+    this repository (`NEVER_INDEXED`) is excluded first, so that an `exclude` of `!vendor/` brings it back. What the
+    patterns leave out is not mentioned.
+    """
+    chosen = _Choice(include, exclude, file_types)
+    git = Git(checkout.folder.parent)
+    at = ["--git-dir", str(checkout.folder)]
+    taken = 0
+    async with (
+        git.running([*at, "ls-tree", "-r", "-z", "--long", "--full-tree", checkout.commit]) as listing,
+        git.running([*at, "cat-file", "--batch"]) as contents,
+    ):
+        for _ in range(_MOST_ENTRIES):
+            entry = _ENTRY.fullmatch(await next_line(listing.stdout, b"\x00"))
+            if entry is None:
+                await _check_end(listing)
+                return
+            path = entry["path"].decode("utf-8", "replace")
+            if not chosen.takes(path):
+                continue
+            reason = _unfit(entry, path, max_bytes) or chosen.unsupported(path)
+            if reason is None and taken == max_files:
+                yield PassedOver(path, f"the limit of {max_files:,} files is reached")
+                return
+            found = reason or await _read(contents, entry["id"], int(entry["size"]), path)
+            if isinstance(found, str):
+                yield PassedOver(path, found)
+            else:
+                taken += 1
+                yield RepositoryFile(f"{checkout.repo_id}#{path}", path, found, _metadata(checkout, path, len(found)))
+
+
+async def _head(git: Git, folder: Path) -> str:
+    try:
+        at = ["--git-dir", str(folder / "repository.git")]
+        return (await git.output([*at, "rev-parse", "--verify", "--quiet", "HEAD^{commit}"])).decode().strip()
+    except ValidationError as error:
+        raise ValidationError("The repository has no commit.") from error
+
+
+@dataclass(frozen=True, slots=True)
+class _Origin:
+    """What git is told to clone, and what others are told."""
+
+    address: str
+    shown: str
+    settings: tuple[str, ...]
+    secret: dict[str, str]
+
+
+async def _origin(source: str, allow: Iterable[str], resolver: Resolver | None) -> _Origin:
+    if re.match(r"(?i)https?://", source):
+        return await _remote(source, Guard(allow), resolver if resolver is not None else SystemResolver())
+    if source.startswith("-") or "\x00" in source or _OTHER_PROTOCOL.match(source):
+        raise ValidationError("A repository is given as an https:// URL or as the path of a folder.")
+    folder = await asyncio.to_thread(_local, source)
+    return _Origin(folder.as_uri(), folder.as_posix(), ("protocol.file.allow=always",), {})
+
+
+def _local(source: str) -> Path:
+    folder = Path(source).expanduser().resolve()
+    if not (folder / ".git").exists() and not (folder / "HEAD").is_file():
+        raise ValidationError(f"{source} is no git repository; index its files with cragside ingest --dir.")
+    return folder
+
+
+async def _remote(source: str, guard: Guard, resolver: Resolver) -> _Origin:
+    given = _CREDENTIALS.match(source)
+    try:
+        url = guard.target(_CREDENTIALS.sub(r"\1", source, count=1))
+        host = url.raw_host or ""
+        found = [host] if parse_address(host) else await resolver.addresses(host)
+        addresses = sorted(guard.admit(url, found))
+    except Refused as error:
+        raise ValidationError(f"The repository is not cloned: {error}") from error
+    except OSError as error:
+        raise ValidationError(f"The repository's host {url.raw_host} cannot be found.") from error
+    finally:
+        await resolver.close()
+    if url.scheme == "http" and not guard.allows(url, addresses):
+        raise ValidationError("Repositories are cloned by https; http is for hosts in RAG_FETCH_ALLOW.")
+    clean = url.with_query(None)
+    settings = [f"protocol.{url.scheme}.allow=always"]
+    if parse_address(host) is None:
+        settings.append(_pinned(clean, addresses))
+    secret = {"http.extraHeader": _authorization(given[2])} if given else {}
+    return _Origin(str(clean), str(clean), tuple(settings), secret)
+
+
+def _pinned(url: URL, addresses: Sequence[str]) -> str:
+    """Git's setting that leaves curl no other address for the host than these."""
+    listed = ",".join(f"[{address}]" if ":" in address else address for address in addresses)
+    return f"http.curloptResolve={url.host_subcomponent}:{url.port}:{listed}"
+
+
+def _authorization(credentials: str) -> str:
+    name, _, password = credentials.partition(":")
+    return "Authorization: Basic " + b64encode(f"{unquote(name)}:{unquote(password)}".encode()).decode()
+
+
+def _check_branch(branch: str | None) -> None:
+    if branch is not None and (branch.startswith("-") or ".." in branch or not _BRANCH.fullmatch(branch)):
+        raise ValidationError(f"{branch!r} is no branch's or tag's name.")
+
+
+async def _clone(git: Git, origin: _Origin, branch: str | None, folder: Path, max_bytes: int) -> None:
+    chosen = ["--branch", branch] if branch else []
+    arguments = [
+        "clone", "--quiet", "--bare", "--depth", "1", "--single-branch", "--no-tags", "--no-local", "--template=",
+        *chosen, "--", origin.address, str(folder),
+    ]  # fmt: skip
+    clone = asyncio.create_task(git.output(arguments, settings=origin.settings, secret=origin.secret))
+    try:
+        while not (await asyncio.wait({clone}, timeout=_WATCH_SECONDS))[0]:
+            if await asyncio.to_thread(_size, folder) > max_bytes:
+                raise ValidationError(f"{origin.shown} is larger than {max_bytes:,} bytes.")
+        await clone
+    finally:
+        clone.cancel()
+        await asyncio.wait({clone})
+    if await asyncio.to_thread(_size, folder) > max_bytes:
+        raise ValidationError(f"{origin.shown} is larger than {max_bytes:,} bytes.")
+
+
+def _size(folder: Path) -> int:
+    total = 0
+    for path in folder.rglob("*"):
+        try:
+            total += path.lstat().st_size
+        except OSError:  # git renames its temporary files
+            continue
+    return total
+
+
+class _Choice:
+    """Which paths somebody wants to have indexed."""
+
+    def __init__(self, include: Sequence[str], exclude: Sequence[str], file_types: Sequence[str] | None) -> None:
+        self._include = _patterns(include) if include else None
+        self._exclude = _patterns([*NEVER_INDEXED, *exclude])
+        self._file_types = None if file_types is None else frozenset(file_types)
+
+    def takes(self, path: str) -> bool:
+        return not self._exclude.match_file(path) and (self._include is None or self._include.match_file(path))
+
+    def unsupported(self, path: str) -> str | None:
+        ending = PurePosixPath(path).suffix.lower()
+        if self._file_types is None or ending in self._file_types:
+            return None
+        return f"{ending} files are not supported" if ending else "files without a type are not supported"
+
+
+def _patterns(lines: Iterable[str]) -> "GitIgnoreSpec":
+    from pathspec import GitIgnoreSpec
+
+    try:
+        return GitIgnoreSpec.from_lines(lines)
+    except ValueError as error:
+        raise ValidationError(f"A pattern is not understood: {error}") from error
+
+
+def _unfit(entry: re.Match[bytes], path: str, max_bytes: int) -> str | None:
+    if entry["mode"] == b"120000":
+        return "is a symbolic link"
+    if entry["kind"] != b"blob":
+        return "is another repository (a submodule)"
+    if not path.isprintable() or ".." in path.split("/") or path.startswith("/"):
+        return "has an unusable name"
+    size = int(entry["size"])
+    if not size:
+        return "is empty"
+    return f"has {size:,} bytes, the limit is {max_bytes:,}" if size > max_bytes else None
+
+
+async def _check_end(listing: asyncio.subprocess.Process) -> None:
+    if await listing.wait():
+        raise ValidationError("The repository is damaged: git cannot list its files.")
+
+
+async def _read(contents: asyncio.subprocess.Process, blob: bytes, size: int, path: str) -> bytes | str:
+    """The object's content, or why it is not indexed."""
+    if contents.stdin is None or contents.stdout is None:
+        raise ValueError("git was started without pipes")
+    contents.stdin.write(blob + b"\n")
+    await contents.stdin.drain()
+    if (await next_line(contents.stdout, b"\n")).split(b" ")[-1] != b"%d" % size:
+        return "is missing from the repository"
+    content = (await contents.stdout.readexactly(size + 1))[:size]
+    if content.startswith(_LFS_POINTER):
+        return "is kept in Git LFS"
+    if b"\x00" in content[:_BINARY_SAMPLE] and not path.lower().endswith(_WITHOUT_TEXT_TEST):
+        return "holds binary data"
+    return content
+
+
+def _metadata(checkout: Checkout, path: str, size: int) -> dict[str, Any]:
+    ending = PurePosixPath(path).suffix.lower()
+    return {
+        "repoId": checkout.repo_id,
+        "repoUrl": checkout.url,
+        "path": path,
+        "lang": _LANGUAGES.get(ending, ending[1:] or "text"),
+        "bytes": size,
+    }

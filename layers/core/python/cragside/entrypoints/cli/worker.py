@@ -1,0 +1,127 @@
+"""`cragside worker`: what has been accepted gets indexed."""
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cragside.entrypoints.cli import exits
+from cragside.entrypoints.cli.session import session_of
+from cragside.entrypoints.cli.terminal import notices, output, printable
+
+if TYPE_CHECKING:
+    from cragside.application.attempts import Handled
+    from cragside.application.worker import Worker
+    from cragside.bootstrap import Container
+
+_OUTCOMES = ("done", "retried", "buried")
+
+
+def worker(
+    context: typer.Context,
+    until_idle: Annotated[bool, typer.Option("--until-idle", help="End when there is nothing left to do.")] = False,
+    idle: Annotated[
+        float | None,
+        typer.Option("--idle", min=0, metavar="SECONDS", help="End when there was nothing to do for so long."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a line of JSON for each task that was tried.")] = False,
+    sweep: Annotated[
+        bool, typer.Option("--sweep/--no-sweep", help="Begin with documents that a crash left without tasks.")
+    ] = True,
+    nice: Annotated[
+        int, typer.Option("--nice", min=0, max=19, help="How far other processes go first on this machine.")
+    ] = 0,
+) -> None:
+    """Index what waits in the queue: embed it, describe it, extend the graph.
+
+    `cragside serve` runs one of these by itself whenever there is something to do. One process does the work of a
+    RAG_HOME; a second one waits for its turn. With RAG_QUEUE_URL the tasks come from SQS, and any number may run.
+
+    Ctrl-C and SIGTERM let tasks in hand end (5 seconds at most), give back the others, and end the command with 0. With
+    --until-idle or --idle the code is 1 when a task was given up.
+    """
+    session = session_of(context)
+    settings = session.settings()
+    if nice and hasattr(os, "nice"):
+        os.nice(nice)
+
+    async def work(container: "Container") -> Counter[str]:
+        made = container.worker()
+        with _stopping(made), _progress(as_json) as progress:
+            return await made.run(
+                until_idle=until_idle or idle is not None, idle_seconds=idle or 0.0, sweep=sweep, progress=progress
+            )
+
+    tally = session.run(settings, work)
+    if not as_json:
+        output().print(", ".join(f"{tally[outcome]} {outcome}" for outcome in _OUTCOMES))
+    if tally["buried"] and (until_idle or idle is not None):
+        raise typer.Exit(exits.FAILED)
+
+
+def command(idle_seconds: float, nice: int) -> Sequence[str]:
+    """The command line of a worker that ends by itself, for a process of its own."""
+    program = [sys.executable, "-c", "from cragside.entrypoints.cli.main import main; main()"]
+    return [*program, "worker", "--idle", str(idle_seconds), "--nice", str(nice)]
+
+
+@contextmanager
+def _stopping(worker: "Worker") -> Iterator[None]:
+    """End gracefully on SIGINT and SIGTERM."""
+    loop, numbers = asyncio.get_running_loop(), (signal.SIGINT, signal.SIGTERM)
+    if sys.platform == "win32":
+        yield
+        return
+    for number in numbers:
+        loop.add_signal_handler(number, worker.stop)
+    try:
+        yield
+    finally:
+        for number in numbers:
+            loop.remove_signal_handler(number)
+
+
+class _Progress:
+    """Tells what becomes of tasks: each as JSON, or the failures and how many are done."""
+
+    def __init__(self, as_json: bool) -> None:
+        self._as_json = as_json
+        self._console = output()
+        self._counts = Counter[str]()
+        self.status = notices().status("Waiting for tasks ...")
+
+    def __call__(self, handled: "Handled") -> None:
+        self._counts[handled.outcome] += 1
+        task = handled.task
+        if self._as_json:
+            told = {
+                "workspace": task.workspace,
+                "document": task.document_id,
+                "part": task.part,
+                "stage": task.stage,
+                "outcome": handled.outcome,
+                "attempt": handled.attempt,
+                "seconds": round(handled.seconds, 3),
+                **({"reason": handled.reason} if handled.reason else {}),
+            }
+            typer.echo(json.dumps(told, ensure_ascii=False).encode("utf-8", "replace"))
+            return
+        if handled.outcome != "done":
+            remark = f"{task.workspace} {task.document_id} part {task.part} {task.stage}: {handled.reason}"
+            self._console.print(f"{handled.outcome:<9}{printable(remark)}", soft_wrap=True)
+        counts = ", ".join(f"{count} {outcome}" for outcome, count in self._counts.items())
+        self.status.update(f"Indexing: {counts} ...")
+
+
+@contextmanager
+def _progress(as_json: bool) -> Iterator[_Progress]:
+    progress = _Progress(as_json)
+    with progress.status:
+        yield progress

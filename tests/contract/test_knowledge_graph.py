@@ -1,0 +1,261 @@
+"""The graph port: the fake and the real one, whose graph LightRAG has merged, keep the same contract."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from cragside.adapters.lightrag.baking import Baking
+from cragside.bootstrap import build_container
+from cragside.domain.document import SourceText
+from cragside.ports.knowledge_graph import Entity, KnowledgeGraph, Neighbourhood, Relationship
+from cragside.settings import load_settings
+from tests.fakes import FakeKnowledgeGraph
+
+# What is read out of each text: entities with their type, then relations with their keywords, descriptions last.
+STAFF = "Alice Weber leads the Harbour Museum since 1990."
+DIARY = "Alice Weber opened the Harbour Museum on Monday."
+LOAN = "The Harbour Museum lent a map to the City Library."
+WORK = "Zoe Brandt works at the City Library."
+POST = "The Österreichische Post brings letters. A Mill grinds, a mill is a mill."
+TEXTS = {"staff.md": STAFF, "diary.md": DIARY, "loan.md": LOAN, "work.md": WORK, "post.md": POST}
+TYPES = {
+    "Alice Weber": "person",
+    "Harbour Museum": "organization",
+    "City Library": "organization",
+    "Zoe Brandt": "person",
+    "Österreichische Post": "organization",
+    "Mill": "artifact",
+    "mill": "concept",
+}
+NAMED = {
+    STAFF: ("Alice Weber", "Harbour Museum"),
+    DIARY: ("Alice Weber", "Harbour Museum"),
+    LOAN: ("Harbour Museum", "City Library"),
+    WORK: ("Zoe Brandt", "City Library"),
+    POST: ("Österreichische Post", "Mill", "mill"),
+}
+VERBS = {STAFF: "leads", DIARY: "leads", LOAN: "lends", WORK: "works at"}
+
+
+class Extractor:
+    """A model that reads the scripted rows out of each text."""
+
+    async def complete(
+        self, prompt: str, *, system: str | None = None, history: Sequence[Mapping[str, str]] = ()
+    ) -> str:
+        rows: list[str] = []
+        for text, names in NAMED.items():
+            if text in prompt:
+                rows += ["<|#|>".join(("entity", name, TYPES[name], text)) for name in names]
+                if text in VERBS:
+                    rows.append("<|#|>".join(("relation", *names, VERBS[text], text)))
+        return "\n".join([*rows, "<|COMPLETE|>"])
+
+
+@dataclass
+class Case:
+    """A graph, and the id of the passage that holds each text."""
+
+    graph: KnowledgeGraph
+    passages: dict[str, str]
+
+
+def a_fake() -> Case:
+    described = {name: "\n".join(text for text, names in NAMED.items() if name in names) for name in TYPES}
+    entities = [
+        Entity(
+            name,
+            kind,
+            described[name],
+            mentions=sum(name in names for names in NAMED.values()),
+            first_seen="2026-11-22T10:00:00+00:00",
+            last_seen="2026-11-22T11:00:00+00:00",
+        )
+        for name, kind in TYPES.items()
+    ]
+    relationships = [
+        Relationship("Alice Weber", "Harbour Museum", "leads", f"{STAFF}\n{DIARY}"),
+        Relationship("Harbour Museum", "City Library", "lends", LOAN),
+        Relationship("Zoe Brandt", "City Library", "works at", WORK),
+    ]
+    names = {name: f"passage of {name}" for name in TEXTS}
+    mentions = {names[name]: NAMED[text] for name, text in TEXTS.items()}
+    documents = {names[name]: (f"document {name}", name) for name in TEXTS}
+    graph = FakeKnowledgeGraph(entities, relationships, mentions, documents)
+    return Case(graph, {TEXTS[name]: passage for name, passage in names.items()})
+
+
+@pytest.fixture(params=["fake", "lightrag", "baked"])
+async def case(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Case]:
+    if request.param == "fake":
+        yield a_fake()
+        return
+    home = tmp_path / "home"
+    container = build_container(load_settings({"RAG_HOME": str(home)}), language_model=Extractor())
+    repository = await container.workspaces.repository("default")
+    for name, text in TEXTS.items():
+        (outcome,) = await repository.save_documents([SourceText(name, text)])
+        assert outcome.status == "indexed"
+    if request.param == "baked":
+        known = await repository.status()
+        await container.close()
+        with Baking.into(tmp_path / "baked") as baking:
+            home.rename(baking.home)
+            baking.publish(known)
+        container = build_container(load_settings({"RAG_HOME": str(tmp_path / "baked")}))
+    library = await container.workspaces.library("default")
+    passages = {}
+    for document in (await library.documents())[0]:
+        (passage,) = await library.passages(document.id)
+        passages[passage.text] = passage.id
+    yield Case(await container.workspaces.graph("default"), passages)
+    await container.close()
+
+
+async def test_an_entity_is_told_with_its_connections_and_documents(case: Case) -> None:
+    view = await case.graph.entity("Harbour Museum")
+    assert view is not None
+    assert (view.entity.name, view.entity.type, view.entity.mentions) == ("Harbour Museum", "organization", 3)
+    assert sorted(view.entity.description.splitlines()) == sorted([STAFF, DIARY, LOAN])
+    assert [(link.entity, link.relationship, link.direction) for link in view.connections] == [
+        ("Alice Weber", "leads", "incoming"),
+        ("City Library", "lends", "outgoing"),
+    ]
+    assert sorted(view.connections[0].description.splitlines()) == sorted([STAFF, DIARY])
+    assert {name for _, name in view.documents} == {"staff.md", "diary.md", "loan.md"}
+    assert all(identifier for identifier, _ in view.documents)
+
+
+async def test_what_is_known_of_its_times_is_told(case: Case) -> None:
+    view = await case.graph.entity("Harbour Museum")
+    assert view is not None
+    assert view.entity.first_seen is not None
+    assert view.entity.last_seen is not None
+    first, last = map(datetime.fromisoformat, (view.entity.first_seen, view.entity.last_seen))
+    assert first.tzinfo is not None
+    # Whole seconds are all that LightRAG keeps of the later one.
+    assert first.replace(microsecond=0) <= last
+
+
+async def test_connections_and_documents_are_limited(case: Case) -> None:
+    view = await case.graph.entity("Harbour Museum", connections=1, documents=2)
+    assert view is not None
+    assert [link.entity for link in view.connections] == ["Alice Weber"]
+    assert len(view.documents) == 2
+
+
+async def test_a_connection_leads_from_whom_its_description_names_first_whatever_the_alphabet_says(case: Case) -> None:
+    library, zoe = await case.graph.entity("City Library"), await case.graph.entity("Zoe Brandt")
+    assert library is not None
+    assert zoe is not None
+    assert [(link.entity, link.direction) for link in zoe.connections] == [("City Library", "outgoing")]
+    assert ("Zoe Brandt", "incoming") in [(link.entity, link.direction) for link in library.connections]
+
+
+@pytest.mark.parametrize("spelled", ["harbour museum", "HARBOUR MUSEUM", "Harbour museum"])
+async def test_an_entity_is_found_in_any_case(case: Case, spelled: str) -> None:
+    view = await case.graph.entity(spelled)
+    assert view is not None
+    assert view.entity.name == "Harbour Museum"
+
+
+@pytest.mark.parametrize("spelled", ["österreichische post", "ÖSTERREICHISCHE POST"])
+async def test_any_case_is_more_than_ascii(case: Case, spelled: str) -> None:
+    view = await case.graph.entity(spelled)
+    assert view is not None
+    assert view.entity.name == "Österreichische Post"
+
+
+async def test_the_exact_name_comes_before_another_case(case: Case) -> None:
+    for name in ("Mill", "mill"):
+        view = await case.graph.entity(name)
+        assert view is not None
+        assert (view.entity.name, view.entity.type) == (name, TYPES[name])
+
+
+@pytest.mark.parametrize("name", ["Nobody", "", "%", "Harbour", "\ud83d", "\x00", "' OR 1=1 --"])
+async def test_what_is_no_entity_is_not_found(case: Case, name: str) -> None:
+    assert await case.graph.entity(name) is None
+    assert await case.graph.expand([name]) == Neighbourhood()
+
+
+async def test_passages_name_entities_most_mentioned_first(case: Case) -> None:
+    passages = [case.passages[STAFF], case.passages[LOAN], "no such passage"]
+    assert await case.graph.of_passages(passages) == ["Harbour Museum", "City Library", "Alice Weber"]
+    assert await case.graph.of_passages(passages, limit=1) == ["Harbour Museum"]
+    assert await case.graph.of_passages([]) == []
+
+
+@pytest.mark.parametrize(
+    ("depth", "reached"),
+    [
+        (0, ["Alice Weber"]),
+        (1, ["Alice Weber", "Harbour Museum"]),
+        (2, ["Alice Weber", "Harbour Museum", "City Library"]),
+        (9, ["Alice Weber", "Harbour Museum", "City Library"]),
+    ],
+)
+async def test_expanding_reaches_two_steps_at_most(case: Case, depth: int, reached: list[str]) -> None:
+    found = await case.graph.expand(["alice weber"], depth=depth)
+    assert [entity.name for entity in found.entities] == reached
+    assert len(found.relationships) == len(reached) - 1
+    assert not found.capped
+
+
+async def test_relationships_among_the_entities_have_their_direction(case: Case) -> None:
+    found = await case.graph.expand(["Zoe Brandt", "City Library"], depth=1)
+    assert {(edge.source, edge.target, edge.type) for edge in found.relationships} == {
+        ("Zoe Brandt", "City Library", "works at"),
+        ("Harbour Museum", "City Library", "lends"),
+    }
+    assert {edge.description for edge in found.relationships} == {WORK, LOAN}
+
+
+async def test_expanding_stops_at_its_limit_and_says_so(case: Case) -> None:
+    found = await case.graph.expand(["Harbour Museum"], limit=2)
+    assert [entity.name for entity in found.entities] == ["Harbour Museum", "Alice Weber"]
+    assert found.capped
+    assert (await case.graph.expand(list(TYPES), limit=3)).capped
+    assert not (await case.graph.expand(list(TYPES), limit=len(TYPES))).capped
+
+
+async def test_a_search_finds_parts_of_names_best_connected_first(case: Case) -> None:
+    assert [entity.name for entity in await case.graph.search("MU")] == ["Harbour Museum"]
+    assert [entity.name for entity in await case.graph.search("ÖSTER")] == ["Österreichische Post"]
+    assert await case.graph.search("%") == []
+    everything = [entity.name for entity in await case.graph.search("")]
+    assert everything[:2] == ["City Library", "Harbour Museum"]
+    assert set(everything) == set(TYPES)
+    assert len(await case.graph.search("", limit=2)) == 2
+
+
+async def test_an_unknown_workspace_has_an_empty_graph_and_asking_leaves_no_trace(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    container = build_container(load_settings({"RAG_HOME": str(home)}))
+    graph = await container.workspaces.graph("nobody")
+    assert await graph.entity("Harbour Museum") is None
+    assert await graph.of_passages(["p"]) == []
+    assert await graph.expand(["Harbour Museum"]) == Neighbourhood()
+    assert await graph.search("") == []
+    assert not home.exists()
+    await container.close()
+
+
+async def test_a_graph_that_was_asked_for_early_sees_what_is_indexed_later(tmp_path: Path) -> None:
+    container = build_container(load_settings({"RAG_HOME": str(tmp_path)}), language_model=Extractor())
+    graph = await container.workspaces.graph("default")
+    repository = await container.workspaces.repository("default")
+    await repository.save_documents([SourceText("staff.md", STAFF)])
+    assert await graph.entity("Alice Weber") is not None
+    await repository.delete_document("staff.md")
+    assert await graph.entity("Alice Weber") is None
+    await container.close()
+
+
+async def test_the_whole_graph_can_be_read_at_the_same_time(case: Case) -> None:
+    views = await asyncio.gather(*(case.graph.entity(name) for name in TYPES))
+    assert all(view is not None for view in views)

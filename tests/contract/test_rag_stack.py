@@ -1,0 +1,350 @@
+"""rag-stack's calls as its clients make them, and the shapes of the answers."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cragside.ports.page_fetcher import FetchedPage, FetchFailed
+from tests.knowledge import Knowledge
+
+PAGE = "https://example.org/cragside?utm=1"
+HTML = (
+    b"<html><head><title>Cragside</title></head><body><article><h1>Cragside</h1><p>Cragside in Northumberland was the "
+    b"first house in the world that was lit by hydroelectric power, from the lakes of William Armstrong.</p></article>"
+    b"</body></html>"
+)
+ARMSTRONG = (
+    "William Armstrong built the Swing Bridge in Newcastle. William Armstrong lived at Cragside in Northumberland."
+)
+CODE = "import redis\n\n\ndef connect():\n    return redis.Redis(port=6380)\n"
+REPO = {"repoId": "armstrong", "path": "src/connect.py", "lang": "py", "bytes": 60}
+
+
+def failed(url: str, reason: str, status: int | None = None) -> FetchFailed:
+    return FetchFailed(url, reason, f"{url} was not fetched.", status=status)
+
+
+PAGES: dict[str, FetchedPage | FetchFailed] = {
+    PAGE: FetchedPage(PAGE, HTML, "text/html"),
+    "https://example.org/a.zip": FetchedPage("https://example.org/a.zip", b"PK\x05\x06" + bytes(18), "application/zip"),
+    "http://169.254.169.254/latest": failed("http://169.254.169.254/latest", "ssrf_blocked"),
+    "https://example.org/slow": failed("https://example.org/slow", "timeout"),
+    "https://example.org/big": failed("https://example.org/big", "too_large", 200),
+    "https://example.org/loop": failed("https://example.org/loop", "redirect_limit", 302),
+}
+
+
+@pytest.fixture
+async def knowledge(tmp_path: Path) -> AsyncIterator[Knowledge]:
+    made = Knowledge(tmp_path, pages=PAGES)
+    yield made
+    await made.close()
+
+
+async def ingest(knowledge: Knowledge, *items: dict[str, Any], **more: Any) -> dict[str, Any]:
+    answer = await knowledge.http.post("/ingest", json={"items": list(items), **more})
+    assert answer.status_code == 200
+    body: dict[str, Any] = answer.json()
+    return body
+
+
+async def query(knowledge: Knowledge, **body: Any) -> dict[str, Any]:
+    answer = await knowledge.http.post("/query", json=body)
+    assert answer.status_code == 200
+    told: dict[str, Any] = answer.json()
+    return told
+
+
+async def test_texts_are_taken_at_once_and_found_once_they_are_indexed(knowledge: Knowledge) -> None:
+    body = await ingest(
+        knowledge,
+        {"id": "r1:src/connect.py", "text": CODE, "source": "https://example.org/r1/src/connect.py", "metadata": REPO},
+        {"text": ARMSTRONG, "source": "armstrong.txt", "docType": "article"},
+    )
+    assert body == {"ok": True, "upserted": 2, "enrichment": {"enqueued": 2, "docTypes": {"code": 1, "article": 1}}}
+    assert (await query(knowledge, query="Where did Armstrong live?", topK=8))["results"] == []
+    await knowledge.index()
+    body = await query(knowledge, query="Where did Armstrong live?", topK=1)
+    assert body["ok"] is True
+    (result,) = body["results"]
+    assert result.keys() == {"id", "score", "source", "text", "payload"}
+    document, _, index = result["id"].rpartition(":")
+    assert (document, index) == (result["payload"]["documentId"], "0")
+    assert result["source"] == "armstrong.txt"
+    assert result["text"] == result["payload"]["text"] == ARMSTRONG
+    assert 0 < result["score"] <= 1
+    assert result["payload"]["docType"] == "article"
+    assert result["payload"]["enrichmentStatus"] == "enriched"
+    assert {"tier1", "tier2", "tier3", "chunkIndex", "totalChunks"} <= result["payload"].keys()
+    assert "graph" not in body
+
+
+async def test_without_enrichment_a_text_is_searchable_and_no_more(knowledge: Knowledge) -> None:
+    body = await ingest(knowledge, {"text": ARMSTRONG, "source": "a.txt"}, enrich=False)
+    assert body == {"ok": True, "upserted": 1}
+    await knowledge.index()
+    (result,) = (await query(knowledge, query="Where did Armstrong live?", topK=3))["results"]
+    assert result["payload"]["enrichmentStatus"] == "none"
+    counts = (await knowledge.http.get("/documents/status_counts")).json()["status_counts"]
+    assert counts["PROCESSED"] == 1
+
+
+async def test_what_can_be_fetched_is_taken_and_the_rest_is_listed(knowledge: Knowledge) -> None:
+    urls = [*PAGES, "https://example.org/none"]
+    body = await ingest(
+        knowledge, *({"url": url} for url in urls), {"text": " ", "source": "blank.txt"}, {"text": "x", "source": " "}
+    )
+    assert body["ok"] is True
+    assert (body["upserted"], body["fetched"]) == (1, 1)
+    assert body["errors"] == [
+        {
+            "url": "https://example.org/a.zip",
+            "status": 200,
+            "reason": "unsupported_content_type: application/zip",
+        },
+        {"url": "http://169.254.169.254/latest", "status": None, "reason": "ssrf_blocked"},
+        {"url": "https://example.org/slow", "status": None, "reason": "timeout"},
+        {"url": "https://example.org/big", "status": 200, "reason": "too_large"},
+        {"url": "https://example.org/loop", "status": 302, "reason": "redirect_limit"},
+        {"url": "https://example.org/none", "status": 404, "reason": "fetch_failed"},
+        {"source": "blank.txt", "status": None, "reason": "missing_text: item has no text content"},
+        {"source": " ", "status": None, "reason": "missing_source: item has no source identifier"},
+    ]
+    await knowledge.index()
+    (result,) = (await query(knowledge, query="What was lit by hydroelectric power?", topK=2))["results"]
+    assert result["source"] == PAGE
+    assert result["payload"]["contentType"] == "text/html"
+
+
+async def test_the_guard_of_the_real_fetcher_is_what_refuses_loopback(tmp_path: Path) -> None:
+    knowledge = Knowledge(tmp_path)
+    body = await ingest(
+        knowledge, {"url": "http://127.0.0.1:9/"}, {"url": "http://[::ffff:10.0.0.1]/"}, {"url": "file:///etc/passwd"}
+    )
+    await knowledge.close()
+    assert body["upserted"] == 0
+    assert [error["reason"] for error in body["errors"]] == ["ssrf_blocked"] * 3
+
+
+async def test_a_url_with_its_text_is_not_fetched(knowledge: Knowledge) -> None:
+    body = await ingest(knowledge, {"url": "https://example.org/gone?x=1", "text": ARMSTRONG})
+    assert "fetched" not in body
+    await knowledge.index()
+    (result,) = (await query(knowledge, query="Where did Armstrong live?", topK=2))["results"]
+    assert result["source"] == "https://example.org/gone"
+
+
+@pytest.mark.parametrize(
+    ("body", "complaint"),
+    [
+        ({}, "items"),
+        ({"items": []}, "items"),
+        ({"items": [{"source": "a"}]}, "each item must have either 'text' or 'url'"),
+        ({"items": [{"text": "a"}]}, "'source' is required when 'url' is not provided"),
+        ({"items": [{"url": "https://example.org"}] * 51}, "maximum 50 URL items per request (found 51)"),
+        ({"items": [{"text": "a", "source": "b"}] * 1001}, "items"),
+        ({"items": [{"text": "a", "source": "b", "docType": "novel"}]}, "docType"),
+        ({"items": [{"text": 7, "source": "b"}]}, "text"),
+        ({"items": [{"text": "a", "source": "b"}], "collection": "../etc"}, "workspace"),
+    ],
+)
+async def test_a_request_that_cannot_be_used_is_refused_as_a_whole(
+    knowledge: Knowledge, body: dict[str, Any], complaint: str
+) -> None:
+    answer = await knowledge.http.post("/ingest", json=body)
+    assert answer.status_code == 400
+    assert answer.json().keys() == {"error"}
+    assert complaint in answer.json()["error"]
+
+
+async def test_a_body_over_the_limit_is_refused(tmp_path: Path) -> None:
+    knowledge = Knowledge(tmp_path, max_body_bytes=2048)
+    answer = await knowledge.http.post("/ingest", json={"items": [{"text": "x" * 3000, "source": "a"}]})
+    await knowledge.close()
+    assert answer.status_code == 413
+    assert answer.json() == {"error": "The body is larger than 2048 bytes."}
+
+
+async def test_filters_let_through_what_the_payload_holds(knowledge: Knowledge) -> None:
+    await ingest(
+        knowledge,
+        {"text": CODE, "source": "src/connect.py", "metadata": REPO},
+        {"text": ARMSTRONG, "source": "armstrong.txt", "metadata": {"repoId": "other", "path": "docs/a.txt"}},
+    )
+    await knowledge.index()
+
+    async def sources(*must: dict[str, Any], **more: Any) -> list[str]:
+        body = await query(knowledge, query="How to connect redis?", filter={"must": list(must)}, **more)
+        return sorted(result["source"] for result in body["results"])
+
+    assert await sources() == ["armstrong.txt", "src/connect.py"]
+    assert await sources({"key": "repoId", "match": {"value": "armstrong"}}) == ["src/connect.py"]
+    assert await sources({"key": "path", "match": {"text": "docs/"}}) == ["armstrong.txt"]
+    by_both = [{"key": "repoId", "match": {"value": "other"}}, {"key": "path", "match": {"text": "src/"}}]
+    assert await sources(*by_both) == []
+    assert await sources({"key": "docType", "match": {"value": "code"}}, mode="mix") == ["src/connect.py"]
+
+
+@pytest.mark.parametrize(
+    "filters",
+    [
+        {"should": []},
+        {"must": [{"key": "a"}]},
+        {"must": [{"key": "a", "match": {}}]},
+        {"must": [{"key": "a", "match": {"any": ["b"]}}]},
+        {"must": [{"key": "a", "match": {"value": "b", "text": "c"}}]},
+        {"must": [{"key": "a", "range": {"gt": 1}}]},
+        [],
+    ],
+)
+async def test_a_filter_that_is_not_understood_is_refused_rather_than_left_out(
+    knowledge: Knowledge, filters: Any
+) -> None:
+    answer = await knowledge.http.post("/query", json={"query": "x", "filter": filters})
+    assert answer.status_code == 400
+    assert answer.json()["error"] == answer.json()["detail"]
+    assert "filter" in answer.json()["error"]
+
+
+@pytest.mark.parametrize("body", [{"topK": 0}, {"topK": 101}, {"topK": "many"}, {"minScore": 2}])
+async def test_limits_of_a_query_are_kept(knowledge: Knowledge, body: dict[str, Any]) -> None:
+    assert (await knowledge.http.post("/query", json={"query": "x", **body})).status_code == 400
+
+
+async def test_passages_below_the_least_score_are_left_out(knowledge: Knowledge) -> None:
+    await ingest(knowledge, {"text": ARMSTRONG, "source": "armstrong.txt"})
+    await knowledge.index()
+    (result,) = (await query(knowledge, query="Where did Armstrong live?", minScore=0.1))["results"]
+    assert (await query(knowledge, query="Where did Armstrong live?", minScore=1))["results"] == []
+    assert result["score"] < 1
+
+
+async def test_the_graph_around_the_passages_is_told_on_request(knowledge: Knowledge) -> None:
+    await ingest(knowledge, {"text": ARMSTRONG, "source": "armstrong.txt"})
+    assert (await query(knowledge, query="Armstrong", graphExpand=True))["graph"] == {
+        "entities": [],
+        "relationships": [],
+        "capped": False,
+    }
+    await knowledge.index()
+    graph = (await query(knowledge, query="Where did Armstrong live?", graphExpand=True))["graph"]
+    names = {entity["name"] for entity in graph["entities"]}
+    assert "William Armstrong" in names
+    assert all(entity.keys() == {"name", "type", "description"} for entity in graph["entities"])
+    assert {each["source"] for each in graph["relationships"]} <= names
+
+
+async def test_an_entity_is_told_with_connections_and_documents(knowledge: Knowledge) -> None:
+    await ingest(knowledge, {"text": ARMSTRONG, "source": "armstrong.txt"})
+    await knowledge.index()
+    answer = await knowledge.http.get("/graph/entity/william%20armstrong")
+    assert answer.status_code == 200
+    body = answer.json()
+    assert body["entity"]["name"] == "William Armstrong"
+    assert body["entity"].keys() == {"name", "type", "description", "firstSeen", "lastSeen", "mentionCount"}
+    assert body["entity"]["mentionCount"] == 1
+    assert {each["direction"] for each in body["connections"]} <= {"incoming", "outgoing"}
+    assert "Cragside" in {each["entity"] for each in body["connections"]}
+    assert [document["source"] for document in body["documents"]] == ["armstrong.txt"]
+    assert len((await knowledge.http.get("/graph/entity/William Armstrong?limit=1")).json()["connections"]) == 1
+    assert (await knowledge.http.get("/graph/entity/x?limit=0")).status_code == 400
+
+
+async def test_an_entity_that_is_not_there_is_a_404(knowledge: Knowledge) -> None:
+    answer = await knowledge.http.get("/graph/entity/AC/DC")
+    assert (answer.status_code, answer.json()) == (404, {"error": "Entity not found"})
+
+
+async def test_enrichment_is_told_by_the_clients_id_the_documents_id_and_the_source(knowledge: Knowledge) -> None:
+    await ingest(knowledge, {"id": "r1:src/connect.py", "text": CODE, "source": "src/connect.py", "docType": "code"})
+    path = "/enrichment/status/r1:src%2Fconnect.py"
+    waiting = {"total": 1, "enriched": 0, "pending": 1, "processing": 0, "failed": 0, "none": 0}
+    assert (await knowledge.http.get(path)).json() == {
+        "baseId": "r1:src/connect.py",
+        "status": "pending",
+        "chunks": waiting,
+    }
+    await knowledge.index()
+    body = (await knowledge.http.get(path)).json()
+    assert body["status"] == "enriched"
+    assert body["chunks"]["enriched"] == body["chunks"]["total"] == 1
+    assert body["extractedAt"] > "2026"
+    assert body["metadata"].keys() == {"tier2", "tier3"}
+    (result,) = (await query(knowledge, query="redis connect", topK=1))["results"]
+    for base_id in (result["id"].rpartition(":")[0], "src/connect.py"):
+        assert (await knowledge.http.get(f"/enrichment/status/{base_id}")).json()["chunks"] == body["chunks"]
+
+
+async def test_an_id_that_nobody_knows_is_a_404(knowledge: Knowledge) -> None:
+    answer = await knowledge.http.get("/enrichment/status/none")
+    assert (answer.status_code, answer.json()) == (404, {"error": "No chunks found for baseId: none"})
+
+
+async def test_statistics_tell_the_queue_and_the_passages(knowledge: Knowledge) -> None:
+    nothing = {"pending": 0, "processing": 0, "deadLetter": 0}
+    zero = {"enriched": 0, "failed": 0, "pending": 0, "processing": 0, "none": 0}
+    assert (await knowledge.http.get("/enrichment/stats")).json() == {"queue": nothing, "totals": zero}
+    await ingest(knowledge, {"text": ARMSTRONG, "source": "armstrong.txt"})
+    before = (await knowledge.http.get("/enrichment/stats")).json()
+    assert before["queue"]["pending"] > 0
+    assert before["totals"] == {**zero, "pending": 1}
+    await knowledge.index()
+    after = (await knowledge.http.get("/enrichment/stats")).json()
+    assert after == {"queue": nothing, "totals": {**zero, "enriched": 1}}
+
+
+async def test_enrichment_is_set_off_for_what_is_not_done_and_by_force_for_all(knowledge: Knowledge) -> None:
+    await ingest(knowledge, {"text": ARMSTRONG, "source": "armstrong.txt"})
+    await knowledge.index()
+    assert (await knowledge.http.post("/enrichment/enqueue")).json() == {"ok": True, "enqueued": 0}
+    forced = await knowledge.http.post("/enrichment/enqueue", json={"force": True})
+    assert forced.json()["enqueued"] > 0
+    assert (await knowledge.http.get("/enrichment/stats")).json()["totals"]["pending"] == 1
+    await knowledge.index()
+    assert (await knowledge.http.get("/enrichment/stats")).json()["totals"]["enriched"] == 1
+
+
+async def test_a_collection_is_a_workspace_of_its_own(knowledge: Knowledge) -> None:
+    await ingest(knowledge, {"id": "a", "text": ARMSTRONG, "source": "armstrong.txt"}, collection="books")
+    await knowledge.index()
+    assert (await query(knowledge, query="Armstrong", topK=1))["results"] == []
+    assert len((await query(knowledge, query="Armstrong", topK=1, collection="books"))["results"]) == 1
+    assert (await knowledge.http.get("/enrichment/status/a")).status_code == 404
+    assert (await knowledge.http.get("/enrichment/status/a?collection=books")).status_code == 200
+    assert (await knowledge.http.get("/graph/entity/Cragside")).status_code == 404
+    assert (await knowledge.http.get("/graph/entity/Cragside?collection=books")).status_code == 200
+
+
+async def test_without_the_token_the_refusal_has_rag_stacks_shape(tmp_path: Path) -> None:
+    knowledge = Knowledge(tmp_path, api_token="s3cret")
+    answers = [
+        await knowledge.http.post("/ingest", json={"items": [{"text": "a", "source": "b"}]}),
+        await knowledge.http.get("/enrichment/stats"),
+        await knowledge.http.get("/graph/entity/a"),
+    ]
+    await knowledge.close()
+    assert [answer.status_code for answer in answers] == [401] * 3
+    assert all(answer.json().keys() == {"error"} for answer in answers)
+
+
+async def test_a_token_of_one_workspace_opens_no_other(tmp_path: Path) -> None:
+    knowledge = Knowledge(tmp_path, workspace_tokens='{"s3cret": ["books"]}')
+    headers = {"X-API-Key": "s3cret"}
+    item = {"text": ARMSTRONG, "source": "armstrong.txt"}
+    refused = [
+        await knowledge.http.post("/ingest", json={"items": [item], "collection": "other"}, headers=headers),
+        await knowledge.http.post("/query", json={"query": "x", "collection": "other"}, headers=headers),
+        await knowledge.http.get("/enrichment/stats?collection=other", headers=headers),
+        await knowledge.http.get("/enrichment/status/a?collection=other", headers=headers),
+        await knowledge.http.post("/enrichment/enqueue", json={"collection": "other"}, headers=headers),
+        await knowledge.http.get("/graph/entity/a?collection=other", headers=headers),
+    ]
+    taken = await knowledge.http.post("/ingest", json={"items": [item]}, headers=headers)
+    stats = await knowledge.http.get("/enrichment/stats?collection=books", headers=headers)
+    await knowledge.close()
+    assert [answer.status_code for answer in refused] == [401] * 6
+    assert all(answer.json()["error"] for answer in refused)
+    assert taken.status_code == 200
+    assert stats.json()["totals"]["pending"] == 1

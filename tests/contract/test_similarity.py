@@ -1,0 +1,216 @@
+"""Plain similarity search: cosines as scores, threshold, filter, diversity."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cragside.adapters.embedded.embedder import WordLlamaEmbedder
+from cragside.bootstrap import Container, build_container
+from cragside.domain.document import Mark, SourceText
+from cragside.domain.filter import Condition, Filter
+from cragside.domain.search import SimilaritySearch
+from cragside.settings import load_settings
+
+QUESTION = "What do sea otters eat?"
+TEXTS = {
+    "otter.md": "Sea otters eat sea urchins, crabs and mussels.",
+    "diet.md": "The diet of the sea otter: urchins, crabs, mussels and other animals of the sea.",
+    "pump.md": "A heat pump moves heat from a cold place to a warm one.",
+    "kelp.md": "Kelp forests are protected by otters, which feed on urchins.",
+}
+
+
+async def searchable(container: Container, *sources: SourceText) -> None:
+    """As the worker makes them, without the graph."""
+    library = await container.workspaces.library("default")
+    indexer = await container.workspaces.part_indexer("default")
+    for source in sources:
+        for task in (await library.accept(source, enrich=False)).tasks:
+            await indexer.embed(task)
+
+
+@pytest.fixture
+async def container(tmp_path: Path) -> AsyncIterator[Container]:
+    container = build_container(load_settings({"RAG_HOME": str(tmp_path)}))
+    yield container
+    await container.close()
+
+
+async def found(container: Container, text: str = QUESTION, **search: Any) -> list[tuple[str, float]]:
+    repository = await container.workspaces.repository("default")
+    documents = await repository.similar(SimilaritySearch(text, **{"threshold": 0.0, "limit": 10, **search}))
+    return [(document.metadata["filename"], document.score or 0.0) for document in documents]
+
+
+async def test_scores_are_the_cosines_nearest_first(container: Container) -> None:
+    await searchable(container, *(SourceText(name, text) for name, text in TEXTS.items()))
+    vectors = WordLlamaEmbedder().encode([QUESTION, *TEXTS.values()])
+    cosines = dict(zip(TEXTS, (vectors[1:] @ vectors[0]).tolist(), strict=True))
+    results = await found(container)
+    assert [name for name, _ in results] == sorted(TEXTS, key=lambda name: -cosines[name])
+    assert dict(results) == pytest.approx(cosines, abs=1e-5)
+
+
+async def test_scores_stay_within_0_and_1_and_the_threshold_counts(container: Container) -> None:
+    await searchable(container, *(SourceText(name, text) for name, text in TEXTS.items()))
+    whole = await found(container, TEXTS["otter.md"], threshold=-1.0)
+    assert len(whole) == len(TEXTS)
+    assert all(0.0 <= score <= 1.0 for _, score in whole)
+    assert whole[0] == ("otter.md", pytest.approx(1.0, abs=1e-5))
+    second = whole[1][1]
+    assert [name for name, _ in await found(container, TEXTS["otter.md"], threshold=second + 0.01)] == ["otter.md"]
+    assert await found(container, limit=2) == (await found(container))[:2]
+
+
+async def test_a_passage_comes_with_its_page_and_section(container: Container) -> None:
+    text = "Sea otters eat sea urchins."
+    await searchable(container, SourceText("otter.pdf", text, marks=(Mark(0, page=7, section="Diet"),)))
+    repository = await container.workspaces.repository("default")
+    (document,) = await repository.similar(SimilaritySearch(QUESTION, threshold=0.0))
+    assert (document.metadata["page"], document.metadata["section"]) == (7, "Diet")
+    assert document.content == text
+
+
+async def test_an_empty_store_has_nothing_similar(container: Container) -> None:
+    assert await found(container) == []
+    assert await found(container, strategy="mmr") == []
+
+
+async def test_mmr_prefers_what_is_new_over_what_says_the_same(container: Container) -> None:
+    twins = [SourceText(f"{n}.md", f"Sea otters eat sea urchins and crabs. {'x' * n}") for n in range(1, 4)]
+    await searchable(container, *twins, SourceText("kelp.md", "Kelp is eaten by urchins of the sea."))
+    nearest = [name for name, _ in await found(container, limit=2)]
+    assert "kelp.md" not in nearest
+    diverse = await found(container, limit=2, strategy="mmr")
+    assert diverse[0][0] == nearest[0]
+    assert diverse[1][0] == "kelp.md"
+    assert dict(diverse).items() <= dict(await found(container)).items()
+
+
+async def test_mmr_with_full_weight_on_relevance_is_similarity(container: Container) -> None:
+    await searchable(container, *(SourceText(name, text) for name, text in TEXTS.items()))
+    assert await found(container, strategy="mmr", balance=1.0, limit=3) == await found(container, limit=3)
+
+
+async def test_mmr_chooses_among_the_nearest_alone(container: Container) -> None:
+    await searchable(container, *(SourceText(name, text) for name, text in TEXTS.items()))
+    chosen = await found(container, strategy="mmr", balance=0.0, fetch=2, limit=2)
+    assert {name for name, _ in chosen} == {name for name, _ in await found(container, limit=2)}
+
+
+MANY = 700
+
+
+@pytest.fixture(scope="module")
+def home_of_many(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """More passages than are tried one by one; what the filters want is far from the question."""
+    home = tmp_path_factory.mktemp("many")
+    asyncio.run(fill(home))
+    return home
+
+
+@pytest.fixture
+async def many(home_of_many: Path) -> AsyncIterator[Container]:
+    container = build_container(load_settings({"RAG_HOME": str(home_of_many)}))
+    yield container
+    await container.close()
+
+
+async def fill(home: Path) -> None:
+    container = build_container(load_settings({"RAG_HOME": str(home)}))
+    texts = [
+        SourceText(f"near/{n}.md", f"Sea otters eat sea urchins, number {n}.", metadata={"shelf": "near"})
+        for n in range(MANY)
+    ]
+    far = [
+        SourceText(
+            f"far/Ärger {n}.md",
+            f"Heat pump {n} moves heat.",
+            title='The "far" one',
+            file_type="md",
+            doc_type="article",
+            metadata={
+                "shelf": "Größe",
+                "tags": ["warm", "über"],
+                "year": 1990 + n,
+                "deep": {"er": "yes"},
+                "section": "s",
+            },
+            tier1={"author": 'Zoë "Z" Brandt'},
+            marks=(Mark(0, page=3 + n),),
+        )
+        for n in range(3)
+    ]
+    await searchable(container, *texts, *far)
+    await container.close()
+
+
+@pytest.mark.parametrize(
+    ("condition", "count"),
+    [
+        (Condition("shelf", "Größe"), 3),
+        (Condition("shelf", "GRÖSSE"), 0),
+        (Condition("tags", "über"), 3),
+        (Condition("tags", "UBER", text=True), 0),
+        (Condition("deep.er", "yes"), 3),
+        (Condition("deep.er", "YE", text=True), 3),
+        (Condition("year", 1991), 1),
+        (Condition("year", 1991.0), 1),
+        (Condition("pageNumber", 4), 1),
+        (Condition("section", "s"), 3),
+        (Condition("source", "far/", text=True), 3),
+        (Condition("source", "FAR/ÄRGER 1", text=True), 1),
+        (Condition("filename", "Ärger 2.md"), 1),
+        (Condition("filename", "far/Ärger 2.md"), 0),
+        (Condition("title", 'The "far" one'), 3),
+        (Condition("docType", "article"), 3),
+        (Condition("tier1.author", 'Zoë "Z" Brandt'), 3),
+        (Condition("text", "heat PUMP 2", text=True), 1),
+        (Condition("enrichmentStatus", "enriched"), 0),
+        (Condition("nowhere", "x"), 0),
+    ],
+    ids=lambda value: f"{value.key}={value.value}" if isinstance(value, Condition) else str(value),
+)
+async def test_a_selective_filter_finds_all_that_meets_it(many: Container, condition: Condition, count: int) -> None:
+    results = await found(many, threshold=-1.0, filter=Filter((condition,)))
+    assert len(results) == count
+    assert all(name.startswith("far/") for name, _ in results)
+
+
+async def test_all_conditions_have_to_hold(many: Container) -> None:
+    both = Filter((Condition("shelf", "Größe"), Condition("year", 1992)))
+    assert [name for name, _ in await found(many, threshold=-1.0, filter=both)] == ["far/Ärger 2.md"]
+
+
+async def test_a_filter_that_most_passages_meet_gives_the_nearest(many: Container) -> None:
+    near = Filter((Condition("shelf", "near"),))
+    assert await found(many, filter=near, limit=5) == await found(many, limit=5)
+
+
+async def test_the_threshold_holds_within_a_filter(many: Container) -> None:
+    assert await found(many, threshold=0.9, filter=Filter((Condition("shelf", "Größe"),))) == []
+
+
+async def test_mmr_chooses_among_what_the_filter_lets_through(many: Container) -> None:
+    far = Filter((Condition("shelf", "Größe"),))
+    results = await found(many, strategy="mmr", threshold=-1.0, limit=2, filter=far)
+    assert len(results) == 2
+    assert all(name.startswith("far/") for name, _ in results)
+
+
+async def test_cosines_are_exact_where_the_index_would_only_estimate() -> None:
+    from cragside.adapters.lightrag.sqlite.vector_index import EXACT_BELOW, VectorIndex
+
+    noise = np.random.default_rng(7).normal(size=(EXACT_BELOW + 500, 64)).astype(np.float32)
+    vectors = noise / np.linalg.norm(noise, axis=1, keepdims=True)
+    index = VectorIndex(64)
+    index.add(list(range(len(vectors))), vectors)
+    keys, cosines = index.nearest(vectors[11], 0.2)
+    exact = vectors @ vectors[11]
+    assert keys.tolist() == [int(key) for key in np.argsort(-exact, kind="stable") if exact[key] >= 0.2]
+    assert cosines.tolist() == pytest.approx(exact[keys].tolist())
+    assert np.array_equal(index.vectors([11, 3]), vectors[[11, 3]])

@@ -1,0 +1,242 @@
+"""A worker that is killed at a hundred random moments loses nothing and doubles nothing."""
+
+import asyncio
+import json
+import multiprocessing
+import os
+import random
+import signal
+import sqlite3
+import time
+from collections.abc import Callable, Coroutine
+from contextlib import closing
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cragside.bootstrap import Container, build_container, preload
+from cragside.domain.document import SourceText
+from cragside.settings import Settings
+
+KILLS = 100
+SEED = int(os.environ.get("KILL_SEED", "20261122"))
+WORKSPACES = ("garden", "harbour", "library")
+FORK = multiprocessing.get_context("fork")
+
+Change = tuple[str, str, str]
+"""A workspace, a document's name, and its text; "" deletes it."""
+
+
+def settings(home: Path) -> Settings:
+    # Small passages and parts: more moments at which something is half done.
+    given: dict[str, Any] = {"chunk_tokens": 50, "chunk_overlap_tokens": 10, "part_passages": 2, "index_parallel": 6}
+    return Settings(home=home, _env_file=None, **given)
+
+
+def text(chance: random.Random) -> str:
+    """Some paragraphs that name people and places."""
+
+    def name() -> str:
+        return (
+            f"{chance.choice('BDFGKLMNPRST')}{chance.choice('aeiou')}{chance.choice(('rlin', 'ndor', 'lvek', 'stro'))}"
+        )
+
+    paragraphs = []
+    for _ in range(chance.randint(2, 7)):
+        who, where, other = f"{name()} {name()}", f"{name()} Bridge", f"{name()} {name()}"
+        paragraphs.append(
+            f"{who} built the {where} together with {other} in {chance.randint(1700, 1999)}. "
+            f"The {where} was paid for by {other}, whose letters call it a folly number {chance.randint(0, 10**6)}. "
+            f"{who} never went back."
+        )
+    return "\n\n".join(paragraphs)
+
+
+class Script:
+    """What is brought, changed and deleted, by chance; `texts` is what should be there in the end."""
+
+    def __init__(self, seed: int) -> None:
+        self._chance = random.Random(seed)
+        self._count = 0
+        self.texts: dict[tuple[str, str], str] = {}
+
+    def next(self) -> Change:
+        kind = self._chance.random()
+        if kind < 0.5 or len(self.texts) < 3:
+            self._count += 1
+            change = WORKSPACES[self._count % 3], f"text-{self._count}.md", text(self._chance)
+        else:
+            workspace, name = self._chance.choice(sorted(self.texts))
+            change = workspace, name, "" if kind > 0.8 else text(self._chance)
+        self.texts[change[:2]] = change[2]
+        if not change[2]:
+            del self.texts[change[:2]]
+        return change
+
+
+def forked(target: Callable[..., None], *arguments: Any) -> Any:
+    process = FORK.Process(target=target, args=arguments, daemon=True)
+    process.start()
+    return process
+
+
+def with_container(home: Path, work: Callable[[Container], Coroutine[Any, Any, None]]) -> None:
+    async def run() -> None:
+        container = build_container(settings(home))
+        try:
+            await work(container)
+        finally:
+            await container.close()
+
+    asyncio.run(run())
+
+
+def brings(home: Path, orders: Connection) -> None:
+    """The server's part: takes documents in, as its routes do, while the worker lives and dies."""
+
+    async def serve(container: Container) -> None:
+        while (change := await asyncio.to_thread(orders.recv)) is not None:
+            workspace, name, wanted = change
+            library = await container.workspaces.library(workspace)
+            if wanted:
+                acceptance = await library.accept(SourceText(name, wanted))
+                await container.queue.send(acceptance.tasks)
+            else:
+                record = await library.named(name)
+                assert record is not None
+                await container.queue.discard(workspace=workspace, document_id=record.id)
+                assert await library.delete(record.id)
+            orders.send("taken")
+
+    with_container(home, serve)
+
+
+def works(home: Path, until_idle: bool, told: Connection | None = None) -> None:
+    async def work(container: Container) -> None:
+        await container.worker().run(until_idle=until_idle, progress=told and (lambda _: told.send(1)))
+
+    with_container(home, work)
+
+
+def statistics(home: Path) -> tuple[int, int, int]:
+    """Tasks that wait, tasks in hand, dead letters."""
+    with closing(sqlite3.connect(home / "queue.sqlite3", timeout=30)) as queue:
+        row = queue.execute("SELECT count(*) - count(lease), count(lease), (SELECT count(*) FROM dead) FROM task")
+        return tuple(row.fetchone())  # type: ignore[return-value]
+
+
+def contents(home: Path, workspace: str) -> dict[str, Any]:
+    """All that a workspace holds, but for the order in which it came and the times."""
+
+    def pieces(value: str) -> list[str]:
+        return sorted(value.split("<SEP>"))
+
+    def facts(value: str) -> dict[str, Any]:
+        known = json.loads(value)
+        kept = {name: pieces(str(known[name])) for name in ("source_id", "description", "file_path")}
+        return {**kept, "weight": known.get("weight"), "type": known.get("entity_type")}
+
+    with closing(sqlite3.connect(home / workspace / "store.sqlite3")) as store:
+        ask = store.execute
+        return {
+            "documents": sorted(ask("SELECT id, content_hash, name, state, text FROM document").fetchall()),
+            "parts": sorted(
+                ask("SELECT part.key, number, first, last, embedded, enrichment, error, tier3 FROM part").fetchall()
+            ),
+            "passages": sorted(ask("SELECT id, part, number, section, tier2 FROM chunk").fetchall()),
+            "texts": sorted(ask("SELECT id FROM kv WHERE namespace = 'text_chunks'").fetchall()),
+            "words": ask("SELECT count(*) FROM passage").fetchone(),
+            "vectors": sorted(ask("SELECT id, vector FROM vector WHERE namespace = 'chunks'").fetchall()),
+            "graph vectors": sorted(ask("SELECT namespace, id FROM vector WHERE namespace <> 'chunks'").fetchall()),
+            "mentions": sorted(ask("SELECT kind, name, passage FROM mention").fetchall()),
+            "nodes": {key: (facts(value), degree) for key, value, degree in ask("SELECT id, value, degree FROM node")},
+            "edges": {(one, two): facts(value) for one, two, value in ask("SELECT source, target, value FROM edge")},
+        }
+
+
+async def check_what_is_found(home: Path, texts: dict[tuple[str, str], str]) -> None:
+    container = build_container(settings(home))
+    try:
+        for (workspace, name), held in texts.items():
+            library = await container.workspaces.library(workspace)
+            record = await library.named(name)
+            assert record is not None
+            assert (record.status, record.enrichment, record.error) == ("enriched", "enriched", "")
+            passages = await library.passages(record.id)
+            assert len(passages) == record.passages > 0
+            assert all(passage.tier2 is not None and passage.enrichment == "enriched" for passage in passages)
+            assert sum(len(passage.text) for passage in passages) >= len(held) * 0.9
+            repository = await container.workspaces.repository(workspace)
+            for passage in passages:
+                found = await repository.retrieve(passage.text, limit=10, mode="naive")
+                assert passage.id in [document.id for document in found]
+        for workspace in WORKSPACES:
+            assert set(await (await container.workspaces.library(workspace)).counts()) <= {"enriched"}
+    finally:
+        await container.close()
+
+
+def test_a_worker_killed_at_a_hundred_moments_loses_nothing_and_doubles_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    disturbed, undisturbed = tmp_path / "disturbed", tmp_path / "undisturbed"
+    preload(settings(disturbed))
+    chance, script = random.Random(SEED), Script(SEED)
+    orders, theirs = FORK.Pipe()
+    server = forked(brings, disturbed, theirs)
+
+    def bring() -> None:
+        orders.send(script.next())
+        assert orders.poll(60)
+        assert orders.recv() == "taken"
+
+    began, busy = time.monotonic(), 0
+    for _ in range(4):
+        bring()
+    for _ in range(KILLS):
+        ours, workers = FORK.Pipe()
+        worker = forked(works, disturbed, False, workers)
+        # So many tasks later, whatever the machine's speed, and then anywhere in what comes next.
+        left, patience = chance.randint(-1, 7), time.monotonic() + 10
+        while left > 0 and time.monotonic() < patience:
+            if sum(statistics(disturbed)) < 30 and chance.random() < 0.8:
+                bring()
+            while left > 0 and ours.poll(0.02):
+                left -= ours.recv()
+        time.sleep(chance.uniform(0.0, 0.3 if left < 0 else 0.1))
+        os.kill(worker.pid, signal.SIGKILL)
+        worker.join()
+        assert worker.exitcode == -signal.SIGKILL, "the worker ended before it was killed"
+        busy += statistics(disturbed)[1] > 0
+    orders.send(None)
+    server.join(30)
+    assert server.exitcode == 0
+
+    for home in (disturbed, undisturbed):
+        last = forked(works, home, True)
+        last.join(300)
+        assert last.exitcode == 0
+        if home == disturbed:
+            seconds = time.monotonic() - began
+            reference, theirs = FORK.Pipe()
+            server = forked(brings, undisturbed, theirs)
+            for (workspace, name), held in script.texts.items():
+                reference.send((workspace, name, held))
+                assert reference.recv() == "taken"
+            reference.send(None)
+            server.join(30)
+
+    with capsys.disabled():
+        print(
+            f"\nseed {SEED}: {KILLS} kills in {seconds:.0f} s, {busy} of them with tasks in hand; "
+            f"{script._count} documents brought, {len(script.texts)} there in the end"
+        )
+    assert busy >= KILLS / 2, "too few kills hit anything"
+    assert statistics(disturbed) == (0, 0, 0)
+    for workspace in WORKSPACES:
+        there, wanted = contents(disturbed, workspace), contents(undisturbed, workspace)
+        for kind in wanted:
+            assert there[kind] == wanted[kind], f"{workspace}: {kind}"
+    asyncio.run(check_what_is_found(disturbed, script.texts))

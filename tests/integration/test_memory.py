@@ -1,0 +1,51 @@
+"""Exchanges on the embedded store: taken in, indexed by the worker, recalled in every mode."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from cragside.bootstrap import build_container
+from cragside.domain.exchange import Exchange
+from cragside.domain.search import MODES
+from cragside.settings import Settings
+
+AT = datetime(2026, 2, 7, 14, 30, 0, tzinfo=UTC)
+REDIS = Exchange(
+    "Which port did we configure for Redis?", "Redis listens on port 6380, since 6379 was taken.", "devops", AT
+)
+OTTERS = Exchange(
+    "What do sea otters eat?", "Sea otters eat sea urchins, crabs and mussels, cracked on a stone.", at=AT
+)
+
+
+@pytest.fixture
+async def container(tmp_path):
+    container = build_container(Settings(home=tmp_path))
+    yield container
+    await container.close()
+
+
+async def test_two_exchanges_of_one_second_are_both_found_in_every_mode(container):
+    first = await container.memory.remember(REDIS, workspace="bot")
+    second = await container.memory.remember(OTTERS, workspace="bot")
+    assert (first.indexed, second.indexed) == (True, True)
+    assert first.document_id != second.document_id
+    again = await container.memory.remember(REDIS, workspace="bot")
+    assert (again.indexed, again.reason) == (False, "known")
+    await container.worker().run(until_idle=True, sweep=False)
+    for mode in MODES:
+        found = await container.memory.recall("Which port does Redis use?", workspace="bot", mode=mode, limit=1)
+        assert found.text == f"# Relevant Memory\n{REDIS.text}", mode
+    assert (await container.memory.recall("Redis?", workspace="other")).text == ""
+
+
+async def test_a_search_that_is_remembered_is_asked_anew_when_the_store_has_grown(container):
+    async def found():
+        search = container.retriever.search_for("sea otters urchins crabs mussels", workspace="bot", threshold=0.5)
+        return len(await container.retriever.search(search, workspace="bot", compress=True))
+
+    assert await found() == 0
+    await container.memory.remember(OTTERS, workspace="bot")
+    await container.worker().run(until_idle=True, sweep=False)
+    assert await found() == 1
+    assert await found() == 1

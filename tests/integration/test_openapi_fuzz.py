@@ -1,0 +1,78 @@
+"""schemathesis over the whole OpenAPI document, embedded default: no 5xx, no answer that breaks its schema."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import schemathesis
+import uvicorn
+from hypothesis import HealthCheck, given, seed, settings
+from hypothesis import strategies as st
+from pydantic import SecretStr
+from schemathesis import checks
+
+from cragside.bootstrap import build_container
+from cragside.entrypoints.http.app import create_app
+from cragside.entrypoints.proxy.server import listen
+from cragside.settings import Settings
+
+EXAMPLES = 10
+KEY = {"Authorization": "Bearer s3cret"}
+# Not whether what fits the schema is taken: some rules, such as "either text or url", are beyond it.
+CHECKS = [
+    checks.not_a_server_error,
+    checks.status_code_conformance,
+    checks.content_type_conformance,
+    checks.response_headers_conformance,
+    checks.response_schema_conformance,
+    checks.ignored_auth,
+]
+# Progress is told until the document is done; without a worker that is when the client leaves.
+ENDLESS = "/v1/documents/{document_id}/events"
+
+
+def schema_of(home: Path) -> Any:
+    configured = Settings(_env_file=None, home=home, api_token=SecretStr("s3cret"))  # type: ignore[call-arg]
+    return schemathesis.openapi.from_dict(create_app(build_container(configured)).openapi())
+
+
+SCHEMA = schema_of(Path("never-opened"))
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Where the routes are served, on loopback."""
+    home = tmp_path_factory.mktemp("home")
+    configured = Settings(_env_file=None, home=home, api_token=SecretStr("s3cret"))  # type: ignore[call-arg]
+    server = uvicorn.Server(
+        uvicorn.Config(create_app(build_container(configured)), log_level="critical", lifespan="on")
+    )
+    with listen("127.0.0.1", 0) as listening:
+        thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[listening])))
+        thread.start()
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        server.should_exit = True
+        thread.join()
+
+
+OPERATIONS = [result.ok() for result in SCHEMA.get_all_operations()]
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.label)
+def test_no_request_breaks_a_route_or_its_schema(operation: Any, address: str) -> None:
+    @seed(20261122)
+    @settings(
+        max_examples=EXAMPLES, database=None, deadline=None, derandomize=False, suppress_health_check=list(HealthCheck)
+    )
+    @given(data=st.data())
+    def tried(data: st.DataObject) -> None:
+        mode = data.draw(st.sampled_from(list(schemathesis.GenerationMode)))
+        case = data.draw(operation.as_strategy(generation_mode=mode))
+        if operation.path == ENDLESS:
+            case.path_parameters = {"document_id": "doc-nowhere"}
+        case.call_and_validate(base_url=address, headers=KEY, checks=CHECKS, timeout=20)
+
+    tried()

@@ -1,0 +1,51 @@
+"""The routes on a real embedded store, for tests: nothing is indexed before the test says so."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from cragside.bootstrap import build_container
+from cragside.entrypoints.http.app import create_app
+from cragside.ports.page_fetcher import FetchedPage, FetchFailed
+from cragside.settings import Settings
+
+
+class Pages:
+    """A web of a few pages; what is not among them answers 404. A failure is raised instead of a page."""
+
+    def __init__(self, pages: Mapping[str, FetchedPage | FetchFailed]) -> None:
+        self._pages = pages
+
+    async def fetch(self, url: str) -> FetchedPage:
+        page = self._pages.get(url)
+        if isinstance(page, FetchedPage):
+            return page
+        raise page or FetchFailed(url, "fetch_failed", f"{url} answers 404.", status=404)
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+class Knowledge:
+    """An application on a store of its own."""
+
+    def __init__(self, home: Path, *, pages: Mapping[str, FetchedPage | FetchFailed] | None = None, **settings: Any):
+        made = Settings(_env_file=None, home=home, **settings)  # type: ignore[call-arg]
+        self.container = build_container(made, fetcher=None if pages is None else Pages(pages))
+        self.queue = self.container.queue
+        self.worker = self.container.worker
+        self.app = create_app(self.container)
+        transport = httpx.ASGITransport(app=self.app, raise_app_exceptions=False)
+        self.http = httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1")
+
+    async def index(self) -> None:
+        """Do all that waits."""
+        await self.worker().run(until_idle=True, sweep=False)
+
+    async def close(self) -> None:
+        """Close the client and the store."""
+        await self.http.aclose()
+        await self.queue.close()
+        await self.container.close()

@@ -1,0 +1,140 @@
+import logging
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from cragside.application.memory import Memory
+from cragside.domain.document import SourceText
+from cragside.domain.errors import ConfigurationError, ServiceUnavailable, ValidationError
+from cragside.domain.exchange import Exchange
+from cragside.domain.indexing import Acceptance, DocumentRecord
+from cragside.domain.search import Mode
+from tests.fakes import FakeRepository, FakeWorkspaces
+
+SECRET = "The key of the lighthouse lies under the third stone on the left of the door."
+EXCHANGE = Exchange("Where is the key of the lighthouse?", SECRET)
+
+
+@dataclass
+class FakeIntake:
+    """Takes every text once."""
+
+    failure: Exception | None = None
+    outcome: Any = "new"
+    taken: list[tuple[SourceText, dict[str, Any]]] = field(default_factory=list)
+
+    async def text(self, source: SourceText, **options: Any) -> Acceptance:
+        if self.failure:
+            raise self.failure
+        self.taken.append((source, options))
+        record = DocumentRecord("doc-1", source.name, "", "txt", "text", "hash", 1, 1, "now", "now")
+        return Acceptance(record, self.outcome)
+
+
+class Modes(FakeRepository):
+    """Notes the modes that it is asked in."""
+
+    def __init__(self, *sources: SourceText, failure: Exception | None = None) -> None:
+        super().__init__(*sources, failure=failure)
+        self.asked: list[tuple[str, int]] = []
+
+    async def retrieve(self, query: str, *, limit: int, mode: Mode = "mix") -> Any:
+        self.asked.append((mode, limit))
+        return await super().retrieve(query, limit=limit, mode=mode)
+
+
+def memory(intake: FakeIntake | None = None, repository: FakeRepository | None = None) -> Memory:
+    return Memory(
+        intake or FakeIntake(),  # type: ignore[arg-type]
+        FakeWorkspaces(repository or FakeRepository()),
+        least=50,
+        mode="hybrid",
+        budget=200,
+        count_tokens=lambda text: len(text.split()),
+    )
+
+
+async def test_an_exchange_is_taken_in_under_a_name_of_its_own() -> None:
+    intake = FakeIntake()
+    remembered = await memory(intake).remember(EXCHANGE, workspace="sea")
+    assert (remembered.indexed, remembered.reason, remembered.document_id) == (True, "", "doc-1")
+    [(source, options)] = intake.taken
+    assert (source.name, source.text) == (EXCHANGE.name, EXCHANGE.text)
+    assert options == {"workspace": "sea", "rename": True}
+
+
+@pytest.mark.parametrize(
+    ("exchange", "reason"),
+    [(Exchange("hi!", SECRET), "greeting"), (Exchange("a", "b"), "too_short"), (Exchange(SECRET, " "), "blank_answer")],
+)
+async def test_what_is_not_worth_it_is_not_taken_and_the_reason_told(exchange: Exchange, reason: str) -> None:
+    intake = FakeIntake()
+    remembered = await memory(intake).remember(exchange, workspace="sea")
+    assert (remembered.indexed, remembered.reason, remembered.retryable) == (False, reason, False)
+    assert intake.taken == []
+
+
+async def test_an_exchange_that_is_there_already_is_not_indexed_twice() -> None:
+    remembered = await memory(FakeIntake(outcome="unchanged")).remember(EXCHANGE, workspace="sea")
+    assert (remembered.indexed, remembered.reason, remembered.document_id) == (False, "known", "doc-1")
+
+
+@pytest.mark.parametrize(
+    ("failure", "reason"),
+    [
+        (ServiceUnavailable("queue", "The queue is down."), "The queue is down."),
+        (ConfigurationError("/home/me is another model's"), "The store cannot be used; the log says why."),
+        (OSError("/home/me: disk full"), "The store cannot be used; the log says why."),
+    ],
+)
+async def test_an_outage_breaks_no_conversation_and_is_told(
+    failure: Exception, reason: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    remembered = await memory(FakeIntake(failure)).remember(EXCHANGE, workspace="sea")
+    assert (remembered.indexed, remembered.reason, remembered.retryable) == (False, reason, True)
+    assert "could not be put into memory" in caplog.text
+
+
+async def test_what_can_never_be_indexed_is_the_callers_to_hear() -> None:
+    with pytest.raises(ValidationError):
+        await memory(FakeIntake(ValidationError("too long"))).remember(EXCHANGE, workspace="sea")
+
+
+@pytest.mark.parametrize(("mode", "asked"), [(None, "hybrid"), ("naive", "naive"), ("global", "global")])
+async def test_memory_is_recalled_in_the_mode_asked_for_else_the_configured_one(mode: Any, asked: str) -> None:
+    repository = Modes(SourceText("conv_1.txt", EXCHANGE.text), SourceText("conv_2.txt", "Otters eat urchins."))
+    recollection = await memory(repository=repository).recall("key lighthouse", workspace="sea", mode=mode, limit=1)
+    assert recollection.text == f"# Relevant Memory\n{EXCHANGE.text}"
+    assert [document.id for document in recollection.documents] == ["conv_1.txt"]
+    assert repository.asked == [(asked, 1)]
+
+
+async def test_an_empty_memory_recalls_nothing() -> None:
+    recollection = await memory().recall("key?", workspace="sea")
+    assert (recollection.text, recollection.documents, recollection.degraded) == ("", (), ())
+
+
+async def test_a_memory_that_is_down_recalls_nothing_and_says_so() -> None:
+    down = FakeRepository(failure=ServiceUnavailable("embedder", "no model"))
+    recollection = await memory(repository=down).recall("key?", workspace="sea")
+    assert recollection.text == ""
+    assert [(d.component, d.reason) for d in recollection.degraded] == [("embedder", "no model")]
+
+
+async def test_a_blank_question_is_refused() -> None:
+    with pytest.raises(ValidationError):
+        await memory().recall("  ", workspace="sea")
+
+
+async def test_the_log_tells_what_happened_and_nothing_of_what_was_said(caplog: pytest.LogCaptureFixture) -> None:
+    repository = FakeRepository(SourceText("conv_1.txt", EXCHANGE.text))
+    with caplog.at_level(logging.DEBUG, "cragside"):
+        whole = memory(repository=repository)
+        await whole.remember(EXCHANGE, workspace="sea")
+        await whole.remember(Exchange("hi", SECRET), workspace="sea")
+        await whole.recall("lighthouse", workspace="sea")
+    assert f"Took an exchange of {len(EXCHANGE.text)} characters" in caplog.text
+    assert "greeting" in caplog.text
+    assert "Recalled" in caplog.text
+    assert "lighthouse" not in caplog.text

@@ -1,0 +1,98 @@
+import asyncio
+import json
+from collections.abc import Iterator
+
+import boto3
+import pytest
+from moto import mock_aws
+
+from cragside.adapters.aws.sqs import SqsQueue, body_of, task_of
+from cragside.domain.errors import ConfigurationError, ServiceUnavailable
+from cragside.domain.indexing import Task
+from tests.queues import make_fifo
+
+TASK = Task("library", "doc-1", "sha", 2, "enrich")
+
+
+@pytest.fixture(autouse=True)
+def aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-central-1")
+    with mock_aws():
+        yield
+
+
+def test_a_task_comes_out_of_its_message_as_it_went_in() -> None:
+    assert task_of(body_of(TASK)) == TASK
+
+
+async def test_a_queue_that_is_not_there_is_a_matter_of_configuration() -> None:
+    queue = SqsQueue("https://sqs.eu-central-1.amazonaws.com/123456789012/nowhere.fifo")
+    with pytest.raises(ConfigurationError, match="no queue"):
+        await queue.send([TASK])
+
+
+async def test_a_queue_without_dead_letters_is_a_matter_of_configuration() -> None:
+    url = boto3.client("sqs").create_queue(QueueName="bare.fifo", Attributes={"FifoQueue": "true"})["QueueUrl"]
+    with pytest.raises(ConfigurationError, match="redrive policy"):
+        await SqsQueue(url).stats()
+
+
+async def test_a_queue_out_of_reach_is_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
+    from botocore.exceptions import EndpointConnectionError
+
+    queue = SqsQueue(make_fifo(boto3.client("sqs")))
+    await queue.stats()
+
+    def unreachable(**_: object) -> None:
+        raise EndpointConnectionError(endpoint_url="https://sqs")
+
+    monkeypatch.setattr(queue._client, "send_message_batch", unreachable)
+    with pytest.raises(ServiceUnavailable, match="does not answer"):
+        await queue.send([TASK])
+
+
+async def test_no_region_is_a_matter_of_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AWS_DEFAULT_REGION")
+    monkeypatch.setenv("AWS_CONFIG_FILE", "/nowhere")
+    with pytest.raises(ConfigurationError, match="region"):
+        await SqsQueue("https://sqs.eu-central-1.amazonaws.com/1/a.fifo").send([TASK])
+
+
+async def test_what_is_no_task_is_passed_over_and_becomes_a_dead_letter() -> None:
+    client = boto3.client("sqs")
+    queue = SqsQueue(url := make_fifo(client))
+    client.send_message(QueueUrl=url, MessageBody="nonsense", MessageGroupId="g", MessageDeduplicationId="1")
+    await queue.send([TASK])
+    assert [delivery.task for delivery in await queue.receive(limit=10, wait=0)] == [TASK]
+    assert (await queue.stats()).dead == 1
+    assert await queue.dead() == []
+
+
+async def test_what_sqs_gave_up_itself_says_that_nobody_said_why() -> None:
+    client = boto3.client("sqs")
+    queue = SqsQueue(make_fifo(client, receives=1), lease_seconds=1)
+    await queue.send([TASK])
+    assert len(await queue.receive(limit=1, wait=0)) == 1
+    await asyncio.sleep(1.1)
+    assert await queue.receive(limit=1, wait=0) == []
+    (letter,) = await queue.dead()
+    assert letter.task == TASK
+    assert "SQS gave the task up" in letter.reason
+    assert await queue.revive() == 1
+
+
+async def test_groups_and_ids_keep_to_what_sqs_allows() -> None:
+    long = Task("w" * 63, "ü" * 200, "sha", 0, "embed")
+    queue = SqsQueue(make_fifo(boto3.client("sqs")))
+    await queue.send([long])
+    assert [delivery.task for delivery in await queue.receive(limit=1, wait=0)] == [long]
+
+
+async def test_the_length_of_a_reason_is_bounded() -> None:
+    queue = SqsQueue(make_fifo(boto3.client("sqs")))
+    await queue.send([TASK])
+    (delivery,) = await queue.receive(limit=1, wait=0)
+    await queue.bury(delivery, "x" * 10_000)
+    (letter,) = await queue.dead()
+    assert len(letter.reason) == 1000
+    assert json.loads(body_of(letter.task)) == json.loads(body_of(TASK))

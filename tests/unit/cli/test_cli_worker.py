@@ -1,0 +1,103 @@
+import asyncio
+import json
+import os
+import signal
+from collections import Counter
+from typing import Any
+
+from cragside.application.attempts import Handled
+from cragside.domain.errors import ConfigurationError
+from cragside.domain.indexing import Task
+from cragside.entrypoints.cli.worker import command
+
+DONE = Handled(Task("library", "doc-1", "sha", 0, "embed"), "done", 1, 0.1234)
+BURIED = Handled(Task("library", "dök-2", "sha", 3, "enrich"), "buried", 3, 1.5, "annotator: It is\x1b[2J down.")
+
+
+class FakeWorker:
+    """Reports these, and notes how it was asked to run."""
+
+    def __init__(self, *handled: Handled, error: Exception | None = None, waits: bool = False) -> None:
+        self.handled = handled
+        self.error = error
+        self.stopped = asyncio.Event()
+        self.waits = waits
+        self.asked: dict[str, Any] = {}
+
+    def stop(self) -> None:
+        self.stopped.set()
+
+    async def run(self, *, progress: Any, **asked: Any) -> Counter[str]:
+        self.asked = asked
+        if self.error:
+            raise self.error
+        for each in self.handled:
+            progress(each)
+        if self.waits:
+            os.kill(os.getpid(), signal.SIGTERM)
+            await self.stopped.wait()
+        return Counter(each.outcome for each in self.handled)
+
+
+def test_it_runs_until_it_is_stopped(run, container):
+    container.made_worker = FakeWorker(DONE, waits=True)
+    result = run("worker")
+    assert (result.exit_code, result.stdout) == (0, "1 done, 0 retried, 0 buried\n")
+    assert container.made_worker.asked == {"until_idle": False, "idle_seconds": 0.0, "sweep": True}
+    assert container.closed == 1
+
+
+def test_until_idle_it_ends_when_everything_is_done(run, container):
+    container.made_worker = FakeWorker(DONE, DONE)
+    result = run("worker", "--until-idle", "--no-sweep")
+    assert (result.exit_code, result.stdout) == (0, "2 done, 0 retried, 0 buried\n")
+    assert container.made_worker.asked == {"until_idle": True, "idle_seconds": 0.0, "sweep": False}
+
+
+def test_a_number_of_idle_seconds_is_an_end_too(run, container):
+    container.made_worker = FakeWorker()
+    assert run("worker", "--idle", "2.5").exit_code == 0
+    assert container.made_worker.asked == {"until_idle": True, "idle_seconds": 2.5, "sweep": True}
+
+
+def test_a_task_that_was_given_up_is_told_and_is_a_failure(run, container):
+    container.made_worker = FakeWorker(DONE, BURIED)
+    result = run("worker", "--until-idle")
+    assert result.exit_code == 1
+    first, last = result.stdout.splitlines()
+    assert first.split() == [
+        "buried",
+        *["library", "dök-2", "part", "3", "enrich:", "annotator:", "It", "is[2J", "down."],
+    ]
+    assert last == "1 done, 0 retried, 1 buried"
+
+
+def test_as_json_each_task_is_a_line(run, container):
+    container.made_worker = FakeWorker(DONE, BURIED)
+    lines = [json.loads(line) for line in run("worker", "--until-idle", "--json").stdout.splitlines()]
+    assert lines[0] == {
+        "workspace": "library",
+        "document": "doc-1",
+        "part": 0,
+        "stage": "embed",
+        "outcome": "done",
+        "attempt": 1,
+        "seconds": 0.123,
+    }
+    assert (lines[1]["document"], lines[1]["reason"]) == ("dök-2", BURIED.reason)
+
+
+def test_a_wrong_configuration_is_bad_input(run, container):
+    container.made_worker = FakeWorker(error=ConfigurationError("Unset RAG_EMBEDDING_MODEL."))
+    result = run("worker", "--until-idle")
+    assert (result.exit_code, result.stderr) == (2, "error: Unset RAG_EMBEDDING_MODEL.\n")
+
+
+def test_the_servers_command_line_is_one_that_this_command_takes(run, container, monkeypatch):
+    niced: list[int] = []
+    monkeypatch.setattr(os, "nice", niced.append)
+    container.made_worker = FakeWorker()
+    line = list(command(20.0, 10))
+    assert run(*line[line.index("worker") :], "--sweep").exit_code == 0
+    assert container.made_worker.asked["idle_seconds"] == 20.0
+    assert niced == [10]

@@ -1,0 +1,334 @@
+"""Files made to break, stall or fill whoever reads them: each is refused with its reason."""
+
+import io
+import json
+import os
+import random
+import struct
+import zipfile
+import zlib
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cragside.adapters.documents.kinds import KINDS, PDF, kind_of
+from cragside.adapters.documents.loader import MAX_FILE_BYTES, FileLoader
+from cragside.adapters.documents.parsing import ParserProcesses
+from cragside.adapters.documents.reading import Origin, Unreadable
+from cragside.domain.document import SourceText
+from cragside.domain.errors import PayloadTooLarge, ServiceUnavailable, ValidationError
+
+DATA = Path(__file__).parents[2] / "data"
+SURVEY = (DATA / "survey.pdf").read_bytes()
+WEIR = (DATA / "weir.docx").read_bytes()
+
+
+@pytest.fixture
+async def loader():
+    loader = FileLoader(seconds=20, parallel=1)
+    yield loader
+    await loader.close()
+
+
+def pdf_of(*objects, trailer=""):
+    """A PDF of these objects, numbered from 1; the first is the catalog."""
+    parts, offsets = [b"%PDF-1.7\n"], []
+    for number, content in enumerate(objects, 1):
+        offsets.append(sum(map(len, parts)))
+        content = content.encode() if isinstance(content, str) else content
+        parts.append(b"%d 0 obj\n%b\nendobj\n" % (number, content))
+    start = sum(map(len, parts))
+    table = "".join(f"{offset:010} 00000 n \n" for offset in offsets)
+    parts.append(f"xref\n0 {len(objects) + 1}\n0000000000 65535 f \n{table}".encode())
+    parts.append(f"trailer\n<</Root 1 0 R/Size {len(objects) + 1}{trailer}>>\nstartxref\n{start}\n%%EOF".encode())
+    return b"".join(parts)
+
+
+def stream(content, filters=""):
+    return b"<</Length %d%b>>\nstream\n%b\nendstream" % (len(content), filters.encode(), content)
+
+
+CATALOG = "<</Type/Catalog/Pages 2 0 R>>"
+ONE_PAGE = "<</Type/Pages/Kids[3 0 R]/Count 1>>"
+PAGE = "<</Type/Page/Parent 2 0 R/MediaBox[0 0 200 200]/Contents 4 0 R/Resources<</Font<</F 5 0 R>>>>>>"
+FONT = "<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>"
+
+
+def scanned():
+    return pdf_of(CATALOG, ONE_PAGE, PAGE, stream(b"0 0 100 100 re f"), FONT)
+
+
+def without_pages():
+    return pdf_of(CATALOG, "<</Type/Pages/Kids[]/Count 0>>")
+
+
+def with_too_many_pages():
+    kids = "3 0 R " * 5001
+    return pdf_of(CATALOG, f"<</Type/Pages/Kids[{kids}]/Count 5001>>", PAGE, stream(b""), FONT)
+
+
+def with_an_endless_page():
+    """Twelve megabytes of the same line, in twelve kilobytes, on a hundred pages."""
+    packed = zlib.compress(b"BT /F 9 Tf (the same line again) Tj ET\n" * 300_000, 9)
+    kids = "3 0 R " * 1000
+    return pdf_of(
+        CATALOG, f"<</Type/Pages/Kids[{kids}]/Count 1000>>", PAGE, stream(packed, "/Filter/FlateDecode"), FONT
+    )
+
+
+def that_unpacks_to_gigabytes():
+    packed = zlib.compress(zlib.compress(bytes(2**30), 1), 9)
+    return pdf_of(CATALOG, ONE_PAGE, PAGE, stream(packed, "/Filter[/FlateDecode/FlateDecode]"), FONT)
+
+
+def encrypted():
+    security = "<</Filter/Standard/V 2/R 3/Length 128/P -1/O<" + "41" * 32 + ">/U<" + "42" * 32 + ">>>"
+    return pdf_of(CATALOG, ONE_PAGE, PAGE, stream(b""), FONT, security, trailer="/Encrypt 6 0 R/ID[<00><00>]")
+
+
+def bomb(name="word/media/x.xml", size=400 * 2**20):
+    """A DOCX with an entry of zeros."""
+    file = io.BytesIO(WEIR)
+    with zipfile.ZipFile(file, "a", zipfile.ZIP_DEFLATED) as archive, archive.open(name, "w") as entry:
+        for _ in range(size // 2**20):
+            entry.write(bytes(2**20))
+    return file.getvalue()
+
+
+def lying_bomb():
+    """The bomb's directory says that its entry holds ten bytes."""
+    content = bytearray(bomb(size=40 * 2**20))
+    directory = content.rindex(b"PK\x01\x02")
+    struct.pack_into("<I", content, directory + 24, 10)
+    return bytes(content)
+
+
+def many_entries():
+    file = io.BytesIO(WEIR)
+    with zipfile.ZipFile(file, "a") as archive:
+        for number in range(5001):
+            archive.writestr(f"{number}", "")
+    return file.getvalue()
+
+
+LAUGHS = '<?xml version="1.0"?><!DOCTYPE x [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;">]>'
+OUTSIDE = '<?xml version="1.0"?><!DOCTYPE x [<!ENTITY e SYSTEM "file:///etc/passwd">]>'
+ENTITY = "<w:p><w:r><w:t>&e;</w:t></w:r></w:p>"
+
+
+def deep(opening, closing, depth=200_000):
+    return (opening * depth + "x" + closing * depth).encode()
+
+
+def archive_of_texts():
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("a.txt", "text")
+    return file.getvalue()
+
+
+REFUSED = {
+    "an empty file": (b"", "a.txt", "is empty"),
+    "blanks": (b" \n\t", "a.md", "is empty"),
+    "an empty pdf": (b"", "a.pdf", "is damaged, or no PDF"),
+    "binary": (os.urandom(64) + b"\x00" * 64, "a.txt", "binary data"),
+    "binary code": (b"\x7fELF\x00\x01\x02\x00" * 99, "a.py", "binary data"),
+    "an unknown type": (b"text", "a.xyz", "supported are PDF"),
+    "no type": (b"text", "noending", "files without a type are not supported"),
+    "a picture": (b"\x89PNG\r\n\x1a\n....", "a.png", "is a picture"),
+    "a picture named pdf": (b"\xff\xd8\xff\xe0....", "a.pdf", "is a picture"),
+    "a drawing": (b"<svg/>", "a.svg", "is a picture"),
+    "old word": (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "a.docx", "password-protected Office document"),
+    "rich text": (b"{\\rtf1 hello}", "a.txt", "is rich text"),
+    "gzip": (b"\x1f\x8b\x08", "a.txt", "is an archive"),
+    "a zip of texts": (archive_of_texts, "a.docx", "is an archive, but no Word document"),
+    "a zip named txt": (archive_of_texts, "a.txt", "is an archive, but no Word document"),
+    "half a docx": (WEIR[:2000], "a.docx", "is damaged, or no Word document"),
+    "a flipped docx": (lambda: WEIR.replace(b"word/document.xml", b"word/documentxxml", 1), "a.docx", "is damaged"),
+    "a text named docx": (b"hello", "a.docx", "is damaged, or no Word document"),
+    "a zip bomb": (bomb, "a.docx", "unpacks to more than"),
+    "a bomb that lies": (lying_bomb, "a.docx", "is damaged|unpacks to more than"),
+    "an archive of thousands": (many_entries, "a.docx", "the limit is 5,000"),
+    "a pdf that breaks off": (SURVEY[:300], "a.pdf", "is damaged, or no PDF"),
+    "no pdf at all": (b"hello", "a.pdf", "is damaged, or no PDF"),
+    "a scanned pdf": (scanned, "a.pdf", "1 page but no text layer"),
+    "a pdf without pages": (without_pages, "a.pdf", "without pages|is damaged"),
+    "too many pages": (with_too_many_pages, "a.pdf", "5,001 pages, the limit is 5,000"),
+    "an encrypted pdf": (encrypted, "a.pdf", "is encrypted"),
+    "a pdf that unpacks to gigabytes": (that_unpacks_to_gigabytes, "a.pdf", "no text layer|memory|damaged"),
+    "deep json": (deep("[", "]"), "a.json", "nested more than 100 deep"),
+    "deep json objects": (deep('{"a":', "}", 5000), "a.json", "nested more than 100 deep"),
+    "broken json": (b'{"a": ', "a.json", "is not valid JSON"),
+    "an email without headers": (b"\n\nhello", "a.eml", "no headers"),
+    "an email of pictures": (b"From: a@b\nContent-Type: image/png\n\nx", "a.eml", "neither a text nor an HTML part"),
+    "a transcript without speech": (b"WEBVTT\n\n00:00.000 --> 00:01.000\n\n", "a.vtt", "no spoken text"),
+    "a page of scripts": (b"<html><script>x</script></html>", "a.html", "page without text"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REFUSED)
+async def test_it_is_refused_with_the_reason(loader, case):
+    content, name, reason = REFUSED[case]
+    content = content() if callable(content) else content
+    with pytest.raises(ValidationError, match=reason) as refused:
+        await loader.load(content, name=name)
+    assert refused.value.message.startswith(f"{name} ")
+    assert refused.value.message == f"{name} {refused.value.details['reason']}."
+
+
+@pytest.mark.parametrize("head", [LAUGHS, OUTSIDE], ids=["a billion laughs", "an external entity"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+async def test_a_document_type_in_word_is_refused(loader, docx_of, head, encoding):
+    content = docx_of(ENTITY, head=head)
+    if encoding == "utf-16":
+        wide = f"{head.replace('1.0', '1.0')}<w:document/>".encode("utf-16")
+        content = docx_of("", more=[("word/comments.xml", wide)])
+    with pytest.raises(ValidationError, match="declares a document type"):
+        await loader.load(content, name="a.docx")
+
+
+async def test_elements_nested_deep_in_word_are_refused(loader, docx_of):
+    with pytest.raises(ValidationError, match=r"is damaged|nested|crashed"):
+        await loader.load(docx_of("<w:p>" * 100_000 + "</w:p>" * 100_000), name="a.docx")
+
+
+@pytest.mark.parametrize("tag", ["div", "table><tr><td", "b", "a", "ul><li"])
+async def test_a_page_nested_deep_ends(loader, tag):
+    page = b"<html><body>" + f"<{tag}>".encode() * 50_000 + b"the innermost words"
+    with suppress(ValidationError):
+        assert isinstance(await loader.load(page, name="a.html"), SourceText)
+
+
+async def test_a_file_of_a_byte_too_many_is_refused_with_the_limit(loader):
+    with pytest.raises(PayloadTooLarge, match="has 52,428,801 bytes, the limit is 52,428,800") as refused:
+        await loader.load(bytes(MAX_FILE_BYTES + 1), name="a.txt")
+    assert refused.value.details["limit"] == 52_428_800
+
+
+async def test_an_endless_pdf_is_ended_when_its_time_is_up():
+    loader = FileLoader(seconds=2, parallel=1)
+    with pytest.raises(ValidationError, match=r"takes more than 2 s to read|more than 52,428,800 characters"):
+        await loader.load(with_an_endless_page(), name="a.pdf")
+    assert (await loader.load(WEIR, name="weir.docx")).title == "Handbook of the Weir", "and the next file is read"
+    await loader.close()
+
+
+async def test_a_parser_that_needs_too_much_memory_is_ended():
+    loader = FileLoader(memory=300 * 2**20, parallel=1)
+    page = b"<html>" + b"<p>a<b>b</b>" * 1_500_000
+    with pytest.raises(ValidationError, match="memory"):
+        await loader.load(page, name="a.html")
+    await loader.close()
+
+
+@pytest.fixture
+def dying(monkeypatch):
+    """A kind whose reader does what a test says, in the child."""
+
+    def make(folder, code):
+        (folder / "doomed_reader.py").write_text(f"def read(content, origin):\n    {code}\n")
+        monkeypatch.syspath_prepend(str(folder))
+        monkeypatch.setenv("SECRET_TOKEN", "do not tell")
+        (folder / "sitecustomize.py").write_text(
+            "import sys, importlib.util, pathlib\n"
+            f"path = pathlib.Path({str(folder)!r}, 'doomed_reader.py')\n"
+            "spec = importlib.util.spec_from_file_location('cragside.adapters.documents.texts', path)\n"
+            "module = importlib.util.module_from_spec(spec); spec.loader.exec_module(module)\n"
+            "sys.modules['cragside.adapters.documents.texts'] = module\n"
+        )
+        return KINDS["texts"]
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        ("import os; os.abort()", "crashed"),
+        ("import os; os._exit(0)", "crashed"),
+        ("import ctypes; ctypes.string_at(0)", "crashed"),
+        ("raise RuntimeError('inner')", r"its parser stopped \(RuntimeError\)"),
+        ("read(content, origin)", "nested too deep"),
+        ("bytearray(2**40)", "more memory"),
+        ("import time; time.sleep(60)", "takes more than 2 s"),
+        ("\n    while True: pass", "takes more than 2 s"),
+        ("open('/tmp/doomed', 'w').write('x' * 99999)", "cannot be read"),
+        ("import os; os.write(1, b'noise'); import missing_parser", "missing_parser is missing"),
+    ],
+)
+def test_whatever_a_parser_does_it_is_the_file_that_is_refused(tmp_path, dying, code, reason):
+    processes = ParserProcesses(seconds=2, memory=2**30)
+    with pytest.raises((Unreadable, ServiceUnavailable), match=reason):
+        processes.read(dying(tmp_path, code), b"content", Origin("a.txt", "txt"))
+    processes.close()
+
+
+def test_a_child_knows_no_secrets(tmp_path, dying):
+    code = "import os; from cragside.adapters.documents.reading import Reading; return Reading(repr(dict(os.environ)))"
+    processes = ParserProcesses(seconds=20, memory=2**30)
+    told = processes.read(dying(tmp_path, code), b"content", Origin("a.txt", "txt")).text
+    processes.close()
+    assert "PYTHONPATH" in told
+    assert "do not tell" not in told
+    assert "HOME" not in told
+
+
+def test_a_child_is_kept_for_the_next_files_and_replaced_after_some():
+    processes = ParserProcesses(seconds=20, memory=2**30, files=2)
+    identities = set()
+    for _ in range(4):
+        processes.read(PDF, SURVEY, Origin("a.pdf", "pdf"))
+        identities.update(child._process.pid for child in processes._idle)
+    assert len(identities) == 2, "of two files each, the second leaves none"
+    processes.close()
+
+
+def test_a_kept_child_that_went_is_replaced_without_a_word():
+    processes = ParserProcesses(seconds=20, memory=2**30)
+    processes.read(PDF, SURVEY, Origin("a.pdf", "pdf"))
+    (child,) = processes._idle
+    child._process.stdin.close()
+    child._process.wait()
+    child._process.stdin = io.BytesIO()
+    assert processes.read(PDF, SURVEY, Origin("a.pdf", "pdf")).tier1["pageCount"] == 200
+    processes.close()
+
+
+def test_closing_ends_the_children():
+    processes = ParserProcesses(seconds=20, memory=2**30)
+    processes.read(PDF, SURVEY, Origin("a.pdf", "pdf"))
+    (child,) = processes._idle
+    processes.close()
+    assert child._process.returncode is not None
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.sampled_from([SURVEY[:4000] + SURVEY[-3000:], WEIR]), st.integers(), st.integers(1, 40))
+def test_damage_at_random_is_read_or_refused(content, seed, count):
+    generator = random.Random(seed)
+    damaged = bytearray(content)
+    for _ in range(count):
+        damaged[generator.randrange(len(damaged))] = generator.randrange(256)
+    name = "a.pdf" if content[:4] == b"%PDF" else "a.docx"
+    with suppress(Unreadable):
+        PROCESSES.read(kind_of(bytes(damaged), name, None)[0], bytes(damaged), Origin(name, name[2:]))
+
+
+PROCESSES = ParserProcesses(seconds=20, memory=2**30)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.binary(max_size=3000), st.sampled_from([".txt", ".md", ".json", ".jsonl", ".vtt", ".srt", ".py", ".c", ".csv"])
+)
+def test_any_bytes_are_read_or_refused_by_the_readers_of_small_files(content, ending):
+    try:
+        kind, file_type = kind_of(content, f"a{ending}", None)
+        reading = kind.reader(content, Origin(f"a{ending}", file_type))
+    except Unreadable:
+        return
+    assert all(0 <= mark.start <= len(reading.text) for mark in reading.marks)
+    json.dumps(dict(reading.tier1))

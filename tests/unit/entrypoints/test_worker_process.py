@@ -1,0 +1,101 @@
+import asyncio
+import os
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from cragside.adapters.local.queue import LocalQueue
+from cragside.domain.indexing import Task
+from cragside.entrypoints import worker_process
+from cragside.entrypoints.worker_process import WorkerProcess, kept
+
+TASK = Task("library", "doc-1", "sha", 0, "embed")
+# Notes how it was called, empties the queue, and ends with what the file `code` says.
+_PROGRAM = """
+import asyncio, os, sys
+from pathlib import Path
+from cragside.adapters.local.queue import LocalQueue
+home = Path(sys.argv[1])
+with open(home / "calls", "a") as calls:
+    calls.write(f"{os.getpid()} {sys.argv[-1]}\\n")
+async def work():
+    queue = LocalQueue(home)
+    for delivery in await queue.receive(limit=10, wait=0):
+        await queue.finish(delivery)
+    await queue.close()
+code = (home / "code").read_text() if (home / "code").exists() else "0"
+if code == "stay":
+    import time
+    time.sleep(60)
+if code == "0":
+    asyncio.run(work())
+sys.exit(int(code))
+"""
+
+
+@pytest.fixture
+async def queue(tmp_path: Path) -> AsyncIterator[LocalQueue]:
+    made = LocalQueue(tmp_path)
+    yield made
+    await made.close()
+
+
+def process_of(queue: LocalQueue, home: Path) -> WorkerProcess:
+    command = [sys.executable, "-c", _PROGRAM, str(home)]
+    return WorkerProcess(queue, command, {**os.environ, "PYTHONPATH": "layers/core/python"}, poll=0.02)
+
+
+def calls(home: Path) -> list[list[str]]:
+    return [line.split() for line in (home / "calls").read_text().splitlines()] if (home / "calls").exists() else []
+
+
+async def until_called(home: Path, times: int) -> None:
+    while len(calls(home)) < times:
+        await asyncio.sleep(0.02)
+
+
+async def test_there_is_no_worker_while_there_is_nothing_to_do(queue: LocalQueue, tmp_path: Path) -> None:
+    async with kept(process_of(queue, tmp_path), at_once=False):
+        await asyncio.sleep(0.3)
+    assert calls(tmp_path) == []
+
+
+async def test_work_starts_one_and_new_work_another_and_only_the_first_sweeps(
+    queue: LocalQueue, tmp_path: Path
+) -> None:
+    async with kept(process_of(queue, tmp_path), at_once=False):
+        for times in (1, 2):
+            await queue.send([TASK])
+            await until_called(tmp_path, times)
+            while (await queue.stats()).pending:
+                await asyncio.sleep(0.02)
+    assert [argument for _, argument in calls(tmp_path)] == ["--sweep", "--no-sweep"]
+
+
+async def test_one_can_be_started_without_a_look(queue: LocalQueue, tmp_path: Path) -> None:
+    async with kept(process_of(queue, tmp_path), at_once=True):
+        await until_called(tmp_path, 1)
+
+
+async def test_one_that_fails_is_started_again_and_sweeps(
+    queue: LocalQueue, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker_process, "_LONGEST_PAUSE_SECONDS", 0.01)
+    (tmp_path / "code").write_text("3")
+    await queue.send([TASK])
+    async with kept(process_of(queue, tmp_path), at_once=False):
+        await until_called(tmp_path, 2)
+        (tmp_path / "code").unlink()
+        while (await queue.stats()).pending:
+            await asyncio.sleep(0.02)
+    assert {argument for _, argument in calls(tmp_path)} == {"--sweep"}
+
+
+async def test_it_ends_with_the_server(queue: LocalQueue, tmp_path: Path) -> None:
+    (tmp_path / "code").write_text("stay")
+    async with kept(process_of(queue, tmp_path), at_once=True):
+        await until_called(tmp_path, 1)
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(calls(tmp_path)[0][0]), 0)

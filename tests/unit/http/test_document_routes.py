@@ -1,0 +1,238 @@
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from cragside.domain.indexing import Task
+from cragside.entrypoints.http.routes import documents
+from tests.knowledge import Knowledge
+
+FORM = "multipart/form-data; boundary=b"
+OTTER = "Otters hold hands while they sleep, so that none of them drifts away from the raft."
+KELP = "Kelp grows half a metre a day and shelters the raft of otters."
+
+
+@pytest.fixture
+async def knowledge(tmp_path: Path) -> AsyncIterator[Knowledge]:
+    built = Knowledge(tmp_path, pages={}, max_file_bytes=2000)
+    yield built
+    await built.close()
+
+
+async def add(knowledge: Knowledge, name: str = "otter.md", text: str = OTTER, **fields: Any) -> dict[str, Any]:
+    answer = await knowledge.http.post("/v1/documents", json={"name": name, "text": text, **fields})
+    assert answer.status_code == 202, answer.text
+    document: dict[str, Any] = answer.json()["documents"][0]
+    return document
+
+
+async def test_the_files_of_a_form_are_taken_each_by_itself(knowledge: Knowledge) -> None:
+    files = [
+        ("files", ("otter.md", OTTER.encode(), "text/markdown")),
+        ("files", ("big.txt", b"x" * 2001)),
+        ("files", ("tune.mp3", b"\x00\x01\x02\x03" * 10)),
+        ("files", ("kelp.txt", KELP.encode())),
+    ]
+    data = {"metadata": json.dumps({"team": "sea"})}
+    answer = await knowledge.http.post("/v1/documents", data=data, files=files)
+    body = answer.json()
+    assert answer.status_code == 202
+    assert [(each["name"], each["outcome"], each["metadata"]) for each in body["documents"]] == [
+        ("otter.md", "new", {"team": "sea"}),
+        ("kelp.txt", "new", {"team": "sea"}),
+    ]
+    assert [(each["name"], each["type"]) for each in body["errors"]] == [
+        ("big.txt", "payload_too_large"),
+        ("tune.mp3", "validation_error"),
+    ]
+    assert "2000" in body["errors"][0]["message"]
+    assert body["errors"][0]["details"] == {"limit": 2000}
+
+
+async def test_when_no_file_is_taken_the_refusal_is_the_answer(knowledge: Knowledge) -> None:
+    one = await knowledge.http.post("/v1/documents", files={"files": ("big.txt", b"x" * 5000)})
+    assert (one.status_code, one.json()["error"]["type"]) == (413, "payload_too_large")
+    assert "2000" in one.json()["error"]["message"]
+    both = [("files", ("big.txt", b"x" * 5000)), ("files", ("empty.txt", b""))]
+    two = await knowledge.http.post("/v1/documents", files=both)
+    assert two.status_code == 413
+    assert [each["name"] for each in two.json()["error"]["details"]["errors"]] == ["big.txt", "empty.txt"]
+
+
+@pytest.mark.parametrize(
+    ("content", "kind"),
+    [
+        (b"", FORM),
+        (b"--b\r\n", FORM),
+        (b"no form", FORM),
+        (b"--b--\r\n", FORM),
+        (b"--b--\r\n", "multipart/form-data"),
+        (b"--b--\r\n", "multipart/form-data; boundary=" + "b" * 5000),
+        (
+            b'--b\r\nContent-Disposition: form-data; name="f"; filename="a.md"\r\n\r\ncut',
+            FORM,
+        ),
+        (
+            b'--b\r\nContent-Disposition: form-data; name="f"; filename="a.md"\r\n\r\nx\r\n'
+            b'--b\r\nContent-Disposition: form-data; name="enrich"\r\n\r\nfalse\r\n--b--\r\n',
+            FORM,
+        ),
+        (
+            b'--b\r\nContent-Disposition: form-data; name="metadata"\r\n\r\n[1]\r\n'
+            b'--b\r\nContent-Disposition: form-data; name="f"; filename="a.md"\r\n\r\nx\r\n--b--\r\n',
+            FORM,
+        ),
+        (
+            b'--b\r\nContent-Disposition: form-data; name="f"; filename=""\r\n\r\n\r\n--b--\r\n',
+            FORM,
+        ),
+        (b"{", "application/json"),
+        (b"{}", "application/json"),
+        (b'{"text": "x"}', "application/json"),
+        (b'{"text": "x", "name": "  "}', "application/json"),
+        (b'{"text": "x", "name": "a\\u0000b"}', "application/json"),
+        (b'{"text": "x", "name": "a", "url": "https://a.example"}', "application/json"),
+        (b'{"text": "x", "name": "a", "colour": 1}', "application/json"),
+        (b'{"text": " ", "name": "a"}', "application/json"),
+        (b'{"url": "http://127.0.0.1/"}', "application/json"),
+        (b'{"text": "x", "name": "a", "workspace": "../b"}', "application/json"),
+        (b'{"text": "x", "name": "a", "metadata": {"a": NaN}}', "application/json"),
+    ],
+)
+async def test_what_cannot_be_taken_gets_the_envelope(knowledge: Knowledge, content: bytes, kind: str) -> None:
+    answer = await knowledge.http.post("/v1/documents", content=content, headers={"content-type": kind})
+    assert answer.status_code == 400, answer.text
+    assert answer.json()["error"]["type"] == "validation_error"
+
+
+async def test_a_file_over_the_limit_is_not_held_in_memory(knowledge: Knowledge) -> None:
+    """The file goes on for 20 MB, the limit is 2,000 bytes: what is kept of it never grows beyond."""
+    from cragside.entrypoints.http import multipart
+
+    kept: list[int] = []
+    add_to = multipart.FormPart.add
+
+    def noted(part: multipart.FormPart, data: bytes) -> None:
+        add_to(part, data)
+        kept.append(len(part.content))
+
+    async def endless() -> AsyncIterator[bytes]:
+        yield b'--b\r\nContent-Disposition: form-data; name="f"; filename="a.md"\r\n\r\n'
+        for _ in range(320):
+            yield b"x" * 65536
+        yield b"\r\n--b--\r\n"
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(multipart.FormPart, "add", noted)
+        headers = {"content-type": FORM}
+        answer = await knowledge.http.post("/v1/documents", content=endless(), headers=headers)
+    assert answer.status_code == 413
+    assert max(kept) <= 2000
+
+
+async def test_documents_are_listed_without_their_content_latest_first(knowledge: Knowledge) -> None:
+    first, second = await add(knowledge), await add(knowledge, "kelp.md", KELP)
+    page = (await knowledge.http.get("/v1/documents", params={"limit": 1})).json()
+    assert (page["total"], page["limit"], page["offset"]) == (2, 1, 0)
+    assert [each["id"] for each in page["documents"]] == [second["id"]]
+    rest = (await knowledge.http.get("/v1/documents", params={"offset": 1})).json()
+    assert [each["id"] for each in rest["documents"]] == [first["id"]]
+    assert "Otters" not in json.dumps(rest)
+    assert (await knowledge.http.get("/v1/documents", params={"status": "enriched"})).json()["total"] == 0
+    assert (await knowledge.http.get("/v1/documents", params={"status": "pending"})).json()["total"] == 2
+
+
+@pytest.mark.parametrize("query", [{"limit": 0}, {"limit": 1001}, {"offset": -1}, {"offset": 10**30}, {"status": "x"}])
+async def test_a_page_that_cannot_be_is_refused(knowledge: Knowledge, query: dict[str, Any]) -> None:
+    answer = await knowledge.http.get("/v1/documents", params=query)
+    assert (answer.status_code, answer.json()["error"]["type"]) == (400, "validation_error")
+
+
+async def test_a_document_is_shown_read_and_forgotten(knowledge: Knowledge) -> None:
+    added = await add(knowledge, title="Otters", metadata={"team": "sea"})
+    where = f"/v1/documents/{added['id']}"
+    await knowledge.index()
+    shown = (await knowledge.http.get(where)).json()
+    assert (shown["status"], shown["passages"], shown["title"]) == ("enriched", 1, "Otters")
+    assert shown["parts"][0] | {"enriched_at": None} == {
+        "number": 0,
+        "first": 0,
+        "last": 0,
+        "embedded": True,
+        "enrichment": "enriched",
+        "error": "",
+        "enriched_at": None,
+    }
+    assert (await knowledge.http.get(f"{where}/content")).json()["text"] == OTTER
+    assert (await knowledge.http.delete(where)).status_code == 204
+    gone = [
+        await knowledge.http.request(*ask) for ask in (("GET", where), ("DELETE", where), ("GET", f"{where}/content"))
+    ]
+    assert [answer.status_code for answer in gone] == [404, 404, 404]
+
+
+async def test_a_document_is_processed_again(knowledge: Knowledge) -> None:
+    added = await add(knowledge)
+    await knowledge.index()
+    where = f"/v1/documents/{added['id']}/reprocess"
+    assert (await knowledge.http.post(where)).json() == {"tasks": 0}
+    forced = await knowledge.http.post(where, params={"force": True})
+    assert forced.status_code == 202
+    assert forced.json()["tasks"] > 0
+    assert (await knowledge.http.post("/v1/documents/doc-none/reprocess")).status_code == 404
+
+
+def events_of(answer: httpx.Response) -> list[tuple[str, dict[str, Any]]]:
+    blocks = [block.splitlines() for block in answer.text.split("\n\n") if block and not block.startswith(":")]
+    fields = [dict(line.split(": ", 1) for line in block) for block in blocks]
+    return [(each["event"], json.loads(each["data"])) for each in fields]
+
+
+async def test_progress_is_told_until_the_document_is_done(
+    knowledge: Knowledge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(documents, "_LOOKS_EVERY", 0.01)
+    added = await add(knowledge)
+    told = asyncio.create_task(knowledge.http.get(f"/v1/documents/{added['id']}/events"))
+    await asyncio.sleep(0)
+    await knowledge.index()
+    async with asyncio.timeout(30):
+        answer = await told
+    events = events_of(answer)
+    assert answer.headers["content-type"].startswith("text/event-stream")
+    assert [name for name, _ in events][-2:] == ["progress", "done"]
+    last = events[-1][1]
+    assert (last["status"], last["parts"], last["embedded_parts"], last["enriched_parts"]) == ("enriched", 1, 1, 1)
+
+
+async def test_a_document_that_failed_ends_its_progress_with_the_reason(knowledge: Knowledge) -> None:
+    added = await add(knowledge)
+    record = await (await knowledge.container.workspaces.library("default")).document(added["id"])
+    assert record is not None
+    indexer = await knowledge.container.workspaces.part_indexer("default")
+    await indexer.failed(Task("default", record.id, record.content_hash, 0, "embed"), "the model is gone")
+    events = events_of(await knowledge.http.get(f"/v1/documents/{added['id']}/events"))
+    assert events[-1][0] == "failed"
+    assert events[-1][1]["error"] == "the model is gone"
+
+
+async def test_progress_of_a_document_that_is_forgotten_meanwhile_ends(
+    knowledge: Knowledge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(documents, "_LOOKS_EVERY", 0.01)
+    added = await add(knowledge)
+    told = asyncio.create_task(knowledge.http.get(f"/v1/documents/{added['id']}/events"))
+    await asyncio.sleep(0.05)
+    await knowledge.http.delete(f"/v1/documents/{added['id']}")
+    async with asyncio.timeout(30):
+        events = events_of(await told)
+    assert events[-1][0] == "failed"
+
+
+async def test_progress_of_an_unknown_document_is_not_found(knowledge: Knowledge) -> None:
+    answer = await knowledge.http.get("/v1/documents/doc-none/events")
+    assert (answer.status_code, answer.json()["error"]["type"]) == (404, "not_found")

@@ -1,0 +1,284 @@
+"""Every route of the OpenAPI document is tried with a token of one workspace against another workspace."""
+
+import json
+import re
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from pydantic import SecretStr
+
+from cragside.bootstrap import build_container
+from cragside.domain.indexing import Task
+from cragside.entrypoints.http.app import create_app
+from cragside.settings import Settings
+from tests.knowledge import Knowledge
+
+MINE, THEIRS, NOBODYS = "mine", "theirs", "nobodys"
+KEYS = {"mine-key": [MINE], "theirs-key": [THEIRS]}
+# What only the other workspace knows: words, names, and how much there is of it.
+TEXT = "Quillfeather Brigade repaired the Zanthorpe lighthouse with Mirabelle Okonkwo in Port Vellamo."
+SECRETS = ("quillfeather", "zanthorpe", "mirabelle", "vellamo", "ledger")
+DOCUMENTS = 4
+QUESTION = "Who repaired the Zanthorpe lighthouse?"
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """A request for one route. `body` is JSON, `form` a form with one file; `shows` says that it reads content."""
+
+    body: dict[str, Any] | None = None
+    form: bool = False
+    query: dict[str, str] = field(default_factory=dict)
+    path: dict[str, str] = field(default_factory=dict)
+    fields: tuple[str, ...] = ("workspace", "collection")
+    shows: bool = False
+    open: bool = False
+
+
+DOCUMENT = {"document_id": "{document}"}
+SEARCH = {"query": QUESTION, "mode": "naive"}
+NEW = {"text": "Otters hold hands while they sleep in kelp.", "name": "otter.md"}
+EXCHANGE = {"user": "What do otters do at night, and where?", "assistant": "They hold hands in the kelp."}
+ATTEMPTS = {
+    "GET /healthz": Attempt(open=True),
+    "GET /health": Attempt(),
+    "POST /v1/enrich": Attempt({"prompt": f"/rag {QUESTION}"}, shows=True),
+    "POST /v1/documents": Attempt(NEW),
+    "GET /v1/documents": Attempt(shows=True),
+    "GET /v1/documents/{document_id}": Attempt(path=DOCUMENT, shows=True),
+    "GET /v1/documents/{document_id}/content": Attempt(path=DOCUMENT, shows=True),
+    "GET /v1/documents/{document_id}/events": Attempt(path=DOCUMENT),
+    "POST /v1/documents/{document_id}/reprocess": Attempt(path=DOCUMENT),
+    "DELETE /v1/documents/{document_id}": Attempt(path=DOCUMENT),
+    "POST /v1/memories": Attempt(EXCHANGE),
+    "POST /v1/memories/search": Attempt(SEARCH, shows=True),
+    "GET /v1/settings": Attempt(),
+    "PATCH /v1/settings": Attempt({"similarity_results": 9}),
+    "GET /v1/queue/dead": Attempt(shows=True),
+    "POST /v1/queue/revive": Attempt({}),
+    "POST /ingest": Attempt({"items": [{"text": NEW["text"], "source": "otter.md"}]}),
+    "POST /query": Attempt(SEARCH, shows=True),
+    "POST /query/data": Attempt(SEARCH, shows=True),
+    "GET /enrichment/status/{baseId}": Attempt(path={"baseId": "{document}"}, shows=False),
+    "GET /enrichment/stats": Attempt(),
+    "POST /enrichment/enqueue": Attempt({"force": True}),
+    "GET /graph/entity/{name}": Attempt(path={"name": "{entity}"}, shows=True),
+    "POST /documents/text": Attempt({"text": NEW["text"], "file_source": "otter.md"}),
+    "POST /documents/texts": Attempt({"texts": [NEW["text"]], "file_sources": ["otter.md"]}),
+    "GET /documents/track_status/{track_id}": Attempt(path={"track_id": "{track}"}),
+    "GET /documents/status_counts": Attempt(),
+    "GET /documents/pipeline_status": Attempt(),
+    "DELETE /documents/delete_document": Attempt({"doc_ids": ["{document}"]}),
+}
+
+
+def operations() -> list[str]:
+    app = create_app(build_container(Settings(_env_file=None, home=Path("never-opened"))))  # type: ignore[call-arg]
+    return sorted(f"{method.upper()} {path}" for path, methods in app.openapi()["paths"].items() for method in methods)
+
+
+def test_it_is_known_how_to_try_every_route() -> None:
+    assert operations() == sorted(ATTEMPTS)
+
+
+@dataclass
+class Tenants:
+    """Two workspaces with a token each, the other one's full of secrets."""
+
+    knowledge: Knowledge
+    known: dict[str, str]
+
+    async def ask(
+        self, route: str, key: str, workspace: str | None, way: str = "header", known: dict[str, str] | None = None
+    ) -> httpx.Response:
+        attempt, filled = ATTEMPTS[route], known or self.known
+        method, path = route.split(" ")
+        headers, query = {"Authorization": f"Bearer {key}"}, dict(attempt.query)
+        body = json.loads(_filled(json.dumps(attempt.body), filled)) if attempt.body is not None else None
+        for name, value in attempt.path.items():
+            path = path.replace(f"{{{name}}}", _filled(value, filled))
+        if workspace is not None:
+            for place in way.split("+"):
+                _name(place, workspace, headers, query, body)
+        return await self.knowledge.http.request(method, path, headers=headers, params=query, json=body)
+
+    async def state(self) -> dict[str, Any]:
+        """All that there is of the other workspace."""
+        container = self.knowledge.container
+        library = await container.workspaces.library(THEIRS)
+        stats = await container.queue.stats(workspace=THEIRS)
+        return {
+            "documents": await library.documents(),
+            "queue": stats,
+            "dead": await container.queue.dead(workspace=THEIRS),
+            "settings": container.preferences.of(THEIRS),
+            "workspaces": await container.workspaces.names(),
+        }
+
+
+def _filled(text: str, known: dict[str, str]) -> str:
+    return re.sub(r"\{(document|entity|track)\}", lambda match: known[match[1]], text)
+
+
+def _name(
+    place: str, workspace: str, headers: dict[str, str], query: dict[str, str], body: dict[str, Any] | None
+) -> None:
+    if place in ("X-RAG-Workspace", "LIGHTRAG-WORKSPACE"):
+        headers[place] = workspace
+    elif body is not None and place.startswith("body "):
+        body[place.removeprefix("body ")] = workspace
+    elif place.startswith("query "):
+        query[place.removeprefix("query ")] = workspace
+
+
+WAYS = (
+    "X-RAG-Workspace",
+    "LIGHTRAG-WORKSPACE",
+    "X-RAG-Workspace+LIGHTRAG-WORKSPACE",
+    "body workspace",
+    "body collection",
+    "query workspace",
+    "query collection",
+    "body workspace+query workspace+X-RAG-Workspace",
+    "body collection+query collection+LIGHTRAG-WORKSPACE",
+)
+
+
+@asynccontextmanager
+async def opened(home: Path) -> AsyncIterator[Tenants]:
+    tokens = SecretStr(json.dumps(KEYS))
+    knowledge = Knowledge(home, pages={}, workspace_tokens=tokens, api_token=SecretStr("every-key"), workspace=MINE)
+    http = knowledge.http
+    try:
+        for number in range(DOCUMENTS):
+            name = f"ledger-{number}.md"
+            item = {"text": f"{TEXT} Page {number}.", "file_source": name}
+            answer = await http.post("/documents/text", json=item, headers={"X-API-Key": "theirs-key"})
+            assert answer.status_code == 200, answer.text
+        await knowledge.index()
+        library = await knowledge.container.workspaces.library(THEIRS)
+        records, _ = await library.documents()
+        dead = Task(THEIRS, records[0].id, records[0].content_hash, 0, "enrich")
+        await knowledge.queue.send([dead])
+        (delivery,) = await knowledge.queue.receive(limit=1, wait=0)
+        await knowledge.queue.bury(delivery, "Quillfeather cannot be read.")
+        graph = await knowledge.container.workspaces.graph(THEIRS)
+        entities = [entity.name for entity in await graph.search("")]
+        known = {"document": records[0].id, "entity": entities[0], "track": answer.json()["track_id"]}
+        yield Tenants(knowledge, known)
+    finally:
+        await knowledge.close()
+
+
+@pytest.fixture
+async def tenants(tmp_path: Path) -> AsyncIterator[Tenants]:
+    async with opened(tmp_path) as built:
+        yield built
+
+
+def leaks(answer: httpx.Response, known: dict[str, str]) -> list[str]:
+    """What of the other workspace an answer holds beside what the request said itself."""
+    said = (answer.request.url.path + str(answer.request.url.query) + answer.request.content.decode()).lower()
+    text = answer.text.lower()
+    words = (*SECRETS, *(value.lower() for value in known.values()))
+    return [word for word in words if word in text and word not in said]
+
+
+def bodies_that_name(route: str) -> Iterator[str]:
+    for way in WAYS:
+        if ATTEMPTS[route].body is not None or "body" not in way:
+            yield way
+
+
+async def test_no_way_of_naming_it_opens_another_workspace(tenants: Tenants) -> None:
+    before = await tenants.state()
+    for route in ATTEMPTS:
+        for way in bodies_that_name(route):
+            answer = await tenants.ask(route, "mine-key", THEIRS, way)
+            assert leaks(answer, tenants.known) == [], (route, way, answer.text)
+            assert answer.status_code < 500, (route, way, answer.text)
+            # Whether the other workspace is there cannot be told from one that is not.
+            other = await tenants.ask(route, "mine-key", NOBODYS, way)
+            assert answer.status_code == other.status_code, (route, way)
+            if is_heard(route, way) and not ATTEMPTS[route].open:
+                assert answer.status_code == 401, (route, way, answer.text)
+                assert refusal(answer) == refusal(other), (route, way)
+    assert await tenants.state() == {**before, "workspaces": sorted({MINE, THEIRS})}
+
+
+def refusal(answer: httpx.Response) -> Any:
+    """What a refusal says, without its own id and time."""
+    return {name: value for name, value in answer.json().items() if name not in ("id", "timestamp")}
+
+
+def is_heard(route: str, way: str) -> bool:
+    """Whether the way names a workspace to the route; otherwise it answers of the token's own, or refuses the field."""
+    return bool(set(way.split("+")) & ({"X-RAG-Workspace", "LIGHTRAG-WORKSPACE"} | DESCRIBED[route]))
+
+
+def described() -> dict[str, set[str]]:
+    app = create_app(build_container(Settings(_env_file=None, home=Path("never-opened"))))  # type: ignore[call-arg]
+    document = app.openapi()
+    found: dict[str, set[str]] = {}
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            names = {f"query {parameter['name']}" for parameter in operation.get("parameters", ())}
+            for content in operation.get("requestBody", {}).get("content", {}).values():
+                schema = content["schema"]
+                if "$ref" in schema:
+                    schema = document["components"]["schemas"][schema["$ref"].rsplit("/", 1)[1]]
+                names |= {f"body {name}" for name in schema.get("properties", {})}
+            found[f"{method.upper()} {path}"] = names & set(WAYS)
+    return found
+
+
+DESCRIBED = described()
+
+
+async def test_a_token_sees_its_own_workspace_only_when_it_names_none(tenants: Tenants) -> None:
+    before = await tenants.state()
+    for route in ATTEMPTS:
+        answer = await tenants.ask(route, "mine-key", None)
+        nothing = {name: f"no-{name}" for name in tenants.known}
+        without = await tenants.ask(route, "mine-key", None, known=nothing)
+        assert leaks(answer, tenants.known) == [], (route, answer.text)
+        assert answer.status_code == without.status_code, (route, answer.text, without.text)
+    assert {**await tenants.state(), "workspaces": None} == {**before, "workspaces": None}
+
+
+@pytest.mark.parametrize("route", [route for route, attempt in ATTEMPTS.items() if attempt.shows])
+async def test_the_attempts_would_show_it_if_they_were_let_in(tenants: Tenants, route: str) -> None:
+    for key, workspace in (("theirs-key", None), ("every-key", THEIRS)):
+        answer = await tenants.ask(route, key, workspace, "X-RAG-Workspace")
+        assert answer.status_code == 200, answer.text
+        assert leaks(answer, tenants.known) != []
+
+
+async def test_a_form_cannot_name_another_workspace(tenants: Tenants) -> None:
+    http, key = tenants.knowledge.http, {"X-API-Key": "mine-key"}
+    before = await tenants.state()
+    file = {"files": ("otter.md", b"Otters hold hands.")}
+    for kwargs in (
+        {"data": {"workspace": THEIRS}},
+        {"params": {"workspace": THEIRS}},
+        {"headers": {**key, "X-RAG-Workspace": THEIRS}},
+    ):
+        answer = await http.post("/v1/documents", files=file, **{"headers": key, **kwargs})
+        assert answer.status_code in (202, 401), answer.text
+        assert (answer.status_code == 202) == ("params" in kwargs), "the query names nothing on this route"
+    after = await tenants.state()
+    assert after == {**before, "workspaces": sorted({MINE, THEIRS})}
+
+
+async def test_a_workspace_that_a_token_names_in_two_ways_is_the_one_in_the_body(tenants: Tenants) -> None:
+    http = tenants.knowledge.http
+    headers = {"X-API-Key": "mine-key", "X-RAG-Workspace": THEIRS}
+    asked = {"prompt": f"/rag {QUESTION}", "workspace": MINE}
+    answer = await http.post("/v1/enrich", json=asked, headers=headers)
+    assert answer.status_code == 200
+    assert answer.json()["metadata"]["rag_context"]["documents"] == []

@@ -1,0 +1,146 @@
+"""Settings, the queue's dead letters, and memory, over HTTP."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.knowledge import Knowledge
+
+
+@pytest.fixture
+async def knowledge(tmp_path: Path) -> AsyncIterator[Knowledge]:
+    built = Knowledge(tmp_path, pages={})
+    yield built
+    await built.close()
+
+
+async def test_the_panel_shows_what_holds_and_what_can_be_changed(knowledge: Knowledge) -> None:
+    shown = (await knowledge.http.get("/v1/settings")).json()
+    assert (shown["chunk_tokens"], shown["similarity_results"], shown["similarity_threshold"]) == (1000, 5, 0.7)
+    assert shown["ranges"]["chunk_tokens"] == {"least": 500, "most": 2000}
+    assert shown["models"] == ["embedded"]
+    assert (shown["store"]["status"], shown["host"]["status"]) == ("empty", "not configured")
+
+
+async def test_a_change_holds_for_the_workspace_and_for_every_process(knowledge: Knowledge, tmp_path: Path) -> None:
+    change = {"similarity_results": 9, "similarity_strategy": "mmr", "workspace": "sea"}
+    changed = await knowledge.http.patch("/v1/settings", json=change)
+    assert (changed.status_code, changed.json()["similarity_results"]) == (200, 9)
+    other = Knowledge(tmp_path, pages={})
+    try:
+        sea = (await other.http.get("/v1/settings", params={"workspace": "sea"})).json()
+        land = (await other.http.get("/v1/settings")).json()
+        assert (sea["similarity_results"], sea["similarity_strategy"]) == (9, "mmr")
+        assert (land["similarity_results"], land["similarity_strategy"]) == (5, "similarity")
+        back = await other.http.patch("/v1/settings", json={"similarity_results": None, "workspace": "sea"})
+        assert (back.json()["similarity_results"], back.json()["similarity_strategy"]) == (5, "mmr")
+    finally:
+        await other.close()
+    assert (await knowledge.http.get("/v1/settings", params={"workspace": "sea"})).json()["similarity_results"] == 5
+
+
+async def test_a_new_passage_size_is_for_new_documents(knowledge: Knowledge) -> None:
+    text = " ".join(f"Otter number {number} sleeps in the kelp." for number in range(300))
+    await knowledge.http.post("/v1/documents", json={"name": "before.md", "text": text})
+    await knowledge.http.patch("/v1/settings", json={"chunk_tokens": 500, "chunk_overlap_tokens": 0})
+    await knowledge.http.post("/v1/documents", json={"name": "after.md", "text": text + " Good night."})
+    page = (await knowledge.http.get("/v1/documents")).json()
+    passages = {each["name"]: each["passages"] for each in page["documents"]}
+    assert passages["after.md"] > passages["before.md"] > 0
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"similarity_results": 2}, "3"),
+        ({"similarity_results": 11}, "10"),
+        ({"similarity_results": True}, "similarity_results"),
+        ({"similarity_threshold": 0.91}, "0.9"),
+        ({"chunk_tokens": 499}, "500"),
+        ({"chunk_tokens": 500, "chunk_overlap_tokens": 500}, "smaller"),
+        ({"similarity_strategy": "best"}, "mmr"),
+        ({"embedding_model": "nomic-embed-text"}, "reindex"),
+        ({"threshold": 0.1}, "RAG_THRESHOLD"),
+        ({"api_token": "x"}, "RAG_API_TOKEN"),
+        ({"colour": "red"}, "colour"),
+        ({"workspace": "../x"}, "workspace"),
+        ([], "object"),
+    ],
+)
+async def test_what_cannot_be_changed_is_refused_with_the_reason(knowledge: Knowledge, change: Any, said: str) -> None:
+    before = (await knowledge.http.get("/v1/settings")).json()
+    answer = await knowledge.http.patch("/v1/settings", json=change)
+    assert (answer.status_code, answer.json()["error"]["type"]) == (400, "validation_error")
+    assert said in answer.json()["error"]["message"]
+    assert (await knowledge.http.get("/v1/settings")).json() == before
+
+
+async def test_tasks_that_were_given_up_are_shown_and_come_back(knowledge: Knowledge) -> None:
+    added = await knowledge.http.post("/v1/documents", json={"name": "a.md", "text": "Otters hold hands at night."})
+    identifier = added.json()["documents"][0]["id"]
+    deliveries = await knowledge.queue.receive(limit=10, wait=0)
+    indexer = await knowledge.container.workspaces.part_indexer("default")
+    for delivery in deliveries:
+        await knowledge.queue.bury(delivery, "the model is gone")
+        await indexer.failed(delivery.task, "the model is gone")
+    dead = (await knowledge.http.get("/v1/queue/dead")).json()
+    assert dead["dead"] == len(deliveries) == len(dead["letters"]) > 0
+    assert {(each["document_id"], each["reason"]) for each in dead["letters"]} == {(identifier, "the model is gone")}
+    assert (await knowledge.http.get("/v1/queue/dead", params={"workspace": "other"})).json()["letters"] == []
+    revived = await knowledge.http.post("/v1/queue/revive", json={"document_id": identifier})
+    assert revived.status_code == 202
+    assert revived.json()["tasks"] > 0
+    await knowledge.index()
+    assert (await knowledge.http.get(f"/v1/documents/{identifier}")).json()["status"] == "enriched"
+    assert (await knowledge.http.get("/v1/queue/dead")).json()["dead"] == 0
+    assert (await knowledge.http.post("/v1/queue/revive", json={"document_id": "doc-none"})).status_code == 404
+
+
+EXCHANGE = {
+    "user": "How did we configure health checks?",
+    "assistant": "With a Docker Compose file on port 6380.",
+    "skill": "devops",
+    "date": "2026-02-07T14:30:00",
+}
+
+
+async def test_an_exchange_is_remembered_once_and_recalled(knowledge: Knowledge) -> None:
+    taken = (await knowledge.http.post("/v1/memories", json=EXCHANGE)).json()
+    assert (taken["indexed"], "reason" in taken) == (True, False)
+    again = (await knowledge.http.post("/v1/memories", json=EXCHANGE)).json()
+    assert (again["indexed"], again["reason"], again["id"]) == (False, "known", taken["id"])
+    await knowledge.index()
+    found = await knowledge.http.post("/v1/memories/search", json={"query": "health checks", "mode": "naive"})
+    assert found.json()["text"].startswith("# Relevant Memory\nDate: 2026-02-07 14:30\nSkill: devops\nUser: How did")
+    assert len(found.json()["documents"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("exchange", "reason"),
+    [
+        ({"assistant": " "}, "blank_answer"),
+        ({"user": "Thanks!!", "assistant": "x" * 100}, "greeting"),
+        ({"user": "a", "assistant": "b"}, "too_short"),
+    ],
+)
+async def test_a_trivial_exchange_is_not_indexed(knowledge: Knowledge, exchange: dict[str, str], reason: str) -> None:
+    answer = await knowledge.http.post("/v1/memories", json={**EXCHANGE, **exchange})
+    assert (answer.status_code, answer.json()) == (200, {"indexed": False, "reason": reason, "retryable": False})
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("", {}),
+        ("", {**EXCHANGE, "date": "yesterday"}),
+        ("", {**EXCHANGE, "user": 7}),
+        ("/search", {"query": " "}),
+        ("/search", {"query": "x", "mode": "bypass"}),
+        ("/search", {"query": "x", "limit": 0}),
+    ],
+)
+async def test_what_memory_cannot_take_is_refused(knowledge: Knowledge, path: str, body: dict[str, Any]) -> None:
+    answer = await knowledge.http.post(f"/v1/memories{path}", json=body)
+    assert (answer.status_code, answer.json()["error"]["type"]) == (400, "validation_error")

@@ -1,0 +1,194 @@
+"""The embedding cache: what survives, what is dropped, and when the model is asked."""
+
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cragside.adapters.embedded.keywords import keywords_of
+from cragside.adapters.embedded.language_model import EmbeddedLanguageModel
+from cragside.adapters.lightrag import embedding_cache
+from cragside.adapters.lightrag.database import Database
+from cragside.adapters.lightrag.embedding_cache import CachedEmbedder
+from cragside.adapters.lightrag.workspaces import EmbeddedWorkspaces
+from cragside.domain.document import SourceText
+from cragside.domain.errors import ServiceUnavailable
+from cragside.ports.embedder import Vectors
+from tests.fakes import WordGrader
+
+OTTER = SourceText("otter.md", "Sea otters eat urchins in the kelp forest.")
+CHANGED = SourceText("otter.md", "Sea otters sleep on their backs.")
+PUMP = SourceText("pump.md", "A heat pump moves heat from a cold place to a warm one.")
+
+
+class CountingEmbedder:
+    """Notes every text it embeds; `room` is how many it embeds before it fails."""
+
+    def __init__(self, name: str = "model", dimensions: int = 8, room: float = float("inf")) -> None:
+        self.name = name
+        self.dimensions = dimensions
+        self.room = room
+        self.asked: list[str] = []
+
+    async def embed(self, texts: Sequence[str]) -> Vectors:
+        self.room -= len(texts)
+        if self.room < 0:
+            raise ServiceUnavailable("embedder", "The model is gone.")
+        self.asked += texts
+        rows = np.array([[len(text) + 1, *map(float, range(1, self.dimensions))] for text in texts], np.float32)
+        rows = rows.reshape(len(texts), self.dimensions)
+        unit: Vectors = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+        return unit
+
+
+@pytest.fixture
+async def database(tmp_path: Path) -> AsyncIterator[Database]:
+    database = Database.acquire(tmp_path / "alone")
+    yield database
+    database.release()
+
+
+def opened(home: Path, embedder: CountingEmbedder) -> EmbeddedWorkspaces:
+    async def open_embedder(name: str | None) -> CountingEmbedder:
+        return embedder
+
+    return EmbeddedWorkspaces(
+        home,
+        embedding_model=None,
+        open_embedder=open_embedder,
+        model=EmbeddedLanguageModel(),
+        ranker=WordGrader(),
+        keywords_of=keywords_of,
+        search_text=str.lower,
+        count_tokens=lambda text: len(text.split()),
+        chunk_tokens=100,
+        chunk_overlap=10,
+        parallel=4,
+        saved_queries=3,
+    )
+
+
+async def make_searchable(workspaces: EmbeddedWorkspaces, source: SourceText) -> str:
+    library, indexer = await workspaces.library("w"), await workspaces.part_indexer("w")
+    acceptance = await library.accept(source, enrich=False)
+    for task in acceptance.tasks:
+        await indexer.embed(task)
+    return acceptance.record.id
+
+
+def kept(home: Path) -> list[str]:
+    """The documents that the rows of the cache were made for."""
+    database = Database.acquire(home / "w")
+    try:
+        return sorted(row[0] for row in database.all("SELECT document_id FROM embedding"))
+    finally:
+        database.release()
+
+
+async def test_vectors_are_the_models_in_the_order_of_the_texts(database: Database) -> None:
+    model = CountingEmbedder()
+    cached = CachedEmbedder(model, database)
+    texts = ["one", "three", "one", "eleven", "\ud83d"]
+    expected = await CountingEmbedder().embed(texts)
+    assert np.array_equal(await cached.embed(texts), expected)
+    await cached.keep("d", ["three", "\ud83d"])
+    asked = len(model.asked)
+    assert np.array_equal(await cached.embed(texts), expected)
+    assert model.asked[asked:] == ["one", "eleven"]
+    assert (await cached.embed([])).shape[0] == 0
+
+
+async def test_what_is_asked_without_a_document_is_not_kept(database: Database) -> None:
+    model = CountingEmbedder()
+    cached = CachedEmbedder(model, database)
+    await cached.embed(["a question"])
+    await cached.embed(["a question"])
+    assert model.asked == ["a question"] * 2
+
+
+async def test_a_part_that_failed_half_way_goes_on_where_it_stopped(database: Database) -> None:
+    texts = [f"passage {n}" for n in range(70)]
+    model = CountingEmbedder(room=40)
+    with pytest.raises(ServiceUnavailable):
+        await CachedEmbedder(model, database).keep("d", texts)
+    done = list(model.asked)
+    assert done
+    again = CountingEmbedder()
+    await CachedEmbedder(again, database).keep("d", texts)
+    assert sorted(done + again.asked) == sorted(texts)
+
+
+async def test_another_model_never_gets_a_vector(database: Database) -> None:
+    await CachedEmbedder(CountingEmbedder("one"), database).keep("d", ["text"])
+    for other in (CountingEmbedder("two"), CountingEmbedder("one", dimensions=5)):
+        cached = CachedEmbedder(other, database)
+        assert (await cached.embed(["text"])).shape == (1, other.dimensions)
+        await cached.keep("d", ["text"])
+        assert other.asked == ["text", "text"]
+        assert cached.name == other.name
+
+
+async def test_the_oldest_make_room(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(embedding_cache, "MAX_BYTES", 10 * 8 * 4)
+    cached = CachedEmbedder(CountingEmbedder(), database)
+    for start in range(0, 40, 5):
+        await cached.keep("d", [f"passage {n}" for n in range(start, start + 5)])
+    assert database.one("SELECT count(*) FROM embedding")[0] == 10
+    fresh = CountingEmbedder(room=0)
+    assert (await CachedEmbedder(fresh, database).embed([f"passage {n}" for n in range(30, 40)])).shape == (10, 8)
+
+
+async def test_the_cache_survives_a_restart_so_that_a_dead_model_does_not_keep_a_text_from_being_indexed(
+    tmp_path: Path,
+) -> None:
+    first = opened(tmp_path, CountingEmbedder())
+    identifier = await make_searchable(first, OTTER)
+    await first.close()
+    dead = CountingEmbedder(room=0)
+    second = opened(tmp_path, dead)
+    library, indexer = await second.library("w"), await second.part_indexer("w")
+    tasks = [task for task in await library.restart(identifier, force=True) if task.stage == "embed"]
+    assert tasks
+    before = await library.document(identifier)
+    assert before is not None
+    assert not before.searchable
+    for task in tasks:
+        await indexer.embed(task)
+    after = await library.document(identifier)
+    assert after is not None
+    assert after.searchable
+    await second.close()
+
+
+async def test_a_text_that_is_not_cached_waits_for_the_model(tmp_path: Path) -> None:
+    workspaces = opened(tmp_path, CountingEmbedder(room=0))
+    with pytest.raises(ServiceUnavailable) as raised:
+        await make_searchable(workspaces, OTTER)
+    assert raised.value.component == "embedder"
+    await workspaces.close()
+
+
+async def test_a_changed_text_drops_the_vectors_of_its_document_alone(tmp_path: Path) -> None:
+    model = CountingEmbedder()
+    workspaces = opened(tmp_path, model)
+    otter, pump = await make_searchable(workspaces, OTTER), await make_searchable(workspaces, PUMP)
+    assert kept(tmp_path) == sorted([otter, pump])
+    library = await workspaces.library("w")
+    await library.accept(OTTER, enrich=False)
+    assert kept(tmp_path) == sorted([otter, pump])
+    await library.accept(CHANGED, enrich=False)
+    assert kept(tmp_path) == [pump]
+    await make_searchable(workspaces, CHANGED)
+    assert kept(tmp_path) == sorted([otter, pump])
+    await make_searchable(workspaces, OTTER)
+    assert model.asked.count(OTTER.text) == 2
+    await workspaces.close()
+
+
+async def test_a_deleted_document_takes_its_vectors_along(tmp_path: Path) -> None:
+    workspaces = opened(tmp_path, CountingEmbedder())
+    otter, pump = await make_searchable(workspaces, OTTER), await make_searchable(workspaces, PUMP)
+    assert await (await workspaces.library("w")).delete(otter)
+    assert kept(tmp_path) == [pump]
+    await workspaces.close()

@@ -1,0 +1,215 @@
+import asyncio
+import multiprocessing
+import os
+import signal
+import sqlite3
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cragside.adapters.local.queue import DEATHS_TOLERATED, FILE_NAME, LocalQueue
+from cragside.domain.errors import ServiceUnavailable
+from cragside.domain.indexing import Stage, Task
+from cragside.ports.index_queue import QueueStats
+
+FORK = multiprocessing.get_context("fork")
+
+
+def task(document: str = "doc-1", part: int = 0, stage: Stage = "embed", workspace: str = "library") -> Task:
+    return Task(workspace, document, f"{document}-sha", part, stage)
+
+
+@pytest.fixture
+async def queue(tmp_path: Path) -> AsyncIterator[LocalQueue]:
+    made = LocalQueue(tmp_path)
+    yield made
+    await made.close()
+
+
+async def tasks_of(queue: LocalQueue, limit: int = 10) -> list[Task]:
+    return [delivery.task for delivery in await queue.receive(limit=limit, wait=0)]
+
+
+def dies_with_tasks_in_hand(home: Path, limit: int = 10) -> None:
+    """A worker that is killed after it has received."""
+
+    def work(told: Any) -> None:
+        told.send(len(asyncio.run(LocalQueue(home).receive(limit=limit, wait=10))))
+        signal.pause()
+
+    ours, theirs = FORK.Pipe()
+    process = FORK.Process(target=work, args=(theirs,), daemon=True)
+    process.start()
+    assert ours.recv() > 0
+    os.kill(process.pid or 0, signal.SIGKILL)
+    process.join()
+
+
+async def test_what_a_killed_worker_had_in_hand_comes_at_once_and_uncounted(queue: LocalQueue, tmp_path: Path) -> None:
+    await queue.send([task(), task("doc-2")])
+    await asyncio.to_thread(dies_with_tasks_in_hand, tmp_path)
+    assert (await queue.stats()).processing == 2
+    first, second = await queue.receive(limit=10, wait=0)
+    assert (first.task, first.attempt, second.task, second.attempt) == (task(), 1, task("doc-2"), 1)
+
+
+async def test_a_task_that_many_workers_died_with_is_handed_out_alone_and_held_to_account(
+    queue: LocalQueue, tmp_path: Path
+) -> None:
+    now = 1000.0
+    queue._clock = lambda: now
+    await queue.send([task("doc-bad"), task("doc-2")])
+    for _ in range(DEATHS_TOLERATED):
+        await asyncio.to_thread(dies_with_tasks_in_hand, tmp_path)
+    (alone,) = await queue.receive(limit=10, wait=0)
+    assert (alone.task, alone.attempt) == (task("doc-bad"), 1)
+    assert await tasks_of(queue) == []
+    await queue.finish(alone)
+    (other,) = await queue.receive(limit=10, wait=0)
+    assert other.task == task("doc-2")
+
+
+async def test_a_death_alone_counts_as_a_try_and_lets_others_pass(queue: LocalQueue, tmp_path: Path) -> None:
+    await queue.send([task("doc-bad")])
+    for _ in range(DEATHS_TOLERATED + 1):
+        await asyncio.to_thread(dies_with_tasks_in_hand, tmp_path)
+    await queue.send([task("doc-2")])
+    (other,) = await queue.receive(limit=10, wait=0)
+    assert other.task == task("doc-2")
+    await queue.finish(other)
+    (again,) = await queue.receive(limit=10, wait=10)
+    assert (again.task, again.attempt) == (task("doc-bad"), 2)
+
+
+async def test_a_second_worker_gets_nothing_until_the_first_is_gone(queue: LocalQueue, tmp_path: Path) -> None:
+    await queue.send([task()])
+    assert await tasks_of(queue) == [task()]
+    second = LocalQueue(tmp_path)
+    await second.send([task("doc-2")])
+    assert await tasks_of(second) == []
+    await queue.close()
+    assert await tasks_of(second) == [task(), task("doc-2")]
+    await second.close()
+
+
+async def test_a_task_that_waits_for_its_retry_lets_later_ones_of_its_group_pass(queue: LocalQueue) -> None:
+    await queue.send([task(part=0), task(part=1)])
+    first, second = await queue.receive(limit=2, wait=0)
+    await queue.retry(first, delay=60)
+    await queue.finish(second)
+    await queue.send([task(part=2)])
+    assert await tasks_of(queue) == [task(part=2)]
+
+
+async def test_workspaces_take_turns(queue: LocalQueue) -> None:
+    for workspace in ("a", "b", "c"):
+        await queue.send([task(f"doc-{n}", workspace=workspace) for n in range(20)])
+    assert [each.workspace for each in await tasks_of(queue, limit=6)] == ["a", "b", "c", "a", "b", "c"]
+
+
+async def test_embedding_goes_before_enriching_that_waits_longer(queue: LocalQueue) -> None:
+    await queue.send([task("doc-1", stage="enrich"), task("doc-2")])
+    assert await tasks_of(queue, limit=1) == [task("doc-2")]
+
+
+async def test_a_document_is_not_enriched_before_all_of_it_is_embedded(queue: LocalQueue) -> None:
+    await queue.send([task(stage="enrich"), task(part=0), task(part=1)])
+    first, second = await queue.receive(limit=10, wait=0)
+    assert {first.task.stage, second.task.stage} == {"embed"}
+    await queue.finish(first)
+    await queue.retry(second, delay=60)
+    assert await tasks_of(queue) == []
+
+
+async def test_enriching_leaves_room_for_text_that_comes_later(queue: LocalQueue) -> None:
+    await queue.send([task(f"doc-{n}", stage="enrich", workspace=f"w-{n}") for n in range(50)])
+    free = 16
+    while deliveries := await queue.receive(limit=free, wait=0):
+        free -= len(deliveries)
+    assert free == 1
+
+
+async def test_a_worker_of_one_place_enriches_too(queue: LocalQueue) -> None:
+    await queue.send([task(stage="enrich")])
+    assert await tasks_of(queue, limit=1) == [task(stage="enrich")]
+
+
+async def test_an_old_delivery_cannot_end_the_task_that_was_handed_out_again(queue: LocalQueue) -> None:
+    now = 1000.0
+    queue._clock = lambda: now
+    await queue.send([task()])
+    (old,) = await queue.receive(limit=1, wait=0)
+    now += 3600
+    (new,) = await queue.receive(limit=1, wait=0)
+    await queue.finish(old)
+    await queue.bury(old, "too late")
+    await queue.retry(old, delay=0)
+    assert await queue.stats() == QueueStats(pending=0, processing=1, dead=0)
+    await queue.finish(new)
+    assert await queue.stats() == QueueStats(0, 0, 0)
+
+
+async def test_a_task_that_is_sent_again_is_a_dead_letter_no_more(queue: LocalQueue) -> None:
+    await queue.send([task()])
+    (delivery,) = await queue.receive(limit=1, wait=0)
+    await queue.bury(delivery, "no")
+    await queue.send([task()])
+    assert await queue.stats() == QueueStats(pending=1, processing=0, dead=0)
+
+
+async def test_a_deleted_documents_tasks_are_forgotten_even_those_in_hand(queue: LocalQueue) -> None:
+    await queue.send([task(), task("doc-2")])
+    first, _ = await queue.receive(limit=10, wait=0)
+    await queue.send([task(part=1)])
+    await queue.discard(workspace="library", document_id="doc-1")
+    assert await queue.stats() == QueueStats(pending=0, processing=1, dead=0)
+    await queue.finish(first)
+
+
+async def test_counts_are_those_of_one_workspace_when_asked(queue: LocalQueue) -> None:
+    await queue.send([task(), task("doc-2", workspace="other")])
+    assert (await queue.stats(workspace="other")).pending == 1
+
+
+async def test_asking_makes_no_file(queue: LocalQueue, tmp_path: Path) -> None:
+    assert await queue.stats() == QueueStats(0, 0, 0)
+    assert await queue.dead() == []
+    assert await queue.revive() == 0
+    await queue.discard(workspace="library", document_id="doc-1")
+    await queue.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+async def test_several_processes_send_at_once(queue: LocalQueue, tmp_path: Path) -> None:
+    def send(number: int) -> None:
+        async def sent() -> None:
+            own = LocalQueue(tmp_path)
+            for part in range(50):
+                await own.send([task(f"doc-{number}", part)])
+            await own.close()
+
+        asyncio.run(sent())
+
+    processes = [FORK.Process(target=send, args=(number,)) for number in range(4)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        await asyncio.to_thread(process.join)
+    assert [process.exitcode for process in processes] == [0] * 4
+    assert (await queue.stats()).pending == 200
+
+
+async def test_a_damaged_file_is_told_as_such(queue: LocalQueue, tmp_path: Path) -> None:
+    (tmp_path / FILE_NAME).write_bytes(b"no database at all" * 100)
+    with pytest.raises(ServiceUnavailable, match="damaged"):
+        await queue.send([task()])
+
+
+async def test_a_file_of_another_version_is_left_alone(queue: LocalQueue, tmp_path: Path) -> None:
+    other = sqlite3.connect(tmp_path / FILE_NAME)
+    other.execute("PRAGMA user_version = 99")
+    other.close()
+    with pytest.raises(ServiceUnavailable, match="format 99"):
+        await queue.send([task()])
