@@ -41,8 +41,11 @@ async def first_format(home: Path) -> None:
             for (name,) in run("SELECT DISTINCT name FROM mention WHERE kind = ?", (kind,)).fetchall():
                 run("INSERT INTO kv VALUES (?, ?, ?)", (f"{kind}_chunks", name, json.dumps({"chunk_ids": chunks})))
         assert identifier
-        for table in ("document", "part", "chunk", "mention"):
+        for table in ("document", "part", "chunk", "mention", "embedding"):
             run(f"DROP TABLE {table}")
+        for index in ("node_by_name", "edge_by_source", "edge_by_target"):
+            run(f"DROP INDEX {index}")
+        run("CREATE INDEX edge_by_target ON edge (target)")
         run("PRAGMA user_version = 1")
 
 
