@@ -322,3 +322,21 @@ async def test_what_another_process_writes_is_found_without_reopening(tmp_path: 
     subprocess.run(ingest, check=True, env={**home, "PYTHONPATH": ":".join(sys.path)}, capture_output=True)
     assert (await repository.retrieve("what is a heat pump?", limit=5))[0].title == "Heat pump"
     await container.close()
+
+
+async def test_workspaces_that_nobody_asks_for_are_closed_beyond_a_number_and_come_back(
+    build: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = build()
+    first = await store.repository("w0")
+    await first.save_documents([OTTER])
+    opened = await store.repository("w0")
+    monkeypatch.setattr("cragside.adapters.lightrag.workspaces.MOST_OPEN", 1)
+    monkeypatch.setattr("cragside.adapters.lightrag.workspaces.IDLE_SECONDS", 0)
+    await (await store.repository("w1")).save_documents([PUMP])
+    await store.repository("w1")
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        await opened.get_query("q")
+    assert (await (await store.repository("w0")).status()).documents == 1
+    assert await store.names() == ["w0", "w1"]
+    await store.close()

@@ -122,12 +122,12 @@ async def accept(store: Store, source: SourceText, *, enrich: bool, track: str, 
 async def delete(store: Store, document_id: str) -> bool:
     """See `Library.delete`."""
     async with store.accepting():
-        if store.catalogue.record("id", document_id) is None:
-            return False
-        with store.database.transaction() as connection:
-            retire(store, connection, "id = ?", document_id)
-    await sweep(store)
-    return True
+        known = store.catalogue.record("id", document_id) is not None
+        if known:
+            with store.database.transaction() as connection:
+                retire(store, connection, "id = ?", document_id)
+    await sweep(store)  # also what an interrupted one has left
+    return known
 
 
 async def go_back(store: Store, document_id: str) -> bool:

@@ -78,8 +78,15 @@ class LightRagPartIndexer(PartIndexer):
         self._refuse()
         async with failing_as_unavailable():
             store = await self._find()
-            part = store.catalogue.part(task) if store else None
-            yield (store, part) if store and part else None
+            if store is None:
+                yield None
+                return
+            store.workers += 1
+            try:
+                part = store.catalogue.part(task)
+                yield (store, part) if part else None
+            finally:
+                store.workers -= 1
 
 
 async def embed(store: Store, task: Task, part: StoredPart) -> None:

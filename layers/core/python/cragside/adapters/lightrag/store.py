@@ -45,6 +45,8 @@ class Store:
         self.chunks = chunks
         self.count_tokens = count_tokens
         self.part_passages = part_passages
+        # Those that work on a part, which may take a model's time.
+        self.workers = 0
         self._generation = database.generation()
         self._seen_version = database.data_version()
         self._writing = asyncio.Lock()

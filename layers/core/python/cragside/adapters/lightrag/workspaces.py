@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import shutil
 import sqlite3
+import time
 from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
 from pathlib import Path
@@ -30,6 +31,10 @@ if TYPE_CHECKING:
     from cragside.adapters.lightrag.store import Store
 
     Opened = LightRagRepository | BakedRepository
+
+# Tenants may be many, and an open store holds its vectors in memory. A request ends within 900 seconds.
+MOST_OPEN = 32
+IDLE_SECONDS = 900
 
 OpenEmbedder = Callable[[str | None], Awaitable[Embedder]]
 # A workspace's longest passage and what neighbours share, in tokens; asked for each document.
@@ -72,7 +77,9 @@ class EmbeddedWorkspaces:
         self._parallel = parallel
         self._saved_queries = saved_queries
         self._part_passages = part_passages
+        # Least recently asked for first.
         self._open: dict[str, asyncio.Task[Opened]] = {}
+        self._asked: dict[str, float] = {}
 
     def folder(self, workspace: str) -> Path:
         """Where a workspace is stored."""
@@ -193,7 +200,21 @@ class EmbeddedWorkspaces:
                 opening = self._start(workspace, self._opened(workspace, self.folder(workspace)))
         elif opening.done() and opening.result().replaced:
             opening = self._start(workspace, self._reopened(workspace, opening.result()))
+        await self._close_idle(workspace)
         return opening.result() if opening.done() else await asyncio.shield(opening)
+
+    async def _close_idle(self, asked: str) -> None:
+        """Close workspaces beyond `MOST_OPEN` that nobody has asked for during `IDLE_SECONDS`."""
+        now = time.monotonic()
+        self._asked.pop(asked, None)
+        self._asked[asked] = now
+        for workspace in list(self._asked):
+            if len(self._open) <= MOST_OPEN or now - self._asked[workspace] < IDLE_SECONDS:
+                return
+            opening = self._open.get(workspace)
+            if opening is not None and opening.done() and not _working(opening.result()):
+                del self._open[workspace], self._asked[workspace]
+                await opening.result().close()
 
     async def _created(self, workspace: str) -> "Opened":
         self._home.refuse_baked()
@@ -287,6 +308,10 @@ class EmbeddedWorkspaces:
                 f"{wanted.name}. Unset the variable{remedy}"
             )
         return wanted
+
+
+def _working(opened: "Opened") -> bool:
+    return opened.store is not None and opened.store.workers > 0
 
 
 def _database(workspace: str, folder: Path, *, read_only: bool) -> Database:
