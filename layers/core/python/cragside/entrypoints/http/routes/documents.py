@@ -113,7 +113,7 @@ def router(container: Application, access: Access) -> APIRouter:
         """Queue what failed or is not done yet, or everything."""
         return Restarted(tasks=await container.intake.restart(record.id, workspace=workspace, force=force))
 
-    @routes.get("/{document_id}/events", response_class=EventSourceResponse, responses=failures())
+    @routes.get("/{document_id}/events", response_class=EventSourceResponse, responses=_json_failures())
     async def events(
         request: Request, record: Annotated[DocumentRecord, Depends(found)], workspace: workspace_asked
     ) -> AsyncIterator[ServerSentEvent]:
@@ -239,6 +239,12 @@ def _end_of(record: DocumentRecord) -> str | None:
         return "failed"
     unfinished = record.status == "pending" or record.enrichment in ("pending", "processing", "mixed")
     return None if unfinished else "done"
+
+
+def _json_failures() -> dict[int | str, dict[str, Any]]:
+    """The failures of a route that answers with another type; FastAPI would give them that type as well."""
+    content = {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorBody"}}}
+    return {status: {"description": said["description"], "content": content} for status, said in failures().items()}
 
 
 def _contents() -> dict[str, Any]:
