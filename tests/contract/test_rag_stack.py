@@ -1,5 +1,6 @@
 """rag-stack's calls as its clients make them, and the shapes of the answers."""
 
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -348,3 +349,23 @@ async def test_a_token_of_one_workspace_opens_no_other(tmp_path: Path) -> None:
     assert all(answer.json()["error"] for answer in refused)
     assert taken.status_code == 200
     assert stats.json()["totals"]["pending"] == 1
+
+
+async def test_the_documentations_examples_are_answered_as_it_says(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs/api.md").read_text()
+
+    def examples(heading: str) -> list[Any]:
+        section = page.partition(f"\n## `{heading}`")[2].partition("\n## ")[0]
+        return [json.loads(block.partition("```")[0]) for block in section.split("```json")[1:]]
+
+    knowledge = Knowledge(tmp_path)
+    asked, answered = examples("POST /ingest")
+    assert (await knowledge.http.post("/ingest", json=asked)).json() == answered
+    await knowledge.index()
+    (question,) = examples("POST /query")
+    body = await query(knowledge, **question)
+    (text,) = examples("POST /documents/text` and `POST /documents/texts")
+    taken = await knowledge.http.post("/documents/text", json=text)
+    await knowledge.close()
+    assert [result["source"] for result in body["results"]] == ["cragside.txt"]
+    assert taken.json()["status"] == "success"

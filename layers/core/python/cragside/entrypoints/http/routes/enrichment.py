@@ -9,6 +9,7 @@ from pydantic import BaseModel
 
 from cragside.domain.errors import NotFound
 from cragside.domain.indexing import DocumentRecord, Passage
+from cragside.domain.indexing import EnrichmentStatus as EnrichmentState
 from cragside.entrypoints.http.application import Application
 from cragside.entrypoints.http.camel import CamelModel
 from cragside.entrypoints.http.peers import RagStackFailure, failures, route_class
@@ -106,7 +107,7 @@ def router(container: Application, access: Access) -> APIRouter:
         passages = await (await container.workspaces.library(workspace)).counts()
         return EnrichmentStats(
             queue=QueueCounts(pending=tasks.pending, processing=tasks.processing, dead_letter=tasks.dead),
-            totals=PassageCounts(**passages),
+            totals=PassageCounts.model_validate(passages),
         )
 
     @routes.post("/enrichment/enqueue")
@@ -130,15 +131,23 @@ async def _identified(library: Library, base_id: str) -> DocumentRecord | None:
 
 
 def _status(base_id: str, record: DocumentRecord, passages: Sequence[Passage]) -> EnrichmentStatus:
-    counts = Counter(passage.enrichment for passage in passages)
+    counts = Counter[str](passage.enrichment for passage in passages)
     metadata = {
         "tier2": next((passage.tier2 for passage in reversed(passages) if passage.tier2), None),
         "tier3": next((part.tier3 for part in reversed(record.parts) if part.tier3), None),
     }
     return EnrichmentStatus(
         base_id=base_id,
-        status="failed" if counts["failed"] else "mixed" if len(counts) > 1 else next(iter(counts), "none"),
-        chunks=ChunkCounts(total=len(passages), **counts),
+        status=_shared([passage.enrichment for passage in passages]),
+        chunks=ChunkCounts.model_validate({**counts, "total": len(passages)}),
         extracted_at=max((part.enriched_at for part in record.parts if part.enriched_at), default=None),
         metadata={name: dict(value) for name, value in metadata.items() if value} or None,
     )
+
+
+def _shared(states: Sequence[EnrichmentState]) -> EnrichmentState | Literal["mixed"]:
+    """What the passages have in common: any failed is failed, different ones are mixed."""
+    different = set(states)
+    if "failed" in different:
+        return "failed"
+    return "mixed" if len(different) > 1 else next(iter(different), "none")

@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 from cragside.application.intake import Intake
 from cragside.domain.document import SourceText
 from cragside.domain.errors import ValidationError
-from cragside.domain.indexing import Acceptance, DocumentRecord
+from cragside.domain.indexing import Acceptance, DocumentRecord, DocumentStatus
 from cragside.entrypoints.http.application import Application
 from cragside.entrypoints.http.peers import LightRagFailure, failures, route_class
 from cragside.entrypoints.http.tenancy import Access
@@ -130,7 +130,7 @@ def router(container: Application, access: Access) -> APIRouter:
     @routes.post("/texts")
     async def insert_texts(request: Request, body: InsertTextsRequest) -> InsertAnswer:
         """Take texts in."""
-        names = body.file_sources or [None] * len(body.texts)
+        names = body.file_sources or [""] * len(body.texts)
         if len(names) != len(body.texts):
             raise ValidationError(f"There are {len(body.texts)} texts and {len(names)} file_sources.")
         insertion = _Insertion(container.intake, access.workspace(request))
@@ -249,9 +249,10 @@ async def _tracked(library: Library, record: DocumentRecord) -> TrackedDocument:
 
 async def _counted(library: Library) -> dict[Progress, int]:
     counts: Counter[Progress] = Counter({"PENDING": 0, "PROCESSING": 0, "PROCESSED": 0, "FAILED": 0})
-    for status, progress in (("enriched", "PROCESSED"), ("failed", "FAILED")):
-        counts[progress] += (await library.documents(status=status, limit=1))[1]
-    for status in ("pending", "searchable"):
+    counts["PROCESSED"] += (await library.documents(status="enriched", limit=1))[1]
+    counts["FAILED"] += (await library.documents(status="failed", limit=1))[1]
+    underway: tuple[DocumentStatus, ...] = ("pending", "searchable")
+    for status in underway:
         offset, total = 0, 1
         while offset < total:
             records, total = await library.documents(status=status, limit=_PAGE, offset=offset)
