@@ -62,8 +62,7 @@ def opened(home: Path, embedder: CountingEmbedder) -> EmbeddedWorkspaces:
         keywords_of=keywords_of,
         search_text=str.lower,
         count_tokens=lambda text: len(text.split()),
-        chunk_tokens=100,
-        chunk_overlap=10,
+        chunking=lambda _: (100, 10),
         parallel=4,
         saved_queries=3,
     )

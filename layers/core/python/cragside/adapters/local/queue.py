@@ -145,7 +145,7 @@ class LocalQueue(IndexQueue):
         self, work: Callable[[sqlite3.Connection], Result], *, writing: bool = True, **default: Result
     ) -> Result:
         """Run work as one transaction in a thread; with a `default` that is the answer while there is no file."""
-        return await asyncio.to_thread(self._done, work, writing, **default)
+        return await asyncio.to_thread(lambda: self._done(work, writing, **default))
 
     def _done(self, work: Callable[[sqlite3.Connection], Result], writing: bool, **default: Result) -> Result:
         with self._using, _translated(self._path):

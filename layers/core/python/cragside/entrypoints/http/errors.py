@@ -36,7 +36,9 @@ _log = logging.getLogger("cragside")
 
 def failures(*codes: str) -> dict[int | str, dict[str, Any]]:
     """The responses of a route that fails with these codes, or with any, for the OpenAPI document."""
-    named = {STATUS[code]: {"model": ErrorBody, "description": code} for code in codes or STATUS}
+    named: dict[int | str, dict[str, Any]] = {
+        STATUS[code]: {"model": ErrorBody, "description": code} for code in codes or STATUS
+    }
     # With this one FastAPI does not promise its own 422, whose shape is another.
     return {**named, "4XX": {"model": ErrorBody, "description": "The request is at fault."}}
 
