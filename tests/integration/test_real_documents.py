@@ -125,8 +125,9 @@ async def test_what_documents_say_is_found_by_rag_with_page_and_section(
     listed = (await knowledge.http.get("/v1/documents")).json()
     assert {document["status"] for document in listed["documents"]} == {"enriched"}
 
-    for number in (1, 42, 137, 200):
-        cited, heading = await asked(knowledge, f"How many sightings has station {number} recorded?")
+    for number in (42, 101, 137, 200):
+        question = f"At which station did the keeper sign log {number * 7919 % 100_003:05}?"
+        cited, heading = await asked(knowledge, question)
         shown = cited["metadata"]
         assert (shown["filename"], shown["fileType"], shown["page"]) == ("survey.pdf", "pdf", number)
         assert f"Station {number} recorded {number * 37 + 11} " in cited["content"]
