@@ -29,6 +29,8 @@ class PartIndexer(ABC):
     async def extend_graph(self, task: Task) -> None:
         """Extract entities and relations of the part's passages and merge them into the graph; the part is enriched.
 
+        What the extraction gave is kept with tier 3 of the part as `extraction`: how many `entities` and `relations`,
+        how many lines of the model's answers were `malformed`, and of how many passages the answer was `unusable`.
         Model calls run in parallel and without keeping other writers out; only the merging does.
         """
 

@@ -216,7 +216,7 @@ class Catalogue:
             content_hash,
             "current",
             name,
-            storable(source.title or name),
+            _title(source, name),
             source.file_type,
             source.doc_type,
             len(source.text.encode("utf-8", "replace")) if source.size is None else source.size,
@@ -238,6 +238,17 @@ class Catalogue:
             values,
         ).fetchone()
         return int(row[0])
+
+    def describe(self, connection: Connection, document_id: str, source: SourceText) -> None:
+        """Give a current document the title and the metadata of the source."""
+        connection.execute(
+            "UPDATE document SET title = ?, metadata = ?, updated_at = ? WHERE id = ? AND state = 'current'",
+            (_title(source), _json(source.metadata), datetime.now(UTC).isoformat(), document_id),
+        )
+
+    def is_described(self, record: DocumentRecord, source: SourceText) -> bool:
+        """Whether the document has the title and the metadata of the source."""
+        return record.title == _title(source) and record.metadata == json.loads(_json(source.metadata))
 
     def add_parts(
         self, connection: Connection, version: int, key: str, pieces: Sequence[Piece], size: int, *, enrich: bool
@@ -319,6 +330,10 @@ def _passage(row: Sequence[Any]) -> Passage:
         enrichment=enrichment,
         tier2=None if tier2 is None else json.loads(tier2),
     )
+
+
+def _title(source: SourceText, name: str = "") -> str:
+    return storable(source.title or name or source.name)
 
 
 def _json(value: Mapping[str, Any]) -> str:

@@ -116,6 +116,8 @@ async def accept(store: Store, source: SourceText, *, enrich: bool, track: str, 
             _want_enrichment(store, known.id)
         known = store.catalogue.record("id", known.id) or known
     other = known.name if known.name != storable(source.name) else ""
+    if not other:
+        known = await _described(store, known, source)
     return Acceptance(known, "unchanged", store.catalogue.tasks(known.id), known=other)
 
 
@@ -153,7 +155,8 @@ def copy_tiers(old: Store, fresh: Store, document_id: str) -> None:
     with fresh.database.transaction() as connection:
         connection.executemany("UPDATE chunk SET tier2 = ? WHERE id = ?", passages)
         connection.executemany(
-            "UPDATE part SET tier3 = ? WHERE version = (SELECT version FROM document WHERE id = ?) AND number = ?",
+            "UPDATE part SET tier3 = json_patch(?, coalesce(tier3, '{}'))"
+            " WHERE version = (SELECT version FROM document WHERE id = ?) AND number = ?",
             parts,
         )
         if record:
@@ -292,6 +295,16 @@ def _text_chunk(chunk: str, part_key: str, piece: Piece, number: int, path: str)
         "file_path": path,
         "llm_cache_list": [],
     }
+
+
+async def _described(store: Store, known: DocumentRecord, source: SourceText) -> DocumentRecord:
+    """The document with the title and the metadata of the source."""
+    if store.catalogue.is_described(known, source):
+        return known
+    async with store.accepting():
+        with store.database.transaction() as connection:
+            store.catalogue.describe(connection, known.id, source)
+    return store.catalogue.record("id", known.id) or known
 
 
 def _want_enrichment(store: Store, document_id: str) -> None:

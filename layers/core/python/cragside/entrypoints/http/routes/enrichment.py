@@ -38,7 +38,7 @@ class ChunkCounts(PassageCounts):
 class EnrichmentStatus(CamelModel):
     """A document's enrichment. `extracted_at` is when the last part of it was enriched, ISO 8601 in UTC.
 
-    `metadata` is what was found out last: `tier2` of a passage, `tier3` of a part.
+    `metadata` is what was found out: `tier2` of the last passage, and `tier3` of the document with its `extraction`.
     """
 
     base_id: str
@@ -134,7 +134,7 @@ def _status(base_id: str, record: DocumentRecord, passages: Sequence[Passage]) -
     counts = Counter[str](passage.enrichment for passage in passages)
     metadata = {
         "tier2": next((passage.tier2 for passage in reversed(passages) if passage.tier2), None),
-        "tier3": next((part.tier3 for part in reversed(record.parts) if part.tier3), None),
+        "tier3": record.tier3,
     }
     return EnrichmentStatus(
         base_id=base_id,
