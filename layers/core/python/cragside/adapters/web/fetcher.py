@@ -47,9 +47,9 @@ _CHARSET = re.compile(r"[\w.:+-]{1,40}", re.ASCII)
 class GuardedFetcher:
     """Implements `ports.PageFetcher`: GET, without cookies, credentials, proxies or referrer.
 
-    `allow` names hosts and ranges beyond the public Internet, see `Guard`. `parallel` fetches are in flight on one event
-    loop; others wait in line, first come, first served. `timeout` (seconds) holds for the wait, and for a whole fetch from
-    its turn on, `max_bytes` for the decompressed body.
+    `allow` names hosts and ranges beyond the public Internet, see `Guard`. `parallel` fetches are in flight on one
+    event loop; others wait in line, first come, first served. `timeout` (seconds) holds for the wait, and for a whole
+    fetch from its turn on, `max_bytes` for the decompressed body.
     """
 
     def __init__(
