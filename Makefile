@@ -55,7 +55,7 @@ format: $(UV) ## put the code in shape
 	@$(RUN) ruff format
 
 bench: $(UV) ## speed and memory side by side with peers, as ratios of one run
-	@for name in embedded enrich passthrough scale coldstart; do $(RUN) python -m benchmarks.$$name || exit 1; done
+	@for name in embedded enrich passthrough scale limits coldstart; do $(RUN) python -m benchmarks.$$name || exit 1; done
 
 eval: $(UV) ## answer quality on CLAP-NQ; CLAPNQ_DIR names its folder
 	@$(RUN) python evals/clapnq.py --data "$(CLAPNQ_DIR)"

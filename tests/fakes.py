@@ -65,6 +65,9 @@ class FakeRepository(RagRepository):
         count = len(self.sources)
         return KnowledgeStatus("default", "fake", count, count, 0, 0, {"processed": count} if count else {})
 
+    async def version(self) -> str:
+        return repr(sorted((name, source.text) for name, source in self.sources.items()))
+
     async def close(self) -> None:
         self.sources.clear()
 

@@ -67,7 +67,15 @@ class ScriptedFinder:
         self.asked: list[dict[str, Any]] = []
 
     async def find(
-        self, question: str, *, workspace: str, model: str | None, deadline: Deadline, evidence_tokens: int
+        self,
+        question: str,
+        *,
+        workspace: str,
+        model: str | None,
+        deadline: Deadline,
+        evidence_tokens: int,
+        instruction: str,
+        compress: bool,
     ) -> Findings:
         self.asked.append({"question": question, "workspace": workspace, "model": model})
         if isinstance(self.outcome, Exception):

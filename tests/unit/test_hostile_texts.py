@@ -6,7 +6,13 @@ import sys
 import pytest
 
 _PROLOGUE = """
-from cragside.adapters.documents.text_files import title_of
+from cragside.adapters.documents.chats import described as chat
+from cragside.adapters.documents.describing import describe
+from cragside.adapters.documents.languages import BY_ENDING
+from cragside.adapters.documents.markdown import sections, title_of
+from cragside.adapters.documents.structured import read as read_json
+from cragside.adapters.documents.transcripts import read as read_transcript
+from cragside.adapters.documents.reading import Origin, Unreadable
 from cragside.adapters.searxng.results import cleaned, failed_engines
 from cragside.domain.context import neutralise
 

@@ -9,6 +9,7 @@ from cragside.domain.deadline import Deadline
 from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable, ValidationError
 from cragside.domain.outcome import Degradation, Findings
+from cragside.domain.personas import PERSONAS, PLAIN
 from cragside.ports.rag_repository import RagRepository
 from tests.fakes import FakeRepository, FakeWorkspaces
 
@@ -22,7 +23,15 @@ class ScriptedFinder:
         self.calls: list[dict[str, Any]] = []
 
     async def find(
-        self, question: str, *, workspace: str, model: str | None, deadline: Deadline, evidence_tokens: int
+        self,
+        question: str,
+        *,
+        workspace: str,
+        model: str | None,
+        deadline: Deadline,
+        evidence_tokens: int,
+        instruction: str,
+        compress: bool,
     ) -> Findings:
         self.calls.append(
             {
@@ -31,6 +40,8 @@ class ScriptedFinder:
                 "model": model,
                 "seconds": deadline.remaining(),
                 "tokens": evidence_tokens,
+                "instruction": instruction,
+                "compress": compress,
             }
         )
         return self.findings
@@ -165,3 +176,43 @@ async def test_an_empty_id_or_timestamp_is_as_good_as_none(nothing: str | None) 
     assert body["id"]
     assert body["timestamp"].endswith("Z")
     assert error_envelope(ValidationError("bad"), nothing)["id"]
+
+
+@pytest.mark.parametrize(
+    ("field", "argument", "setting", "expected"),
+    [
+        (None, None, None, PLAIN),
+        (None, None, "strict-en", PERSONAS["strict-en"]),
+        (None, "witness-en", "strict-en", PERSONAS["witness-en"]),
+        ("witness-de", "witness-en", "strict-en", PERSONAS["witness-de"]),
+    ],
+)
+async def test_the_persona_comes_from_the_request_then_the_caller_then_the_settings(
+    field: str | None, argument: str | None, setting: str | None, expected: str
+) -> None:
+    finder = ScriptedFinder(FOUND)
+    request = {"prompt": "/rag what?", **({"persona": field} if field else {})}
+    await enricher(finder, persona=setting).enrich(request, persona=argument)
+    assert finder.calls[0]["instruction"] == expected
+
+
+@pytest.mark.parametrize("fields", [{"persona": "judge"}, {"persona": 7}, {"compress": "yes"}])
+async def test_a_persona_that_is_none_and_fields_of_a_wrong_type_are_refused_before_anything_is_looked_up(
+    fields: dict[str, Any],
+) -> None:
+    finder = ScriptedFinder(FOUND)
+    with pytest.raises(ValidationError):
+        await enricher(finder).enrich({"prompt": "/rag what?", **fields})
+    assert finder.calls == []
+
+
+async def test_compression_is_asked_for_by_the_request() -> None:
+    finder = ScriptedFinder(FOUND)
+    await enricher(finder).enrich({"prompt": "/rag what?"})
+    await enricher(finder).enrich({"prompt": "/rag what?", "compress": True})
+    assert [call["compress"] for call in finder.calls] == [False, True]
+
+
+async def test_a_request_without_the_command_may_have_any_persona() -> None:
+    request = {"prompt": "what?", "persona": 7, "compress": "yes"}
+    assert (await enricher(ScriptedFinder(FOUND)).enrich(request)).request == request

@@ -9,7 +9,8 @@ from pydantic import SecretStr
 from cragside.bootstrap import Container, build_container
 from cragside.domain.document import SourceText
 from cragside.entrypoints.aws_lambda.function import Function
-from cragside.entrypoints.http.app import Application, create_app
+from cragside.entrypoints.http.app import create_app
+from cragside.entrypoints.http.application import Application
 from cragside.settings import Settings
 from tests.fakes import FakeRepository, FakeWorkspaces, ScriptedGrader
 

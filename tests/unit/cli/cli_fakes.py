@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
+from cragside.adapters.documents.loader import FileLoader
 from cragside.application.enricher import Enriched
 from cragside.domain.command import question_of
 from cragside.domain.document import Document, SourceText
@@ -57,6 +58,7 @@ class FakeContainer:
     repositories: dict[str, FakeRepository] = field(default_factory=dict)
     failing: dict[str, str] = field(default_factory=dict)
     asked: list[tuple[dict[str, Any], str | None]] = field(default_factory=list)
+    loader: FileLoader = field(default_factory=FileLoader)
     reindexed: list[str] = field(default_factory=list)
     closed: int = 0
 
@@ -93,3 +95,4 @@ class FakeContainer:
 
     async def close(self) -> None:
         self.closed += 1
+        await self.loader.close()

@@ -113,9 +113,10 @@ def test_what_could_not_be_read_is_exit_code_1_and_the_store_stays_as_it_was(bak
 def test_nothing_to_bake_makes_nothing(bake, notes, tmp_path):
     (tmp_path / "none").mkdir()
     result = bake("bake", tmp_path / "none", "--out", tmp_path / "kb")
-    assert (result.exit_code, result.stderr) == (2, "error: There is no .md or .txt file to index.\n")
-    (notes / "x.pdf").write_bytes(b"%PDF")
-    result = bake("bake", notes / "x.pdf", "--out", tmp_path / "kb")
+    assert result.exit_code == 2
+    assert result.stderr.startswith("error: There is no file to index; supported are PDF (.pdf), Word (.docx),")
+    (notes / "x.exe").write_bytes(b"MZ")
+    result = bake("bake", notes / "x.exe", "--out", tmp_path / "kb")
     assert result.exit_code == 1
     assert "1 failed. Nothing is baked: mend" in result.stdout
     assert sorted(path.name for path in tmp_path.iterdir()) == ["none", "notes"]

@@ -1,8 +1,11 @@
 import os
+from pathlib import Path
 
 import pytest
 
-from cragside.adapters.documents.text_files import MAX_FILE_BYTES
+from cragside.adapters.documents.loader import MAX_FILE_BYTES
+
+DATA = Path(__file__).parents[2] / "data"
 
 
 @pytest.fixture
@@ -31,13 +34,13 @@ def test_a_second_run_finds_everything_unchanged_or_updated(run, notes):
 
 
 def test_partial_success_is_exit_code_1_and_says_why(run, container, notes):
-    (notes / "c.txt").write_bytes(b"\x89PNG\x00\x00")
+    (notes / "c.txt").write_bytes(b"\x00\x01\x02" * 9)
     (notes / "empty.md").write_text(" \n")
     container.failing["a.md"] = "no room"
     result = run("ingest", str(notes))
     assert result.exit_code == 1
     assert (
-        "failed    c.txt  (holds binary data, not text; if it is UTF-16 without byte order mark, save it as UTF-8)"
+        "failed    c.txt  (holds binary data, not text; if it is text in a rare encoding, save it as UTF-8)"
         in result.stdout
     )
     assert "failed    empty.md  (is empty)" in result.stdout
@@ -53,10 +56,10 @@ def test_other_types_in_a_folder_are_skipped_without_failing(run, notes):
 
 
 def test_an_unknown_type_asked_for_by_name_fails_and_names_the_supported_ones(run, container, tmp_path):
-    (tmp_path / "x.pdf").write_bytes(b"%PDF")
-    result = run("ingest", str(tmp_path / "x.pdf"))
+    (tmp_path / "x.exe").write_bytes(b"MZ")
+    result = run("ingest", str(tmp_path / "x.exe"))
     assert result.exit_code == 1
-    assert ".pdf files are not supported; supported are .md and .txt" in result.stdout
+    assert ".exe files are not supported; supported are PDF (.pdf), Word (.docx)," in result.stdout
     assert container.closed == 0, "the store is not opened for nothing"
 
 
@@ -71,7 +74,7 @@ def test_a_folder_without_texts_is_bad_input(run, tmp_path):
     (tmp_path / "none").mkdir()
     result = run("ingest", str(tmp_path / "none"))
     assert result.exit_code == 2
-    assert "no .md or .txt file" in result.stderr
+    assert "no file to index; supported are PDF" in result.stderr
 
 
 def test_a_huge_file_is_refused_with_the_limit(run, tmp_path):
@@ -79,7 +82,23 @@ def test_a_huge_file_is_refused_with_the_limit(run, tmp_path):
         huge.truncate(MAX_FILE_BYTES + 1)
     result = run("ingest", str(tmp_path / "huge.txt"))
     assert result.exit_code == 1
-    assert "the limit is 50.0 MB" in result.stdout
+    assert "has 52,428,801 bytes, the limit is 52,428,800 (50.0 MB)" in result.stdout
+
+
+def test_documents_of_other_formats_are_read(run, container):
+    result = run("ingest", str(DATA / "survey.pdf"), str(DATA / "weir.docx"))
+    assert result.exit_code == 0
+    texts = container.repositories["default"].texts
+    assert "steht die Prüfzahl 347831" in texts["survey.pdf"]
+    assert "North | 3.20 m | Jürgen" in texts["weir.docx"]
+
+
+def test_a_damaged_document_fails_alone_and_says_why(run, container, notes):
+    (notes / "x.pdf").write_bytes(b"%PDF-1.7 but no more")
+    result = run("ingest", str(notes))
+    assert result.exit_code == 1
+    assert "failed    x.pdf  (is damaged, or no PDF)" in result.stdout
+    assert "2 indexed, 1 failed" in result.stdout
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")

@@ -28,6 +28,7 @@ async def find(
     rule: Literal["any", "mean"] = "any",
     seconds: float = 5,
     tokens: int = 1000,
+    **presentation: Any,
 ) -> Findings:
     sources = repository or FakeRepository(SourceText("kelp.md", KELP), SourceText("otter.md", OTTER))
     tools = CragTools(
@@ -42,7 +43,10 @@ async def find(
         max_documents=5,
     )
     rag = CorrectiveRag(tools)
-    return await rag.find("kelp?", workspace="default", model="m", deadline=Deadline(seconds), evidence_tokens=tokens)
+    deadline = Deadline(seconds)
+    return await rag.find(
+        "kelp?", workspace="default", model="m", deadline=deadline, evidence_tokens=tokens, **presentation
+    )
 
 
 async def hang() -> None:
@@ -180,3 +184,16 @@ async def test_a_hundred_runs_at_once_do_not_mix() -> None:
     runs = [find(grader=ScriptedGrader({KELP: 0.61 + i / 1000, OTTER: 0.0})) for i in range(100)]
     scores = [findings.documents[0].score for findings in await asyncio.gather(*runs)]
     assert scores == [0.61 + i / 1000 for i in range(100)]
+
+
+async def test_the_instruction_stands_ahead_of_the_evidence() -> None:
+    assert (await find(instruction="Say it in verse.")).block.startswith("Say it in verse.\n<evidence>\n[1] kelp")
+
+
+async def test_compressed_evidence_is_what_is_injected_and_what_is_reported() -> None:
+    kelp, rest = f"kelp {'grows ' * 25}.", f"Otters {'sleep ' * 25}."
+    scores = {kelp: 0.9, rest: 0.1, f"{kelp} {rest}": 0.8}
+    repository = FakeRepository(SourceText("kelp.md", f"{kelp} {rest}"))
+    findings = await find(repository=repository, grader=ScriptedGrader(scores), embedded=scores, compress=True)
+    assert [(d.content, d.score) for d in findings.documents] == [(kelp, 0.8)]
+    assert "Otters" not in findings.block

@@ -13,8 +13,10 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from cragside.application.enricher import Enriched
+from cragside.application.memory import Remembered
 from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable, ValidationError
+from cragside.domain.exchange import Exchange
 from cragside.domain.outcome import Degradation, RagContext
 from cragside.domain.prompt import inject, question_in
 from cragside.settings import Settings
@@ -102,10 +104,12 @@ class FakeEnricher:
         request: Mapping[str, Any],
         *,
         workspace: str | None = None,
+        persona: str | None = None,
         evidence_tokens: int | None = None,
         timeout: float | None = None,
     ) -> Enriched:
-        self.calls.append({"request": dict(request), "workspace": workspace, "evidence_tokens": evidence_tokens})
+        call = {"workspace": workspace, "persona": persona, "evidence_tokens": evidence_tokens}
+        self.calls.append({"request": dict(request), **call})
         if self.before:
             await self.before()
         if self.failure:
@@ -118,6 +122,25 @@ class FakeEnricher:
         verdict = "local" if documents else "none"
         context = RagContext(question, documents, False, 1, verdict, 0.6, self.degraded)
         return Enriched(inject(request, self.block if documents else "", question), context)
+
+
+@dataclass
+class FakeMemory:
+    """Takes every exchange, or fails; `before` is awaited first."""
+
+    exchanges: list[tuple[str, Exchange]] = field(default_factory=list)
+    failure: Exception | None = None
+    before: Callable[[], Awaitable[None]] | None = None
+    news: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def remember(self, exchange: Exchange, *, workspace: str) -> Remembered:
+        if self.before:
+            await self.before()
+        self.exchanges.append((workspace, exchange))
+        self.news.set()
+        if self.failure:
+            raise self.failure
+        return Remembered(True)
 
 
 class FakeHost:
@@ -145,6 +168,7 @@ class Parts:
     enricher: FakeEnricher = field(default_factory=FakeEnricher)
     host: FakeHost | None = None
     count_tokens: Callable[[str], int] = words
+    memory: FakeMemory = field(default_factory=FakeMemory)
 
     def api_token(self) -> str | None:
         return self.settings.api_token.get_secret_value() if self.settings.api_token else None
@@ -182,6 +206,10 @@ class Proxied:
     @property
     def enricher(self) -> FakeEnricher:
         return self.parts.enricher
+
+    @property
+    def memory(self) -> FakeMemory:
+        return self.parts.memory
 
     async def open(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         return await asyncio.open_connection("127.0.0.1", self.port)

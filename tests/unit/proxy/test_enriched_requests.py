@@ -169,6 +169,25 @@ async def test_a_workspace_that_is_no_name_is_refused(proxied, name):
 
 
 @pytest.mark.parametrize(
+    ("field", "header", "told"),
+    [
+        (None, None, (None, None)),
+        ("witness-de", None, ("witness-de", None)),
+        (None, b"strict-en", (None, "strict-en")),
+        ("witness-de", b"strict-en", ("witness-de", "strict-en")),
+    ],
+)
+async def test_the_persona_comes_from_field_or_header_and_is_not_forwarded(proxied, field, header, told):
+    payload = {"prompt": "/rag x", "compress": True, **({"persona": field} if field else {})}
+    await proxied.post("/api/generate", payload, (b"X-Rag-Persona: " + header,) if header else ())
+    call = proxied.enricher.calls[0]
+    assert (call["request"].get("persona"), call["persona"]) == told
+    assert call["request"]["compress"] is True
+    assert set(forwarded(proxied)) == {"prompt"}
+    assert proxied.ollama.requests[0].header(b"x-rag-persona") == []
+
+
+@pytest.mark.parametrize(
     ("failure", "status"),
     [
         (ConfigurationError("the secret detail is in the log"), 503),

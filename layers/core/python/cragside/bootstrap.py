@@ -12,6 +12,7 @@ from threadpoolctl import threadpool_limits
 
 from cragside.adapters.aws.s3 import S3ObjectStore
 from cragside.adapters.aws.secrets import Secret
+from cragside.adapters.documents.loader import FileLoader
 from cragside.adapters.embedded.embedder import EMBEDDED_MODEL, WordLlamaEmbedder
 from cragside.adapters.embedded.grader import EmbeddedGrader, packaged_weights
 from cragside.adapters.embedded.keywords import keywords_of, terms
@@ -25,16 +26,19 @@ from cragside.adapters.ollama.host import OllamaHost
 from cragside.adapters.ollama.language_model import OllamaLanguageModel
 from cragside.adapters.ollama.rewriter import OllamaRewriter
 from cragside.adapters.searxng.search import SearxngSearch
+from cragside.adapters.web.fetcher import GuardedFetcher
 from cragside.application.enricher import Enricher, EvidenceFinder
 from cragside.crag.corrective import CorrectiveRag
 from cragside.crag.state import CragTools
 from cragside.domain.context import CountTokens
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
 from cragside.domain.verdict import DecisionPolicy
+from cragside.ports.document_loader import DocumentLoader
 from cragside.ports.embedder import Embedder
 from cragside.ports.language_model import LanguageModel
 from cragside.ports.model_host import ModelHost
 from cragside.ports.object_store import ObjectStore
+from cragside.ports.page_fetcher import PageFetcher
 from cragside.ports.rag_repository import Workspaces
 from cragside.ports.relevance_grader import RelevanceGrader
 from cragside.ports.search_service import SearchService
@@ -56,10 +60,12 @@ class Container:
     host: ModelHost | None
     search: SearchService | None
     count_tokens: CountTokens
+    loader: DocumentLoader
     starters: list[Step] = field(default_factory=list)
     closers: list[Step] = field(default_factory=list)
     disconnectors: list[Step] = field(default_factory=list)
     secret: Secret | None = None
+    fetcher: PageFetcher = field(default_factory=GuardedFetcher)
 
     def api_token(self) -> str | None:
         """The token that requests have to bring, None for none. Raises `ServiceUnavailable` when it cannot be read."""
@@ -107,6 +113,8 @@ def build_container(
     language_model: LanguageModel | None = None,
     search: SearchService | None = None,
     workspaces: Workspaces | None = None,
+    fetcher: PageFetcher | None = None,
+    loader: DocumentLoader | None = None,
 ) -> Container:
     """The application for these settings; each port can be replaced by a keyword."""
     # Requests already keep the processors busy: BLAS threads for small products would only fight over them.
@@ -135,6 +143,12 @@ def build_container(
             disconnectors.append(objects.disconnect)
         workspaces = store = _store(settings, objects, _embedders(embedder, host), language_model, embedded_grader)
         closers.append(store.close)
+    if fetcher is None:
+        fetcher = GuardedFetcher(allow=(settings.fetch_allow or "").split(","))
+        disconnectors.append(fetcher.close)
+    if loader is None:
+        loader = files = FileLoader(max_bytes=settings.max_file_bytes)
+        closers.append(files.close)
     tools = CragTools(
         workspaces=workspaces,
         grader=grader,
@@ -156,10 +170,12 @@ def build_container(
         host,
         search,
         count_tokens,
+        loader,
         starters,
         closers=[*disconnectors, *closers],
         disconnectors=disconnectors,
         secret=Secret(settings.api_token_secret) if settings.api_token_secret else None,
+        fetcher=fetcher,
     )
 
 
@@ -191,6 +207,7 @@ def _store(
         chunk_overlap=settings.chunk_overlap_tokens,
         parallel=settings.ollama_parallel,
         saved_queries=settings.saved_queries,
+        part_passages=settings.part_passages,
     )
 
 
@@ -205,6 +222,7 @@ def _enricher(settings: Settings, finder: EvidenceFinder, workspaces: Workspaces
         fail_mode=settings.fail_mode,
         question_limit=settings.max_prompt_characters,
         evidence_tokens=settings.context_tokens,
+        persona=settings.persona,
     )
 
 

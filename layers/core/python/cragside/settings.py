@@ -1,6 +1,7 @@
 """What the environment may say. Read in one place, frozen, documented in docs/configuration.md."""
 
 import difflib
+import json
 import os
 import re
 from collections.abc import Mapping
@@ -14,6 +15,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from cragside.domain.command import DEFAULT_PREFIX
 from cragside.domain.errors import ConfigurationError
+from cragside.domain.personas import PERSONAS
 from cragside.domain.query import DEFAULT_WORKSPACE
 from cragside.domain.verdict import DEFAULT_THRESHOLD
 
@@ -108,6 +110,12 @@ class Settings(BaseSettings):
         20, ge=1, le=500, description="Most passages of a document that a worker enriches in one go."
     )
     max_file_bytes: int = Field(50 * 1024 * 1024, ge=1024, description="Largest file to index, in bytes.")
+    fetch_allow: str | None = Field(
+        None,
+        description="Hosts that pages are fetched from beside the public Internet, separated by commas: names "
+        "(`wiki.example`, `*.example`), addresses and ranges (`10.1.0.0/16`). Whoever may index a URL can then read "
+        "what these hosts serve to this machine, on every port.",
+    )
     queue_url: str | None = Field(
         None,
         pattern=r"^https?://\S+\.fifo$",
@@ -173,11 +181,32 @@ class Settings(BaseSettings):
         return str(TypeAdapter(AnyHttpUrl).validate_python(address)).rstrip("/")
 
     @field_validator(
-        "api_token", "api_token_secret", "chat_model", "embedding_model", "postgres_uri", "neo4j_uri", mode="before"
+        "api_token",
+        "api_token_secret",
+        "chat_model",
+        "embedding_model",
+        "persona",
+        "postgres_uri",
+        "neo4j_uri",
+        mode="before",
     )
     @classmethod
     def _stripped(cls, value: object) -> object:
         return value.strip() if isinstance(value, str) else value
+
+    @field_validator("persona")
+    @classmethod
+    def _known_persona(cls, value: str | None) -> str | None:
+        if value is not None and value not in PERSONAS:
+            raise ValueError(f"There are the personas {', '.join(PERSONAS)}")
+        return value
+
+    @field_validator("workspace_tokens")
+    @classmethod
+    def _readable_tokens(cls, value: SecretStr | None) -> SecretStr | None:
+        if value is not None:
+            _bound_tokens(value.get_secret_value())
+        return value
 
     @field_validator("home_sha256", mode="before")
     @classmethod
@@ -198,6 +227,42 @@ class Settings(BaseSettings):
     @classmethod
     def _expanded(cls, value: Path | BucketAddress) -> Path | BucketAddress:
         return value.expanduser() if isinstance(value, Path) else value
+
+    @property
+    def asks_for_token(self) -> bool:
+        """Whether requests have to bring a token."""
+        return any((self.api_token, self.api_token_secret, self.workspace_tokens))
+
+    @property
+    def bound_tokens(self) -> dict[str, tuple[str, ...]]:
+        """The workspaces that each token of RAG_WORKSPACE_TOKENS opens."""
+        return _bound_tokens(self.workspace_tokens.get_secret_value()) if self.workspace_tokens else {}
+
+
+def _bound_tokens(text: str) -> dict[str, tuple[str, ...]]:
+    """Raises `ValueError` that says what is wrong without quoting anything: every part of it may be a token."""
+    try:
+        pairs = json.loads(text, object_pairs_hook=list)
+    except (ValueError, RecursionError):
+        raise ValueError('It has to be JSON: {"token": ["workspace", ...]}') from None
+    if not isinstance(pairs, list) or not all(isinstance(pair, tuple) for pair in pairs):
+        raise ValueError('It has to be a JSON object: {"token": ["workspace", ...]}')
+    tokens = [token.strip() for token, _ in pairs]
+    if not tokens or not all(token and token.isprintable() for token in tokens):
+        raise ValueError("It has no token, an empty one, or one that cannot be printed")
+    if len(set(tokens)) < len(tokens):
+        raise ValueError("A token is in it twice; list its workspaces at one place")
+    for number, (_, workspaces) in enumerate(pairs, start=1):
+        if not isinstance(workspaces, list) or not workspaces or not all(map(_is_workspace, workspaces)):
+            raise ValueError(
+                f"Token number {number} needs a list of workspace names: 1 to 63 letters, digits, dots, dashes or "
+                "underscores, beginning with a letter or digit"
+            )
+    return {token: tuple(workspaces) for token, (_, workspaces) in zip(tokens, pairs, strict=True)}
+
+
+def _is_workspace(name: object) -> bool:
+    return isinstance(name, str) and re.fullmatch(WORKSPACE_PATTERN, name) is not None
 
 
 def variable_of(field_name: str) -> str:
@@ -232,6 +297,11 @@ def load_settings(environment: Mapping[str, str] = os.environ) -> Settings:
         raise ConfigurationError(
             "RAG_API_TOKEN and RAG_API_TOKEN_SECRET are both set. Set the one that holds the token.",
             variable="RAG_API_TOKEN_SECRET",
+        )
+    if settings.api_token is not None and settings.api_token.get_secret_value() in settings.bound_tokens:
+        raise ConfigurationError(
+            "RAG_WORKSPACE_TOKENS binds the token that RAG_API_TOKEN lets open every workspace. Give each its own.",
+            variable="RAG_WORKSPACE_TOKENS",
         )
     if isinstance(settings.home, BucketAddress) and settings.home_sha256 is None:
         raise ConfigurationError(

@@ -11,6 +11,7 @@ from typing import Any, Literal, Protocol
 from cragside.domain.deadline import Deadline
 from cragside.domain.errors import CragsideError, ServiceUnavailable, ValidationError
 from cragside.domain.outcome import Findings, RagContext
+from cragside.domain.personas import instruction_of
 from cragside.domain.prompt import inject, question_in
 from cragside.domain.query import Query, ask
 from cragside.domain.verdict import verdict_of
@@ -25,9 +26,20 @@ class EvidenceFinder(Protocol):
     """Corrective retrieval; the `crag` package implements it."""
 
     async def find(
-        self, question: str, *, workspace: str, model: str | None, deadline: Deadline, evidence_tokens: int
+        self,
+        question: str,
+        *,
+        workspace: str,
+        model: str | None,
+        deadline: Deadline,
+        evidence_tokens: int,
+        instruction: str,
+        compress: bool,
     ) -> Findings:
-        """Graded evidence of at most `evidence_tokens` tokens. Raises for configuration errors only."""
+        """Graded evidence of at most `evidence_tokens` tokens behind an instruction, whole or in its relevant strips.
+
+        Raises for configuration errors only.
+        """
         ...
 
 
@@ -54,6 +66,7 @@ class Enricher:
         fail_mode: Literal["open", "closed"],
         question_limit: int,
         evidence_tokens: int,
+        persona: str | None = None,
     ) -> None:
         self._finder = finder
         self._workspaces = workspaces
@@ -64,18 +77,21 @@ class Enricher:
         self._fail_mode = fail_mode
         self._question_limit = question_limit
         self._evidence_tokens = evidence_tokens
+        self._persona = persona
 
     async def enrich(
         self,
         request: Mapping[str, Any],
         *,
         workspace: str | None = None,
+        persona: str | None = None,
         evidence_tokens: int | None = None,
         timeout: float | None = None,  # noqa: ASYNC109 (a budget that nodes share, not a cancellation)
     ) -> Enriched:
         """The request with evidence for its question, within `timeout` seconds and the configured budget.
 
-        Raises `ValidationError` for fields of a wrong type, a missing or overlong question; `ConfigurationError`; and
+        `persona` is for requests that name none themselves. Raises `ValidationError` for fields of a wrong type, an
+        unknown persona, a missing or overlong question; `ConfigurationError`; and
         in fail mode `closed` `ServiceUnavailable` when neither the knowledge base nor the web could be asked.
         """
         if request.get("prompt") is None and request.get("messages") is None:
@@ -91,6 +107,8 @@ class Enricher:
             model=_optional(request, "model", str),
             deadline=deadline,
             evidence_tokens=self._evidence_tokens if evidence_tokens is None else evidence_tokens,
+            instruction=instruction_of(_optional(request, "persona", str) or persona or self._persona),
+            compress=bool(_optional(request, "compress", bool)),
         )
         self._refuse_blindness(findings)
         await self._remember(query, deadline)

@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from cragside.domain.document import SourceText
-from cragside.domain.errors import NotFound
+from cragside.domain.document import DocType, SourceText
+from cragside.domain.errors import NotFound, PayloadTooLarge, ValidationError
 from cragside.domain.indexing import Acceptance
 from cragside.ports.document_loader import DocumentLoader
 from cragside.ports.index_queue import IndexQueue
-from cragside.ports.page_fetcher import PageFetcher
+from cragside.ports.page_fetcher import FetchedPage, FetchFailed, PageFetcher
 from cragside.ports.rag_repository import Workspaces
 
 
@@ -40,13 +40,37 @@ class Intake:
         name: str,
         workspace: str,
         content_type: str | None = None,
+        doc_type: DocType | None = None,
         metadata: Mapping[str, Any] | None = None,
         enrich: bool = True,
         track: str = "",
     ) -> Acceptance:
-        """Accept a file. Raises `PayloadTooLarge` and `ValidationError` for what cannot be read."""
+        """Accept a file; `doc_type` overrules what it looks like.
+
+        Raises `PayloadTooLarge` and `ValidationError` for what cannot be read.
+        """
         source = await self._loader.load(content, name=name, content_type=content_type)
-        source = replace(source, metadata=dict(metadata or {}))
+        source = replace(source, doc_type=doc_type or source.doc_type, metadata=dict(metadata or {}))
+        return await self.text(source, workspace=workspace, enrich=enrich, track=track)
+
+    async def written(
+        self,
+        text: str,
+        *,
+        name: str,
+        workspace: str,
+        doc_type: DocType | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        enrich: bool = True,
+        track: str = "",
+    ) -> Acceptance:
+        """Accept a text that was read already, with what can be told of a text file of that name.
+
+        A name that is no text file's says nothing: somebody took the text out of that file. `doc_type` overrules what
+        it looks like.
+        """
+        source = await self._told(text, name)
+        source = replace(source, doc_type=doc_type or source.doc_type, metadata=dict(metadata or {}))
         return await self.text(source, workspace=workspace, enrich=enrich, track=track)
 
     async def page(
@@ -55,17 +79,17 @@ class Intake:
         *,
         workspace: str,
         name: str | None = None,
+        doc_type: DocType | None = None,
         metadata: Mapping[str, Any] | None = None,
         enrich: bool = True,
         track: str = "",
     ) -> Acceptance:
         """Fetch a page and accept it under its URL, or `name`. Raises `FetchFailed` with the reason."""
         page = await self._fetcher.fetch(url)
-        source = await self._loader.load(page.content, name=name or url, content_type=page.content_type)
+        source = await self._read(page, name or url)
         fetched = {"fetchedUrl": page.url, "contentType": page.content_type}
-        return await self.text(
-            replace(source, metadata={**fetched, **(metadata or {})}), workspace=workspace, enrich=enrich, track=track
-        )
+        source = replace(source, doc_type=doc_type or source.doc_type, metadata={**fetched, **(metadata or {})})
+        return await self.text(source, workspace=workspace, enrich=enrich, track=track)
 
     async def delete(self, document_id: str, *, workspace: str) -> bool:
         """Forget a document and its tasks. False when there is none."""
@@ -85,3 +109,18 @@ class Intake:
         tasks = await library.restart(document_id, force=force)
         await self._queue.send(tasks)
         return max(revived, len(tasks))
+
+    async def _told(self, text: str, name: str) -> SourceText:
+        try:
+            return await self._loader.load(text.encode(), name=name, content_type="text/plain")
+        except ValidationError:
+            return SourceText(name, text)
+
+    async def _read(self, page: FetchedPage, name: str) -> SourceText:
+        try:
+            return await self._loader.load(page.content, name=name, content_type=page.content_type)
+        except PayloadTooLarge as error:
+            raise FetchFailed(page.url, "too_large", error.message, status=page.status) from error
+        except ValidationError as error:
+            reason = f"unsupported_content_type: {page.content_type}"
+            raise FetchFailed(page.url, reason, error.message, status=page.status) from error

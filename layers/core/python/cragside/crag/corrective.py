@@ -7,6 +7,7 @@ from typing import Any
 from cragside.crag.state import CragContext, CragTools
 from cragside.domain.deadline import Deadline
 from cragside.domain.outcome import Findings
+from cragside.domain.personas import PLAIN
 
 
 @dataclass(frozen=True)
@@ -27,10 +28,18 @@ class CorrectiveRag:
         _ = self.graph
 
     async def find(
-        self, question: str, *, workspace: str, model: str | None, deadline: Deadline, evidence_tokens: int
+        self,
+        question: str,
+        *,
+        workspace: str,
+        model: str | None,
+        deadline: Deadline,
+        evidence_tokens: int,
+        instruction: str = PLAIN,
+        compress: bool = False,
     ) -> Findings:
         """Evidence for a question; components that fail are reported in `degraded`."""
-        context = CragContext(self.tools, deadline, evidence_tokens)
+        context = CragContext(self.tools, deadline, evidence_tokens, instruction, compress)
         state = await self.graph.ainvoke(
             {"question": question, "workspace": workspace, "model": model}, context=context
         )

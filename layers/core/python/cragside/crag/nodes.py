@@ -9,6 +9,7 @@ from typing import Any, Protocol, TypeVar
 
 from langgraph.runtime import Runtime
 
+from cragside.application.strips import compressed
 from cragside.crag.state import CragContext, CragState
 from cragside.domain.context import pack
 from cragside.domain.document import Document
@@ -120,7 +121,11 @@ async def inject(state: CragState, runtime: Runtime[CragContext]) -> Update:
     if not chosen and web is None:
         chosen = tools.policy.best_effort(local)
     best = chosen[: tools.max_documents]
-    packed = pack(best, budget=context.evidence_tokens, count_tokens=tools.count_tokens)
+    if context.compress:
+        best = await compressed(state["question"], best, tools.embedded_grader)
+    packed = pack(
+        best, budget=context.evidence_tokens, count_tokens=tools.count_tokens, instruction=context.instruction
+    )
     return {"block": packed.block, "evidence": packed.documents}
 
 

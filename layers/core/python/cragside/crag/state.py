@@ -9,6 +9,7 @@ from cragside.domain.context import CountTokens
 from cragside.domain.deadline import Deadline
 from cragside.domain.document import Document
 from cragside.domain.outcome import Degradation
+from cragside.domain.personas import PLAIN
 from cragside.domain.verdict import DecisionPolicy
 from cragside.ports.rag_repository import Workspaces
 from cragside.ports.relevance_grader import RelevanceGrader
@@ -48,8 +49,10 @@ class CragTools:
 
 @dataclass(frozen=True, slots=True)
 class CragContext:
-    """What one run may use, and how much time (a deadline) and room (tokens) it has."""
+    """What one run may use, how much time (a deadline) and room (tokens) it has, and how its evidence is presented."""
 
     tools: CragTools
     deadline: Deadline
     evidence_tokens: int
+    instruction: str = PLAIN
+    compress: bool = False

@@ -1,23 +1,85 @@
-"""Who may come in: the token, and the guard against DNS rebinding where there is none."""
+"""Who may come in: the tokens, and the guard against DNS rebinding where there are none."""
 
+import hashlib
 import hmac
 import ipaddress
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 
+from cragside.domain.errors import Unauthorized, ValidationError
+from cragside.settings import WORKSPACE_PATTERN
+
 RawHeaders = Iterable[tuple[bytes, bytes]]
+_NAME = re.compile(WORKSPACE_PATTERN)
+# The second is LightRAG's name for it.
+WORKSPACE_HEADERS = (b"x-rag-workspace", b"lightrag-workspace")
 
 
-def authorised(headers: RawHeaders, token: str | None) -> bool:
-    """Whether the headers (lower-case names) bring the token, as `Authorization: Bearer` or `X-API-Key`.
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """The workspaces that a request may use; None is all of them."""
 
-    True when no token is asked for. Compared in constant time.
+    workspaces: tuple[str, ...] | None = None
+
+    def choose(self, named: str | None, default: str) -> str:
+        """The workspace that is named, else the only one granted, else the default.
+
+        Raises `Unauthorized` for one that is not granted, whether it exists or not.
+        """
+        if self.workspaces is None:
+            return named or default
+        if named is None:
+            named = self.workspaces[0] if len(self.workspaces) == 1 else default
+            if named not in self.workspaces:
+                raise Unauthorized("The token opens several workspaces. Name one: workspace, or X-RAG-Workspace.")
+        if named not in self.workspaces:
+            raise Unauthorized("The token does not open this workspace.")
+        return named
+
+
+class Keyring:
+    """The tokens that are known: one that opens every workspace, and others that open some. Without any, all is open.
+
+    A token of both kinds opens some workspaces only.
     """
-    if not token:
-        return True
-    expected = token.encode()
-    brought = [given for name, value in headers if (given := credential(name, value)) is not None]
-    return sum(hmac.compare_digest(given, expected) for given in brought) > 0
+
+    def __init__(self, token: str | None, bound: Mapping[str, Sequence[str]]) -> None:
+        self._grants: list[tuple[bytes, tuple[str, ...] | None]] = [
+            (_digest(known.encode()), tuple(workspaces)) for known, workspaces in bound.items()
+        ]
+        if token and token not in bound:
+            self._grants.append((_digest(token.encode()), None))
+
+    @property
+    def empty(self) -> bool:
+        """Whether no token is asked for."""
+        return not self._grants
+
+    def grant(self, headers: RawHeaders) -> Grant | None:
+        """What the headers (lower-case names) open, None for nothing.
+
+        Takes `Authorization: Bearer` and `X-API-Key`. Each token that is brought is held against all that are known,
+        in constant time, so that the time it takes tells of none.
+        """
+        if self.empty:
+            return Grant()
+        brought = [_digest(given) for name, value in headers if (given := credential(name, value)) is not None]
+        opened = [workspaces for given in brought for workspaces in self._opened_by(given)]
+        if not opened:
+            return None
+        if None in opened:
+            return Grant()
+        return Grant(tuple(dict.fromkeys(name for workspaces in opened for name in workspaces or ())))
+
+    def knows(self, token: bytes) -> bool:
+        """Whether it is one of the tokens."""
+        return bool(self._opened_by(_digest(token)))
+
+    def _opened_by(self, digest: bytes) -> list[tuple[str, ...] | None]:
+        matches = [hmac.compare_digest(known, digest) for known, _ in self._grants]
+        return [workspaces for (_, workspaces), match in zip(self._grants, matches, strict=True) if match]
 
 
 def credential(name: bytes, value: bytes) -> bytes | None:
@@ -28,6 +90,41 @@ def credential(name: bytes, value: bytes) -> bytes | None:
         scheme, _, given = value.strip().partition(b" ")
         return given.strip() if scheme.lower() == b"bearer" else None
     return None
+
+
+def workspace_of(grant: Grant, headers: RawHeaders, named: object, default: str) -> str:
+    """The workspace of a request: `named` by a field of it, else by `X-RAG-Workspace`, else by `LIGHTRAG-WORKSPACE`.
+
+    When none of them names one it is the only one granted, else the default. Raises `ValidationError` for a name that
+    is none, and `Unauthorized` for a workspace that is not granted, whether it exists or not.
+    """
+    given = _named_by_header(headers) if named is None else named
+    return grant.choose(None if given is None else workspace_name(given), default)
+
+
+def _named_by_header(headers: RawHeaders) -> str | None:
+    """A blank header names none."""
+    values: dict[bytes, bytes] = {}
+    for name, value in headers:
+        if name in WORKSPACE_HEADERS:
+            values.setdefault(name, value)
+    names = (values[header].decode("latin-1").strip() for header in WORKSPACE_HEADERS if header in values)
+    return next((name for name in names if name), None)
+
+
+def workspace_name(name: object) -> str:
+    """The name of a workspace as it was given. Raises `ValidationError` for what is none."""
+    if isinstance(name, str) and _NAME.fullmatch(name):
+        return name
+    raise ValidationError(
+        "A workspace name has 1 to 63 letters, digits, dots, dashes or underscores and begins with a letter or digit.",
+        field="workspace",
+    )
+
+
+def _digest(token: bytes) -> bytes:
+    """Of one length for all tokens, so that a comparison does not tell how long the known one is."""
+    return hashlib.sha256(token).digest()
 
 
 def local_host(headers: RawHeaders, bound: str | None = None) -> bool:

@@ -55,10 +55,12 @@ class Library(ABC):
         """Forget a document, its passages and what only it contributed to the graph. False when there is none."""
 
     @abstractmethod
-    async def restart(self, document_id: str | None = None, *, force: bool = False) -> list[Task]:
+    async def restart(
+        self, document_id: str | None = None, *, force: bool = False, failures: bool = True
+    ) -> list[Task]:
         """Tasks for what is not done yet, failures included; with `force` for everything. None is all documents.
 
-        What they will do is marked as pending.
+        What they will do is marked as pending. Without `failures`, parts that were given up stay so.
         """
 
     @abstractmethod

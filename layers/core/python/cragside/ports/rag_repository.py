@@ -76,6 +76,10 @@ class RagRepository(ABC):
         """Sizes of the workspace."""
 
     @abstractmethod
+    async def version(self) -> str:
+        """Another one after every change of what can be found, by whichever process; saved queries do not count."""
+
+    @abstractmethod
     async def close(self) -> None:
         """Release files and connections; pending writes are flushed."""
 

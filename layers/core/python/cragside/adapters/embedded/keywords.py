@@ -34,7 +34,7 @@ def keywords_of(question: str) -> Keywords:
     names: list[str] = []
     nouns: list[str] = []
     phrases: list[str] = []
-    for run in _runs(text, stop):
+    for run in runs(text, stop):
         phrase = " ".join(run)
         (phrases if len(run) > 1 else nouns).append(phrase)
         names.extend(_names(run))
@@ -48,7 +48,7 @@ def keywords_of(question: str) -> Keywords:
     return Keywords(low, high)
 
 
-def _runs(text: str, stop: frozenset[str]) -> list[list[str]]:
+def runs(text: str, stop: frozenset[str]) -> list[list[str]]:
     """Neighbouring content words, cut at function words and punctuation, at most four words each."""
     runs: list[list[str]] = [[]]
     for token in _TOKEN.findall(text):

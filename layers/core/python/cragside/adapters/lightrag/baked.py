@@ -1,6 +1,7 @@
 """A workspace of a baked store: it answers as any other, and nothing is written to it."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from cragside.domain.document import Document, SourceText
 from cragside.domain.errors import ConfigurationError
@@ -8,15 +9,19 @@ from cragside.domain.query import Query
 from cragside.domain.search import Mode, SimilaritySearch
 from cragside.ports.rag_repository import Indexed, KnowledgeStatus, RagRepository
 
+if TYPE_CHECKING:
+    from cragside.adapters.lightrag.store import Store
+
 
 class BakedRepository(RagRepository):
-    """Reads through `store`. Writing raises `ConfigurationError` with `refusal`; queries are not remembered."""
+    """Reads through `repository`, which is on `store` if there is one. Writing raises `ConfigurationError` with `refusal`; queries are not remembered."""
 
     # Nobody changes the content of a baked store while it is open.
     replaced = False
 
-    def __init__(self, store: RagRepository, refusal: str) -> None:
-        self._store = store
+    def __init__(self, repository: RagRepository, refusal: str, store: "Store | None" = None) -> None:
+        self.store = store
+        self._repository = repository
         self._refusal = refusal
 
     async def save_query(self, query: Query) -> None:
@@ -32,15 +37,15 @@ class BakedRepository(RagRepository):
 
     async def retrieve(self, query: str, *, limit: int, mode: Mode = "mix") -> list[Document]:
         """Candidate passages."""
-        return await self._store.retrieve(query, limit=limit, mode=mode)
+        return await self._repository.retrieve(query, limit=limit, mode=mode)
 
     async def similar(self, search: SimilaritySearch) -> list[Document]:
         """Passages by their cosine to the question."""
-        return await self._store.similar(search)
+        return await self._repository.similar(search)
 
     async def get_relevant_documents(self, query: str, threshold: float = 0.6) -> list[Document]:
         """Passages whose relevance is above `threshold`."""
-        return await self._store.get_relevant_documents(query, threshold)
+        return await self._repository.get_relevant_documents(query, threshold)
 
     async def delete_document(self, name: str) -> bool:
         """Raises `ConfigurationError`."""
@@ -48,8 +53,8 @@ class BakedRepository(RagRepository):
 
     async def status(self) -> KnowledgeStatus:
         """Sizes of the workspace."""
-        return await self._store.status()
+        return await self._repository.status()
 
     async def close(self) -> None:
         """Close the store."""
-        await self._store.close()
+        await self._repository.close()

@@ -140,6 +140,7 @@ def _make_compact(folder: Path) -> None:
         # The answers of the extraction, kept for indexing again: the largest part of a store beside its vectors.
         connection.execute("DELETE FROM kv WHERE namespace = 'llm_response_cache'")
         connection.execute("DELETE FROM query")
+        connection.execute("DELETE FROM embedding")
         connection.execute("INSERT INTO passage (passage) VALUES ('optimize')")
         connection.execute("PRAGMA journal_mode = DELETE")
         connection.execute("VACUUM")

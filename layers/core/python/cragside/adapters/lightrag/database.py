@@ -1,13 +1,16 @@
 """One SQLite file: the tables of a workspace and the connection that all its storages share."""
 
 import sqlite3
+import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, ClassVar
 
+from cragside.adapters.lightrag.migration import add_catalogue
+
 FILE_NAME = "store.sqlite3"
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 # How long a write waits for another process's commit; whole writers take turns at a lock file.
 BUSY_MILLISECONDS = 5_000
 # SQLite's limit on bound parameters is 32,766 since 3.32; a smaller batch keeps statements reusable.
@@ -38,8 +41,44 @@ CREATE INDEX vector_by_source ON vector (namespace, source);
 CREATE INDEX vector_by_target ON vector (namespace, target);
 CREATE VIRTUAL TABLE passage USING fts5 (terms);
 CREATE VIRTUAL TABLE passage_term USING fts5vocab (passage, row);
-CREATE TABLE source (doc_id TEXT PRIMARY KEY, name TEXT NOT NULL UNIQUE, title TEXT NOT NULL);
 CREATE TABLE query (id TEXT PRIMARY KEY, text TEXT NOT NULL, created_at TEXT NOT NULL);
+"""
+# A row of `document` is one version of a document. Of each id one is `current`; the one before it is `replaced` while not
+# all of the current one is embedded, and what is `gone` waits for its share of the graph to be taken out.
+CATALOGUE = """
+CREATE TABLE document (
+    version INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL, content_hash TEXT NOT NULL, state TEXT NOT NULL,
+    name TEXT NOT NULL, title TEXT NOT NULL, file_type TEXT NOT NULL, doc_type TEXT NOT NULL, size INTEGER NOT NULL,
+    characters INTEGER NOT NULL, created_at TEXT NOT NULL, updated_at TEXT NOT NULL, track TEXT NOT NULL,
+    enrich INTEGER NOT NULL, tier1 TEXT NOT NULL, metadata TEXT NOT NULL, marks TEXT NOT NULL, text TEXT NOT NULL,
+    UNIQUE (id, content_hash));
+CREATE UNIQUE INDEX document_current ON document (id) WHERE state = 'current';
+CREATE UNIQUE INDEX document_by_name ON document (name) WHERE state = 'current';
+CREATE INDEX document_by_time ON document (updated_at, version) WHERE state = 'current';
+CREATE INDEX document_by_hash ON document (content_hash);
+CREATE INDEX document_by_track ON document (track);
+CREATE INDEX document_by_state ON document (state) WHERE state <> 'current';
+CREATE TABLE part (
+    version INTEGER NOT NULL, number INTEGER NOT NULL, key TEXT NOT NULL UNIQUE, first INTEGER NOT NULL,
+    last INTEGER NOT NULL, embedded INTEGER NOT NULL, enrichment TEXT NOT NULL, error TEXT NOT NULL, tier3 TEXT,
+    enriched_at TEXT, PRIMARY KEY (version, number)) WITHOUT ROWID;
+CREATE TABLE chunk (
+    id TEXT PRIMARY KEY, version INTEGER NOT NULL, part INTEGER NOT NULL, number INTEGER NOT NULL, page INTEGER,
+    section TEXT NOT NULL, tier2 TEXT) WITHOUT ROWID;
+CREATE INDEX chunk_by_version ON chunk (version, number);
+CREATE TABLE mention (
+    kind TEXT NOT NULL, name TEXT NOT NULL, passage TEXT NOT NULL, PRIMARY KEY (kind, name, passage)) WITHOUT ROWID;
+CREATE INDEX mention_by_passage ON mention (passage, kind);
+CREATE INDEX node_by_name ON node (lower(id));
+DROP INDEX edge_by_target;
+CREATE INDEX edge_by_source ON edge (source, json_extract(value, '$.weight') DESC, target);
+CREATE INDEX edge_by_target ON edge (target, json_extract(value, '$.weight') DESC, source);
+CREATE TABLE embedding (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT, model TEXT NOT NULL, text_hash BLOB NOT NULL, document_id TEXT NOT NULL,
+    vector BLOB NOT NULL, UNIQUE (model, text_hash));
+CREATE INDEX embedding_by_document ON embedding (document_id);
+CREATE TRIGGER document_outdated AFTER UPDATE OF state ON document WHEN old.state = 'current' AND new.state <> 'current'
+BEGIN DELETE FROM embedding WHERE document_id = old.id; END;
 """
 
 
@@ -62,6 +101,8 @@ class Database:
             path.parent.mkdir(parents=True, exist_ok=True)
         self.path = path
         self._users = 0
+        self._opened = uuid.uuid4().hex
+        self._beside = 0
         self._connection = sqlite3.connect(
             f"{path.as_uri()}?mode=ro&immutable=1" if read_only else path,
             uri=read_only,
@@ -134,13 +175,18 @@ class Database:
         self._connection.execute("COMMIT")
 
     def write_at_once(self, *statements: tuple[str, Sequence[Any]]) -> None:
-        """Write without waiting for anybody: for the event loop of a server. Raises `sqlite3.OperationalError`."""
+        """Write without waiting for anybody: for the event loop of a server. Raises `sqlite3.OperationalError`.
+
+        It is for notes beside the content: this connection's `state` stays.
+        """
+        before = self._connection.total_changes
         self._connection.execute("PRAGMA busy_timeout = 0")
         try:
             for sql, parameters in statements:
                 self._connection.execute(sql, parameters)
         finally:
             self._connection.execute(f"PRAGMA busy_timeout = {BUSY_MILLISECONDS}")
+            self._beside += self._connection.total_changes - before
 
     def replace_by(self, folder: Path) -> None:
         """Take over another folder's database, at once and for every process that reads this one."""
@@ -154,6 +200,10 @@ class Database:
     def data_version(self) -> int:
         """Changes whenever another connection has written."""
         return int(self.one("PRAGMA data_version")[0])
+
+    def state(self) -> str:
+        """Another one after each write, by this connection or any other."""
+        return f"{self._opened}-{self.data_version()}-{self._connection.total_changes - self._beside}"
 
     def meta(self, key: str) -> str | None:
         """A fact about the store, such as the embedding model that built it."""
@@ -170,16 +220,22 @@ class Database:
             with self.transaction() as connection:
                 # Another process may have created the schema while this one waited for the lock.
                 if self._version() == 0:
-                    for statement in _SCHEMA.split(";\n"):
+                    for statement in (_SCHEMA + CATALOGUE).split(";\n"):
                         connection.execute(statement)
                     connection.execute("INSERT INTO meta VALUES ('generation', hex(randomblob(8)))")
+                    connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+        if self._version() == 1:
+            with self.transaction() as connection:
+                if self._version() == 1:
+                    add_catalogue(connection, CATALOGUE)
                     connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
         self._check_version()
 
     def _check_version(self) -> None:
         if (version := self._version()) != SCHEMA_VERSION:
+            remedy = " Bake it again." if version < SCHEMA_VERSION else ""
             raise StoreFormatError(
-                f"the store has format {version}, and this version of cragside reads format {SCHEMA_VERSION}."
+                f"the store has format {version}, and this version of cragside reads format {SCHEMA_VERSION}.{remedy}"
             )
 
     def _version(self) -> int:

@@ -6,14 +6,12 @@ from pathlib import Path
 from typing import Any, Self, TypeVar
 
 import lightrag.utils
-from langchain_text_splitters import RecursiveCharacterTextSplitter
 from lightrag import LightRAG
 from lightrag.base import StoragesStatus
 from lightrag.utils import EmbeddingFunc, Tokenizer
 
 from cragside.adapters.lightrag.sqlite import register
 from cragside.adapters.lightrag.tokens import CharacterTokens
-from cragside.domain.context import CountTokens
 from cragside.ports.embedder import Embedder, Vectors
 from cragside.ports.language_model import LanguageModel
 
@@ -37,6 +35,13 @@ class Engine(LightRAG):
         reader.chunk_entity_relation_graph = self.chunk_entity_relation_graph.bounded(edges_per_node)
         return reader
 
+    def on(self, **storages: Any) -> Self:
+        """The same LightRAG with other storages in place of some of its own."""
+        other = copy(self)
+        for name, storage in storages.items():
+            setattr(other, name, storage)
+        return other
+
     def _build_global_config(self) -> dict[str, Any]:
         if self._storages_status is not StoragesStatus.INITIALIZED:
             return super()._build_global_config()  # type: ignore[no-any-return]
@@ -51,10 +56,7 @@ def build_engine(
     workspace: str,
     embedder: Embedder,
     model: LanguageModel,
-    count_tokens: CountTokens,
     search_text: Callable[[str], str],
-    chunk_tokens: int,
-    chunk_overlap: int,
     parallel: int,
 ) -> Engine:
     """A LightRAG whose storages are not opened yet. `search_text` gives what full-text search sees of a
@@ -90,7 +92,6 @@ def build_engine(
         llm_model_max_async=parallel,
         max_parallel_insert=8,
         tokenizer=Tokenizer("characters", CharacterTokens()),
-        chunking_func=_chunker(count_tokens, chunk_tokens, chunk_overlap),
         cosine_better_than_threshold=COSINE_FLOOR,
         kg_chunk_pick_method="WEIGHT",
         related_chunk_number=3,
@@ -108,22 +109,3 @@ def build_engine(
 async def _at_once(count: Callable[..., T], *args: Any) -> T:
     # Three characters a token are counted faster than a thread can be asked to; LightRAG would ask seven times a query.
     return count(*args)
-
-
-def _chunker(count_tokens: CountTokens, size: int, overlap: int) -> Callable[..., list[dict[str, Any]]]:
-    """LightRAG's chunking signature on LangChain's recursive splitter: paragraphs, lines, sentences, words, letters."""
-    splitter = RecursiveCharacterTextSplitter(
-        chunk_size=size,
-        chunk_overlap=overlap,
-        length_function=count_tokens,
-        separators=["\n\n", "\n", ". ", "。", "！", "？", " ", "、", "，", ""],
-        keep_separator="end",
-    )
-
-    def chunk(_tokenizer: Tokenizer, content: str, *_: Any) -> list[dict[str, Any]]:
-        return [
-            {"tokens": count_tokens(piece), "content": piece, "chunk_order_index": order}
-            for order, piece in enumerate(splitter.split_text(content))
-        ]
-
-    return chunk

@@ -1,26 +1,25 @@
 """The knowledge base of one workspace: LightRAG's graph and vectors behind the `RagRepository` port."""
 
 import asyncio
-import hashlib
 import sqlite3
-import uuid
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Protocol
-from urllib.parse import quote, unquote
 
-from filelock import AsyncFileLock
 from lightrag import QueryParam
-from lightrag.base import DocStatus
-from lightrag.utils import sanitize_text_for_encoding
 
-from cragside.adapters.lightrag.database import Database
-from cragside.adapters.lightrag.engine import Engine
+from cragside.adapters.lightrag import library
+from cragside.adapters.lightrag.chunking import storable
+from cragside.adapters.lightrag.part_indexer import embed, extend_graph, mark_failed
+from cragside.adapters.lightrag.similarity import SimilarPassages
+from cragside.adapters.lightrag.store import Store, failing_as_unavailable
+from cragside.adapters.lightrag.sweeping import sweep
 from cragside.domain.document import Document, SourceText
-from cragside.domain.errors import ServiceUnavailable
+from cragside.domain.errors import CragsideError, ServiceUnavailable
+from cragside.domain.indexing import DocumentRecord, Passage, Task
 from cragside.domain.query import Query
 from cragside.domain.search import Mode, SimilaritySearch
 from cragside.ports.rag_repository import Indexed, KnowledgeStatus, RagRepository
@@ -35,6 +34,8 @@ _EDGES_PER_ENTITY = 2
 _DESCRIPTION_TOKENS = 3000
 # Candidates beyond those asked for, so that the ranking has a choice.
 _RESERVE = 2
+# Documents that are indexed at the same time.
+_AT_ONCE = 16
 # Candidates that `get_relevant_documents` grades.
 _GRADED = 10
 
@@ -62,43 +63,30 @@ class LightRagRepository(RagRepository):
 
     def __init__(
         self,
-        engine: Engine,
-        database: Database,
-        folder: Path,
+        store: Store,
         *,
-        workspace: str,
-        embedding_model: str,
         keywords_of: Callable[[str], Keywords],
         ranker: RelevanceGrader,
         saved_queries: int,
     ) -> None:
-        self._engine = engine
-        self._reader = engine.reader(_EDGES_PER_ENTITY)
-        self._database = database
-        self._workspace = workspace
-        self._embedding_model = embedding_model
+        self.store = store
+        self._reader = store.engine.reader(_EDGES_PER_ENTITY)
+        self._database = store.database
+        self._similar = SimilarPassages(store.database, store.catalogue, store.engine.chunks_vdb)
         self._keywords_of = keywords_of
         self._ranker = ranker
         self._saved_queries = saved_queries
-        self._generation = database.generation()
-        self._seen_version = database.data_version()
-        self._writing = asyncio.Lock()
-        self._write_lock = AsyncFileLock(folder / "writer.lock", timeout=-1)
 
     @property
     def replaced(self) -> bool:
         """Whether somebody has replaced the store's whole content, so that it has to be opened anew."""
-        version = self._database.data_version()
-        if version == self._seen_version:
-            return False
-        self._seen_version = version
-        return self._database.generation() != self._generation
+        return self.store.replaced
 
     async def save_query(self, query: Query) -> None:
         """Remember a query; beyond the configured number the oldest are forgotten."""
         if self._saved_queries == 0:
             return
-        row = (_storable(query.id), _storable(query.text), query.created_at.isoformat())
+        row = (storable(query.id), storable(query.text), query.created_at.isoformat())
         try:
             self._database.write_at_once(
                 ("INSERT OR REPLACE INTO query VALUES (?, ?, ?)", row),
@@ -109,26 +97,27 @@ class LightRagRepository(RagRepository):
 
     async def get_query(self, query_id: str) -> Query | None:
         """A remembered query, or None."""
-        row = self._database.one("SELECT id, text, created_at FROM query WHERE id = ?", (_storable(query_id),))
-        return None if row is None else Query(row[0], row[1], self._workspace, datetime.fromisoformat(row[2]))
+        row = self._database.one("SELECT id, text, created_at FROM query WHERE id = ?", (storable(query_id),))
+        return None if row is None else Query(row[0], row[1], self.store.workspace, datetime.fromisoformat(row[2]))
 
     async def save_documents(self, documents: Sequence[SourceText]) -> list[Indexed]:
-        """Index whole texts through LightRAG's pipeline; see the port for what happens to known ones."""
-        async with self.writing():
-            outcomes: dict[str, Indexed] = {}
-            fresh: dict[str, SourceText] = {}
-            for document in documents:
-                if known := await self._unchanged(document):
-                    outcomes[document.name] = known
-                else:
-                    fresh[document.name] = document
-            if fresh:
-                self._database.set_meta("embedding_model", self._embedding_model)
-                outcomes.update(await self._index(list(fresh.values())))
-            return [outcomes[document.name] for document in documents]
+        """Index whole texts, several at a time; see the port for what happens to known ones."""
+        turns = asyncio.Semaphore(_AT_ONCE)
+
+        async def save(document: SourceText) -> Indexed:
+            async with turns:
+                return await self._saved(document)
+
+        last = {document.name: document for document in documents}
+        outcomes = dict(zip(last, await asyncio.gather(*map(save, last.values())), strict=True))
+        return [outcomes[document.name] for document in documents]
 
     async def retrieve(self, query: str, *, limit: int, mode: Mode = "mix") -> list[Document]:
-        """At most `limit` passages, most promising first by the cheap ranking."""
+        """At most `limit` passages, most promising first by the cheap ranking.
+
+        A text can be found before the graph knows it: where `local`, `global` and `hybrid` come upon nothing, vectors
+        are searched as in `naive`.
+        """
         if len(query.strip()) < _SHORTEST_QUERY:
             query = f"what is {query}"
         keywords = self._keywords_of(query)
@@ -142,21 +131,16 @@ class LightRagRepository(RagRepository):
             ll_keywords=keywords.low or keywords.high or [query],
             enable_rerank=False,
         )
-        try:
-            answer = await self._reader.aquery_data(query, parameters)
-            chunks = answer.get("data", {}).get("chunks", [])
-            names = {unquote(chunk["file_path"]) for chunk in chunks}
-            titles = dict(self._database.within("SELECT name, title FROM source WHERE name IN ({})", names))
-            candidates = [_document(chunk, titles) for chunk in chunks if chunk["content"].strip()]
+        with _failing_as_unavailable():
+            candidates = await self._candidates(query, parameters)
+            if not candidates and mode not in ("naive", "mix"):
+                candidates = await self._candidates(query, replace(parameters, mode="naive"))
             return (await self._ranked(query, candidates))[:limit]
-        except ServiceUnavailable:
-            raise
-        except Exception as error:
-            raise ServiceUnavailable("knowledge_base", f"The knowledge base failed: {type(error).__name__}.") from error
 
     async def similar(self, search: SimilaritySearch) -> list[Document]:
-        """Not here yet."""
-        raise NotImplementedError
+        """Passages by their exact cosine to the question; see `SimilaritySearch`."""
+        with _failing_as_unavailable():
+            return [document_of(*found).graded(cosine) for *found, cosine in await self._similar.find(search)]
 
     async def get_relevant_documents(self, query: str, threshold: float = 0.6) -> list[Document]:
         """Passages whose relevance, by the repository's own grader, is above the threshold, best first."""
@@ -165,19 +149,14 @@ class LightRagRepository(RagRepository):
 
     async def delete_document(self, name: str) -> bool:
         """Forget a source and what only it contributed to the graph."""
-        async with self.writing():
-            identifier = _identifier(name)
-            if await self._engine.doc_status.get_by_id(identifier) is None:
-                return False
-            await self._delete(identifier)
-            return True
+        known = self.store.catalogue.record("name", storable(name))
+        return known is not None and await library.delete(self.store, known.id)
 
-    async def documents(self) -> AsyncIterator[SourceText]:
-        """Every indexed source with its whole text, for building the store anew."""
-        for identifier, name, title in self._database.all("SELECT doc_id, name, title FROM source ORDER BY name"):
-            stored = await self._engine.full_docs.get_by_id(identifier)
-            if stored and stored.get("content"):
-                yield SourceText(name=name, text=stored["content"], title=title)
+    def documents(self) -> Iterator[SourceText]:
+        """Every source with its whole text, for building the store anew."""
+        for (identifier,) in self._database.all("SELECT id FROM document WHERE state = 'current' ORDER BY name"):
+            if source := self.store.catalogue.source(identifier):
+                yield source
 
     def replace_by(self, folder: Path) -> None:
         """Take over the store of another folder, for every process that has this one open. Only while `writing`."""
@@ -185,109 +164,66 @@ class LightRagRepository(RagRepository):
 
     async def status(self) -> KnowledgeStatus:
         """Sizes of the workspace."""
-        counts = {name: n for name, n in (await self._engine.doc_status.get_status_counts()).items() if n}
+        counts = self.store.catalogue.statuses()
+        if enriched := counts.pop("enriched", 0):
+            counts["processed"] = enriched
 
         def count(sql: str) -> int:
             return int(self._database.one(sql)[0])
 
         return KnowledgeStatus(
-            workspace=self._workspace,
-            embedding_model=self._embedding_model,
-            documents=sum(counts.values()),
+            workspace=self.store.workspace,
+            embedding_model=self.store.embedding_model,
+            documents=count("SELECT count(*) FROM document WHERE state = 'current'"),
             passages=count("SELECT count(*) FROM passage"),
             entities=count("SELECT count(*) FROM node"),
             relations=count("SELECT count(*) FROM edge"),
             by_status=counts,
         )
 
+    async def version(self) -> str:
+        """Another one after every change of the store; queries saved by other processes count as such."""
+        try:
+            return self._database.state()
+        except sqlite3.Error as error:
+            raise ServiceUnavailable("knowledge_base", f"The store cannot be read: {error}.") from error
+
     async def close(self) -> None:
         """Flush and close the store."""
-        try:
-            await self._engine.finalize_storages()
-        finally:
-            self._database.release()
+        await self.store.close()
 
-    @asynccontextmanager
-    async def writing(self) -> AsyncIterator[None]:
-        """Keep every other writer out, of this process and of others."""
-        async with self._writing, self._write_lock:
-            yield
+    async def _saved(self, document: SourceText) -> Indexed:
+        """Accept, enrich and embed a text, in this order: the version before it is served until all of it succeeded."""
+        async with failing_as_unavailable():
+            accepted = await library.accept(self.store, document, enrich=True, track="", rename=False)
+            if accepted.known:
+                return Indexed(document.name, "unchanged", "another source has the same text")
+            complete = accepted.record.status == "enriched"
+            for task in sorted(accepted.tasks, key=lambda task: task.stage, reverse=True):
+                try:
+                    await self._do(task)
+                except CragsideError as error:
+                    return await self._given_up(document.name, task, str(error))
+            status = {"new": "indexed", "changed": "updated"}.get(accepted.outcome, "indexed")
+            return Indexed(document.name, "unchanged" if complete else status, passages=accepted.record.passages)
 
-    async def _unchanged(self, document: SourceText) -> Indexed | None:
-        if await self._indexed_text(document.name) != sanitize_text_for_encoding(document.text):
-            return None
-        row = await self._engine.doc_status.get_by_id(_identifier(document.name))
-        return Indexed(document.name, "unchanged", passages=row.get("chunks_count") or 0)
+    async def _do(self, task: Task) -> None:
+        part = self.store.catalogue.part(task)
+        if part is not None:
+            await (embed if task.stage == "embed" else extend_graph)(self.store, task, part)
+            await sweep(self.store)
 
-    async def _delete(self, identifier: str) -> None:
-        result = await self._engine.adelete_by_doc_id(identifier, delete_llm_cache=False)
-        if result.status not in ("success", "not_found"):
-            raise ServiceUnavailable("knowledge_base", f"A document could not be removed: {result.message}")
-        with self._database.transaction() as connection:
-            connection.execute("DELETE FROM source WHERE doc_id = ?", (identifier,))
+    async def _given_up(self, name: str, task: Task, reason: str) -> Indexed:
+        if await library.go_back(self.store, task.document_id):
+            return Indexed(name, "failed", f"{reason} (the previous version is kept)")
+        await mark_failed(self.store, task, reason)
+        return Indexed(name, "failed", reason)
 
-    async def _index(self, documents: Sequence[SourceText]) -> dict[str, Indexed]:
-        identifiers = {document.name: _identifier(document.name) for document in documents}
-        outdated = {name: text for name in identifiers if (text := await self._indexed_text(name)) is not None}
-        for name in identifiers:
-            if await self._engine.doc_status.get_by_id(identifiers[name]) is not None:
-                await self._delete(identifiers[name])
-        outcomes = await self._enqueue(documents)
-        for document in documents:
-            outcome, before = outcomes[document.name], outdated.get(document.name)
-            if before is not None and outcome.status == "indexed":
-                outcomes[document.name] = replace(outcome, status="updated")
-            elif before is not None and outcome.status == "failed":
-                # Its extractions are cached, so the version that was there comes back without a model.
-                await self._delete(identifiers[document.name])
-                await self._enqueue([replace(document, text=before)])
-                outcomes[document.name] = replace(outcome, reason=f"{outcome.reason} (the previous version is kept)")
-        return outcomes
-
-    async def _indexed_text(self, name: str) -> str | None:
-        """The text of a source that is completely indexed."""
-        identifier = _identifier(name)
-        row = await self._engine.doc_status.get_by_id(identifier)
-        if row is None or row["status"] != DocStatus.PROCESSED.value:
-            return None
-        stored = await self._engine.full_docs.get_by_id(identifier)
-        return None if stored is None else str(stored["content"])
-
-    async def _enqueue(self, documents: Sequence[SourceText]) -> dict[str, Indexed]:
-        identifiers = {document.name: _identifier(document.name) for document in documents}
-        with self._database.transaction() as connection:
-            connection.executemany(
-                "INSERT OR REPLACE INTO source VALUES (?, ?, ?)",
-                [(identifiers[d.name], d.name, d.title or d.name) for d in documents],
-            )
-        # A name of our own: LightRAG gives none back when it takes none of the texts.
-        track = uuid.uuid4().hex
-        await self._engine.apipeline_enqueue_documents(
-            [document.text for document in documents],
-            ids=list(identifiers.values()),
-            file_paths=[quote(document.name, safe="") for document in documents],
-            track_id=track,
-        )
-        await self._engine.apipeline_process_enqueue_documents()
-        await self._forget_duplicates(track)
-        return {name: await self._outcome(name, identifier) for name, identifier in identifiers.items()}
-
-    async def _forget_duplicates(self, track: str) -> None:
-        """LightRAG indexes a text once; that a second source holds the same is no failure to be kept on record."""
-        rows = await self._engine.doc_status.get_docs_by_track_id(track)
-        duplicates = {key: row for key, row in rows.items() if row.metadata.get("is_duplicate")}
-        await self._engine.doc_status.delete(list(duplicates))
-        names = [unquote(row.file_path) for row in duplicates.values()]
-        with self._database.transaction() as connection:
-            connection.executemany("DELETE FROM source WHERE name = ?", [(name,) for name in names])
-
-    async def _outcome(self, name: str, identifier: str) -> Indexed:
-        row = await self._engine.doc_status.get_by_id(identifier)
-        if row is None:
-            return Indexed(name, "unchanged", "another source has the same text")
-        if row["status"] == DocStatus.PROCESSED.value:
-            return Indexed(name, "indexed", passages=row.get("chunks_count") or 0)
-        return Indexed(name, "failed", str(row.get("error_msg") or f"stopped while {row['status']}"))
+    async def _candidates(self, query: str, parameters: QueryParam) -> list[Document]:
+        answer = await self._reader.aquery_data(query, parameters)
+        chunks = answer.get("data", {}).get("chunks", [])
+        known = self.store.catalogue.passages_by_id([chunk["chunk_id"] for chunk in chunks])
+        return [document_of(*found) for chunk in chunks if (found := known.get(chunk["chunk_id"]))]
 
     async def _ranked(self, query: str, candidates: Sequence[Document]) -> list[Document]:
         scores = await self._ranker.grade(query, candidates)
@@ -295,22 +231,34 @@ class LightRagRepository(RagRepository):
         return sorted(graded, key=lambda document: -(document.score or 0.0))
 
 
-def _identifier(name: str) -> str:
-    return "doc-" + hashlib.md5(name.encode("utf-8", "surrogatepass"), usedforsecurity=False).hexdigest()
+@contextmanager
+def _failing_as_unavailable() -> Iterator[None]:
+    """Whatever fails in LightRAG, as an outage that names its kind."""
+    try:
+        yield
+    except ServiceUnavailable:
+        raise
+    except Exception as error:
+        raise ServiceUnavailable("knowledge_base", f"The knowledge base failed: {type(error).__name__}.") from error
 
 
-def _storable(text: str) -> str:
-    """The text without what UTF-8 cannot encode, such as half a surrogate pair."""
-    return text.encode("utf-8", "replace").decode()
-
-
-def _document(chunk: dict[str, str], titles: dict[str, str]) -> Document:
-    name = unquote(chunk["file_path"])
+def document_of(record: DocumentRecord, passage: Passage) -> Document:
+    """A passage as evidence: what its citation shows is in the metadata."""
+    shown = {
+        "filename": record.name,
+        "page": passage.page,
+        "section": passage.section or None,
+        "fileType": record.file_type,
+        "chunkIndex": passage.index,
+        "totalChunks": record.passages,
+        "documentId": record.id,
+        "uploadTimestamp": record.created_at,
+    }
     return Document(
-        id=chunk["chunk_id"],
-        content=chunk["content"],
+        id=passage.id,
+        content=passage.text,
         source="local",
-        title=titles.get(name, name),
-        url=name if name.startswith(("http://", "https://")) else None,
-        metadata={"filename": name},
+        title=record.title,
+        url=record.name if record.name.startswith(("http://", "https://")) else None,
+        metadata={name: value for name, value in shown.items() if value is not None},
     )

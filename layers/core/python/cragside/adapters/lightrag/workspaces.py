@@ -27,6 +27,7 @@ from cragside.ports.relevance_grader import RelevanceGrader
 
 if TYPE_CHECKING:
     from cragside.adapters.lightrag.repository import Keywords, LightRagRepository
+    from cragside.adapters.lightrag.store import Store
 
     Opened = LightRagRepository | BakedRepository
 
@@ -54,6 +55,7 @@ class EmbeddedWorkspaces:
         chunk_overlap: int,
         parallel: int,
         saved_queries: int,
+        part_passages: int = 20,
         sha256: str | None = None,
         objects: ObjectStore | None = None,
     ) -> None:
@@ -69,6 +71,7 @@ class EmbeddedWorkspaces:
         self._chunk_overlap = chunk_overlap
         self._parallel = parallel
         self._saved_queries = saved_queries
+        self._part_passages = part_passages
         self._open: dict[str, asyncio.Task[Opened]] = {}
 
     def folder(self, workspace: str) -> Path:
@@ -88,20 +91,31 @@ class EmbeddedWorkspaces:
         return BakedRepository(unborn, self._home.refusal) if self._home.baked() else unborn
 
     async def library(self, workspace: str) -> Library:
-        """Not here yet."""
-        raise NotImplementedError
+        """The workspace's documents; an unknown workspace has none, and accepting one makes it."""
+        from cragside.adapters.lightrag.library import LightRagLibrary
+
+        find, create = partial(self._store, workspace), partial(self._new_store, workspace)
+        return LightRagLibrary(find, create, self._home.refuse_baked)
 
     async def part_indexer(self, workspace: str) -> PartIndexer:
-        """Not here yet."""
-        raise NotImplementedError
+        """What a worker writes a workspace with."""
+        from cragside.adapters.lightrag.part_indexer import LightRagPartIndexer
+
+        return LightRagPartIndexer(partial(self._store, workspace), self._home.refuse_baked)
 
     async def graph(self, workspace: str) -> KnowledgeGraph:
-        """Not here yet."""
-        raise NotImplementedError
+        """The workspace's graph; an unknown workspace has an empty one."""
+        from cragside.adapters.lightrag.knowledge_graph import SqliteKnowledgeGraph
+
+        return SqliteKnowledgeGraph(partial(self._reading, workspace))
 
     async def names(self) -> list[str]:
-        """Not here yet."""
-        raise NotImplementedError
+        """The workspaces that have a store, in order."""
+        await self._home.ready()
+        if manifest := self._home.baked():
+            return sorted(manifest.workspaces)
+        stores = self._home.folder.glob(f"[!.]*/{FILE_NAME}")
+        return sorted(store.parent.name for store in stores)
 
     async def reindex(self, workspace: str, progress: Callable[[str], None]) -> int:
         """Build the workspace anew with the configured embedding model; returns the number of sources.
@@ -119,7 +133,7 @@ class EmbeddedWorkspaces:
         scratch = self._home.folder / f".reindexing-{workspace}"
         shutil.rmtree(scratch, ignore_errors=True)
         try:
-            async with old.writing():
+            async with old.store.writing(), old.store.accepting():
                 count = await self._copied(old, scratch, progress)
                 old.replace_by(scratch)
             if opened := self._open.pop(workspace, None):
@@ -143,7 +157,7 @@ class EmbeddedWorkspaces:
         fresh = await self._opened(folder.name, folder)
         count = 0
         try:
-            async for source in old.documents():
+            for source in old.documents():
                 (outcome,) = await fresh.save_documents([source])
                 if outcome.status == "failed":
                     raise ServiceUnavailable(
@@ -160,7 +174,7 @@ class EmbeddedWorkspaces:
         task.add_done_callback(partial(self._forget_failure, workspace))
         return task
 
-    async def _existing(self, workspace: str) -> RagRepository | None:
+    async def _existing(self, workspace: str) -> "Opened | None":
         await self._home.ready()
         opening = self._open.get(workspace)
         if opening is None:
@@ -176,15 +190,26 @@ class EmbeddedWorkspaces:
             opening = self._start(workspace, self._reopened(workspace, opening.result()))
         return opening.result() if opening.done() else await asyncio.shield(opening)
 
-    async def _created(self, workspace: str) -> RagRepository:
+    async def _created(self, workspace: str) -> "Opened":
         self._home.refuse_baked()
         opening = self._open.get(workspace) or self._start(workspace, self._opened(workspace, self.folder(workspace)))
         return await asyncio.shield(opening)
 
+    async def _store(self, workspace: str) -> "Store | None":
+        found = await self._existing(workspace)
+        return None if found is None else found.store
+
+    async def _reading(self, workspace: str) -> Database | None:
+        store = await self._store(workspace)
+        return None if store is None else store.database
+
+    async def _new_store(self, workspace: str) -> "Store":
+        return (await self._created(workspace)).store
+
     async def _opened_baked(self, workspace: str, manifest: Manifest) -> BakedRepository:
         self._home.check(manifest, workspace)
         store = await self._opened(workspace, self.folder(workspace), read_only=True)
-        return BakedRepository(store, self._home.refusal)
+        return BakedRepository(store, self._home.refusal, store.store)
 
     async def _reopened(self, workspace: str, outdated: RagRepository) -> "LightRagRepository":
         fresh = await self._opened(workspace, self.folder(workspace))
@@ -199,23 +224,24 @@ class EmbeddedWorkspaces:
         self, workspace: str, folder: Path, *, check: bool = True, read_only: bool = False
     ) -> "LightRagRepository":
         # Importing LightRAG takes a second or two: whoever never opens a store should not wait for it.
+        from cragside.adapters.lightrag.chunking import chunker
+        from cragside.adapters.lightrag.embedding_cache import CachedEmbedder
         from cragside.adapters.lightrag.engine import build_engine
         from cragside.adapters.lightrag.repository import LightRagRepository
+        from cragside.adapters.lightrag.store import Store
 
         database = _database(workspace, folder, read_only=read_only)
         try:
             stored = database.meta("embedding_model")
             remedy = "" if read_only else f", or build the store anew: cragside reindex --workspace {workspace}"
-            embedder = await self._embedder(stored if check else None, workspace, remedy)
+            model = await self._embedder(stored if check else None, workspace, remedy)
+            embedder = CachedEmbedder(model, database)
             engine = build_engine(
                 folder,
                 workspace=_lock_name(folder),
                 embedder=embedder,
                 model=self._model,
-                count_tokens=self._count_tokens,
                 search_text=self._search_text,
-                chunk_tokens=self._chunk_tokens,
-                chunk_overlap=self._chunk_overlap,
                 parallel=self._parallel,
             )
             await engine.initialize_storages()
@@ -224,12 +250,18 @@ class EmbeddedWorkspaces:
             if isinstance(error, sqlite3.DatabaseError):
                 raise _damaged(workspace, error, read_only) from error
             raise
-        return LightRagRepository(
+        store = Store(
             engine,
             database,
             folder,
             workspace=workspace,
-            embedding_model=embedder.name,
+            embedder=embedder,
+            chunks=chunker(self._count_tokens, self._chunk_tokens, self._chunk_overlap),
+            count_tokens=self._count_tokens,
+            part_passages=self._part_passages,
+        )
+        return LightRagRepository(
+            store,
             keywords_of=self._keywords_of,
             ranker=self._ranker,
             saved_queries=self._saved_queries,

@@ -88,7 +88,7 @@ class Function:
 def start() -> Handler:
     """The function of this environment's settings. Raises `ConfigurationError`, which ends INIT."""
     settings = load_settings()
-    if not (settings.api_token or settings.api_token_secret or settings.allow_anonymous):
+    if not (settings.asks_for_token or settings.allow_anonymous):
         raise ConfigurationError(
             "Whoever reaches the function could ask it. Set RAG_API_TOKEN_SECRET to the ARN of the token's secret, or "
             "RAG_ALLOW_ANONYMOUS=true where the gateway authorises by itself.",

@@ -4,7 +4,12 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from cragside.application.enricher import Enricher
+from cragside.application.intake import Intake
+from cragside.application.retriever import Retriever
+from cragside.domain.context import CountTokens
 from cragside.domain.errors import ServiceUnavailable
+from cragside.ports.index_queue import IndexQueue
+from cragside.ports.rag_repository import Workspaces
 from cragside.settings import Settings
 
 if TYPE_CHECKING:
@@ -32,8 +37,33 @@ class LateContainer:
 
     @property
     def enricher(self) -> Enricher:
-        """The use case."""
+        """Evidence for prompts."""
         return self.built.enricher
+
+    @property
+    def workspaces(self) -> Workspaces:
+        """The knowledge bases."""
+        return self.built.workspaces
+
+    @property
+    def intake(self) -> Intake:
+        """Documents in."""
+        return self.built.intake
+
+    @property
+    def queue(self) -> IndexQueue:
+        """What is still to be done."""
+        return self.built.queue
+
+    @property
+    def retriever(self) -> Retriever:
+        """Passages by likeness."""
+        return self.built.retriever
+
+    @property
+    def count_tokens(self) -> CountTokens:
+        """How many tokens a text has."""
+        return self.built.count_tokens
 
     def api_token(self) -> str | None:
         """The token that requests have to bring, None for none. Raises `ServiceUnavailable` when it cannot be read."""

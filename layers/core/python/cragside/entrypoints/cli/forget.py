@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cragside.adapters.documents.text_files import source_name
+from cragside.adapters.documents.folders import source_name
 from cragside.domain.errors import NotFound
 from cragside.entrypoints.cli.session import session_of
 from cragside.entrypoints.cli.terminal import output, printable

@@ -1,13 +1,14 @@
 """Indexing files at a terminal: what `ingest` and `bake` have in common."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cragside.adapters.documents.text_files import FoundFile, Refused, find_texts, read_text
+from cragside.adapters.documents.folders import FoundFile, Refused, find_files, read_file
+from cragside.adapters.documents.kinds import SUPPORTED
 from cragside.domain.document import SourceText
 from cragside.domain.errors import ValidationError
 from cragside.entrypoints.cli.session import Session
@@ -15,6 +16,7 @@ from cragside.entrypoints.cli.terminal import notices, output, printable
 
 if TYPE_CHECKING:
     from cragside.bootstrap import Container
+    from cragside.ports.document_loader import DocumentLoader
     from cragside.ports.rag_repository import Indexed, KnowledgeStatus
     from cragside.settings import Settings
 
@@ -59,17 +61,17 @@ def index_files(
     is nothing to index.
     """
     tally, files = Tally(), list[FoundFile]()
-    for item in find_texts(paths):
+    for item in find_files(paths):
         if isinstance(item, FoundFile):
             files.append(item)
         else:
             tally.add(item.name, "skipped" if item.skipped else "failed", item.reason)
     if not files and not tally.failed:
-        raise ValidationError("There is no .md or .txt file to index.")
+        raise ValidationError(f"There is no file to index; supported are {SUPPORTED}.")
 
     async def work(container: "Container") -> "KnowledgeStatus":
         repository = await container.workspaces.repository(settings.workspace)
-        for texts, refused in _progressing(files):
+        async for texts, refused in _progressing(files, container.loader, settings.max_file_bytes):
             for item in refused:
                 tally.add(item.name, "failed", item.reason)
             for result in await repository.save_documents(texts) if texts else []:
@@ -82,23 +84,23 @@ def index_files(
 Batch = tuple[Sequence[SourceText], Sequence[Refused]]
 
 
-def _progressing(files: Sequence[FoundFile]) -> Iterator[Batch]:
+async def _progressing(files: Sequence[FoundFile], loader: "DocumentLoader", max_bytes: int) -> AsyncIterator[Batch]:
     """The batches, with a progress bar on standard error that moves when a batch has been dealt with."""
     from rich.progress import Progress
 
     console = notices()
     with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("Indexing", total=len(files))
-        for batch in _batches(files):
+        async for batch in _batches(files, loader, max_bytes):
             yield batch
             progress.advance(task, len(batch[0]) + len(batch[1]))
 
 
-def _batches(files: Sequence[FoundFile]) -> Iterator[Batch]:
+async def _batches(files: Sequence[FoundFile], loader: "DocumentLoader", max_bytes: int) -> AsyncIterator[Batch]:
     texts: list[SourceText] = []
     refused: list[Refused] = []
     for file in files:
-        read = read_text(file)
+        read = await _read(file, loader, max_bytes)
         if isinstance(read, Refused):
             refused.append(read)
         else:
@@ -108,6 +110,16 @@ def _batches(files: Sequence[FoundFile]) -> Iterator[Batch]:
             texts, refused = [], []
     if texts or refused:
         yield texts, refused
+
+
+async def _read(file: FoundFile, loader: "DocumentLoader", max_bytes: int) -> SourceText | Refused:
+    content = read_file(file, max_bytes)
+    if isinstance(content, Refused):
+        return content
+    try:
+        return await loader.load(content, name=file.name)
+    except ValidationError as error:
+        return Refused(file.name, error.details.get("reason", error.message))
 
 
 def _remark(result: "Indexed") -> str:

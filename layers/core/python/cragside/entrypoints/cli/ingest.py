@@ -17,11 +17,11 @@ def ingest(
         str | None, typer.Option("--workspace", "-w", metavar="NAME", help="Where to. Default: RAG_WORKSPACE.")
     ] = None,
 ) -> None:
-    """Index text files (.md, .txt) and folders of them.
+    """Index files and folders of them: PDF, Word, HTML, e-mail, Markdown, JSON, text and source code.
 
     A file's name, relative to the folder that was given, identifies it in its workspace: the same name with the same
-    content is left alone, with other content it is replaced. Files may be UTF-8, UTF-16 or Latin-1 and have at most
-    50 MB. Hidden files are passed over, links that lead out of a given folder are refused.
+    content is left alone, with other content it is replaced. Files may have at most 50 MB (RAG_MAX_FILE_BYTES). Hidden
+    files are passed over, links that lead out of a given folder are refused.
     """
     session = session_of(context)
     settings = session.settings(workspace)

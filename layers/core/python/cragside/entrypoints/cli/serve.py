@@ -45,7 +45,7 @@ def serve(
     from cragside.entrypoints.proxy.handover import Handover
     from cragside.entrypoints.proxy.workers import supervise
 
-    if not (settings.api_token or settings.api_token_secret or allow_anonymous or server.is_loopback(host)):
+    if not (settings.asks_for_token or allow_anonymous or server.is_loopback(host)):
         raise ConfigurationError(
             f"{host} is reachable from other machines and RAG_API_TOKEN is not set. "
             "Set it, or say --allow-anonymous to serve whoever asks."

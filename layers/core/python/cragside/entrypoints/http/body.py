@@ -13,8 +13,8 @@ from cragside.domain.errors import PayloadTooLarge, ValidationError
 _READ_TO_THE_END = 4
 
 
-async def json_object(request: Request, limit: int) -> dict[str, Any]:
-    """The body as a JSON object. Raises for bodies over `limit` bytes, for what is not JSON, and for other JSON."""
+async def whole_body(request: Request, limit: int) -> bytes:
+    """The body. Raises `PayloadTooLarge` for more than `limit` bytes."""
     body, size = bytearray(), 0
     async for part in request.stream():
         size += len(part)
@@ -24,8 +24,14 @@ async def json_object(request: Request, limit: int) -> dict[str, Any]:
             break
     if size > limit:
         raise PayloadTooLarge(f"The body is larger than {limit} bytes.", limit=limit)
+    return bytes(body)
+
+
+async def json_object(request: Request, limit: int) -> dict[str, Any]:
+    """The body as a JSON object. Raises for bodies over `limit` bytes, for what is not JSON, and for other JSON."""
+    body = await whole_body(request, limit)
     try:
-        value = json.loads(bytes(body), parse_constant=_refused, parse_float=_finite)
+        value = json.loads(body, parse_constant=_refused, parse_float=_finite)
     except (ValueError, RecursionError) as error:
         raise ValidationError("The body is not valid JSON.") from error
     if not isinstance(value, dict):

@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
 from cragside.application.contract import error_envelope
 from cragside.domain.errors import (
@@ -18,6 +20,7 @@ from cragside.domain.errors import (
     Unauthorized,
     ValidationError,
 )
+from cragside.entrypoints.http.schemas import ErrorBody
 
 STATUS = {
     "validation_error": 400,
@@ -29,6 +32,11 @@ STATUS = {
     "timeout_error": 504,
 }
 _log = logging.getLogger("cragside")
+
+
+def failures(*codes: str) -> dict[int | str, dict[str, Any]]:
+    """The responses of a route that fails with these codes, or with any, for the OpenAPI document."""
+    return {STATUS[code]: {"model": ErrorBody, "description": code} for code in codes or STATUS}
 
 
 def error_response(
@@ -51,6 +59,14 @@ def for_client(error: CragsideError) -> CragsideError:
     return ServiceUnavailable("configuration", "The service is not set up to answer this; its log says why.")
 
 
+def complaint_of(error: Mapping[str, Any]) -> str:
+    """What FastAPI found wrong with a request, without what was sent."""
+    if error["type"] == "json_invalid":
+        return "The body is not valid JSON"
+    place = ".".join(str(step) for step in error["loc"])
+    return f"{place}: {error['msg'].removeprefix('Value error, ')}"
+
+
 def install(app: FastAPI) -> None:
     """Answer every failure with the envelope; what is unexpected is logged and reported without its text."""
 
@@ -67,6 +83,18 @@ def install(app: FastAPI) -> None:
         failure = ValidationError(f"{request.method} {request.url.path}: {error.detail}.")
         return _answer(error_envelope(failure), error.status_code, error.headers)
 
+    async def invalid(_: Request, error: Exception) -> Response:
+        assert isinstance(error, RequestValidationError)  # noqa: S101 (narrows the handler's type)
+        complaints = error.errors()
+        place = complaints[0]["loc"][-1] if complaints and complaints[0]["loc"] else "body"
+        return error_response(
+            ValidationError("; ".join(complaint_of(each) for each in complaints[:3]) + ".", field=str(place))
+        )
+
+    async def gone(request: Request, _: Exception) -> Response:
+        """Nobody reads this answer; that somebody left is not worth a line in the log."""
+        return Response(status_code=400)
+
     async def unexpected(request: Request, error: Exception) -> Response:
         _log.error("%s %s failed", request.method, request.url.path, exc_info=error)
         return error_response(
@@ -76,4 +104,6 @@ def install(app: FastAPI) -> None:
 
     app.add_exception_handler(CragsideError, known)
     app.add_exception_handler(HTTPException, routing)
+    app.add_exception_handler(RequestValidationError, invalid)
+    app.add_exception_handler(ClientDisconnect, gone)
     app.add_exception_handler(Exception, unexpected)

@@ -18,6 +18,8 @@ class EnrichRequest(BaseModel):
     user_id: str | None = Field(None, description="Whoever asks; passed on.")
     model: str | None = Field(None, description="Ollama model that the request is meant for; it may grade as well.")
     workspace: str | None = Field(None, description="The knowledge base to ask.")
+    persona: str | None = Field(None, description="Who answers: a template of the system prompt, such as `witness-de`.")
+    compress: bool | None = Field(None, description="Whether to inject only the strips of passages that are relevant.")
     metadata: dict[str, Any] | None = Field(None, description="Passed on; `rag_context` is added to it.")
 
 

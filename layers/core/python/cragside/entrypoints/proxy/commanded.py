@@ -28,7 +28,7 @@ class CommandFinder:
         """The request, if its last user text begins with the command; None for all others, broken ones included."""
         if not self._may_hold(body):
             return None
-        request = _parsed(body)
+        request = parsed(body)
         if request is None:
             return None
         try:
@@ -47,7 +47,8 @@ def asked(path: str, request: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in request.items() if name != ignored}
 
 
-def _parsed(body: bytes) -> dict[str, Any] | None:
+def parsed(body: bytes) -> dict[str, Any] | None:
+    """A body as Ollama would read it, if it is a JSON object."""
     try:
         text = body.decode()
         request = json.loads(text, parse_constant=_not_json, parse_float=_finite)

@@ -9,15 +9,18 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from cragside.application.enricher import Enriched
-from cragside.domain.errors import CragsideError, ValidationError
+from cragside.domain.errors import CragsideError
 from cragside.domain.outcome import RagContext
+from cragside.entrypoints.access import Grant, workspace_of
 from cragside.entrypoints.proxy.commanded import OPENAI_CHAT, asked
 from cragside.entrypoints.proxy.context_window import ContextWindow, tokens_of, window_of
+from cragside.entrypoints.proxy.exchanges import Remembering
 from cragside.entrypoints.proxy.headers import Header, value_of
 from cragside.ports.model_host import ModelHost
-from cragside.settings import WORKSPACE_PATTERN, Settings
+from cragside.settings import Settings
 
-WORKSPACE_HEADER = b"x-rag-workspace"
+PERSONA_HEADER = b"x-rag-persona"
+_OWN_FIELDS = ("workspace", "persona", "compress")
 # The host's word on a model is remembered; a host that takes longer than this (seconds) counts as silent.
 _HOST_PATIENCE = 2.0
 
@@ -28,7 +31,12 @@ class Enriching(Protocol):
     """`application.enricher.Enricher`, as far as the proxy uses it."""
 
     async def enrich(
-        self, request: Mapping[str, Any], *, workspace: str | None = None, evidence_tokens: int | None = None
+        self,
+        request: Mapping[str, Any],
+        *,
+        workspace: str | None = None,
+        persona: str | None = None,
+        evidence_tokens: int | None = None,
     ) -> Enriched:
         """The request with evidence for its question."""
         ...
@@ -45,6 +53,11 @@ class Parts(Protocol):
     @property
     def enricher(self) -> Enriching:
         """The use case."""
+        ...
+
+    @property
+    def memory(self) -> Remembering:
+        """What exchanges are put into; used only when the settings say so."""
         ...
 
     @property
@@ -75,22 +88,29 @@ class Preparation:
         self._host = parts.host
         self._count = parts.count_tokens
 
-    async def prepare(self, path: str, request: Mapping[str, Any], headers: Sequence[Header]) -> Prepared:
-        """The request with evidence. Raises what `Enricher.enrich` raises.
+    async def prepare(self, path: str, request: Mapping[str, Any], headers: Sequence[Header], grant: Grant) -> Prepared:
+        """The request with evidence. Raises what `Enricher.enrich` raises, and `Unauthorized`.
 
-        `workspace` in the body, else the header `X-Rag-Workspace`, names the workspace; neither is forwarded.
+        `workspace` in the body, else the header `X-RAG-Workspace` or `LIGHTRAG-WORKSPACE`, names the workspace, which
+        has to be granted. `persona` in the body, else `X-RAG-Persona`, and `compress` say how the evidence is
+        presented. None of them is forwarded.
         """
-        workspace = _workspace(request.get("workspace"), value_of(headers, WORKSPACE_HEADER))
-        forwarded = {name: value for name, value in request.items() if name != "workspace"}
+        workspace = workspace_of(grant, headers, request.get("workspace"), self._settings.workspace)
+        forwarded = {name: value for name, value in request.items() if name not in _OWN_FIELDS}
         question = asked(path, forwarded)
+        told = {name: request[name] for name in _OWN_FIELDS if name != "workspace" and name in request}
+        persona = value_of(headers, PERSONA_HEADER)
         window = await self._window(path, question)
         budget = self._settings.context_tokens
         if window is not None:
             budget = window.evidence_tokens(budget, tokens_of(question, self._count))
         enriched = await self._enricher.enrich(
-            question, workspace=workspace or self._settings.workspace, evidence_tokens=budget
+            {**question, **told},
+            workspace=workspace,
+            persona=None if persona is None else persona.decode("latin-1").strip() or None,
+            evidence_tokens=budget,
         )
-        forwarded.update(enriched.request)
+        forwarded.update({name: value for name, value in enriched.request.items() if name not in told})
         self._fit(forwarded, enriched.request, window)
         shortened = budget < self._settings.context_tokens
         return Prepared(json.dumps(forwarded).encode(), _told(enriched.rag_context, shortened))
@@ -113,16 +133,6 @@ class Preparation:
         num_ctx = None if window is None else window.num_ctx_for(tokens_of(question, self._count))
         if num_ctx is not None:
             forwarded["options"] = {**(forwarded.get("options") or {}), "num_ctx": num_ctx}
-
-
-def _workspace(field: object, header: bytes | None) -> str | None:
-    name = field if field is not None else None if header is None else header.decode("latin-1").strip()
-    if name is not None and not (isinstance(name, str) and re.fullmatch(WORKSPACE_PATTERN, name)):
-        raise ValidationError(
-            "A workspace's name begins with a letter or digit; 63 letters, digits, '.', '_' and '-' are the most.",
-            field="workspace",
-        )
-    return name
 
 
 def _told(context: RagContext | None, shortened: bool) -> tuple[Header, ...]:

@@ -5,6 +5,7 @@ from typing import Any
 
 from cragside.application.contract import error_envelope
 from cragside.domain.errors import CragsideError
+from cragside.entrypoints.http import peers
 from cragside.entrypoints.http.errors import STATUS
 from cragside.entrypoints.proxy.asgi import Send
 
@@ -29,10 +30,10 @@ def _envelope(code: str, message: str) -> dict[str, Any]:
 
 
 def error_body(path: str, code: str, message: str, *, own: bool = False) -> dict[str, Any]:
-    """The JSON body that a client of `path` expects for an error. `own`: the route is cragside's, not a peer's."""
+    """The JSON body that a client of `path` expects for an error. `own`: the route is cragside's, not Ollama's."""
     status = status_of(code)
     if own:
-        return _envelope(code, message)
+        return peers.failure_of(path, message).model_dump() if peers.serves(path) else _envelope(code, message)
     fallback = "invalid_request_error" if status < 500 else "api_error"
     if path.startswith("/v1/messages"):
         return {"type": "error", "error": {"type": _ANTHROPIC_TYPES.get(status, fallback), "message": message}}

@@ -1,7 +1,9 @@
 """LightRAG's graph storage on SQLite: nodes by name, undirected edges stored once with their ends in order."""
 
+from collections.abc import Iterable
 from copy import copy
 from dataclasses import dataclass
+from sqlite3 import Connection
 from typing import Any, Self, final
 
 import orjson
@@ -14,6 +16,8 @@ _UPSERT_NODE = (
     "INSERT INTO node VALUES (?1, ?2, (SELECT count(*) FROM edge WHERE source = ?1 OR target = ?1))"
     " ON CONFLICT DO UPDATE SET value = json_patch(value, excluded.value)"
 )
+# Edges come after their nodes, and count themselves.
+_PUT_NODE = "INSERT INTO node VALUES (?, ?, 0) ON CONFLICT DO UPDATE SET value = excluded.value"
 _RANKED = "SELECT id FROM node ORDER BY degree DESC, id LIMIT ?"
 # The join looks each pair up in the index; for `(source, target) IN (...)` SQLite reads the whole table.
 _EDGES = (
@@ -86,8 +90,7 @@ class SqliteGraphStorage(BaseGraphStorage):
 
     async def get_nodes_batch(self, node_ids: list[str]) -> dict[str, dict[str, Any]]:
         """Properties of those nodes that are there."""
-        rows = self._db.within("SELECT id, value FROM node WHERE id IN ({})", node_ids)
-        return {node: orjson.loads(value) for node, value in rows}
+        return self.nodes(node_ids)
 
     async def get_edge(self, source_node_id: str, target_node_id: str) -> dict[str, str] | None:
         """An edge's properties, or None."""
@@ -99,9 +102,8 @@ class SqliteGraphStorage(BaseGraphStorage):
     async def get_edges_batch(self, pairs: list[dict[str, str]]) -> dict[tuple[str, str], dict[str, Any]]:
         """Properties of those edges that are there, under the pairs as they were given."""
         wanted = {(pair["src"], pair["tgt"]) for pair in pairs}
-        rows = self._db.within(_EDGES, {_ordered(*pair) for pair in wanted})
-        found = {(source, target): value for source, target, value in rows}
-        return {pair: orjson.loads(found[_ordered(*pair)]) for pair in wanted if _ordered(*pair) in found}
+        found = self.edges({_ordered(*pair) for pair in wanted})
+        return {pair: dict(found[_ordered(*pair)]) for pair in wanted if _ordered(*pair) in found}
 
     async def get_node_edges(self, source_node_id: str) -> list[tuple[str, str]] | None:
         """Pairs of the node and each neighbour; None for an unknown node."""
@@ -133,6 +135,35 @@ class SqliteGraphStorage(BaseGraphStorage):
                 "INSERT INTO edge VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET value = json_patch(value, excluded.value)",
                 [(*_ordered(source, target), orjson.dumps(value).decode()) for source, target, value in edges],
             )
+
+    def nodes(self, names: Iterable[str]) -> dict[str, dict[str, Any]]:
+        """Properties of those nodes that are there."""
+        rows = self._db.within("SELECT id, value FROM node WHERE id IN ({})", names)
+        return {node: orjson.loads(value) for node, value in rows}
+
+    def edges(self, pairs: Iterable[tuple[str, str]]) -> dict[tuple[str, str], dict[str, Any]]:
+        """Properties of those edges that are there, whose ends are given in order."""
+        return {(source, target): orjson.loads(value) for source, target, value in self._db.within(_EDGES, pairs)}
+
+    def write(
+        self,
+        connection: Connection,
+        nodes: dict[str, dict[str, Any] | None],
+        edges: dict[tuple[str, str], dict[str, Any] | None],
+    ) -> None:
+        """Write nodes and edges whole, ends in order, and remove those that are None, within a transaction of the
+        caller's."""
+        connection.executemany(
+            "DELETE FROM edge WHERE source = ? AND target = ?", [e for e, v in edges.items() if not v]
+        )
+        connection.executemany("DELETE FROM node WHERE id = ?", [(name,) for name, value in nodes.items() if not value])
+        connection.executemany(
+            _PUT_NODE, [(name, orjson.dumps(value).decode()) for name, value in nodes.items() if value]
+        )
+        connection.executemany(
+            "INSERT INTO edge VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET value = excluded.value",
+            [(*ends, orjson.dumps(value).decode()) for ends, value in edges.items() if value],
+        )
 
     async def delete_node(self, node_id: str) -> None:
         """Remove a node and its edges."""

@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import dataclass
+from sqlite3 import Connection
 from typing import Any, ClassVar, final
 
 import orjson
@@ -52,25 +53,34 @@ class SqliteKVStorage(BaseKVStorage):
         """Write values with the time of their creation and change."""
         if not data:
             return
-        now = int(time.time())
-        missing = await self.filter_keys(set(data))
-        for key, value in data.items():
-            if self.namespace.endswith("text_chunks"):
-                value.setdefault("llm_cache_list", [])
-            if key in missing:
-                value["create_time"] = now
-            value["update_time"] = now
-            value["_id"] = key
         with self._db.transaction() as connection:
-            connection.executemany(
-                "INSERT INTO kv VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET value = excluded.value",
-                [(self.namespace, key, orjson.dumps(value).decode()) for key, value in data.items()],
-            )
+            self.write(connection, data)
 
     async def delete(self, ids: list[str]) -> None:
         """Remove values; missing ones are no error."""
         with self._db.transaction() as connection:
-            connection.executemany("DELETE FROM kv WHERE namespace = ? AND id = ?", [(self.namespace, i) for i in ids])
+            self.erase(connection, ids)
+
+    def write(self, connection: Connection, data: dict[str, dict[str, Any]]) -> None:
+        """Write values, within a transaction of the caller's."""
+        now = int(time.time())
+        rows = self._db.within("SELECT id FROM kv WHERE namespace = ? AND id IN ({})", data, [self.namespace])
+        known = {row[0] for row in rows}
+        for key, value in data.items():
+            if self.namespace.endswith("text_chunks"):
+                value.setdefault("llm_cache_list", [])
+            if key not in known:
+                value["create_time"] = now
+            value["update_time"] = now
+            value["_id"] = key
+        connection.executemany(
+            "INSERT INTO kv VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET value = excluded.value",
+            [(self.namespace, key, orjson.dumps(value).decode()) for key, value in data.items()],
+        )
+
+    def erase(self, connection: Connection, ids: list[str]) -> None:
+        """Remove values, within a transaction of the caller's."""
+        connection.executemany("DELETE FROM kv WHERE namespace = ? AND id = ?", [(self.namespace, i) for i in ids])
 
     async def is_empty(self) -> bool:
         """True when the namespace holds nothing."""

@@ -2,10 +2,12 @@
 
 import re
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
+import numpy.typing as npt
 import orjson
 from lightrag.base import BaseVectorStorage
 
@@ -67,6 +69,16 @@ class SqliteVectorStorage(BaseVectorStorage):
         }
         return [self._row(*rows[seq], cosine.get(seq, 0.0)) for seq in ranked if seq in rows]
 
+    def nearest(
+        self, vector: npt.NDArray[np.float32], threshold: float
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
+        """The numbers (`seq`) of all rows whose cosine is at least `threshold`, nearest first, and the cosines."""
+        return self._current_index().nearest(vector, threshold)
+
+    def vectors(self, seqs: Sequence[int]) -> npt.NDArray[np.float32]:
+        """The vectors of rows that `nearest` has just named."""
+        return self._index.vectors(seqs) if self._index else np.empty((0, 0), np.float32)
+
     async def upsert(self, data: dict[str, dict[str, Any]]) -> None:
         """Buffer rows; they are embedded at the commit."""
         now = int(time.time())
@@ -79,14 +91,18 @@ class SqliteVectorStorage(BaseVectorStorage):
         if not self._pending:
             return
         pending = dict(self._pending)
-        texts = [str(row.get("content", "")) for row in pending.values()]
-        size = int(self.global_config.get("embedding_batch_num", 32))
-        parts = [await self.embedding_func(texts[i : i + size]) for i in range(0, len(texts), size)]
-        vectors = np.concatenate([np.asarray(part, np.float32) for part in parts])
-        self._write(pending, vectors)
+        vectors = await self.embedded([str(row.get("content", "")) for row in pending.values()])
+        with self._db.transaction() as connection:
+            self.write(connection, pending, vectors)
         for key, row in pending.items():
             if self._pending.get(key) is row:
                 del self._pending[key]
+
+    async def embedded(self, texts: list[str]) -> np.ndarray[Any, Any]:
+        """A row for each text, embedded in batches."""
+        size = int(self.global_config.get("embedding_batch_num", 32))
+        parts = [await self.embedding_func(texts[i : i + size]) for i in range(0, len(texts), size)]
+        return np.concatenate([np.asarray(part, np.float32) for part in parts])
 
     async def drop_pending_index_ops(self) -> None:
         """Forget what is buffered; its documents are indexed again."""
@@ -143,35 +159,38 @@ class SqliteVectorStorage(BaseVectorStorage):
         sql = f"SELECT {columns} FROM vector WHERE namespace = ? AND id IN ({{}})"  # noqa: S608 (our own column names)
         return list(self._db.within(sql, ids, [self.namespace]))
 
-    def _write(self, rows: dict[str, dict[str, Any]], vectors: np.ndarray[Any, Any]) -> None:
-        with self._db.transaction() as connection:
-            # A fresh sequence number for each written row tells every reader's index what is new.
-            replaced = [row[0] for row in self._rows("seq", list(rows))]
-            self._erase(connection, replaced)
-            for (key, row), vector in zip(rows.items(), vectors, strict=True):
-                source, target = row.get("entity_name", row.get("src_id")), row.get("tgt_id")
-                cursor = connection.execute(
-                    "INSERT INTO vector (namespace, id, source, target, vector, value) VALUES (?, ?, ?, ?, ?, ?)",
-                    (self.namespace, key, source, target, vector.tobytes(), orjson.dumps(row).decode()),
+    def write(self, connection: Any, rows: dict[str, dict[str, Any]], vectors: np.ndarray[Any, Any]) -> None:
+        """Write rows with their vectors, within a transaction of the caller's."""
+        # A fresh sequence number for each written row tells every reader's index what is new.
+        self.erase(connection, list(rows))
+        for (key, row), vector in zip(rows.items(), vectors, strict=True):
+            source, target = row.get("entity_name", row.get("src_id")), row.get("tgt_id")
+            cursor = connection.execute(
+                "INSERT INTO vector (namespace, id, source, target, vector, value) VALUES (?, ?, ?, ?, ?, ?)",
+                (self.namespace, key, source, target, vector.tobytes(), orjson.dumps(row).decode()),
+            )
+            if self._has_text:
+                connection.execute(
+                    "INSERT INTO passage (rowid, terms) VALUES (?, ?)",
+                    (cursor.lastrowid, self._search_text(row.get("content", ""))),
                 )
-                if self._has_text:
-                    connection.execute(
-                        "INSERT INTO passage (rowid, terms) VALUES (?, ?)",
-                        (cursor.lastrowid, self._search_text(row.get("content", ""))),
-                    )
         self._seen_version = -1
+
+    def erase(self, connection: Any, ids: list[str]) -> None:
+        """Remove rows, within a transaction of the caller's."""
+        self._erase(connection, [row[0] for row in self._rows("seq", ids)])
 
     def _remove(self, seqs: list[int]) -> None:
         if seqs:
             with self._db.transaction() as connection:
                 self._erase(connection, seqs)
-            self._seen_version = -1
 
     def _erase(self, connection: Any, seqs: list[int]) -> None:
         numbers = [(seq,) for seq in seqs]
         connection.executemany("DELETE FROM vector WHERE seq = ?", numbers)
         if self._has_text:
             connection.executemany("DELETE FROM passage WHERE rowid = ?", numbers)
+        self._seen_version = -1
 
     def _current_index(self) -> VectorIndex:
         """The index with everything that any process has committed."""

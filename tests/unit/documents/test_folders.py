@@ -2,61 +2,15 @@ import os
 
 import pytest
 
-from cragside.adapters.documents.text_files import FoundFile, Refused, decode, find_texts, read_text, title_of
-from cragside.domain.document import SourceText
+from cragside.adapters.documents.folders import FoundFile, Refused, find_files, read_file
 
 
 def names(*paths):
-    return [found.name for found in find_texts(paths) if isinstance(found, FoundFile)]
+    return [found.name for found in find_files(paths) if isinstance(found, FoundFile)]
 
 
 def refusals(*paths):
-    return [found for found in find_texts(paths) if isinstance(found, Refused)]
-
-
-@pytest.mark.parametrize(
-    ("content", "text"),
-    [
-        ("Grüße – €".encode(), "Grüße – €"),
-        ("Grüße".encode("utf-8-sig"), "Grüße"),
-        ("Grüße".encode("utf-16"), "Grüße"),
-        (b"\xfe\xff" + "Grüße".encode("utf-16-be"), "Grüße"),
-        ("Grüße".encode("utf-32"), "Grüße"),
-        ("Grüße".encode("latin-1"), "Grüße"),
-        ("“Grüße”".encode("cp1252"), "“Grüße”"),
-        (b"caf\xe9 \x81", "café \x81"),
-        (b"a\r\nb\rc\n", "a\nb\nc\n"),
-        (b"", ""),
-    ],
-)
-def test_encodings_are_recognised(content, text):
-    assert decode(content) == text
-
-
-@pytest.mark.parametrize(
-    "content",
-    [b"\x89PNG\r\n\x1a\n\x00\x00", bytes(range(256)), b"\xff\xfe\x00", "a\x00b".encode("utf-16"), b"\x01" * 9],
-)
-def test_binary_content_is_no_text(content):
-    assert decode(content) is None
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "title"),
-    [
-        ("a/sea-otter.md", "# Sea otter #\n\nText", "Sea otter"),
-        ("x.md", "---\n# comment\ntitle: x\n---\n## Second\n", "Second"),
-        ("x.md", "```sh\n# not this\n```\n\n# This\n", "This"),
-        ("my_long-note.md", "no heading, #tag", "My long note"),
-        ("notes.txt", "# not Markdown", "Notes"),
-        ("x.md", "# C# and F#\n", "C# and F"),
-        ("x.md", "   ###\tWide \t ## \t\n", "Wide"),
-        ("an_empty.md", "# \n#  #\n## ##\n", "An empty"),
-        ("x.md", "# ##\n\n# Second\n", "Second"),
-    ],
-)
-def test_titles_come_from_the_first_heading_or_the_name(name, text, title):
-    assert title_of(name, text) == title
+    return [found for found in find_files(paths) if isinstance(found, Refused)]
 
 
 def test_names_are_relative_to_the_given_folder_and_sorted(tmp_path):
@@ -69,6 +23,18 @@ def test_names_are_relative_to_the_given_folder_and_sorted(tmp_path):
     assert names(tmp_path / ".hidden.md") == [".hidden.md"], "asked for by name"
 
 
+def test_types_that_no_reader_is_for_are_refused_or_skipped(tmp_path):
+    for name in ("photo.jpg", "x.exe", "a.pdf", "Makefile", "b.PY"):
+        (tmp_path / name).write_text("text")
+    assert names(tmp_path) == ["Makefile", "a.pdf", "b.PY"]
+    skipped = {refused.name: refused for refused in refusals(tmp_path)}
+    assert set(skipped) == {"photo.jpg", "x.exe"}
+    assert all(refused.skipped for refused in skipped.values())
+    (asked,) = refusals(tmp_path / "photo.jpg")
+    assert not asked.skipped
+    assert "is a picture" in asked.reason
+
+
 def test_links_that_lead_in_circles_end(tmp_path):
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub" / "a.md").write_text("text")
@@ -77,7 +43,7 @@ def test_links_that_lead_in_circles_end(tmp_path):
     (tmp_path / "self.md").symlink_to(tmp_path / "self.md")
     found = names(tmp_path)
     assert found == ["again.md", "self.md"]
-    (refused,) = [read for name in found if isinstance(read := read_text(FoundFile(name, tmp_path / name)), Refused)]
+    (refused,) = [read for name in found if isinstance(read := read_file(FoundFile(name, tmp_path / name)), Refused)]
     assert refused.name == "self.md"
     assert refused.reason.startswith("cannot be read")
 
@@ -111,17 +77,17 @@ def test_accents_are_composed_so_that_a_name_is_the_same_everywhere(tmp_path):
 
 def test_a_named_pipe_is_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "pipe.txt")
-    assert read_text(FoundFile("pipe.txt", tmp_path / "pipe.txt")) == Refused("pipe.txt", "is not a regular file")
+    assert read_file(FoundFile("pipe.txt", tmp_path / "pipe.txt")) == Refused("pipe.txt", "is not a regular file")
 
 
 def test_a_file_over_the_limit_is_not_read(tmp_path):
     (tmp_path / "a.txt").write_text("x" * 11)
-    assert "limit" in read_text(FoundFile("a.txt", tmp_path / "a.txt"), max_bytes=10).reason
-    assert isinstance(read_text(FoundFile("a.txt", tmp_path / "a.txt"), max_bytes=11), SourceText)
+    assert "limit" in read_file(FoundFile("a.txt", tmp_path / "a.txt"), max_bytes=10).reason
+    assert read_file(FoundFile("a.txt", tmp_path / "a.txt"), max_bytes=11) == b"x" * 11
 
 
 def test_a_file_that_vanished_is_refused(tmp_path):
-    assert "No such file" in read_text(FoundFile("a.txt", tmp_path / "a.txt")).reason
+    assert "No such file" in read_file(FoundFile("a.txt", tmp_path / "a.txt")).reason
 
 
 @pytest.fixture
@@ -153,10 +119,3 @@ def test_links_that_are_given_themselves_are_followed(tmp_path, outside):
     (tmp_path / "all").symlink_to(outside, target_is_directory=True)
     assert names(tmp_path / "one.txt") == ["one.txt"]
     assert names(tmp_path / "all") == ["secret.txt"]
-
-
-@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
-@pytest.mark.parametrize("text", ["Plain text", "Привет, мир"])
-def test_utf16_without_byte_order_mark_is_told_its_remedy(tmp_path, encoding, text):
-    (tmp_path / "a.txt").write_bytes(text.encode(encoding))
-    assert "save it as UTF-8" in read_text(FoundFile("a.txt", tmp_path / "a.txt")).reason

@@ -1,0 +1,97 @@
+"""The process that parses: reads requests from standard input, answers on standard output, and is bounded.
+
+    python -P -m cragside.adapters.documents.child MEMORY_BYTES CPU_SECONDS IDLE_SECONDS
+
+A request is a line of JSON, {"kind", "name", "file_type", "charset", "size"}, and `size` bytes. The answer is a line
+{"size"} and that many bytes of JSON: {"reading": ...}, {"refused": REASON} or {"missing": MODULE}.
+"""
+
+import os
+import select
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any, BinaryIO
+
+import orjson
+
+from cragside.adapters.documents.kinds import KINDS
+from cragside.adapters.documents.reading import Origin, Unreadable
+
+
+def main() -> None:
+    """Serve until standard input ends, nothing comes for a while, or a limit ends the process."""
+    memory, seconds, idle = (int(argument) for argument in sys.argv[1:4])
+    requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    # What libraries print must not get between the answers.
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    os.dup2(nowhere, 0)
+    os.dup2(nowhere, 1)
+    _bound(memory)
+    while _awaited(requests, idle) and (header := requests.readline()):
+        _allow(seconds)
+        answer = _answer(orjson.loads(header), requests)
+        answers.write(orjson.dumps({"size": len(answer)}) + b"\n" + answer)
+        answers.flush()
+
+
+def _answer(asked: Mapping[str, Any], requests: BinaryIO) -> bytes:
+    content = requests.read(asked["size"])
+    origin = Origin(asked["name"], asked["file_type"], asked["charset"])
+    try:
+        reading = KINDS[asked["kind"]].reader(content, origin)
+        fields = {**asdict(reading), "text": _clean(reading.text)}
+        return orjson.dumps({"reading": fields}, default=str)
+    except Unreadable as error:
+        return orjson.dumps({"refused": _clean(error.reason)})
+    except ModuleNotFoundError as error:
+        return orjson.dumps({"missing": error.name})
+    except MemoryError:
+        return orjson.dumps({"refused": "takes more memory to read than a file is given"})
+    except RecursionError:
+        return orjson.dumps({"refused": "is nested too deep"})
+    except Exception as error:
+        return orjson.dumps({"refused": f"cannot be read: its parser stopped ({type(error).__name__})"})
+
+
+def _clean(text: str) -> str:
+    """Without the halves of surrogate pairs, which no UTF-8 holds; as long as it was."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def _awaited(requests: BinaryIO, idle: int) -> bool:
+    if sys.platform == "win32":
+        return True
+    return bool(select.select([requests], [], [], idle)[0])
+
+
+def _bound(memory: int) -> None:
+    """No more memory than this, no files, no core dumps: what a parser can be made to do stays in here."""
+    if sys.platform == "win32":
+        return
+    import resource
+
+    for limit, value in (
+        (resource.RLIMIT_AS, memory),
+        (resource.RLIMIT_FSIZE, 0),
+        (resource.RLIMIT_CORE, 0),
+    ):
+        try:
+            resource.setrlimit(limit, (value, value))
+        except (ValueError, OSError):
+            continue  # macOS knows no limit of address space; the time is bounded all the same
+
+
+def _allow(seconds: int) -> None:
+    """This much more processor time, for the next file."""
+    if sys.platform == "win32":
+        return
+    import resource
+
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    spent = int(used.ru_utime + used.ru_stime) + 1
+    resource.setrlimit(resource.RLIMIT_CPU, (spent + seconds, resource.RLIM_INFINITY))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,116 @@
+"""Files to index, found in folders. What cannot be read is data with a reason, never an exception."""
+
+import os
+import stat
+import unicodedata
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from cragside.adapters.documents.kinds import named_kind, unsupported
+from cragside.adapters.documents.loader import MAX_FILE_BYTES, too_large
+
+_LEADS_OUT = "is a link that leads out of the folder; give its target itself to index it"
+
+
+@dataclass(frozen=True, slots=True)
+class FoundFile:
+    """A file worth reading; `name` identifies it in its workspace."""
+
+    name: str
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A file that is not read, and why. `skipped`: nobody asked for this very file, so it is no failure."""
+
+    name: str
+    reason: str
+    skipped: bool = False
+
+
+def find_files(paths: Iterable[Path]) -> Iterator[FoundFile | Refused]:
+    """The supported files among `paths` and below their folders, each once, in the order of their names.
+
+    A file below a folder is named by its path relative to that folder, a file given by itself by its own name.
+    Hidden files and folders below a given folder are passed over; a folder that links lead back to is entered once.
+    Links below a given folder that lead out of it are refused: who wrote the folder may not be who reads it.
+    """
+    seen_files: set[Path] = set()
+    taken: dict[str, Path] = {}
+    for found in (item for path in paths for item in _found_in(path)):
+        if isinstance(found, FoundFile):
+            real = Path(os.path.realpath(found.path))
+            if real in seen_files:
+                continue
+            seen_files.add(real)
+            if found.name in taken:
+                yield Refused(found.name, "another file of this run has the same name: give their common parent folder")
+                continue
+            taken[found.name] = real
+        yield found
+
+
+def read_file(found: FoundFile, max_bytes: int = MAX_FILE_BYTES) -> bytes | Refused:
+    """The file's bytes. Refused: unreadable, longer than `max_bytes`, or not a regular file."""
+    try:
+        status = found.path.stat()
+        if not stat.S_ISREG(status.st_mode):
+            return Refused(found.name, "is not a regular file")
+        if status.st_size > max_bytes:
+            return Refused(found.name, too_large(status.st_size, max_bytes))
+        with found.path.open("rb") as file:
+            # It may grow while it is read.
+            return file.read(max_bytes + 1)
+    except OSError as error:
+        return Refused(found.name, _reason(error))
+
+
+def source_name(path: str) -> str:
+    """The path as valid, normalised Unicode: file systems hold any bytes, and macOS decomposes accents."""
+    return unicodedata.normalize("NFC", os.fsencode(path).decode("utf-8", "replace"))
+
+
+def _found_in(path: Path) -> Iterator[FoundFile | Refused]:
+    if path.is_dir():
+        yield from _below(path)
+    elif named_kind(path.name):
+        yield FoundFile(source_name(path.name), path)
+    else:
+        yield Refused(source_name(path.name), unsupported(path.name))
+
+
+def _below(folder: Path) -> Iterator[FoundFile | Refused]:
+    root = Path(os.path.realpath(folder))
+    entered: set[str] = set()
+    failures: list[OSError] = []
+    for current, folders, files in os.walk(folder, onerror=failures.append, followlinks=True):
+        real = os.path.realpath(current)
+        if real in entered:
+            folders.clear()
+            continue
+        entered.add(real)
+        visible = sorted(name for name in folders if not name.startswith("."))
+        folders[:] = [name for name in visible if not _leads_out(Path(current, name), root)]
+        for name in sorted(set(visible).difference(folders)):
+            yield Refused(source_name(Path(current, name).relative_to(folder).as_posix()), _LEADS_OUT)
+        for file in sorted(name for name in files if not name.startswith(".")):
+            path = Path(current, file)
+            name = source_name(path.relative_to(folder).as_posix())
+            if named_kind(path.name) and _leads_out(path, root):
+                yield Refused(name, _LEADS_OUT)
+            elif named_kind(path.name):
+                yield FoundFile(name, path)
+            else:
+                yield Refused(name, unsupported(path.name), skipped=True)
+    for failure in failures:
+        yield Refused(source_name(os.path.relpath(failure.filename or folder, folder)), _reason(failure))
+
+
+def _leads_out(path: Path, root: Path) -> bool:
+    return path.is_symlink() and not Path(os.path.realpath(path)).is_relative_to(root)
+
+
+def _reason(error: OSError) -> str:
+    return f"cannot be read: {error.strerror or type(error).__name__}"

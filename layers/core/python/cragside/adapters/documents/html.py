@@ -1,0 +1,113 @@
+"""Web pages: the article without what surrounds it, or all of the text where no article is found."""
+
+import re
+from typing import Any
+
+from cragside.adapters.documents.decoding import decode
+from cragside.adapters.documents.reading import Composer, Headings, Origin, Reading, Unreadable, label, present
+
+_CHARSET = re.compile(rb"""<meta[^>]{0,300}?charset\s{0,5}=\s{0,5}["']?([\w:.-]{1,40})""", re.IGNORECASE)
+_UNSEEN = frozenset({"script", "style", "template", "noscript", "svg", "math", "head", "iframe", "object", "select"})
+_INLINE = frozenset(
+    {"a", "abbr", "b", "bdi", "bdo", "big", "cite", "code", "del", "dfn", "em", "font", "i", "ins", "kbd", "label"}
+    | {"mark", "q", "s", "samp", "small", "span", "strike", "strong", "sub", "sup", "td", "th", "time", "tt", "u"}
+    | {"var", "wbr"}
+)
+_HEADING = re.compile(r"h([1-6])$")
+_HIDDEN = re.compile(r"display\s*+:\s*+none|visibility\s*+:\s*+hidden", re.IGNORECASE)
+
+
+def read(content: bytes, origin: Origin) -> Reading:
+    """An article's text in Markdown's form; its headings are sections."""
+    from trafilatura import bare_extraction
+
+    from cragside.adapters.documents.markdown import sections
+
+    tree = tree_of(content, origin.charset)
+    address = origin.name if re.match(r"https?://", origin.name) else None
+    page = whole(tree)
+    article: Any = bare_extraction(
+        tree,
+        url=address,
+        with_metadata=True,
+        include_comments=False,
+        include_formatting=True,
+        # htmldate's extensive search looks for dates in all of the text; a page states its own in its head.
+        date_extraction_params={"extensive_search": False, "original_date": True},
+    )
+    text = (article.text or "").strip() if article else ""
+    title = _title(tree) or (label(article.title or "") if article else "")
+    fields = {
+        "title": (article.title if article else None) or title,
+        "author": article.author if article else None,
+        "publishDate": article.date if article else None,
+        "url": address or (article.url if article else None),
+    }
+    if text:
+        return Reading(text, "article", fields["title"] or title, sections(text), present(fields))
+    if not page.text.strip():
+        raise Unreadable("is a page without text; pages that scripts fill have to be saved from a browser")
+    return Reading(page.text, "article", title, page.marks, present(fields))
+
+
+def tree_of(content: bytes, charset: str | None) -> Any:
+    """The page's elements. Raises `Unreadable` for binary data and for pages without any."""
+    from lxml import etree
+    from lxml import html as lxml_html
+
+    declared = _CHARSET.search(content[:4096])
+    text = decode(content, charset or (declared[1].decode("ascii") if declared else None))
+    if text is None:
+        raise Unreadable("holds binary data, not a page")
+    # What declares an encoding is refused in text that is decoded already.
+    text = re.sub(r"\A\s*+<\?xml[^>]{0,300}+>", "", text)
+    parser = lxml_html.HTMLParser(remove_comments=True, remove_pis=True, no_network=True, huge_tree=False)
+    try:
+        tree = lxml_html.document_fromstring(text, parser=parser)
+    except (etree.ParserError, etree.XMLSyntaxError, ValueError) as error:
+        raise Unreadable(f"cannot be read as a page: {label(str(error), 120)}") from None
+    return tree
+
+
+def whole(tree: Any) -> Composer:
+    """All of the text that a reader would see, with the headings as sections."""
+    composer, headings, line = Composer(), Headings(), list[str]()
+
+    def flush() -> None:
+        if words := " ".join("".join(line).split()).strip(" |"):
+            composer.add(words, end="\n")
+        line.clear()
+
+    unseen = 0
+    # A walk without recursion: pages may be nested as deep as their makers like.
+    stack: list[tuple[Any, bool]] = [(tree, True)]
+    while stack:
+        element, entering = stack.pop()
+        tag = element.tag if isinstance(element.tag, str) else ""
+        hidden = tag in _UNSEEN or "hidden" in element.attrib or bool(_HIDDEN.search(element.get("style") or ""))
+        level = _HEADING.match(tag)
+        if entering:
+            unseen += hidden
+            if not unseen:
+                if tag not in _INLINE:
+                    flush()
+                if level:
+                    composer.mark(section=headings.enter(int(level[1]), " ".join(element.itertext())))
+                line.append(element.text or "")
+            stack.append((element, False))
+            stack.extend((child, True) for child in reversed(element))
+            continue
+        unseen -= hidden
+        if not unseen:
+            if tag in ("td", "th"):
+                line.append(" | ")
+            if tag not in _INLINE:
+                flush()
+            line.append(element.tail or "")
+    flush()
+    return composer
+
+
+def _title(tree: Any) -> str:
+    found = tree.find(".//title")
+    return label(found.text or "") if found is not None else ""

@@ -1,0 +1,159 @@
+"""Which reader a file is for: told by its first bytes, by what its carrier says of it, and by its name's ending."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import PurePath
+from typing import cast
+from urllib.parse import urlsplit
+
+from cragside.adapters.documents.languages import BY_ENDING, BY_NAME
+from cragside.adapters.documents.reading import Reader, Unreadable
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A format. `module` reads it; `isolated` says that this always happens in a child process."""
+
+    module: str
+    endings: tuple[str, ...]
+    content_types: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+    isolated: bool = False
+
+    @property
+    def reader(self) -> Reader:
+        """The function that reads it; its module is imported now."""
+        return cast(Reader, import_module(f"cragside.adapters.documents.{self.module}").read)
+
+
+PDF = Kind("pdf", (".pdf",), ("application/pdf", "application/x-pdf"), isolated=True)
+WORD = Kind(
+    "word",
+    (".docx",),
+    ("application/vnd.openxmlformats-officedocument.wordprocessingml.document",),
+    isolated=True,
+)
+HTML = Kind("html", (".html", ".htm", ".xhtml"), ("text/html", "application/xhtml+xml"), isolated=True)
+EMAIL = Kind("emails", (".eml",), ("message/rfc822",), isolated=True)
+MARKDOWN = Kind("markdown", (".md", ".markdown", ".mdx"), ("text/markdown", "text/x-markdown"))
+JSON = Kind(
+    "structured",
+    (".json", ".jsonl", ".ndjson"),
+    ("application/json", "application/x-ndjson", "application/jsonl", "application/ld+json"),
+)
+TRANSCRIPT = Kind("transcripts", (".vtt", ".srt"), ("text/vtt", "application/x-subrip"))
+TEXT = Kind(
+    "texts",
+    endings=tuple(
+        f".{ending}"
+        for ending in [
+            "txt",
+            "text",
+            "log",
+            "rst",
+            "adoc",
+            "org",
+            "tex",
+            "csv",
+            "tsv",
+            "yaml",
+            "yml",
+            "toml",
+            "ini",
+            "cfg",
+            "conf",
+            "xml",
+        ]
+    ),
+    names=("readme", "license", "licence", "notice", "authors", "changelog", "contributing", "copying"),
+)
+CODE = Kind("source_code", tuple(BY_ENDING), names=tuple(BY_NAME))
+KINDS = {kind.module: kind for kind in (PDF, WORD, HTML, EMAIL, MARKDOWN, JSON, TRANSCRIPT, TEXT, CODE)}
+ENDINGS = tuple(dict.fromkeys(ending for kind in KINDS.values() for ending in kind.endings))
+
+SUPPORTED = (
+    "PDF (.pdf), Word (.docx), web pages (.html), e-mail (.eml), Markdown (.md), JSON (.json, .jsonl), "
+    "transcripts (.vtt, .srt), text (.txt, .rst, .csv, .yaml, ...) and source code (.py, .js, .go, .rs, ...)"
+)
+
+_BY_ENDING = {ending: kind for kind in KINDS.values() for ending in kind.endings}
+_BY_NAME = {name: kind for kind in KINDS.values() for name in kind.names}
+_BY_CONTENT_TYPE = {content_type: kind for kind in KINDS.values() for content_type in kind.content_types}
+_PICTURES = (b"\x89PNG\r\n", b"\xff\xd8\xff", b"GIF87a", b"GIF89a", b"II*\x00", b"MM\x00*")
+_ENDINGS_OF_PICTURES = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".tif", ".tiff", ".bmp", ".heic", ".svg", ".ico")
+_FOREIGN: tuple[tuple[Callable[[bytes], bool], str], ...] = (
+    (
+        lambda head: head.startswith(_PICTURES) or (head[:4] == b"RIFF" and head[8:12] == b"WEBP"),
+        f"is a picture, and pictures are not supported: describe it in words; supported are {SUPPORTED}",
+    ),
+    (
+        lambda head: head.startswith(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"),
+        "is an old or a password-protected Office document: save it as .docx without a password",
+    ),
+    (lambda head: head.startswith(b"{\\rtf"), "is rich text (.rtf): save it as .docx or .txt"),
+    (
+        lambda head: head.startswith((b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"7z\xbc\xaf", b"Rar!", b"\x28\xb5\x2f\xfd")),
+        "is an archive: unpack it and index what is in it",
+    ),
+)
+
+
+def kind_of(content: bytes, name: str, content_type: str | None) -> tuple[Kind, str]:
+    """The format of a file and its type, such as `pdf`. Raises `Unreadable` with the supported ones."""
+    head = content[:1024]
+    told = _BY_CONTENT_TYPE.get(media_type(content_type))
+    ending = ending_of(name)
+    named = named_kind(name)
+    for is_it, reason in _FOREIGN:
+        if is_it(head):
+            raise Unreadable(reason)
+    start = head.lstrip(b"\xef\xbb\xbf \t\r\n")
+    if start.startswith(b"%PDF-") or (b"%PDF-" in head and PDF in (told, named)):
+        return PDF, "pdf"
+    if head.startswith((b"PK\x03\x04", b"PK\x05\x06")):
+        return WORD, "docx"
+    if start.startswith(b"WEBVTT"):
+        return TRANSCRIPT, "vtt"
+    kind = told or named
+    if kind in (None, TEXT) and start[:15].lower().startswith((b"<!doctype html", b"<html")) and ending != ".xml":
+        return HTML, "html"
+    if kind is None and media_type(content_type).startswith("text/"):
+        kind = TEXT
+    if kind is None:
+        raise Unreadable(unsupported(name))
+    fits = ending in kind.endings or named is kind
+    return kind, (ending or kind.endings[0]).removeprefix(".") if fits else kind.endings[0].removeprefix(".")
+
+
+def named_kind(name: str) -> Kind | None:
+    """The format that a name promises, None for one that is not supported."""
+    return _BY_ENDING.get(ending_of(name)) or _BY_NAME.get(_last(name).lower())
+
+
+def ending_of(name: str) -> str:
+    """The ending of a file's name or of a URL's path, in lower case and with its dot; "" when there is none."""
+    return PurePath(_last(name)).suffix.lower()
+
+
+def media_type(content_type: str | None) -> str:
+    """A content type without its parameters, in lower case."""
+    return (content_type or "").partition(";")[0].strip().lower()
+
+
+def unsupported(name: str) -> str:
+    """Why a file of this name is not read."""
+    ending = ending_of(name)
+    if ending in _ENDINGS_OF_PICTURES:
+        return f"is a picture, and pictures are not supported: describe it in words; supported are {SUPPORTED}"
+    kind = f"{ending} files are" if ending else "files without a type are"
+    return f"{kind} not supported; supported are {SUPPORTED}"
+
+
+def _last(name: str) -> str:
+    if name.lower().startswith(("http://", "https://")):
+        try:
+            name = urlsplit(name).path
+        except ValueError:
+            return ""
+    return PurePath(name).name

@@ -1,0 +1,183 @@
+"""Parsing in child processes: whatever a file does to its parser, it ends there, in time, and with a reason."""
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+from cragside.adapters.documents.kinds import Kind
+from cragside.adapters.documents.reading import MAX_CHARACTERS, Origin, Reading, Unreadable
+from cragside.domain.document import Mark
+from cragside.domain.errors import ServiceUnavailable
+
+# UTF-8 has at most four bytes for a character, JSON's escapes six; the rest is for marks and tier 1.
+_LONGEST_ANSWER = 6 * MAX_CHARACTERS + 64 * 1024 * 1024
+_IDLE_SECONDS = 60
+_TOO_SLOW = "takes more than {seconds} s to read, which is the limit"
+
+
+class _Ended(Exception):
+    """The child ended instead of answering."""
+
+
+class ParserProcesses:
+    """Runs readers in children that are kept for the next file; each is replaced after `files` files or a failure.
+
+    A child sees nothing of this process' environment but where Python finds its modules. It may take `memory` bytes of
+    address space and `seconds` a file, by the clock and of the processor.
+    """
+
+    def __init__(self, *, seconds: int, memory: int, files: int = 100) -> None:
+        self._seconds = seconds
+        self._memory = memory
+        self._files = files
+        self._lock = threading.Lock()
+        self._idle: list[_Child] = []
+        self._busy: set[_Child] = set()
+        self._closed = False
+
+    def read(self, kind: Kind, content: bytes, origin: Origin) -> Reading:
+        """What `kind`'s reader makes of it; blocks. Raises `Unreadable`, for a child that dies as well."""
+        while True:
+            child, fresh = self._take()
+            try:
+                answer = child.ask(kind, content, origin, self._seconds)
+            except _Ended as ended:
+                child.kill()
+                # A child that was kept ends by itself when nothing comes for a while: the file has not been its matter.
+                if not fresh and child.left and not self._closed:
+                    continue
+                raise Unreadable(str(ended)) from None
+            finally:
+                with self._lock:
+                    self._busy.discard(child)
+            self._keep(child)
+            return _reading(answer)
+
+    def close(self) -> None:
+        """End the children, those at work too."""
+        with self._lock:
+            self._closed = True
+            children = [*self._idle, *self._busy]
+            self._idle.clear()
+        for child in children:
+            child.kill()
+
+    def _take(self) -> "tuple[_Child, bool]":
+        with self._lock:
+            fresh = not self._idle
+            child = _Child(self._memory, self._seconds) if fresh else self._idle.pop()
+            self._busy.add(child)
+            return child, fresh
+
+    def _keep(self, child: "_Child") -> None:
+        with self._lock:
+            keep = not self._closed and child.answered < self._files
+            if keep:
+                self._idle.append(child)
+        if not keep:
+            child.kill()
+
+
+class _Child:
+    def __init__(self, memory: int, seconds: int) -> None:
+        self.answered = 0
+        self.left = False
+        command = [sys.executable, "-P", "-m", "cragside.adapters.documents.child"]
+        try:
+            self._process = subprocess.Popen(  # noqa: S603 - Python itself, with arguments of this file
+                [*command, str(memory), str(seconds), str(_IDLE_SECONDS)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                env=_environment(),
+            )
+        except OSError as error:
+            raise ServiceUnavailable("loader", f"No process to read files in could be started: {error}.") from error
+
+    def ask(self, kind: Kind, content: bytes, origin: Origin, seconds: int) -> Mapping[str, Any]:
+        """The child's answer. Raises `_Ended` with the reason when there is none in time."""
+        late = threading.Event()
+
+        def end() -> None:
+            late.set()
+            self._process.kill()
+
+        timer = threading.Timer(seconds, end)
+        timer.daemon = True
+        timer.start()
+        try:
+            return self._exchange(kind, content, origin)
+        except (OSError, ValueError, EOFError):
+            raise _Ended(self._ending(late.is_set(), seconds)) from None
+        finally:
+            timer.cancel()
+
+    def kill(self) -> None:
+        """End it, and take note of how it ended."""
+        self._process.kill()
+        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                try:
+                    pipe.close()
+                except OSError:
+                    continue  # what was not written is for nobody now
+
+    def _exchange(self, kind: Kind, content: bytes, origin: Origin) -> Mapping[str, Any]:
+        requests, answers = self._process.stdin, self._process.stdout
+        assert requests is not None and answers is not None  # noqa: S101,PT018 - both are pipes
+        header = {
+            "kind": kind.module,
+            "name": origin.name.encode("utf-8", "replace").decode(),
+            "file_type": origin.file_type,
+            "charset": origin.charset,
+            "size": len(content),
+        }
+        requests.write(orjson.dumps(header) + b"\n")
+        requests.write(content)
+        requests.flush()
+        size = orjson.loads(answers.readline(100))["size"]
+        if size > _LONGEST_ANSWER:
+            raise ValueError("longer than any answer")
+        answer = answers.read(size)
+        if len(answer) < size:
+            raise EOFError
+        self.answered += 1
+        told: dict[str, Any] = orjson.loads(answer)
+        return told
+
+    def _ending(self, late: bool, seconds: int) -> str:
+        try:
+            code = self._process.wait(timeout=1)
+        except subprocess.TimeoutExpired:
+            code = None
+        self.left = code == 0
+        # 24 is SIGXCPU: its processor time was up.
+        if late or code == -24:
+            return _TOO_SLOW.format(seconds=seconds)
+        return "cannot be read: its parser crashed, or needed more memory than a file is given"
+
+
+def _environment() -> dict[str, str]:
+    kept = {name: os.environ[name] for name in ("SYSTEMROOT", "LD_LIBRARY_PATH") if name in os.environ}
+    return {
+        **kept,
+        "PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path)),
+        "PYTHONUTF8": "1",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "OPENBLAS_NUM_THREADS": "1",
+    }
+
+
+def _reading(answer: Mapping[str, Any]) -> Reading:
+    if "refused" in answer:
+        raise Unreadable(answer["refused"])
+    if "missing" in answer:
+        raise ServiceUnavailable("loader", f"This installation cannot read such files: {answer['missing']} is missing.")
+    fields = answer["reading"]
+    return Reading(**{**fields, "marks": tuple(Mark(**mark) for mark in fields["marks"])})

@@ -1,0 +1,120 @@
+"""PDF: the text of each page, with pdfium. Runs in a child process."""
+
+import ctypes
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from cragside.adapters.documents.reading import MAX_CHARACTERS, Composer, Headings, Origin, Reading, Unreadable, present
+
+MAX_PAGES = 5000
+_MOST_BOOKMARKS = 5000
+_LONGEST_BOOKMARK = 2000
+_DATE = re.compile(r"D?:?(\d{4})(\d{2})?(\d{2})?(?:(\d{2})(\d{2})(\d{2})?)?(?:([+-])(\d{2})'?(\d{2})?|(Z))?")
+# pdfium shows a hyphen at which a word was divided as U+FFFE or U+0002.
+_DIVIDED = re.compile(r"[\ufffe\x02]\s*+")
+
+
+def read(content: bytes, origin: Origin) -> Reading:
+    """Pages, title, author and date. Raises `Unreadable` when encrypted, damaged, without text or endless."""
+    import pypdfium2
+
+    try:
+        document = pypdfium2.PdfDocument(content)
+        count = len(document)
+    except pypdfium2.PdfiumError as error:
+        raise Unreadable(_refusal(str(error))) from None
+    if count == 0:
+        raise Unreadable("is a PDF without pages")
+    if count > MAX_PAGES:
+        raise Unreadable(f"has {count:,} pages, the limit is {MAX_PAGES:,}: split it")
+    composer = Composer()
+    sections = _sections(document)
+    found = False
+    for number in range(1, count + 1):
+        try:
+            text = _text(document, number - 1)
+        except pypdfium2.PdfiumError:
+            raise Unreadable(f"is damaged: page {number} of {count} cannot be read") from None
+        composer.mark(page=number, section=sections.get(number, ""))
+        composer.add(text)
+        found = found or bool(text)
+    if not found:
+        pages = "1 page" if count == 1 else f"{count} pages"
+        raise Unreadable(
+            f"has {pages} but no text layer, only pictures of text: run OCR over it first, then index that"
+        )
+    stated = document.get_metadata_dict()
+    tier1 = present(
+        {
+            "title": stated.get("Title"),
+            "author": stated.get("Author"),
+            "pageCount": count,
+            "createdDate": _date(stated.get("CreationDate", "")),
+        }
+    )
+    return Reading(composer.text, "pdf", tier1.get("title", ""), composer.marks, tier1)
+
+
+def _text(document: Any, index: int) -> str:
+    page = document.get_page(index)
+    try:
+        layer = page.get_textpage()
+        try:
+            if layer.count_chars() > MAX_CHARACTERS:
+                raise Unreadable(f"holds more than {MAX_CHARACTERS:,} characters of text on page {index + 1}")
+            text: str = layer.get_text_bounded()
+        finally:
+            layer.close()
+    finally:
+        page.close()
+    lines = _DIVIDED.sub("", text).replace("\r\n", "\n").replace("\r", "\n").replace("\x00", "").split("\n")
+    return "\n".join(line.rstrip() for line in lines).strip()
+
+
+def _sections(document: Any) -> dict[int, str]:
+    """The path of bookmarks that each page is under."""
+    headings, begun = Headings(), dict[int, str]()
+    for level, title, page in _bookmarks(document):
+        begun.setdefault(page, headings.enter(level, title))
+    sections, path = dict[int, str](), ""
+    for number in range(1, len(document) + 1):
+        path = begun.get(number, path)
+        sections[number] = path
+    return sections
+
+
+def _bookmarks(document: Any) -> Iterator[tuple[int, str, int]]:
+    """Level, title and page of each bookmark; those that lead nowhere, or circle, are left out."""
+    import pypdfium2
+
+    try:
+        for _, bookmark in zip(range(_MOST_BOOKMARKS), document.get_toc(max_depth=8), strict=False):
+            target = bookmark.get_dest()
+            index = target.get_index() if target else None
+            title = bookmark.get_title() if index is not None else ""
+            if index is not None and title.strip():
+                yield bookmark.level, title[:_LONGEST_BOOKMARK], index + 1
+    except (pypdfium2.PdfiumError, UnicodeError, ValueError, ctypes.ArgumentError):
+        return
+
+
+def _refusal(error: str) -> str:
+    reasons = {
+        "password": "is encrypted: save it without a password",
+        "security": "is encrypted in a way that cannot be read: save it without encryption",
+    }
+    return next((reason for word, reason in reasons.items() if word in error.lower()), "is damaged, or no PDF")
+
+
+def _date(written: str) -> str | None:
+    """PDF's `D:20240131120000+01'00'` as ISO 8601."""
+    found = _DATE.match(written.strip())
+    if found is None:
+        return None
+    year, month, day, hour, minute, second, sign, zone_hours, zone_minutes, utc = found.groups()
+    date = "-".join(part for part in (year, month, day) if part)
+    if not (day and hour):
+        return date
+    zone = "Z" if utc else f"{sign}{zone_hours}:{zone_minutes or '00'}" if sign else ""
+    return f"{date}T{hour}:{minute}:{second or '00'}{zone}"

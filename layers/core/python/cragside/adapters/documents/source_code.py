@@ -1,0 +1,12 @@
+"""Source code: functions and classes are sections."""
+
+from cragside.adapters.documents.languages import language_of, outline
+from cragside.adapters.documents.reading import Origin, Reading
+from cragside.adapters.documents.texts import decoded
+
+
+def read(content: bytes, origin: Origin) -> Reading:
+    """The source as it is written."""
+    text = decoded(content, origin)
+    marks, tier1 = outline(text, language_of(origin.name) or origin.file_type)
+    return Reading(text, "code", marks=marks, tier1=tier1)

@@ -1,0 +1,20 @@
+"""Plain text, whatever its ending; a text may be an e-mail, a chat or the notes of a meeting all the same."""
+
+from cragside.adapters.documents.decoding import decode
+from cragside.adapters.documents.describing import describe
+from cragside.adapters.documents.reading import Origin, Reading, Unreadable
+
+
+def read(content: bytes, origin: Origin) -> Reading:
+    """The text as it is."""
+    text = decoded(content, origin)
+    doc_type, tier1 = describe(origin.name, text)
+    return Reading(text, doc_type, tier1=tier1)
+
+
+def decoded(content: bytes, origin: Origin) -> str:
+    """The bytes as text. Raises `Unreadable` for binary data."""
+    text = decode(content, origin.charset)
+    if text is None:
+        raise Unreadable("holds binary data, not text; if it is text in a rare encoding, save it as UTF-8")
+    return text

@@ -1,0 +1,64 @@
+"""Transcripts of meetings (WebVTT, SubRip): what was said by whom, without the times of each line."""
+
+import re
+from collections.abc import Iterator
+
+from cragside.adapters.documents.meetings import described
+from cragside.adapters.documents.reading import Origin, Reading, Unreadable, present
+from cragside.adapters.documents.texts import decoded
+
+_CLOCK = r"(?:(\d{1,3}):)?(\d{1,2}):(\d{2})[.,]\d{1,3}"
+_TIMES = re.compile(rf"\s*+{_CLOCK}\s++-->\s++{_CLOCK}")
+_SPEAKER = re.compile(r"<v(?:\.[^\s>]{1,80}+)?\s++([^>]{1,100}+)>")
+_TAG = re.compile(r"</?[A-Za-z0-9][^<>]{0,200}+>")
+_NAMED = re.compile(r"([A-ZÀ-Þ][\w .'-]{0,60}?): ")
+
+
+def read(content: bytes, origin: Origin) -> Reading:
+    """The spoken text. Raises `Unreadable` when there is none."""
+    text = decoded(content, origin)
+    speakers, lines, seconds = list[str](), list[str](), 0
+    for end, block in _cues(text):
+        seconds = max(seconds, end)
+        voice = _SPEAKER.search(block)
+        said = " ".join(_TAG.sub("", block).split())
+        named = _NAMED.match(said)
+        if voice and not named:
+            said = f"{voice[1].strip()}: {said}"
+        if voice or named:
+            speakers.append((voice or named)[1].strip())  # type: ignore[index]
+        # Players show a line again while the next one appears.
+        if said and (not lines or lines[-1] != said):
+            lines.append(said)
+    if not lines:
+        raise Unreadable("holds no spoken text")
+    spoken = "\n".join(_joined(lines))
+    _, known = described(spoken)
+    duration = f"{seconds // 3600:02}:{seconds % 3600 // 60:02}:{seconds % 60:02}"
+    return Reading(spoken, "meeting", tier1=present({**known, "duration": duration, "participants": speakers}))
+
+
+def _cues(text: str) -> Iterator[tuple[int, str]]:
+    """The end of each cue in seconds, and its text."""
+    for block in re.split(r"\n[ \t]*+\n", text):
+        lines = block.split("\n")
+        for number, line in enumerate(lines[:3]):
+            if times := _TIMES.match(line):
+                hours, minutes, seconds = (int(part or 0) for part in times.groups()[3:])
+                yield hours * 3600 + minutes * 60 + seconds, "\n".join(lines[number + 1 :])
+                break
+
+
+def _joined(lines: list[str]) -> Iterator[str]:
+    """Consecutive lines of one speaker as one."""
+    speaker, said = "", list[str]()
+    for line in lines:
+        named = _NAMED.match(line)
+        if named and named[1] == speaker:
+            said.append(line[named.end() :])
+            continue
+        if said:
+            yield " ".join(said)
+        speaker, said = named[1] if named else "", [line]
+    if said:
+        yield " ".join(said)

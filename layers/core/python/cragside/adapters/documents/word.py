@@ -1,0 +1,215 @@
+"""DOCX: paragraphs and tables in the order of the document, headings as sections. Runs in a child process.
+
+Text as the document reads when it is printed: insertions count, deletions and hidden text do not.
+"""
+
+import io
+import re
+import zipfile
+from collections.abc import Iterator
+from typing import Any
+
+from cragside.adapters.documents.reading import Composer, Headings, Origin, Reading, Unreadable, present
+
+MAX_ENTRIES = 5000
+MAX_UNZIPPED = 300 * 1024 * 1024
+MAX_RATIO = 200
+_RATIO_MATTERS_FROM = 10 * 1024 * 1024
+_PIECE = 1024 * 1024
+
+_W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
+_FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
+_GONE = frozenset({f"{_W}del", f"{_W}moveFrom", f"{_W}rPrChange", f"{_W}pPrChange", f"{_W}instrText", _FALLBACK})
+_CORE_PROPERTIES = "application/vnd.openxmlformats-package.core-properties+xml"
+_HEADING = re.compile(r"heading (\d)$", re.IGNORECASE)
+
+
+def read(content: bytes, origin: Origin) -> Reading:
+    """Text, title, author and date. Raises `Unreadable` when damaged, or when it grows too big unzipped."""
+    check_archive(content)
+    import docx
+    from docx.opc.exceptions import PackageNotFoundError
+    from lxml import etree
+
+    try:
+        document = docx.Document(io.BytesIO(content))
+        body = document.element.body
+        levels, titles = _heading_styles(document)
+    except (PackageNotFoundError, etree.XMLSyntaxError, KeyError, ValueError, AttributeError, zipfile.BadZipFile):
+        raise Unreadable("is damaged, or no Word document") from None
+    composer, headings = Composer(), Headings()
+    title = ""
+    for block in _blocks(body):
+        if block.tag == f"{_W}tbl":
+            composer.add("\n".join(_rows(block)))
+            continue
+        text = _text(block).strip()
+        if not text:
+            continue
+        style = _style(block)
+        level = _own_level(block) or levels.get(style)
+        if style in titles:
+            title = title or text
+        elif level is not None:
+            composer.mark(section=headings.enter(level, text))
+            title = title or text
+        composer.add(text)
+    fields = _properties(document)
+    return Reading(composer.text, "text", fields.get("title") or " ".join(title.split()), composer.marks, fields)
+
+
+def check_archive(content: bytes) -> None:
+    """Raises `Unreadable` for what is no DOCX, and for archives made to explode.
+
+    What is declared is checked first; then each entry is unpacked piece by piece, for what is declared may be a lie.
+    """
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            entries = archive.infolist()
+            names = {entry.filename for entry in entries}
+            if not {"[Content_Types].xml", "word/document.xml"} <= names:
+                raise Unreadable("is an archive, but no Word document (.docx); unpack it and index what is in it")
+            if len(entries) > MAX_ENTRIES:
+                raise Unreadable(f"is an archive of {len(entries):,} entries, the limit is {MAX_ENTRIES:,}")
+            if any(entry.flag_bits & 1 for entry in entries):
+                raise Unreadable("is encrypted: save it without a password")
+            _check_size(sum(entry.file_size for entry in entries), len(content))
+            total = 0
+            for entry in entries:
+                total = _unpack(archive, entry, total, len(content))
+    except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError, ValueError, OSError, zipfile.zlib.error):
+        raise Unreadable("is damaged, or no Word document") from None
+
+
+def _unpack(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, total: int, packed: int) -> int:
+    before = b""
+    with archive.open(entry) as stream:
+        while piece := stream.read(_PIECE):
+            total += len(piece)
+            _check_size(total, packed)
+            if entry.filename.endswith((".xml", ".rels")):
+                # UTF-16 has a NUL in each character of these.
+                if b"<!DOCTYPE" in (before + piece).replace(b"\x00", b""):
+                    raise Unreadable("declares a document type in its XML, which Word documents never do")
+                before = piece[-32:]
+    return total
+
+
+def _check_size(unzipped: int, packed: int) -> None:
+    if unzipped > MAX_UNZIPPED:
+        raise Unreadable(f"unpacks to more than {MAX_UNZIPPED // 1024**2} MB, which is the limit")
+    if unzipped > _RATIO_MATTERS_FROM and unzipped > MAX_RATIO * packed:
+        raise Unreadable(f"unpacks to more than {MAX_RATIO} times its size, as only archives made to explode do")
+
+
+def _blocks(container: Any) -> Iterator[Any]:
+    """Paragraphs and tables, those in content controls and insertions too."""
+    for child in container:
+        if child.tag in (f"{_W}p", f"{_W}tbl"):
+            yield child
+        elif child.tag == f"{_W}sdt":
+            for content in child.iterchildren(f"{_W}sdtContent"):
+                yield from _blocks(content)
+        elif child.tag in (f"{_W}ins", f"{_W}moveTo", f"{_W}customXml"):
+            yield from _blocks(child)
+
+
+def _rows(table: Any) -> Iterator[str]:
+    """A table's rows, cells separated by bars."""
+    for row in table.iter(f"{_W}tr"):
+        if row.find(f"{_W}trPr/{_W}del") is not None or next(row.iterancestors(f"{_W}tbl")) is not table:
+            continue
+        cells = (" ".join(" ".join(map(_text, cell.iter(f"{_W}p"))).split()) for cell in row.iter(f"{_W}tc"))
+        yield " | ".join(cells)
+
+
+def _text(paragraph: Any) -> str:
+    """What a paragraph reads; of shapes that are there in two forms, the first."""
+    pieces: list[str] = []
+    stack = list(reversed(paragraph))
+    while stack:
+        element = stack.pop()
+        tag = element.tag
+        if tag in _GONE or (tag == f"{_W}r" and _hidden(element)):
+            continue
+        if tag == f"{_W}t":
+            pieces.append(element.text or "")
+        elif tag in (f"{_W}tab", f"{_W}ptab") and element.getparent().tag == f"{_W}r":
+            pieces.append("\t")
+        elif tag in (f"{_W}br", f"{_W}cr"):
+            pieces.append("\n")
+        elif tag == f"{_W}noBreakHyphen":
+            pieces.append("-")
+        elif tag == f"{_W}p":
+            pieces.append("\n")
+            stack.extend(reversed(element))
+        else:
+            stack.extend(reversed(element))
+    return "".join(pieces)
+
+
+def _hidden(run: Any) -> bool:
+    vanish = run.find(f"{_W}rPr/{_W}vanish")
+    return vanish is not None and vanish.get(f"{_W}val", "true") not in ("0", "false", "off")
+
+
+def _style(paragraph: Any) -> str:
+    style = paragraph.find(f"{_W}pPr/{_W}pStyle")
+    return style.get(f"{_W}val", "") if style is not None else ""
+
+
+def _own_level(paragraph: Any) -> int | None:
+    """The level at which a paragraph stands in the outline by itself; LibreOffice writes headings so."""
+    outline = paragraph.find(f"{_W}pPr/{_W}outlineLvl")
+    return _level(outline) if outline is not None else None
+
+
+def _level(outline: Any) -> int | None:
+    written = outline.get(f"{_W}val", "")
+    return int(written) + 1 if written in tuple("012345678") else None
+
+
+def _heading_styles(document: Any) -> tuple[dict[str, int], set[str]]:
+    """Levels of the styles of headings, and the styles of titles, by their ids; styles inherit."""
+    levels, titles, based = dict[str, int](), set[str](), dict[str, str]()
+    for style in document.styles.element.iter(f"{_W}style"):
+        identity = style.get(f"{_W}styleId", "")
+        named = style.find(f"{_W}name")
+        name = named.get(f"{_W}val", "") if named is not None else ""
+        outline = style.find(f"{_W}pPr/{_W}outlineLvl")
+        parent = style.find(f"{_W}basedOn")
+        if parent is not None:
+            based[identity] = parent.get(f"{_W}val", "")
+        if heading := _HEADING.match(name):
+            levels[identity] = int(heading[1])
+        elif name.lower() == "title":
+            titles.add(identity)
+        elif outline is not None and (level := _level(outline)) is not None:
+            levels[identity] = level
+    for identity in based:
+        ancestor = identity
+        for _ in range(20):
+            if ancestor in levels or ancestor in titles:
+                break
+            ancestor = based.get(ancestor, "")
+        if ancestor in levels:
+            levels.setdefault(identity, levels[ancestor])
+    return levels, titles
+
+
+def _properties(document: Any) -> dict[str, Any]:
+    """Title, author and date; {} when the document states none, for which python-docx would make some up."""
+    try:
+        # By content type: LibreOffice has named the relation that leads there in a way of its own.
+        stated = [part for part in document.part.package.iter_parts() if part.content_type == _CORE_PROPERTIES]
+        known = stated[0].core_properties
+        created = known.created
+        return present(
+            {
+                "title": known.title,
+                "author": known.author,
+                "createdDate": created.isoformat() if created is not None else None,
+            }
+        )
+    except (LookupError, ValueError, AttributeError, TypeError):
+        return {}

@@ -1,0 +1,32 @@
+"""The language of a text, by py3langid."""
+
+from functools import cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from py3langid.langid import LanguageIdentifier
+
+# Fewer letters than this tell nothing: "OK" would be Serbian.
+_FEWEST_LETTERS = 12
+# Below an even chance the guess is worth nothing to a filter.
+_LEAST_PROBABILITY = 0.5
+_LONGEST_READ = 4000
+
+
+def iso_639_1(text: str) -> str | None:
+    """The code of a text's language, such as `de`; None when the text is too short or too mixed to tell.
+
+    The first call takes a second: it loads the model.
+    """
+    read = text[:_LONGEST_READ]
+    if sum(map(str.isalpha, read)) < _FEWEST_LETTERS:
+        return None
+    code, probability = _identifier().classify(read)
+    return str(code) if probability >= _LEAST_PROBABILITY and len(code) == 2 else None
+
+
+@cache
+def _identifier() -> "LanguageIdentifier":
+    from py3langid.langid import MODEL_FILE, LanguageIdentifier
+
+    return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)

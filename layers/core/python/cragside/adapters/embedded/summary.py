@@ -1,0 +1,139 @@
+"""What can be quoted from a text without a model: telling sentences, terms, and lines that say what they are."""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from statistics import fmean
+
+from cragside.adapters.embedded.keywords import runs
+from cragside.adapters.embedded.mentions import Sentence, sentences
+from cragside.adapters.embedded.stopwords import SCAFFOLDING
+from cragside.adapters.embedded.words import function_words, language_of, stem, stems, words
+
+MOST_KEYWORDS = 10
+_SUMMARY_SENTENCES = 3
+_SHORTEST_SENTENCE = 6  # tokens
+_SUMMARY_CHARACTERS = 600
+_MOST_LINES = 10
+_LONGEST_LINE = 300
+
+_DECISION = re.compile(
+    r"\b(?:decisions?\s*:|beschlüsse?\s*:|beschlossen\b|entschieden\b|einigten? (?:uns|sich)\b"
+    r"|(?:we|they|it was|the (?:team|group|board|committee)) (?:have |has )?(?:decided|agreed|resolved)"
+    r"|(?:decided|agreed) (?:to|that|on)\b)",
+    re.IGNORECASE,
+)
+_ACTION = re.compile(
+    r"(?:^\s*(?:[-*]\s+)?\[ \]\s*|\b(?:action(?: item)?s?|to-?dos?|next steps?|aufgaben?)\s*:"
+    r"|\bplease\s+[a-z]+|\bbitte\b|\b(?:can|could) you\b|\bkönn(?:en sie|test du|ten sie)\b)",
+    re.IGNORECASE,
+)
+_URGENT = re.compile(
+    r"^(?:x-priority:\s*[12]\b|(?:importance|priority):\s*(?:high|urgent))|\b(?:urgent(?:ly)?|asap|as soon as possible"
+    r"|immediately|dringend|so schnell wie möglich|umgehend)\b",
+    re.IGNORECASE | re.MULTILINE,
+)
+# Headings, list items, quotes, tables and speakers begin a line of their own.
+_OWN_LINE = re.compile(r"\s*(?:#|[-*+>|]\s|\d{1,3}[.)]\s|\[|[A-Z][\w .-]{0,30}:\s)")
+_HEADING = re.compile(r"^\s{0,3}#{1,6}\s+(.{1,120})$", re.MULTILINE)
+
+
+def key_terms(text: str) -> list[str]:
+    """At most 10 terms of a passage, most telling first: runs of content words, by how often their words occur."""
+    found = words(text)
+    language = language_of(found)
+    counts = Counter(stems(found, language))
+    stop = function_words(found) | SCAFFOLDING
+    spelt: dict[tuple[str, ...], str] = {}
+    times: Counter[tuple[str, ...]] = Counter()
+    for run in (run for line in _unwrapped(text) for run in runs(line, stop)):
+        for part in {tuple(run), *((word,) for word in run)}:
+            key = tuple(stem(word, language) for word in words(" ".join(part)))
+            if key and (len(key) > 1 or len(key[0]) > 2) and not all(word.isdigit() for word in key):
+                spelt.setdefault(key, " ".join(part))
+                times[key] += 1
+    ranked = sorted(spelt, key=lambda key: -fmean(counts[word] for word in key) * times[key] * (1 + (len(key) > 1)))
+    chosen: list[tuple[str, ...]] = []
+    for key in ranked:
+        if len(chosen) == MOST_KEYWORDS:
+            break
+        if not any(_within(key, other) or _within(other, key) for other in chosen):
+            chosen.append(key)
+    return [spelt[key] for key in chosen]
+
+
+def summary_of(text: str) -> str:
+    """The first sentence and the two that have most of the words that the text repeats; "" if there are none."""
+    whole = sentences("\n".join(_unwrapped(text)))
+    read = [sentence for sentence in whole if not sentence.heading and len(sentence.tokens) >= _SHORTEST_SENTENCE]
+    if not read:
+        return ""
+    stemmed = [_stems_of(sentence) for sentence in read]
+    counts = Counter(word for found in stemmed for word in set(found))
+
+    def weight(position: int) -> float:
+        repeated = sum(counts[word] for word in set(stemmed[position]) if counts[word] > 1)
+        return repeated / (len(stemmed[position]) + 4)
+
+    # The first sentence says more often than any other what a text is about.
+    others = sorted(range(1, len(read)), key=lambda position: (-weight(position), position))
+    chosen = sorted([0, *others[: _SUMMARY_SENTENCES - 1]])
+    return _shortened(" ".join(read[position].text for position in chosen), _SUMMARY_CHARACTERS)
+
+
+def headings_of(text: str) -> list[str]:
+    """The text's Markdown headings."""
+    return _distinct(_HEADING.findall(text))
+
+
+def decisions_in(text: str) -> list[str]:
+    """Sentences that say that something was decided, in English or German."""
+    return _telling(text, _DECISION)
+
+
+def action_items_in(text: str) -> list[str]:
+    """Sentences and lines that ask somebody to do something, in English or German."""
+    return _telling(text, _ACTION)
+
+
+def is_urgent(text: str) -> bool:
+    """Whether a text says of itself that it is urgent; that it does not say so proves nothing."""
+    return _URGENT.search(text) is not None
+
+
+def _telling(text: str, pattern: re.Pattern[str]) -> list[str]:
+    parts = (part for line in text.splitlines() for part in re.split(r"(?<=[.!?])\s+", line[: _LONGEST_LINE * 4]))
+    return _distinct([part for part in parts if pattern.search(part)])
+
+
+def _distinct(found: Sequence[str]) -> list[str]:
+    cleaned = (_shortened(" ".join(part.split()).strip("-*> "), _LONGEST_LINE) for part in found)
+    return list(dict.fromkeys(filter(None, cleaned)))[:_MOST_LINES]
+
+
+def _unwrapped(text: str) -> list[str]:
+    """Lines, those of a wrapped paragraph joined."""
+    lines: list[str] = []
+    wrapped = False
+    for line in text.splitlines():
+        prose = bool(line.strip()) and not _OWN_LINE.match(line)
+        if prose and wrapped:
+            lines[-1] += f" {line.strip()}"
+        elif line.strip():
+            lines.append(line)
+        wrapped = prose
+    return lines
+
+
+def _stems_of(sentence: Sentence) -> list[str]:
+    found = words(sentence.text)
+    return stems(found, language_of(found))
+
+
+def _within(key: tuple[str, ...], other: tuple[str, ...]) -> bool:
+    size = len(key)
+    return any(other[start : start + size] == key for start in range(len(other) - size + 1))
+
+
+def _shortened(text: str, characters: int) -> str:
+    return text if len(text) <= characters else text[:characters].rsplit(None, 1)[0] + " …"

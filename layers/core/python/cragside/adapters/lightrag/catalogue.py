@@ -1,0 +1,312 @@
+"""The documents, parts and passages of a store, as rows."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from sqlite3 import Connection
+from typing import Any
+
+from cragside.adapters.lightrag.chunking import Piece, storable
+from cragside.adapters.lightrag.database import Database
+from cragside.domain.document import Mark, SourceText
+from cragside.domain.indexing import (
+    DocumentRecord,
+    DocumentStatus,
+    EnrichmentStatus,
+    Part,
+    Passage,
+    Task,
+)
+
+_FIELDS = (
+    "version, id, name, title, file_type, doc_type, content_hash, size, characters, created_at, updated_at, track, tier1,"
+    " metadata"
+)
+_CURRENT = f"SELECT {_FIELDS} FROM document WHERE state = 'current' AND {{}}"  # noqa: S608 (our own column names)
+# What `DocumentRecord.status` says, for choosing and counting.
+_STATUS = """SELECT version, CASE WHEN max(enrichment = 'failed' OR (error <> '' AND NOT embedded)) THEN 'failed'
+    WHEN NOT min(embedded) THEN 'pending' WHEN min(enrichment = 'enriched') THEN 'enriched' ELSE 'searchable' END AS status
+    FROM part GROUP BY version"""
+_PASSAGE = """SELECT chunk.id, chunk.part, chunk.number, chunk.page, chunk.section, chunk.tier2, part.enrichment, kv.value,
+    document.version, document.id FROM chunk JOIN document USING (version)
+    JOIN part ON part.version = chunk.version AND part.number = chunk.part
+    LEFT JOIN kv ON kv.namespace = 'text_chunks' AND kv.id = chunk.id WHERE """
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPart:
+    """A part of a version; `key` is LightRAG's name of it as a document."""
+
+    version: int
+    number: int
+    key: str
+    first: int
+    last: int
+    embedded: bool
+    enrichment: EnrichmentStatus
+
+
+class Catalogue:
+    """Reads and writes the catalogue's tables. Writes happen within a transaction of the caller's."""
+
+    def __init__(self, database: Database, workspace: str) -> None:
+        self._database = database
+        self._workspace = workspace
+
+    def record(self, where: str, value: Any) -> DocumentRecord | None:
+        """The current document of an `id` or a `name`."""
+        records = self._records(self._database.all(_CURRENT.format(f"{where} = ?"), (value,)))
+        return records[0] if records else None
+
+    def twin(self, content_hash: str) -> DocumentRecord | None:
+        """A current document with this content."""
+        return self.record("content_hash", content_hash)
+
+    def page(
+        self, limit: int, offset: int, status: DocumentStatus | None, track: str | None
+    ) -> tuple[list[DocumentRecord], int]:
+        """Current documents, latest first, and how many there are."""
+        conditions, values = ["state = 'current'"], []
+        if status is not None:
+            conditions.append(f"version IN (SELECT version FROM ({_STATUS}) WHERE status = ?)")
+            values.append(status)
+        if track is not None:
+            conditions.append("track = ?")
+            values.append(track)
+        where = " AND ".join(conditions)
+        rows = self._database.all(
+            f"SELECT {_FIELDS} FROM document WHERE {where} ORDER BY updated_at DESC, version DESC LIMIT ? OFFSET ?",  # noqa: S608
+            (*values, limit, offset),
+        )
+        total = self._database.one(f"SELECT count(*) FROM document WHERE {where}", values)[0]  # noqa: S608
+        return self._records(rows), int(total)
+
+    def statuses(self) -> dict[str, int]:
+        """How many current documents are in each status."""
+        rows = self._database.all(
+            f"SELECT status, count(*) FROM document JOIN ({_STATUS}) USING (version) WHERE state = 'current'"  # noqa: S608
+            " GROUP BY status"
+        )
+        return {str(status): int(count) for status, count in rows}
+
+    def source(self, document_id: str) -> SourceText | None:
+        """The whole text of a current document."""
+        row = self._database.one(
+            "SELECT name, text, title, file_type, doc_type, size, marks, tier1, metadata FROM document"
+            " WHERE state = 'current' AND id = ?",
+            (document_id,),
+        )
+        if row is None:
+            return None
+        name, text, title, file_type, doc_type, size, marks, tier1, metadata = row
+        return SourceText(
+            name=name,
+            text=text,
+            title=title,
+            file_type=file_type,
+            doc_type=doc_type,
+            size=size,
+            marks=tuple(Mark(*mark) for mark in json.loads(marks)),
+            tier1=json.loads(tier1),
+            metadata=json.loads(metadata),
+        )
+
+    def passages(self, document_id: str, part: int | None) -> list[Passage]:
+        """The passages of a current document in their order."""
+        narrowed = "" if part is None else " AND chunk.part = ?"
+        rows = self._database.all(
+            f"{_PASSAGE} document.id = ? AND document.state = 'current'{narrowed} ORDER BY chunk.number",
+            (document_id,) if part is None else (document_id, part),
+        )
+        return [_passage(row) for row in rows]
+
+    def passages_by_id(self, ids: Sequence[str]) -> dict[str, tuple[DocumentRecord, Passage]]:
+        """Passages of any version with their documents."""
+        rows = list(self._database.within(f"{_PASSAGE} chunk.id IN ({{}})", dict.fromkeys(ids)))
+        versions = {row[8] for row in rows}
+        found = self._database.within(
+            f"SELECT {_FIELDS} FROM document WHERE state <> 'gone' AND version IN ({{}})",  # noqa: S608
+            versions,
+        )
+        records = {row[0]: record for row, record in self._with_rows(list(found))}
+        return {row[0]: (records[row[8]], _passage(row)) for row in rows if row[8] in records and row[7] is not None}
+
+    def counts(self) -> dict[EnrichmentStatus, int]:
+        """How many passages of current documents are in each state of enrichment."""
+        rows = self._database.all(
+            "SELECT enrichment, sum(last - first + 1) FROM part JOIN document USING (version) WHERE state = 'current'"
+            " GROUP BY enrichment"
+        )
+        return dict(rows)
+
+    def tasks(self, document_id: str | None = None) -> list[Task]:
+        """What is still to be done of current documents, embedding first."""
+        rows = self._database.all(
+            "SELECT document.id, content_hash, number, embedded, enrichment,"
+            " last = (SELECT max(last) FROM part AS other WHERE other.version = part.version) AND EXISTS"
+            " (SELECT 1 FROM document AS older WHERE older.id = document.id AND older.state <> 'current')"
+            " FROM part JOIN document USING (version) WHERE state = 'current' AND (?1 IS NULL OR document.id = ?1)"
+            " ORDER BY version, number",
+            (document_id,),
+        )
+        embed = [row for row in rows if not row[3] or row[5]]
+        enrich = [row for row in rows if row[4] in ("pending", "processing")]
+        return [Task(self._workspace, row[0], row[1], row[2], "embed") for row in embed] + [
+            Task(self._workspace, row[0], row[1], row[2], "enrich") for row in enrich
+        ]
+
+    def part(self, task: Task) -> StoredPart | None:
+        """The part of a task, None when its version is not the current one."""
+        row = self._database.one(
+            "SELECT version, number, key, first, last, embedded, enrichment FROM part JOIN document USING (version)"
+            " WHERE id = ? AND content_hash = ? AND state = 'current' AND number = ?",
+            (task.document_id, task.content_hash, task.part),
+        )
+        return None if row is None else StoredPart(*row[:5], bool(row[5]), row[6])
+
+    def chunk_ids(self, part: StoredPart) -> list[str]:
+        """The ids of a part's passages in their order."""
+        rows = self._database.all(
+            "SELECT id FROM chunk WHERE version = ? AND number BETWEEN ? AND ? ORDER BY number",
+            (part.version, part.first, part.last),
+        )
+        return [row[0] for row in rows]
+
+    def gone(self) -> list[StoredPart]:
+        """The parts of all versions that are to be removed."""
+        rows = self._database.all(
+            "SELECT version, number, key, first, last, embedded, enrichment FROM part JOIN document USING (version)"
+            " WHERE state = 'gone' ORDER BY version, number"
+        )
+        return [StoredPart(*row[:5], bool(row[5]), row[6]) for row in rows]
+
+    def uncut(self) -> list[str]:
+        """The ids of current documents without parts."""
+        rows = self._database.all(
+            "SELECT id FROM document WHERE state = 'current' AND version NOT IN (SELECT version FROM part)"
+        )
+        return [row[0] for row in rows]
+
+    def add(
+        self,
+        connection: Connection,
+        identifier: str,
+        content_hash: str,
+        source: SourceText,
+        *,
+        name: str,
+        enrich: bool,
+        track: str,
+        created_at: str | None,
+    ) -> int:
+        """Make this version the current one, known or not; its number. The one before it must not be current any more."""
+        now = datetime.now(UTC).isoformat()
+        marks = json.dumps([[mark.start, mark.page, storable(mark.section)] for mark in source.marks])
+        values = (
+            identifier,
+            content_hash,
+            "current",
+            name,
+            storable(source.title or name),
+            source.file_type,
+            source.doc_type,
+            len(source.text.encode("utf-8", "replace")) if source.size is None else source.size,
+            len(source.text),
+            created_at or now,
+            now,
+            track,
+            int(enrich),
+            _json(source.tier1),
+            _json(source.metadata),
+            marks,
+            storable(source.text),
+        )
+        row = connection.execute(
+            f"INSERT INTO document VALUES (NULL, {', '.join('?' * len(values))}) ON CONFLICT (id, content_hash)"  # noqa: S608
+            " DO UPDATE SET state = 'current', updated_at = excluded.updated_at, track = excluded.track,"
+            " enrich = excluded.enrich, tier1 = excluded.tier1, metadata = excluded.metadata, title = excluded.title,"
+            " name = excluded.name RETURNING version",
+            values,
+        ).fetchone()
+        return int(row[0])
+
+    def add_parts(
+        self, connection: Connection, version: int, key: str, pieces: Sequence[Piece], size: int, *, enrich: bool
+    ) -> dict[str, tuple[str, Piece]]:
+        """Enter a version's parts of `size` passages and their passages; those that are there stay.
+
+        Returns the part's key and the passage by the ids of the passages.
+        """
+        entered: dict[str, tuple[str, Piece]] = {}
+        for number, first in enumerate(range(0, len(pieces), size)):
+            last = min(first + size, len(pieces)) - 1
+            part_key = f"{key}-{number}"
+            connection.execute(
+                "INSERT OR IGNORE INTO part VALUES (?, ?, ?, ?, ?, 0, ?, '', NULL, NULL)",
+                (version, number, part_key, first, last, "pending" if enrich else "none"),
+            )
+            for order, piece in enumerate(pieces[first : last + 1]):
+                chunk = f"{part_key}-chunk-{order:03d}"
+                entered[chunk] = part_key, piece
+                connection.execute(
+                    "INSERT OR IGNORE INTO chunk VALUES (?, ?, ?, ?, ?, ?, NULL)",
+                    (chunk, version, number, first + order, piece.page, storable(piece.section)),
+                )
+        return entered
+
+    def _records(self, rows: Sequence[Sequence[Any]]) -> list[DocumentRecord]:
+        return [record for _, record in self._with_rows(rows)]
+
+    def _with_rows(self, rows: Sequence[Sequence[Any]]) -> list[tuple[Sequence[Any], DocumentRecord]]:
+        parts: dict[int, list[Part]] = {}
+        for version, number, first, last, embedded, enrichment, error, tier3, enriched_at in self._database.within(
+            "SELECT version, number, first, last, embedded, enrichment, error, tier3, enriched_at FROM part"
+            " WHERE version IN ({}) ORDER BY version, number",
+            [row[0] for row in rows],
+        ):
+            known = None if tier3 is None else json.loads(tier3)
+            part = Part(number, first, last, bool(embedded), enrichment, error, known, enriched_at)
+            parts.setdefault(version, []).append(part)
+        return [(row, _record(row, parts.get(row[0], ()))) for row in rows]
+
+
+def _record(row: Sequence[Any], parts: Iterable[Part]) -> DocumentRecord:
+    _, identifier, name, title, file_type, doc_type, digest, size, characters, created, updated, track, tier1, meta = (
+        row
+    )
+    return DocumentRecord(
+        id=identifier,
+        name=name,
+        title=title,
+        file_type=file_type,
+        doc_type=doc_type,
+        content_hash=digest,
+        size=size,
+        characters=characters,
+        created_at=created,
+        updated_at=updated,
+        track=track,
+        tier1=json.loads(tier1),
+        metadata=json.loads(meta),
+        parts=tuple(parts),
+    )
+
+
+def _passage(row: Sequence[Any]) -> Passage:
+    identifier, part, number, page, section, tier2, enrichment, value, _, document_id = row
+    return Passage(
+        id=identifier,
+        document_id=document_id,
+        part=part,
+        index=number,
+        text="" if value is None else json.loads(value)["content"],
+        page=page,
+        section=section,
+        enrichment=enrichment,
+        tier2=None if tier2 is None else json.loads(tier2),
+    )
+
+
+def _json(value: Mapping[str, Any]) -> str:
+    return json.dumps(dict(value), default=str)

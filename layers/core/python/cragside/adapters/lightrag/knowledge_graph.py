@@ -1,0 +1,272 @@
+"""LightRAG's graph, read out of the store by SQL that looks at no more of it than it returns."""
+
+import sqlite3
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+import orjson
+from lightrag.constants import GRAPH_FIELD_SEP
+
+from cragside.adapters.lightrag.database import Database
+from cragside.domain.errors import ServiceUnavailable
+from cragside.ports.knowledge_graph import (
+    Connection,
+    Entity,
+    EntityView,
+    KnowledgeGraph,
+    Neighbourhood,
+    Relationship,
+)
+
+DEEPEST = 2
+# A subgraph larger than this is nothing to read. Its edges may grow with the square, so they are limited as well.
+MOST_ENTITIES = 100
+RELATIONSHIPS_AN_ENTITY = 4
+# What a list says of each of its rows: merged descriptions have thousands of characters, and keywords hundreds.
+_BRIEF = 300
+_KEYWORDS = 6
+_UNNAMED = "related to"
+
+# The strongest edges of a node, from either side; both halves are read in the order of an index and no further.
+_NEIGHBOURS = """
+SELECT * FROM (
+    SELECT target, json_extract(value, '$.weight') FROM edge
+    WHERE source = ?1 ORDER BY json_extract(value, '$.weight') DESC, target LIMIT ?2)
+UNION ALL
+SELECT * FROM (
+    SELECT source, json_extract(value, '$.weight') FROM edge
+    WHERE target = ?1 ORDER BY json_extract(value, '$.weight') DESC, source LIMIT ?2)
+"""
+_STRONGEST = """
+SELECT other, value, weight, forward FROM (
+    SELECT * FROM (
+        SELECT target AS other, value, json_extract(value, '$.weight') AS weight, 1 AS forward FROM edge
+        WHERE source = ?1 ORDER BY json_extract(value, '$.weight') DESC, target LIMIT ?2)
+    UNION ALL
+    SELECT * FROM (
+        SELECT source, value, json_extract(value, '$.weight'), 0 FROM edge
+        WHERE target = ?1 AND source <> ?1 ORDER BY json_extract(value, '$.weight') DESC, source LIMIT ?2))
+ORDER BY weight DESC, other LIMIT ?2
+"""
+_AMONG = """
+SELECT source, target, value FROM edge
+WHERE source IN (SELECT value FROM json_each(?1)) AND target IN (SELECT value FROM json_each(?1))
+ORDER BY json_extract(value, '$.weight') DESC, source, target LIMIT ?2
+"""
+_NODES = """
+SELECT node.id, node.value,
+       (SELECT count(*) FROM mention WHERE kind = 'entity' AND mention.name = node.id)
+FROM node WHERE node.id IN ({})
+"""
+_DOCUMENTS = """
+SELECT document.id, document.name, min(document.created_at) FROM mention
+JOIN chunk ON chunk.id = mention.passage JOIN document ON document.version = chunk.version
+WHERE mention.kind = 'entity' AND mention.name = ? AND document.state <> 'gone'
+GROUP BY document.id ORDER BY min(document.created_at), document.name LIMIT ?
+"""
+_MENTIONED = """
+SELECT mention.name, count(*), node.degree FROM json_each(?) AS wanted
+CROSS JOIN mention ON mention.passage = wanted.value AND mention.kind = 'entity'
+JOIN node ON node.id = mention.name
+GROUP BY mention.name ORDER BY count(*) DESC, node.degree DESC, mention.name LIMIT ?
+"""
+
+
+class SqliteKnowledgeGraph(KnowledgeGraph):
+    """Reads the graph of one workspace. `find` gives its store's database, or None while there is no store.
+
+    LightRAG keeps an edge once for both directions, with its ends in alphabetical order, and who did what to whom
+    survives in its description alone. So an edge leads from the entity that its description names first; when no
+    description names both, from the alphabetically first.
+    """
+
+    def __init__(self, find: Callable[[], Awaitable[Database | None]]) -> None:
+        self._find = find
+
+    async def entity(self, name: str, *, connections: int = 100, documents: int = 100) -> EntityView | None:
+        """An entity by its name, exactly so if there is one, else in any case.
+
+        It was first seen when the earliest document that mentions it was accepted, and last when a passage last added
+        to it.
+        """
+        with _reading():
+            database = await self._find()
+            return _Graph(database).entity(name, connections, documents) if database else None
+
+    async def of_passages(self, passage_ids: Sequence[str], *, limit: int = 20) -> list[str]:
+        """Names of the entities that passages mention: by how many of the passages, then by their connections."""
+        with _reading():
+            database = await self._find()
+            return _Graph(database).of_passages(passage_ids, limit) if database else []
+
+    async def expand(self, names: Sequence[str], *, depth: int = 2, limit: int = 50) -> Neighbourhood:
+        """Breadth first from the entities that are there, by strength of connection on each level.
+
+        `limit` is 100 at most; of the relationships the strongest are told, 4 for each entity. Descriptions are brief.
+        """
+        with _reading():
+            database = await self._find()
+            if database is None:
+                return Neighbourhood()
+            return _Graph(database).expand(names, min(depth, DEEPEST), min(limit, MOST_ENTITIES))
+
+    async def search(self, text: str, *, limit: int = 20) -> list[Entity]:
+        """Entities whose name contains the text in any case, best connected first; described in brief."""
+        with _reading():
+            database = await self._find()
+            return _Graph(database).search(text, limit) if database else []
+
+
+class _Graph:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def entity(self, name: str, connections: int, documents: int) -> EntityView | None:
+        found = self._named(name)
+        if found is None:
+            return None
+        known, value = found
+        sources = self._database.all(_DOCUMENTS, (known, max(documents, 1)))
+        (brief,) = self._entities([known])
+        first_seen = sources[0][2] if sources else None
+        return EntityView(
+            replace(brief, description=_readable(value.get("description")), first_seen=first_seen),
+            tuple(self._connections(known, connections)),
+            tuple((identifier, source) for identifier, source, _ in sources[:documents]),
+        )
+
+    def of_passages(self, passage_ids: Sequence[str], limit: int) -> list[str]:
+        wanted = orjson.dumps(list(dict.fromkeys(map(_storable, passage_ids)))).decode()
+        return [row[0] for row in self._database.all(_MENTIONED, (wanted, limit))]
+
+    def expand(self, names: Sequence[str], depth: int, limit: int) -> Neighbourhood:
+        start = list(dict.fromkeys(found[0] for name in names if (found := self._named(name))))
+        reached, capped = start[:limit], len(start) > limit
+        level = reached
+        for _ in range(depth):
+            if capped or not level:
+                break
+            level = self._beyond(level, set(reached), limit - len(reached) + 1)
+            capped = len(reached) + len(level) > limit
+            reached = [*reached, *level][:limit]
+        most = RELATIONSHIPS_AN_ENTITY * len(reached)
+        rows = self._database.all(_AMONG, (orjson.dumps(reached).decode(), most + 1))
+        entities = tuple(self._entities(reached))
+        return Neighbourhood(entities, tuple(_relationship(*row) for row in rows[:most]), capped or len(rows) > most)
+
+    def search(self, text: str, limit: int) -> list[Entity]:
+        spellings = _spellings(_storable(text.strip()))
+        contains = " OR ".join(["instr(lower(id), ?)"] * len(spellings))
+        rows = self._database.all(
+            f"SELECT id FROM node WHERE {contains} ORDER BY degree DESC, id LIMIT ?",  # noqa: S608 (our own text)
+            (*spellings, limit),
+        )
+        return self._entities([row[0] for row in rows])
+
+    def _named(self, name: str) -> tuple[str, dict[str, Any]] | None:
+        name = _storable(name)
+        spellings = _spellings(name)
+        marks = ",".join("?" * len(spellings))
+        row = self._database.one("SELECT id, value FROM node WHERE id = ?", (name,)) or self._database.one(
+            f"SELECT id, value FROM node WHERE lower(id) IN ({marks}) ORDER BY degree DESC, id LIMIT 1",  # noqa: S608
+            spellings,
+        )
+        return None if row is None else (row[0], orjson.loads(row[1]))
+
+    def _connections(self, name: str, limit: int) -> Iterator[Connection]:
+        for other, text, _, forward in self._database.all(_STRONGEST, (name, limit)):
+            value = orjson.loads(text)
+            ends = (name, other) if forward else (other, name)
+            away = _first_of(*ends, value.get("description")) == name
+            direction: Literal["outgoing", "incoming"] = "outgoing" if away else "incoming"
+            yield Connection(other, _type(value), direction, _brief(value.get("description")))
+
+    def _beyond(self, level: Sequence[str], seen: set[str], limit: int) -> list[str]:
+        """The strongest new neighbours of a level of a search."""
+        weights: dict[str, float] = {}
+        for node in level:
+            # As many more as are known already: these may be the strongest.
+            for other, weight in self._database.all(_NEIGHBOURS, (node, limit + len(seen))):
+                if other not in seen:
+                    weights[other] = max(weights.get(other, 0.0), weight or 0.0)
+        return sorted(weights, key=lambda name: (-weights[name], name))[:limit]
+
+    def _entities(self, names: Sequence[str]) -> list[Entity]:
+        found = {}
+        for name, text, mentions in self._database.within(_NODES, names):
+            value = orjson.loads(text)
+            found[name] = Entity(
+                name,
+                value.get("entity_type") or "",
+                _brief(value.get("description")),
+                mentions=mentions,
+                last_seen=_iso(value.get("created_at")),
+            )
+        return [found[name] for name in names if name in found]
+
+
+@contextmanager
+def _reading() -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise ServiceUnavailable("knowledge_base", f"The graph cannot be read: {error}.") from error
+
+
+def _relationship(source: str, target: str, text: str) -> Relationship:
+    value = orjson.loads(text)
+    description = value.get("description")
+    first = _first_of(source, target, description)
+    ends = (source, target) if first == source else (target, source)
+    return Relationship(*ends, _type(value), _brief(description))
+
+
+def _first_of(source: str, target: str, description: str | None) -> str:
+    """The end that the description names first, `source` when it does not name both."""
+    shorter, longer = sorted((source.casefold(), target.casefold()), key=len)
+    for fragment in _fragments(description):
+        text = fragment.casefold()
+        at_longer = text.find(longer)
+        # "Python" is not named by "Python Software Foundation".
+        at_shorter = text.replace(longer, " " * len(longer)).find(shorter)
+        if at_longer >= 0 and at_shorter >= 0:
+            first = longer if at_longer < at_shorter else shorter
+            return source if source.casefold() == first else target
+    return source
+
+
+def _type(value: dict[str, Any]) -> str:
+    words = (value.get("keywords") or "").replace(GRAPH_FIELD_SEP, ",").split(",", _KEYWORDS)[:_KEYWORDS]
+    return ", ".join(dict.fromkeys(word.strip() for word in words if word.strip())) or _UNNAMED
+
+
+def _fragments(text: str | None) -> list[str]:
+    return list(dict.fromkeys(part.strip() for part in (text or "").split(GRAPH_FIELD_SEP) if part.strip()))
+
+
+def _readable(text: str | None) -> str:
+    """What passages say, each on a line of its own, once."""
+    return "\n".join(_fragments(text))
+
+
+def _brief(description: str | None) -> str:
+    text = _readable(description)
+    return text if len(text) <= _BRIEF else f"{text[: _BRIEF - 1].rstrip()}…"
+
+
+def _spellings(name: str) -> list[str]:
+    """What `lower()` of SQLite, which knows the 26 letters alone, can make of a name that is equal but for its case."""
+    written = {name, name.lower(), name.upper(), name.title(), name.capitalize()}
+    return sorted({"".join(c.lower() if c.isascii() else c for c in spelling) for spelling in written})
+
+
+def _storable(text: str) -> str:
+    """The text without what UTF-8 cannot encode, such as half a surrogate pair."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def _iso(seconds: Any) -> str | None:
+    return datetime.fromtimestamp(seconds, UTC).isoformat() if isinstance(seconds, int) and seconds > 0 else None

@@ -1,0 +1,178 @@
+"""The steps of indexing a part, each of which ends in one transaction."""
+
+import json
+import sqlite3
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from sqlite3 import Connection
+from typing import Any
+from urllib.parse import quote
+
+from cragside.adapters.lightrag.catalogue import StoredPart
+from cragside.adapters.lightrag.drafts import Draft
+from cragside.adapters.lightrag.store import Find, Store, failing_as_unavailable
+from cragside.adapters.lightrag.sweeping import forget_graph, retire, sweep
+from cragside.domain.errors import CragsideError, ServiceUnavailable
+from cragside.domain.indexing import Task
+from cragside.ports.part_indexer import PartIndexer
+
+
+class LightRagPartIndexer(PartIndexer):
+    """Works on the store that `find` gives; `refuse` raises for one that is baked."""
+
+    def __init__(self, find: Find, refuse: Callable[[], None]) -> None:
+        self._find = find
+        self._refuse = refuse
+
+    async def embed(self, task: Task) -> None:
+        """Make the part's text searchable."""
+        async with self._working(task) as found:
+            if found:
+                await embed(found[0], task, found[1])
+                await sweep(found[0])
+
+    async def begin_enrichment(self, task: Task) -> bool:
+        """Mark the part as being enriched."""
+        async with self._working(task) as found:
+            if not found or found[1].enrichment == "enriched":
+                return False
+            await _update(found[0], task, "enrichment = 'processing', error = ''")
+            return True
+
+    async def annotate(self, task: Task, tier2: Sequence[Mapping[str, Any]], tier3: Mapping[str, Any] | None) -> None:
+        """Store tier 2 of each passage of the part, and tier 3 of the part."""
+        async with self._working(task) as found:
+            if not found:
+                return
+            store, part = found
+            ids = store.catalogue.chunk_ids(part)
+            async with store.accepting():
+                with store.database.transaction() as connection:
+                    connection.executemany(
+                        "UPDATE chunk SET tier2 = ? WHERE id = ?",
+                        [(json.dumps(dict(tier)), key) for key, tier in zip(ids, tier2, strict=True)],
+                    )
+                    if tier3 is not None:
+                        connection.execute(
+                            "UPDATE part SET tier3 = ? WHERE version = ? AND number = ?",
+                            (json.dumps(dict(tier3)), part.version, part.number),
+                        )
+
+    async def extend_graph(self, task: Task) -> None:
+        """Extract entities and relations of the part's passages and merge them; the part is enriched."""
+        async with self._working(task) as found:
+            if found and found[1].enrichment != "enriched":
+                await extend_graph(found[0], task, found[1])
+                await sweep(found[0])
+
+    async def failed(self, task: Task, reason: str) -> None:
+        """Record that the task is given up, and why."""
+        async with self._working(task) as found:
+            if found:
+                await mark_failed(found[0], task, reason)
+
+    @asynccontextmanager
+    async def _working(self, task: Task) -> AsyncIterator[tuple[Store, StoredPart] | None]:
+        """The store and the part, None when there is nothing to be done."""
+        self._refuse()
+        async with failing_as_unavailable():
+            store = await self._find()
+            part = store.catalogue.part(task) if store else None
+            yield (store, part) if store and part else None
+
+
+async def embed(store: Store, task: Task, part: StoredPart) -> None:
+    """See `PartIndexer.embed`. What is gone then waits to be swept."""
+    if part.embedded:
+        return
+    ids = store.catalogue.chunk_ids(part)
+    rows = {
+        key: {name: row[name] for name in ("content", "full_doc_id", "file_path")}
+        for key, row in zip(ids, await store.engine.text_chunks.get_by_ids(ids), strict=True)
+        if row is not None
+    }
+    texts = [row["content"] for row in rows.values()]
+    async with _naming_the_cause():
+        await store.embedder.keep(task.document_id, texts)
+        vectors = await store.engine.chunks_vdb.embedded(texts)
+    async with store.accepting():
+        if store.catalogue.part(task) is None:
+            return
+        with store.database.transaction() as connection:
+            connection.execute("INSERT OR IGNORE INTO meta VALUES ('embedding_model', ?)", (store.embedding_model,))
+            store.engine.chunks_vdb.write(connection, rows, vectors)
+            connection.execute(
+                "UPDATE part SET embedded = 1, error = '' WHERE version = ? AND number = ?", (part.version, part.number)
+            )
+            waiting = connection.execute("SELECT 1 FROM part WHERE version = ? AND NOT embedded", (part.version,))
+            if waiting.fetchone() is None:
+                retire(store, connection, "state = 'replaced' AND id = ?", task.document_id)
+
+
+async def extend_graph(store: Store, task: Task, part: StoredPart) -> None:
+    """See `PartIndexer.extend_graph`."""
+    ids = store.catalogue.chunk_ids(part)
+    found = zip(ids, await store.engine.text_chunks.get_by_ids(ids), strict=True)
+    chunks = {key: row for key, row in found if row is not None}
+    async with _naming_the_cause():
+        extracted = await store.engine._process_extract_entities(chunks)
+    path = next((str(row["file_path"]) for row in chunks.values()), quote(task.document_id, safe=""))
+
+    def enriched(connection: Connection) -> bool:
+        # A version that went meanwhile must not come back into the graph.
+        now = datetime.now(UTC).isoformat()
+        row = connection.execute(
+            "UPDATE part SET enrichment = 'enriched', enriched_at = ?, error = '' WHERE version = ? AND number = ? AND"
+            " version IN (SELECT version FROM document WHERE state = 'current') RETURNING 1",
+            (now, part.version, part.number),
+        )
+        return row.fetchone() is not None
+
+    async with store.writing():
+        now = store.catalogue.part(task)
+        if now is None or now.enrichment == "enriched":
+            return
+        # What it contributed before, when this is a repetition that was asked for.
+        if before := await forget_graph(store, part):
+            await before.commit(lambda _: True)
+        draft = Draft(store.engine, store.database)
+        async with _naming_the_cause():
+            await draft.merge(part.key, extracted, path)
+            await draft.commit(enriched)
+
+
+async def mark_failed(store: Store, task: Task, reason: str) -> None:
+    """See `PartIndexer.failed`."""
+    change = "error = ?" if task.stage == "embed" else "enrichment = 'failed', error = ?"
+    await _update(store, task, change, reason)
+
+
+@asynccontextmanager
+async def _naming_the_cause() -> AsyncIterator[None]:
+    """Failures as LightRAG wraps them, as what they are."""
+    try:
+        yield
+    except Exception as error:
+        raise _cause(error) from error
+
+
+def _cause(error: BaseException) -> Exception:
+    """The failure that LightRAG has wrapped, or an outage that names its kind."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, CragsideError | sqlite3.Error | OSError):
+            return cause
+        cause = cause.__cause__ or cause.__context__
+    return ServiceUnavailable("knowledge_base", f"The knowledge base failed: {type(error).__name__}.")
+
+
+async def _update(store: Store, task: Task, change: str, *values: str) -> None:
+    part = store.catalogue.part(task)
+    if part is not None:
+        async with store.accepting():
+            with store.database.transaction() as connection:
+                connection.execute(
+                    f"UPDATE part SET {change} WHERE version = ? AND number = ?",  # noqa: S608 (our own column names)
+                    (*values, part.version, part.number),
+                )

@@ -1,0 +1,96 @@
+"""One open store: LightRAG, its database, and the locks that keep its writers apart."""
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from filelock import AsyncFileLock
+
+from cragside.adapters.lightrag.catalogue import Catalogue
+from cragside.adapters.lightrag.chunking import Chunker
+from cragside.adapters.lightrag.database import Database
+from cragside.adapters.lightrag.embedding_cache import CachedEmbedder
+from cragside.adapters.lightrag.engine import Engine
+from cragside.domain.context import CountTokens
+from cragside.domain.errors import ServiceUnavailable
+
+
+class Store:
+    """What the ports of one workspace share.
+
+    Of each lock there is one holder at a time in all processes: `accepting` for the catalogue and the passages, held for
+    a moment; `writing` for the graph, held while a part is merged. Whoever needs both takes `writing` first.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        database: Database,
+        folder: Path,
+        *,
+        workspace: str,
+        embedder: CachedEmbedder,
+        chunks: Chunker,
+        count_tokens: CountTokens,
+        part_passages: int,
+    ) -> None:
+        self.engine = engine
+        self.database = database
+        self.catalogue = Catalogue(database, workspace)
+        self.workspace = workspace
+        self.embedder = embedder
+        self.embedding_model = embedder.name
+        self.chunks = chunks
+        self.count_tokens = count_tokens
+        self.part_passages = part_passages
+        self._generation = database.generation()
+        self._seen_version = database.data_version()
+        self._writing = asyncio.Lock()
+        self._accepting = asyncio.Lock()
+        self._write_lock = AsyncFileLock(folder / "writer.lock", timeout=-1)
+        self._accept_lock = AsyncFileLock(folder / "catalogue.lock", timeout=-1)
+
+    @property
+    def replaced(self) -> bool:
+        """Whether somebody has replaced the store's whole content, so that it has to be opened anew."""
+        version = self.database.data_version()
+        if version == self._seen_version:
+            return False
+        self._seen_version = version
+        return self.database.generation() != self._generation
+
+    @asynccontextmanager
+    async def writing(self) -> AsyncIterator[None]:
+        """Keep every other writer of the graph out, of this process and of others."""
+        async with self._writing, self._write_lock:
+            yield
+
+    @asynccontextmanager
+    async def accepting(self) -> AsyncIterator[None]:
+        """Keep every other writer of the catalogue out, of this process and of others."""
+        async with self._accepting, self._accept_lock:
+            yield
+
+    async def close(self) -> None:
+        """Flush and close the store."""
+        try:
+            await self.engine.finalize_storages()
+        finally:
+            self.database.release()
+
+
+Find = Callable[[], Awaitable[Store | None]]
+Create = Callable[[], Awaitable[Store]]
+
+
+@asynccontextmanager
+async def failing_as_unavailable() -> AsyncIterator[None]:
+    """Failures of the store as `ServiceUnavailable`."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise ServiceUnavailable("knowledge_base", f"The knowledge base failed: {error}.") from error
+    except OSError as error:
+        raise ServiceUnavailable("knowledge_base", f"The knowledge base failed: {error.strerror}.") from error

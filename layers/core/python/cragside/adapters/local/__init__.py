@@ -1,0 +1,1 @@
+"""What one machine needs no server for."""

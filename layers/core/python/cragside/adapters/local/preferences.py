@@ -1,0 +1,90 @@
+"""Preferences in a JSON file, which every process of a folder reads."""
+
+import json
+import logging
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
+
+from cragside.domain.errors import ServiceUnavailable, ValidationError
+
+# The leading dot: no workspace can have this name.
+FILE_NAME = ".settings.json"
+_WAIT_SECONDS = 5.0
+_log = logging.getLogger("cragside")
+
+_Stamp = tuple[int, int, int]
+
+
+class PreferenceFile:
+    """The changes of all workspaces in `folder/.settings.json`, replaced as a whole. The file is made by a change."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / FILE_NAME
+        self._read: tuple[_Stamp, dict[str, dict[str, Any]]] | None = None
+
+    def changes(self, workspace: str) -> Mapping[str, Any]:
+        """See the port. A file that cannot be read holds no changes; the log says why."""
+        return self._all().get(workspace, {})
+
+    def change(self, workspace: str, changes: Mapping[str, Any]) -> None:
+        """See the port."""
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            with FileLock(f"{self._path}.lock", timeout=_WAIT_SECONDS):
+                everything = dict(self._all())
+                merged = {**everything.get(workspace, {}), **changes}
+                everything[workspace] = {name: value for name, value in merged.items() if value is not None}
+                self._replace({name: kept for name, kept in everything.items() if kept})
+        except (OSError, Timeout) as error:
+            reason = getattr(error, "strerror", None) or type(error).__name__
+            raise ServiceUnavailable("settings", f"The settings cannot be saved: {reason}.") from error
+
+    def _all(self) -> dict[str, dict[str, Any]]:
+        try:
+            status = self._path.stat()
+            stamp = (status.st_mtime_ns, status.st_size, status.st_ino)
+            if self._read is None or self._read[0] != stamp:
+                self._read = stamp, _workspaces(json.loads(self._path.read_bytes()))
+        except FileNotFoundError:
+            return {}
+        except (OSError, ValueError, RecursionError) as error:
+            _log.warning("The saved settings in %s cannot be read: %s", self._path, type(error).__name__)
+            return {}
+        return self._read[1]
+
+    def _replace(self, everything: dict[str, dict[str, Any]]) -> None:
+        handle, name = tempfile.mkstemp(prefix=f"{FILE_NAME}.", dir=self._path.parent)
+        try:
+            with os.fdopen(handle, "w") as file:
+                json.dump(everything, file, indent=2)
+                file.flush()
+                os.fsync(file.fileno())
+            Path(name).replace(self._path)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
+
+
+class NoPreferences:
+    """For a store that is read-only: the settings hold."""
+
+    def changes(self, workspace: str) -> Mapping[str, Any]:
+        """None at all."""
+        return {}
+
+    def change(self, workspace: str, changes: Mapping[str, Any]) -> None:
+        """Refused."""
+        raise ValidationError(
+            "This knowledge base is read-only; its settings are those that it is started with."
+        )
+
+
+def _workspaces(content: Any) -> dict[str, dict[str, Any]]:
+    if not isinstance(content, dict) or not all(isinstance(changes, dict) for changes in content.values()):
+        raise ValueError("not an object of objects")
+    return content

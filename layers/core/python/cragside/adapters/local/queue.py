@@ -1,0 +1,294 @@
+"""The queue of the embedded default: one SQLite file that several processes fill and one worker empties."""
+
+# ruff: noqa: S608 - statements are put together from names in this module, values are bound
+
+import asyncio
+import sqlite3
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from datetime import UTC, datetime
+from itertools import chain, zip_longest
+from pathlib import Path
+from typing import Any, TypeVar
+
+from filelock import FileLock, Timeout
+
+from cragside.adapters.local.queue_schema import QueueFormatError, connect
+from cragside.domain.errors import ServiceUnavailable
+from cragside.domain.indexing import Task
+from cragside.ports.index_queue import DeadLetter, Delivery, IndexQueue, QueueStats
+
+FILE_NAME = "queue.sqlite3"
+LOCK_NAME = "worker.lock"
+# After so many workers that ended with it in hand a task is handed out alone, and each further one counts as a try.
+DEATHS_TOLERATED = 3
+_POLL_SECONDS, _LONGEST_POLL_SECONDS = 0.02, 0.25
+_TASK = "workspace, document_id, content_hash, part, stage"
+
+Result = TypeVar("Result")
+
+
+class LocalQueue(IndexQueue):
+    """Tasks in `folder/queue.sqlite3`. The file is made by the first `send` or `receive`, not by asking.
+
+    One process at a time is handed tasks: the one that holds `folder/worker.lock`, taken by its first `receive`. A
+    killed process loses the lock, and whoever takes it next gets what the dead one had in hand, at once. A task that
+    waits for its retry lets later ones of its group pass. Workspaces take turns. Embedding goes before enriching, that
+    of the same document always, and enriching leaves room, so that new text is found soon.
+    """
+
+    def __init__(self, folder: Path, *, lease_seconds: float = 60.0, clock: Callable[[], float] = time.time) -> None:
+        self._path = folder / FILE_NAME
+        self._lease_seconds = lease_seconds
+        self._clock = clock
+        self._lock = FileLock(folder / LOCK_NAME, timeout=0, thread_local=False)
+        self._connection: sqlite3.Connection | None = None
+        self._using = threading.Lock()
+
+    async def send(self, tasks: Sequence[Task]) -> None:
+        """Add tasks that do not wait already, all or none; a dead letter that equals one is replaced by it."""
+        if tasks:
+            await self._do(lambda connection: self._send(connection, tasks))
+
+    async def receive(self, *, limit: int, wait: float) -> list[Delivery]:
+        """See the port. A process that does not hold the worker's lock gets nothing while another does."""
+        ends, pause = time.monotonic() + wait, _POLL_SECONDS
+        while True:
+            if deliveries := await self._do(lambda connection: self._receive(connection, limit)):
+                return deliveries
+            if (left := ends - time.monotonic()) <= 0:
+                return []
+            await asyncio.sleep(min(pause, left))
+            pause = min(pause * 2, _LONGEST_POLL_SECONDS)
+
+    async def extend(self, delivery: Delivery) -> None:
+        """Renew the lease."""
+        lease = self._clock() + self._lease_seconds
+        await self._execute("UPDATE task SET lease = ? WHERE id = ? AND token = ?", lease, *delivery.receipt)
+
+    async def finish(self, delivery: Delivery) -> None:
+        """Forget the task; nothing happens when it is no longer this delivery's."""
+        await self._execute("DELETE FROM task WHERE id = ? AND token = ?", *delivery.receipt)
+
+    async def retry(self, delivery: Delivery, *, delay: float) -> None:
+        """Let the task come again."""
+        due = self._clock() + delay
+        await self._execute(
+            "UPDATE task SET lease = NULL, token = NULL, attempts = attempts + 1, due = ? WHERE id = ? AND token = ?",
+            due,
+            *delivery.receipt,
+        )
+
+    async def bury(self, delivery: Delivery, reason: str) -> None:
+        """Make a dead letter of the task."""
+        await self._do(lambda connection: self._bury(connection, delivery, reason))
+
+    async def dead(self, *, workspace: str | None = None, limit: int = 100) -> list[DeadLetter]:
+        """Dead letters, latest first."""
+        where, values = _where(workspace=workspace)
+        sql = f"SELECT id, reason, attempts, at, {_TASK} FROM dead {where} ORDER BY id DESC LIMIT ?"
+        rows = await self._ask(sql, *values, limit)
+        return [DeadLetter(str(row[0]), Task(*row[4:]), *row[1:4]) for row in rows]
+
+    async def revive(self, *, workspace: str | None = None, document_id: str | None = None) -> int:
+        """Put dead letters back."""
+        where, values = _where(workspace=workspace, document_id=document_id)
+
+        def revive(connection: sqlite3.Connection) -> int:
+            rows = connection.execute(f"DELETE FROM dead {where} RETURNING {_TASK}", values).fetchall()
+            self._send(connection, [Task(*row) for row in rows])
+            return len(rows)
+
+        return await self._do(revive, default=0)
+
+    async def discard(self, *, workspace: str, document_id: str) -> None:
+        """Forget a document's tasks, those in hand as well, and its dead letters."""
+
+        def discard(connection: sqlite3.Connection) -> None:
+            for table in ("task", "dead"):
+                connection.execute(
+                    f"DELETE FROM {table} WHERE workspace = ? AND document_id = ?", (workspace, document_id)
+                )
+
+        await self._do(discard, default=None)
+
+    async def stats(self, *, workspace: str | None = None) -> QueueStats:
+        """How much there is, exactly."""
+        where, values = _where(workspace=workspace)
+        waiting = f"SELECT count(*) - count(lease), count(lease), (SELECT count(*) FROM dead {where}) FROM task {where}"
+        rows = await self._ask(waiting, *values, *values)
+        return QueueStats(*rows[0]) if rows else QueueStats(0, 0, 0)
+
+    async def close(self) -> None:
+        """Give back what is in hand, uncounted, and let the next worker begin."""
+        if self._lock.is_locked:
+            await self._execute("UPDATE task SET lease = NULL, token = NULL WHERE lease IS NOT NULL")
+        await asyncio.to_thread(self._close)
+
+    def _close(self) -> None:
+        with self._using:
+            if self._connection is not None:
+                self._connection.close()
+                self._connection = None
+        self._lock.release(force=True)
+
+    async def _execute(self, sql: str, *values: Any) -> None:
+        await self._do(lambda connection: connection.execute(sql, values), default=None)
+
+    async def _ask(self, sql: str, *values: Any) -> list[Any]:
+        return await self._do(lambda connection: connection.execute(sql, values).fetchall(), writing=False, default=[])
+
+    async def _do(
+        self, work: Callable[[sqlite3.Connection], Result], *, writing: bool = True, **default: Result
+    ) -> Result:
+        """Run work as one transaction in a thread; with a `default` that is the answer while there is no file."""
+        return await asyncio.to_thread(self._done, work, writing, **default)
+
+    def _done(self, work: Callable[[sqlite3.Connection], Result], writing: bool, **default: Result) -> Result:
+        with self._using, _translated(self._path):
+            if self._connection is None:
+                if default and not self._path.exists():
+                    return default["default"]
+                self._connection = connect(self._path)
+            with _transaction(self._connection) if writing else nullcontext():
+                return work(self._connection)
+
+    def _send(self, connection: sqlite3.Connection, tasks: Iterable[Task]) -> None:
+        now = self._clock()
+        for task in tasks:
+            row = (task.key, task.group, *_row(task), now)
+            connection.execute("DELETE FROM dead WHERE key = ?", (task.key,))
+            connection.execute(
+                f"INSERT INTO task (key, grp, {_TASK}, due) SELECT ?, ?, ?, ?, ?, ?, ?, ? "
+                "WHERE NOT EXISTS (SELECT 1 FROM task WHERE key = ? AND lease IS NULL)",
+                (*row, task.key),
+            )
+
+    def _bury(self, connection: sqlite3.Connection, delivery: Delivery, reason: str) -> None:
+        gone = connection.execute("DELETE FROM task WHERE id = ? AND token = ? RETURNING 1", delivery.receipt)
+        if not gone.fetchall():
+            return
+        task, at = delivery.task, datetime.fromtimestamp(self._clock(), UTC).isoformat(timespec="seconds")
+        connection.execute(
+            f"INSERT OR REPLACE INTO dead (key, {_TASK}, reason, attempts, at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (task.key, *_row(task), reason, delivery.attempt, at),
+        )
+
+    def _receive(self, connection: sqlite3.Connection, limit: int) -> list[Delivery]:
+        if not self._is_worker(connection):
+            return []
+        now = self._clock()
+        connection.execute(
+            "UPDATE task SET lease = NULL, token = NULL, attempts = attempts + 1 WHERE lease <= ?", (now,)
+        )
+        return [
+            Delivery(Task(*row[2:]), row[1] + 1, (row[0], _leased(connection, row[0], now + self._lease_seconds)))
+            for row in self._chosen(connection, limit, now)
+        ]
+
+    def _is_worker(self, connection: sqlite3.Connection) -> bool:
+        if self._lock.is_locked:
+            return True
+        try:
+            self._lock.acquire()
+        except Timeout:
+            return False
+        # A worker with many tasks in hand dies of one of them, or of none: no task is to blame until it was alone.
+        connection.execute(
+            "UPDATE task SET lease = NULL, token = NULL, deaths = deaths + 1, attempts = attempts + (deaths >= ?), "
+            "due = CASE WHEN deaths >= ? THEN ? + min(60, 1 << attempts) ELSE due END WHERE lease IS NOT NULL",
+            (DEATHS_TOLERATED, DEATHS_TOLERATED, self._clock()),
+        )
+        return True
+
+    def _chosen(self, connection: sqlite3.Connection, limit: int, now: float) -> list[Any]:
+        """Rows of the tasks to hand out: id, attempts, and the task."""
+        in_hand, suspects = connection.execute(
+            "SELECT count(*), count(*) FILTER (WHERE deaths >= ?) FROM task WHERE lease IS NOT NULL",
+            (DEATHS_TOLERATED,),
+        ).fetchone()
+        if suspects:
+            return []
+        suspect = connection.execute(
+            f"SELECT id, attempts, {_TASK} FROM task WHERE deaths >= ? AND due <= ? ORDER BY due LIMIT 1",
+            (DEATHS_TOLERATED, now),
+        ).fetchall()
+        if suspect:
+            return [] if in_hand else suspect
+        embeds = self._in_turn(connection, "embed", limit, now)
+        # Half of what is free, so that a free place is left for text that comes while models are at work.
+        room = min(limit - len(embeds), max(limit // 2, 0 if in_hand or embeds else 1))
+        return embeds + self._in_turn(connection, "enrich", room, now)
+
+    def _in_turn(self, connection: sqlite3.Connection, stage: str, limit: int, now: float) -> list[Any]:
+        """Tasks that may be handed out, oldest first, one workspace after the other."""
+        if limit <= 0:
+            return []
+        sql = (
+            f"SELECT id, attempts, {_TASK} FROM task WHERE workspace = ? AND stage = ? AND lease IS NULL AND due <= ? "
+            "AND grp NOT IN (SELECT grp FROM task WHERE lease IS NOT NULL)"
+        )
+        if stage == "enrich":
+            sql += (
+                " AND NOT EXISTS (SELECT 1 FROM task AS other WHERE other.workspace = task.workspace"
+                " AND other.document_id = task.document_id AND other.stage = 'embed')"
+            )
+        sql += " ORDER BY id LIMIT ?"
+        queues = [connection.execute(sql, (name, stage, now, limit)) for name in _workspaces(connection)]
+        turns = chain.from_iterable(zip_longest(*queues))
+        return [row for row, _ in zip((row for row in turns if row), range(limit), strict=False)]
+
+
+def _workspaces(connection: sqlite3.Connection) -> Iterator[str]:
+    """Those with tasks that wait, each found with one step in an index."""
+    name = ""
+    sql = "SELECT workspace FROM task WHERE workspace > ? AND lease IS NULL ORDER BY workspace LIMIT 1"
+    while row := connection.execute(sql, (name,)).fetchone():
+        name = row[0]
+        yield name
+
+
+def _leased(connection: sqlite3.Connection, row: int, lease: float) -> str:
+    """The token that this delivery is known by: an older one can no longer end the task."""
+    token = uuid.uuid4().hex
+    connection.execute("UPDATE task SET lease = ?, token = ? WHERE id = ?", (lease, token, row))
+    return token
+
+
+def _row(task: Task) -> tuple[str, str, str, int, str]:
+    return task.workspace, task.document_id, task.content_hash, task.part, task.stage
+
+
+def _where(**wanted: str | None) -> tuple[str, list[str]]:
+    given = {name: value for name, value in wanted.items() if value is not None}
+    return ("WHERE " + " AND ".join(f"{name} = ?" for name in given) if given else ""), list(given.values())
+
+
+@contextmanager
+def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+    connection.execute("COMMIT")
+
+
+@contextmanager
+def _translated(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except QueueFormatError as error:
+        raise ServiceUnavailable("queue", f"{path} cannot be used: {error}.") from error
+    except sqlite3.OperationalError as error:
+        raise ServiceUnavailable("queue", f"{path} cannot be used now: {error}.") from error
+    except sqlite3.DatabaseError as error:
+        raise ServiceUnavailable(
+            "queue", f"{path} is damaged ({error}). Move it away: the next worker makes it anew from the documents."
+        ) from error
+    except OSError as error:
+        raise ServiceUnavailable("queue", f"{path} cannot be used: {error.strerror}. Check RAG_HOME.") from error

@@ -1,0 +1,68 @@
+"""Tier 3 by a chat model of the host."""
+
+from typing import Any
+
+from cragside.adapters.ollama import annotation
+from cragside.adapters.ollama.host import OllamaHost
+from cragside.domain.document import DocType
+from cragside.domain.errors import ServiceUnavailable
+from cragside.ports.annotator import Annotator
+
+_READ_CHARACTERS = 8000
+# Room for the longest form with all its lists; a small model that loops is stopped here.
+_MOST_TOKENS = 768
+_TRIES = 2
+
+
+class OllamaAnnotator:
+    """Implements `ports.Annotator`; tier 2 is that of `embedded`, which also answers when the host has no model.
+
+    A silent host is an error, so that a document waits for its model instead of being described by rules. A model that
+    answers nonsense twice will do so again: then the rules' fields are taken, and `degraded` says so.
+    """
+
+    def __init__(self, host: OllamaHost, embedded: Annotator) -> None:
+        self._host = host
+        self._embedded = embedded
+
+    def tier2(self, text: str) -> dict[str, Any]:
+        """Entities, keywords and language by rules."""
+        return self._embedded.tier2(text)
+
+    async def tier3(self, doc_type: DocType, text: str) -> dict[str, Any]:
+        """The fields of the first 8,000 characters; `by` names the model, or `embedded`.
+
+        Raises `ServiceUnavailable("annotator", ...)`.
+        """
+        if not annotation.asks_model(doc_type) or not text.strip():
+            return await self._embedded.tier3(doc_type, text)
+        try:
+            model = await self._host.choose(None)
+            if model is None:
+                return await self._embedded.tier3(doc_type, text)
+            fields, fault = await self._described(model, doc_type, text[:_READ_CHARACTERS])
+        except ServiceUnavailable as failure:
+            raise ServiceUnavailable("annotator", failure.message) from failure
+        if fields is not None:
+            return {**fields, "by": model}
+        rules = await self._embedded.tier3(doc_type, text)
+        return {**rules, "degraded": f"{model} {fault}. These fields were found by rules."}
+
+    async def _described(self, model: str, doc_type: DocType, text: str) -> tuple[dict[str, Any] | None, str]:
+        """The model's fields, or None and what was wrong with its last answer."""
+        prompt, fault = annotation.question(doc_type, text), ""
+        for attempt in range(_TRIES):
+            # At temperature 0 the same words get the same answer, so the second try says what was wrong.
+            asked = prompt if attempt == 0 else f"{prompt}\n\nYour last answer {fault}. Keep it short: JSON alone."
+            reply = await self._host.chat(
+                model,
+                asked,
+                system=annotation.SYSTEM,
+                schema=annotation.answer_schema(doc_type),
+                max_tokens=_MOST_TOKENS,
+            )
+            fields = annotation.fields_in(doc_type, reply.text) if reply.complete else None
+            if fields is not None:
+                return fields, ""
+            fault = "did not fill the form" if reply.complete else "did not come to an end"
+        return None, fault

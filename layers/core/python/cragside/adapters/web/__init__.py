@@ -1,0 +1,1 @@
+"""Pages from the web, behind a guard."""

@@ -1,0 +1,80 @@
+"""Which addresses are the public Internet's, by IANA's special-purpose registries and the clouds' own."""
+
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+
+Address = IPv4Address | IPv6Address
+Network = IPv4Network | IPv6Network
+
+# Listed here because Python's `is_global` differs between 3.11 and 3.13, and calls some of these global.
+_NOT_PUBLIC_4 = (
+    "0.0.0.0/8",  # this network
+    "10.0.0.0/8",  # private
+    "100.64.0.0/10",  # carrier-grade NAT, and Alibaba's metadata service
+    "127.0.0.0/8",  # loopback
+    "169.254.0.0/16",  # link-local, and most metadata services
+    "172.16.0.0/12",  # private
+    "192.0.0.0/24",  # protocol assignments, and Oracle's metadata service
+    "192.0.2.0/24",  # documentation
+    "192.31.196.0/24",  # AS112
+    "192.52.193.0/24",  # automatic multicast tunnelling
+    "192.88.99.0/24",  # 6to4 relays
+    "192.168.0.0/16",  # private
+    "192.175.48.0/24",  # AS112
+    "198.18.0.0/15",  # benchmarking
+    "198.51.100.0/24",  # documentation
+    "203.0.113.0/24",  # documentation
+    "224.0.0.0/4",  # multicast
+    "240.0.0.0/4",  # reserved, and broadcast
+    "168.63.129.16/32",  # Azure's host, on a public address
+)
+# Only 2000::/3 is assigned to be routed. Left out are loopback, mapped and compatible IPv4, NAT64 (64:ff9b::/96 and
+# 64:ff9b:1::/48), discard-only, unique local, link-local, site-local, multicast, and what nobody has been given.
+_ROUTED_6 = IPv6Network("2000::/3")
+_NOT_PUBLIC_6 = (
+    "2001::/23",  # protocol assignments: Teredo, benchmarking, ORCHID
+    "2001:db8::/32",  # documentation
+    "2002::/16",  # 6to4, which carries any IPv4 address
+    "2620:4f:8000::/48",  # AS112
+    "3ffe::/16",  # the former 6bone
+    "3fff::/20",  # documentation
+)
+_METADATA = (
+    "169.254.0.0/16",  # AWS, Google, Azure, DigitalOcean, OpenStack, Tencent, Scaleway
+    "fe80::/10",
+    "100.100.100.200/32",  # Alibaba
+    "168.63.129.16/32",  # Azure
+    "192.0.0.192/32",  # Oracle
+    "fd00:ec2::/32",  # AWS
+    "fd20:ce::254/128",  # Google
+    "fd00:42::42/128",  # Scaleway
+    "fd00:c1::a9fe:a9fe/128",  # Oracle
+)
+
+_SPECIAL = tuple(ip_network(network) for network in (*_NOT_PUBLIC_4, *_NOT_PUBLIC_6))
+_NEVER = tuple(ip_network(network) for network in _METADATA)
+# An interface identifier of ISATAP: the IPv4 address that a tunnel on this machine would send to follows it.
+_ISATAP = (0x0000_5EFE, 0x0200_5EFE)
+
+
+def parse_address(text: str) -> Address | None:
+    """The address that is written canonically, else None: no zones, no octal, hexadecimal or shortened IPv4."""
+    try:
+        address = ip_address(text)
+    except ValueError:
+        return None
+    return None if isinstance(address, IPv6Address) and address.scope_id else address
+
+
+def is_public(address: Address) -> bool:
+    """Whether the address is a public host's as far as the address itself tells."""
+    if isinstance(address, IPv6Address):
+        if address not in _ROUTED_6 or (int(address) >> 32) & 0xFFFF_FFFF in _ISATAP:
+            return False
+    elif not address.is_global:
+        return False
+    return not any(address in network for network in _SPECIAL)
+
+
+def is_metadata(address: Address) -> bool:
+    """Whether a cloud's metadata service may be there, which gives credentials to whoever asks."""
+    return any(address in network for network in _NEVER)

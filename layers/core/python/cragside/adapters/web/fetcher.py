@@ -1,0 +1,192 @@
+"""Pages from URLs that somebody else chose."""
+
+import asyncio
+import re
+from collections.abc import Iterable
+from typing import NoReturn
+from weakref import WeakKeyDictionary
+
+import aiohttp
+from yarl import URL
+
+from cragside import __version__
+from cragside.adapters.web.addresses import parse_address
+from cragside.adapters.web.connection import pinned_connector
+from cragside.adapters.web.guard import Guard, Refused
+from cragside.adapters.web.resolver import Resolver, SystemResolver
+from cragside.ports.page_fetcher import FetchedPage, FetchFailed
+
+CONTENT_TYPES = frozenset(
+    {
+        "application/json",
+        "application/pdf",
+        "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+        "application/xhtml+xml",
+        "message/rfc822",
+        "text/html",
+        "text/markdown",
+        "text/plain",
+        "text/x-markdown",
+    }
+)
+_HEADERS = {
+    "User-Agent": f"cragside/{__version__}",
+    "Accept": "text/html, application/xhtml+xml, application/pdf, text/plain, text/markdown, */*;q=0.5",
+    "Accept-Encoding": "gzip, deflate",
+}
+_ENCODINGS = ("", "identity", "gzip", "deflate")
+_REDIRECTS = (301, 302, 303, 307, 308)
+_PAGES = (200, 203)
+_CONNECT_SECONDS = 10.0
+_CHUNK_BYTES = 65_536
+_TOKEN = re.compile(r"[\w!#$&^.+-]+/[\w!#$&^.+-]+", re.ASCII)
+_CHARSET = re.compile(r"[\w.:+-]{1,40}", re.ASCII)
+
+
+class GuardedFetcher:
+    """Implements `ports.PageFetcher`: GET, without cookies, credentials, proxies or referrer.
+
+    `allow` names hosts and ranges beyond the public Internet, see `Guard`. `timeout` (seconds) holds for a whole fetch
+    from its turn on, `max_bytes` for the decompressed body, `parallel` for the fetches in flight on one event loop.
+    """
+
+    def __init__(
+        self,
+        *,
+        allow: Iterable[str] = (),
+        resolver: Resolver | None = None,
+        timeout: float = 30.0,
+        max_bytes: int = 10 * 1024 * 1024,
+        max_redirects: int = 5,
+        parallel: int = 5,
+    ) -> None:
+        self._guard = Guard(allow)
+        self._resolver = resolver if resolver is not None else SystemResolver(parallel=parallel)
+        self._timeout = timeout
+        self._max_bytes = max_bytes
+        self._max_redirects = max_redirects
+        self._parallel = parallel
+        self._turns: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
+
+    async def fetch(self, url: str) -> FetchedPage:
+        """The page. Raises `FetchFailed`, whose reason is `ssrf_blocked` for everything that the guard refuses."""
+        turns = self._turns.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(self._parallel))
+        fetch = _Fetch(url)
+        async with turns:
+            try:
+                async with asyncio.timeout(self._timeout):
+                    return await self._followed(fetch)
+            except Refused as error:
+                raise fetch.failed("ssrf_blocked", str(error)) from error
+            except TimeoutError as error:
+                raise fetch.failed("timeout", "The page took too long.") from error
+            except (aiohttp.ClientError, OSError, ValueError) as error:
+                raise fetch.failed("fetch_failed", _why(error)) from error
+
+    async def close(self) -> None:
+        """Give the resolver's threads back; connections end with their fetch."""
+        await self._resolver.close()
+
+    async def _followed(self, fetch: "_Fetch") -> FetchedPage:
+        url = self._guard.target(fetch.url)
+        for _ in range(self._max_redirects + 1):
+            page = await self._requested(url, fetch)
+            if isinstance(page, FetchedPage):
+                return page
+            url = page
+        raise fetch.failed("redirect_limit", f"The page redirects more than {self._max_redirects} times.")
+
+    async def _requested(self, url: URL, fetch: "_Fetch") -> FetchedPage | URL:
+        """The page, or where it redirects to."""
+        addresses = self._guard.admit(url, await self._addresses(url.raw_host or ""))
+        async with (
+            aiohttp.ClientSession(
+                connector=pinned_connector(addresses),
+                cookie_jar=aiohttp.DummyCookieJar(),
+                timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS),
+                trust_env=False,
+            ) as session,
+            session.get(url, allow_redirects=False, headers=_HEADERS) as response,
+        ):
+            fetch.status = response.status
+            if response.status in _REDIRECTS:
+                return self._guard.target(_location(response, fetch), base=url)
+            if response.status not in _PAGES:
+                raise fetch.failed("fetch_failed", f"The page answered {response.status}.")
+            return FetchedPage(
+                url=str(url),
+                content_type=_content_type(response, fetch),
+                content=await self._body(response, fetch),
+                charset=_charset(response),
+                status=response.status,
+            )
+
+    async def _addresses(self, host: str) -> list[str]:
+        if parse_address(host) is not None:
+            return [host]
+        found = list(await self._resolver.addresses(host))
+        if not found:
+            raise OSError(f"{host} has no address")
+        return found
+
+    async def _body(self, response: aiohttp.ClientResponse, fetch: "_Fetch") -> bytes:
+        encoding = response.headers.get("Content-Encoding", "").strip().lower()
+        if encoding not in _ENCODINGS:
+            raise fetch.failed("fetch_failed", "The page is compressed in a way that was not asked for.")
+        if (response.content_length or 0) > self._max_bytes:
+            self._refuse_size(fetch)
+        body = bytearray()
+        async for chunk in response.content.iter_chunked(_CHUNK_BYTES):
+            body += chunk
+            if len(body) > self._max_bytes:
+                self._refuse_size(fetch)
+        return bytes(body)
+
+    def _refuse_size(self, fetch: "_Fetch") -> NoReturn:
+        raise fetch.failed("too_large", f"The page is larger than {self._max_bytes:,} bytes.")
+
+
+class _Fetch:
+    """One call: the URL as it was asked for, and the last status that was answered."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.status: int | None = None
+
+    def failed(self, reason: str, message: str) -> FetchFailed:
+        # What cannot be encoded could not be told to the client either.
+        told = self.url.encode("utf-8", "replace").decode()
+        return FetchFailed(told, reason, message, status=self.status)
+
+
+def _location(response: aiohttp.ClientResponse, fetch: _Fetch) -> str:
+    location = response.headers.get("Location", "").strip(" \t")
+    if not location:
+        raise fetch.failed("fetch_failed", f"The page answered {response.status} without saying where it is.")
+    return location
+
+
+def _content_type(response: aiohttp.ClientResponse, fetch: _Fetch) -> str:
+    named = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+    if named in CONTENT_TYPES or (_TOKEN.fullmatch(named) and named.endswith("+json")):
+        return named
+    told = named[:100] if _TOKEN.fullmatch(named) else "unknown"
+    raise fetch.failed(f"unsupported_content_type: {told}", f"Pages of the type {told} cannot be indexed.")
+
+
+def _charset(response: aiohttp.ClientResponse) -> str | None:
+    charset = response.charset
+    return charset.lower() if charset and _CHARSET.fullmatch(charset) else None
+
+
+def _why(error: Exception) -> str:
+    """The failure in words without addresses: a client must not learn what names resolve to."""
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        return "The host's certificate is not valid for its name."
+    if isinstance(error, aiohttp.ClientSSLError):
+        return "The host does not speak TLS properly."
+    if isinstance(error, aiohttp.ClientPayloadError):
+        return "The page ended too early, or its compression is damaged."
+    if isinstance(error, aiohttp.ClientResponseError | aiohttp.ServerDisconnectedError):
+        return "The host does not speak HTTP properly."
+    return "The host cannot be found or does not answer."

@@ -1,0 +1,173 @@
+"""Which URLs may be fetched, and at which addresses: one decision for the first URL and for each redirect."""
+
+import re
+from collections.abc import Iterable, Sequence
+from ipaddress import ip_network
+
+from yarl import URL
+
+from cragside.adapters.web.addresses import Address, Network, is_metadata, is_public, parse_address
+from cragside.domain.errors import ConfigurationError
+
+LONGEST_URL = 4096
+# Where pages are. Elsewhere listen databases, mail and consoles, also on public addresses.
+WEB_PORTS = frozenset({80, 443, 8000, 8008, 8080, 8443, 8888})
+
+_ABSOLUTE = re.compile(r"(?i)https?://[^/?#]")
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_AUTHORITY = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*:)?//([^/?#]*)")
+# Characters that parsers drop, turn into others or end a line with: what one reads is not what another connects to.
+_UNSAFE = re.compile(r"[\x00-\x20\x7f-\xa0\\\ud800-\udfff\u2028\u2029\ufeff]")
+_LABEL = r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?"
+_NAME = re.compile(rf"{_LABEL}(?:\.{_LABEL})*")
+# Resolvers of operating systems read a last label like this as (part of) an IPv4 address: 2130706433, 0x7f.1, 127.1.
+_NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
+_LONGEST_NAME = 253
+_LOCAL_NAMES = (
+    "localhost",
+    "localdomain",
+    "local",
+    "internal",
+    "intranet",
+    "private",
+    "corp",
+    "home",
+    "lan",
+    "home.arpa",
+    "svc",
+    "onion",
+    "metadata.tencentyun.com",
+    "metadata.packet.net",
+    "metadata.platformequinix.com",
+)
+
+
+class Refused(Exception):
+    """The guard says no; the message says why, without what the name resolved to."""
+
+
+class Guard:
+    """Admits public hosts, and those of `allow`: names (`wiki.example`, `*.example`), addresses and CIDR ranges.
+
+    What is allowed may have any port and any address but a metadata service's. Raises `ConfigurationError` for an
+    entry of `allow` that is neither.
+    """
+
+    def __init__(self, allow: Iterable[str] = ()) -> None:
+        self._names: set[str] = set()
+        self._networks: list[Network] = []
+        for entry in filter(None, (entry.strip().lower() for entry in allow)):
+            self._add(entry)
+
+    def target(self, text: str, base: URL | None = None) -> URL:
+        """The URL to fetch, canonical and without fragment; `text` may be relative to `base`. Raises `Refused`."""
+        if len(text) > LONGEST_URL:
+            raise Refused(f"The URL is longer than {LONGEST_URL:,} characters.")
+        if _UNSAFE.search(text):
+            raise Refused("The URL contains blanks, backslashes or control characters; percent-encode them.")
+        if _SCHEME.match(text) and not _ABSOLUTE.match(text):
+            raise Refused("Only http:// and https:// URLs are fetched.")
+        if base is None and not _ABSOLUTE.match(text):
+            raise Refused("The URL has to begin with http:// or https:// and a host.")
+        _check_authority(text)
+        url = self._joined(text, base)
+        if base is not None and (base.scheme, url.scheme) == ("https", "http"):
+            raise Refused("The page redirects from https to http.")
+        if not self._may_be_allowed(url):
+            self._check_public_place(url)
+        return url
+
+    def admit(self, url: URL, addresses: Sequence[str]) -> frozenset[str]:
+        """The addresses to connect to: all that the host has, or none. Raises `Refused`."""
+        host = url.raw_host or ""
+        parsed = [parse_address(address) for address in addresses]
+        known = [address for address in parsed if address is not None]
+        if not known or len(known) < len(parsed):
+            raise Refused(f"{host} has an address that cannot be used.")
+        if any(is_metadata(address) for address in known):
+            raise Refused(f"{host} is at a metadata service's address, which is never fetched.")
+        if not self._named(host) and not all(self._in_allowed_network(address) for address in known):
+            self._check_public_place(url)
+            if not all(is_public(address) or self._in_allowed_network(address) for address in known):
+                raise Refused(f"{host} is not at a public address.")
+        return frozenset(str(address) for address in known)
+
+    def _add(self, entry: str) -> None:
+        try:
+            self._networks.append(ip_network(entry.strip("[]"), strict=False))
+        except ValueError:
+            name = entry.removeprefix("*.")
+            if not _is_name(name):
+                raise ConfigurationError(
+                    f"RAG_FETCH_ALLOW: {entry!r} is neither a host name, an address nor a range such as 10.1.0.0/16.",
+                    variable="RAG_FETCH_ALLOW",
+                ) from None
+            self._names.add(entry)
+
+    def _joined(self, text: str, base: URL | None) -> URL:
+        try:
+            url = URL(text) if base is None else base.join(URL(text))
+            authority = _authority(text)
+            if authority or base is None:
+                host = _canonical_host(url.raw_host or "", bracketed="[" in (authority or ""))
+            else:
+                host = base.raw_host or ""
+            return url.with_user(None).with_host(host).with_fragment(None)
+        except (ValueError, UnicodeError) as error:
+            raise Refused("The URL is malformed.") from error
+
+    def _check_public_place(self, url: URL) -> None:
+        host = url.raw_host or ""
+        if parse_address(host) is None and ("." not in host or _below(host, _LOCAL_NAMES)):
+            raise Refused(f"{host} is a name of a local network; RAG_FETCH_ALLOW can allow it.")
+        if url.port not in WEB_PORTS:
+            ports = ", ".join(map(str, sorted(WEB_PORTS)))
+            raise Refused(f"Port {url.port} is not one of the web's ({ports}); RAG_FETCH_ALLOW can allow the host.")
+
+    def _may_be_allowed(self, url: URL) -> bool:
+        return bool(self._networks) or self._named(url.raw_host or "")
+
+    def _named(self, host: str) -> bool:
+        parents = host.split(".")[1:]
+        return host in self._names or any(f"*.{'.'.join(parents[n:])}" in self._names for n in range(len(parents)))
+
+    def _in_allowed_network(self, address: Address) -> bool:
+        return any(address in network for network in self._networks)
+
+
+def _authority(text: str) -> str | None:
+    found = _AUTHORITY.match(text)
+    return found[1] if found else None
+
+
+def _check_authority(text: str) -> None:
+    authority = _authority(text)
+    if authority is None:
+        return
+    if "@" in authority:
+        raise Refused("The URL contains credentials; they are never sent.")
+    if "%" in authority:
+        raise Refused("The URL's host is percent-encoded or has a zone; write it plainly.")
+    port = authority.rpartition("]")[2].partition(":")[2]
+    if port and not (port.isascii() and port.isdigit() and 0 < int(port[:6]) < 65_536):
+        raise Refused("The URL's port is no number from 1 to 65535.")
+
+
+def _canonical_host(host: str, *, bracketed: bool) -> str:
+    address = parse_address(host)
+    if address is not None and (address.version == 6) == bracketed:
+        return str(address)
+    name = host.removesuffix(".")
+    if address is not None or bracketed or not _is_name(name):
+        raise ValueError("neither a name nor an address in its usual form")
+    return name
+
+
+def _is_name(text: str) -> bool:
+    return (
+        len(text) <= _LONGEST_NAME and _NAME.fullmatch(text) is not None and not _NUMBER.fullmatch(text.split(".")[-1])
+    )
+
+
+def _below(host: str, names: Iterable[str]) -> bool:
+    return any(host == name or host.endswith(f".{name}") for name in names)

@@ -1,0 +1,58 @@
+"""The use case: one step of a document's way into the knowledge base."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from cragside.domain.indexing import Passage, Task
+from cragside.ports.annotator import Annotator
+from cragside.ports.rag_repository import Workspaces
+
+# As rag-stack has it: what a document is about is said of its first 8000 characters.
+DESCRIBED_CHARACTERS = 8000
+
+
+class Indexer:
+    """Does tasks. Each can be repeated, also after it was broken off: what was done is not done twice."""
+
+    def __init__(self, workspaces: Workspaces, annotator: Annotator) -> None:
+        self._workspaces = workspaces
+        self._annotator = annotator
+
+    async def do(self, task: Task) -> None:
+        """Do a task; one of a document or version that is gone does nothing.
+
+        Raises `ServiceUnavailable` with the component that failed, and `ValidationError` for what cannot be indexed.
+        """
+        if task.stage == "embed":
+            await (await self._workspaces.part_indexer(task.workspace)).embed(task)
+        else:
+            await self._enrich(task)
+
+    async def failed(self, task: Task, reason: str) -> None:
+        """Record that a task is given up."""
+        await (await self._workspaces.part_indexer(task.workspace)).failed(task, reason)
+
+    async def _enrich(self, task: Task) -> None:
+        part = await self._workspaces.part_indexer(task.workspace)
+        if not await part.begin_enrichment(task):
+            return
+        library = await self._workspaces.library(task.workspace)
+        passages = await library.passages(task.document_id, task.part)
+        tier2 = await asyncio.to_thread(self._tier2, passages)
+        await part.annotate(task, tier2, await self._tier3(task, passages))
+        await part.extend_graph(task)
+
+    def _tier2(self, passages: Sequence[Passage]) -> list[Mapping[str, Any]]:
+        return [self._annotator.tier2(passage.text) for passage in passages]
+
+    async def _tier3(self, task: Task, passages: Sequence[Passage]) -> Mapping[str, Any] | None:
+        """What a model makes of the document, with its first part; the others have none: one call a document."""
+        if task.part > 0 or not passages:
+            return None
+        library = await self._workspaces.library(task.workspace)
+        record = await library.document(task.document_id)
+        if record is None:
+            return None
+        text = "\n".join(passage.text for passage in passages)
+        return await self._annotator.tier3(record.doc_type, text[:DESCRIBED_CHARACTERS])

@@ -1,0 +1,104 @@
+"""The use case: stored passages for a question, with the documents they are from and the graph around them."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from cragside.application.retriever import Retriever
+from cragside.domain.document import Document
+from cragside.domain.filter import Filter
+from cragside.domain.indexing import DocumentRecord, Passage
+from cragside.domain.payload import payload_of
+from cragside.domain.search import Mode, SimilaritySearch
+from cragside.ports.knowledge_graph import Neighbourhood
+from cragside.ports.rag_repository import Workspaces
+
+# Candidates to filter: a retrieval through the graph cannot be told what to leave out.
+_WIDE = 100
+# Entities that a graph is expanded from, and that it has in all.
+_SEEDS = 20
+_ENTITIES = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """What to look for. `mode` is LightRAG's way through the graph; without one, passages are taken by cosine.
+
+    `threshold` is the least score of a passage.
+    """
+
+    question: str
+    limit: int
+    mode: Mode | None = None
+    threshold: float = 0.0
+    filter: Filter = field(default_factory=Filter)
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A passage that was found, with its document. `evidence` is what was retrieved, with its score."""
+
+    evidence: Document
+    record: DocumentRecord
+    passage: Passage
+
+    @property
+    def id(self) -> str:
+        """The document's id and the passage's number, as rag-stack writes it."""
+        return f"{self.record.id}:{self.passage.index}"
+
+    @property
+    def payload(self) -> dict[str, Any]:
+        """What is told of the passage."""
+        return payload_of(self.record, self.passage)
+
+
+class PassageFinder:
+    """Looks up passages and their surroundings. Failures of the store raise `ServiceUnavailable`."""
+
+    def __init__(self, workspaces: Workspaces, retriever: Retriever) -> None:
+        self._workspaces = workspaces
+        self._retriever = retriever
+
+    async def find(self, lookup: Lookup, *, workspace: str) -> list[Hit]:
+        """Passages, most promising first. One whose document is deleted in this moment is left out."""
+        documents = await self._retrieved(lookup, workspace)
+        library = await self._workspaces.library(workspace)
+        known = await library.passages_by_id([document.id for document in documents])
+        hits = [Hit(document, *known[document.id]) for document in documents if document.id in known]
+        return [hit for hit in hits if _wanted(hit, lookup)][: lookup.limit]
+
+    async def around(self, hits: Sequence[Hit], *, workspace: str, depth: int = 2) -> Neighbourhood:
+        """The entities that the passages mention, and what is reached from them in `depth` steps."""
+        if not hits:
+            return Neighbourhood()
+        graph = await self._workspaces.graph(workspace)
+        names = await graph.of_passages([hit.passage.id for hit in hits], limit=_SEEDS)
+        return await graph.expand(names, depth=depth, limit=_ENTITIES) if names else Neighbourhood()
+
+    async def mentions(self, hits: Sequence[Hit], *, workspace: str) -> dict[str, list[Hit]]:
+        """The entities that the passages mention, each with the passages that do, in the passages' order."""
+        graph = await self._workspaces.graph(workspace)
+        mentioned: dict[str, list[Hit]] = {}
+        for hit in hits:
+            for name in await graph.of_passages([hit.passage.id], limit=_SEEDS):
+                mentioned.setdefault(name, []).append(hit)
+        return mentioned
+
+    async def among(self, names: Iterable[str], *, workspace: str) -> Neighbourhood:
+        """Entities, and what connects them with each other."""
+        chosen = list(names)[:_ENTITIES]
+        graph = await self._workspaces.graph(workspace)
+        return await graph.expand(chosen, depth=0, limit=_ENTITIES) if chosen else Neighbourhood()
+
+    async def _retrieved(self, lookup: Lookup, workspace: str) -> list[Document]:
+        if lookup.mode is None:
+            search = SimilaritySearch(lookup.question, lookup.limit, lookup.threshold, filter=lookup.filter)
+            return await self._retriever.search(search, workspace=workspace)
+        repository = await self._workspaces.repository(workspace)
+        limit = _WIDE if lookup.filter.must else lookup.limit
+        return await repository.retrieve(lookup.question, limit=limit, mode=lookup.mode)
+
+
+def _wanted(hit: Hit, lookup: Lookup) -> bool:
+    return (hit.evidence.score or 0.0) >= lookup.threshold and lookup.filter.admits(hit.payload)

@@ -1,0 +1,79 @@
+"""The use case: plain similarity search, without grading or correction."""
+
+from collections import OrderedDict
+from collections.abc import Sequence
+
+from cragside.application.strips import compressed
+from cragside.domain.document import Document
+from cragside.domain.errors import ValidationError
+from cragside.domain.filter import Filter
+from cragside.domain.search import SimilaritySearch, Strategy
+from cragside.ports.rag_repository import Workspaces
+from cragside.ports.relevance_grader import RelevanceGrader
+
+_REMEMBERED = 100
+
+
+class Retriever:
+    """Searches a workspace's passages by likeness.
+
+    The answers to the last 100 searches are remembered, each for as long as its store does not change.
+    """
+
+    def __init__(
+        self,
+        workspaces: Workspaces,
+        grader: RelevanceGrader,
+        *,
+        results: int,
+        threshold: float,
+        strategy: Strategy,
+    ) -> None:
+        self._workspaces = workspaces
+        self._grader = grader
+        self._results = results
+        self._threshold = threshold
+        self._strategy: Strategy = strategy
+        self._answers: OrderedDict[tuple[str, str, bool], tuple[str, tuple[Document, ...]]] = OrderedDict()
+
+    def search_for(
+        self,
+        text: str,
+        *,
+        limit: int | None = None,
+        threshold: float | None = None,
+        strategy: Strategy | None = None,
+        wanted: Filter | None = None,
+    ) -> SimilaritySearch:
+        """A search with the settings' values for what is not given. Raises `ValidationError` for a blank text."""
+        if not text.strip():
+            raise ValidationError("A search needs a text.", field="query")
+        return SimilaritySearch(
+            text,
+            limit=self._results if limit is None else limit,
+            threshold=self._threshold if threshold is None else threshold,
+            strategy=strategy or self._strategy,
+            filter=wanted or Filter(),
+        )
+
+    async def search(self, search: SimilaritySearch, *, workspace: str, compress: bool = False) -> list[Document]:
+        """Passages with their cosine as score, nearest first, or as `mmr` chooses them; none is a proper answer.
+
+        `compress` leaves the strips of each passage that are relevant. Raises `ServiceUnavailable`.
+        """
+        repository = await self._workspaces.repository(workspace)
+        # Asked before the search: what is written meanwhile makes the answer stale, not the other way round.
+        version = await repository.version()
+        key = (workspace, repr(search), compress)
+        known = self._answers.get(key)
+        if known is not None and known[0] == version:
+            self._answers.move_to_end(key)
+            return list(known[1])
+        found: Sequence[Document] = await repository.similar(search)
+        if compress:
+            found = await compressed(search.text, found, self._grader)
+        self._answers[key] = version, tuple(found)
+        self._answers.move_to_end(key)
+        if len(self._answers) > _REMEMBERED:
+            self._answers.popitem(last=False)
+        return list(found)

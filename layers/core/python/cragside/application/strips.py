@@ -1,0 +1,71 @@
+"""Passages cut down to what answers the question: the strips of corrective RAG (arXiv 2401.15884, section 4.4)."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+from cragside.domain.document import Document
+from cragside.ports.relevance_grader import RelevanceGrader
+
+GAP = " … "
+# A strip is a run of sentences of at least so many bytes (17 English words, 33 Chinese characters): a grader can tell
+# little of fewer.
+_SHORTEST_STRIP = 100
+_MOST_STRIPS = 48
+_SENTENCE_END = re.compile(r"(?<=[.!?])[\"'”’)\]]{0,2}\s+(?=\S)|(?<=[。！？])|\n\s*\n|\n(?=\s*(?:[-*+#>|]|\d+[.)]))")
+# Strips are kept that score at least this share of the passage's best. Scores of short texts are lower than those
+# that the threshold was calibrated on, but they compare with each other.
+_SHARE_OF_BEST = 0.3
+
+
+def strips_of(text: str) -> list[str]:
+    """The text in runs of whole sentences, about 17 words or more each, in their order; at most 48."""
+    least = max(_SHORTEST_STRIP, _size(text) // _MOST_STRIPS + 1)
+    strips: list[str] = []
+    start = begun = size = 0
+    for end in (*(match.end() for match in _SENTENCE_END.finditer(text)), len(text)):
+        size += _size(text[begun:end])
+        begun = end
+        if size >= least:
+            strips.append(text[start:end].strip())
+            start, size = end, 0
+    rest = text[start:].strip()
+    if strips and size < least // 2:
+        strips[-1] = f"{strips[-1]}\n{rest}".strip()
+    elif rest:
+        strips.append(rest)
+    return strips
+
+
+async def compressed(question: str, documents: Sequence[Document], grader: RelevanceGrader) -> list[Document]:
+    """The documents with their relevant strips alone, joined by ` … ` where something was left out; scores stay.
+
+    Each keeps at least its best strip. `grader` is asked once for all strips, so it had better be a cheap one. It is
+    not told the titles: they speak for the whole passage and would make all of its strips alike.
+    """
+    split = [strips_of(document.content) for document in documents]
+    pieces = [
+        replace(document, id=f"{document.id}#{number}", content=strip, title="")
+        for document, strips in zip(documents, split, strict=True)
+        for number, strip in enumerate(strips)
+        if len(strips) > 1
+    ]
+    scores = iter(await grader.grade(question, pieces) if pieces else ())
+    return [
+        replace(document, content=_kept(strips, [next(scores) for _ in strips])) if len(strips) > 1 else document
+        for document, strips in zip(documents, split, strict=True)
+    ]
+
+
+def _size(text: str) -> int:
+    return len(text.encode("utf-8", "replace"))
+
+
+def _kept(strips: Sequence[str], scores: Sequence[float]) -> str:
+    bound = max(scores) * _SHARE_OF_BEST
+    kept = [number for number, score in enumerate(scores) if score >= bound]
+    text = strips[kept[0]]
+    for before, number in pairwise(kept):
+        text += ("\n" if number == before + 1 else GAP) + strips[number]
+    return text

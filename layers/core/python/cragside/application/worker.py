@@ -1,0 +1,169 @@
+"""The worker: takes tasks from the queue until it is told to stop, or until there are none."""
+
+import asyncio
+import logging
+import time
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+
+from cragside.application.attempts import LONGEST_PAUSE_SECONDS, Attempts, Handled
+from cragside.domain.errors import ConfigurationError, CragsideError, ServiceUnavailable
+from cragside.ports.index_queue import Delivery, IndexQueue
+from cragside.ports.rag_repository import Workspaces
+
+# How long a call for tasks waits; whoever waits for the end is not kept waiting for more.
+_WAIT_SECONDS, _ENDING_SECONDS = 1.0, 0.1
+_EXTEND_SECONDS = 15.0
+
+logger = logging.getLogger("cragside")
+
+
+class Worker:
+    """Does tasks, at most `parallel` at once.
+
+    When it is stopped what is in hand gets `grace` seconds to end; what does not goes back to the queue.
+    """
+
+    def __init__(
+        self,
+        queue: IndexQueue,
+        attempts: Attempts,
+        workspaces: Workspaces,
+        *,
+        parallel: int,
+        grace: float = 5.0,
+        extend_every: float = _EXTEND_SECONDS,
+    ) -> None:
+        self._queue = queue
+        self._attempts = attempts
+        self._workspaces = workspaces
+        self._parallel = parallel
+        self._grace = grace
+        self._extend_every = extend_every
+        self._stopping = asyncio.Event()
+        self._in_hand: dict[asyncio.Task[None], Delivery] = {}
+        self._failure: ConfigurationError | None = None
+
+    def stop(self) -> None:
+        """Take no more tasks, and have `run` return soon."""
+        self._stopping.set()
+
+    async def run(
+        self,
+        *,
+        until_idle: bool = False,
+        idle_seconds: float = 0.0,
+        sweep: bool = True,
+        progress: Callable[[Handled], object] | None = None,
+    ) -> Counter[str]:
+        """Do tasks until stopped, or with `until_idle` until there were none for `idle_seconds`; counts the outcomes.
+
+        With `sweep` it begins by sending the tasks of documents that lack some, as after a crash between accepting one
+        and sending its tasks. With `until_idle` a `ConfigurationError` is raised; without, it is logged and tried again
+        until somebody has mended it.
+        """
+        tally = Counter[str]()
+
+        def told(handled: Handled) -> None:
+            tally[handled.outcome] += 1
+            if progress is not None:
+                progress(handled)
+
+        extending = asyncio.create_task(self._extend())
+        try:
+            await self._work(told, until_idle, idle_seconds, sweep)
+            if self._in_hand:
+                await asyncio.wait(self._in_hand, timeout=self._grace)
+        finally:
+            extending.cancel()
+            await self._give_back()
+        if self._failure is not None:
+            raise self._failure
+        return tally
+
+    async def _work(self, told: Callable[[Handled], None], until_idle: bool, idle_seconds: float, sweep: bool) -> None:
+        busy_at, failures = time.monotonic(), 0
+        wait = _ENDING_SECONDS if until_idle and not idle_seconds else _WAIT_SECONDS
+        while not self._stopping.is_set():
+            if (free := self._parallel - len(self._in_hand)) <= 0:
+                await self._something_ends()
+                continue
+            try:
+                # The first time nothing is waited for: the sweep may find more.
+                deliveries = await self._queue.receive(limit=free, wait=0 if sweep else wait)
+                if sweep:
+                    await self._sweep(deliveries)
+                    sweep = False
+                idle = until_idle and not deliveries and not self._in_hand and not await self._waiting()
+            except ServiceUnavailable as error:
+                failures += 1
+                logger.warning("%s: %s", error.component, error.message)
+                await self._pause(min(2.0**failures, LONGEST_PAUSE_SECONDS))
+                continue
+            failures = 0
+            for delivery in deliveries:
+                task = asyncio.create_task(self._handle(delivery, told, until_idle))
+                self._in_hand[task] = delivery
+                task.add_done_callback(lambda ended: self._in_hand.pop(ended, None))
+            if not idle:
+                busy_at = time.monotonic()
+            elif time.monotonic() - busy_at >= idle_seconds:
+                return
+
+    async def _handle(self, delivery: Delivery, told: Callable[[Handled], None], until_idle: bool) -> None:
+        while not self._stopping.is_set():
+            try:
+                told(await self._attempts.handle(delivery))
+            except ConfigurationError as error:
+                if until_idle:
+                    self._failure = error
+                    self.stop()
+                    return
+                # It waits in hand, and so do those that need the same: none of them is to blame.
+                logger.error("Indexing pauses: %s", error.message)
+                continue
+            except CragsideError as error:
+                logger.warning("%s comes again: the queue failed: %s", delivery.task.key, error.message)
+            return
+
+    async def _sweep(self, deliveries: list[Delivery]) -> None:
+        """Send again what the library waits for and the queue does not hold."""
+        in_hand = {delivery.task.key for delivery in deliveries}
+        for name in await self._workspaces.names():
+            try:
+                library = await self._workspaces.library(name)
+                tasks = await library.restart(failures=False)
+            except CragsideError as error:
+                logger.warning("Workspace %s is left out for now: %s", name, error.message)
+                continue
+            await self._queue.send([task for task in tasks if task.key not in in_hand])
+
+    async def _waiting(self) -> bool:
+        stats = await self._queue.stats()
+        return stats.pending + stats.processing > 0
+
+    async def _something_ends(self) -> None:
+        stopped = asyncio.create_task(self._stopping.wait())
+        await asyncio.wait([stopped, *self._in_hand], return_when=asyncio.FIRST_COMPLETED)
+        stopped.cancel()
+
+    async def _pause(self, seconds: float) -> None:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._stopping.wait(), seconds)
+
+    async def _extend(self) -> None:
+        while True:
+            await asyncio.sleep(self._extend_every)
+            for delivery in list(self._in_hand.values()):
+                try:
+                    await self._queue.extend(delivery)
+                except CragsideError as error:
+                    logger.warning("A lease could not be renewed: %s", error.message)
+
+    async def _give_back(self) -> None:
+        """Break off what is in hand; the queue hands it out again once this worker is gone."""
+        tasks = list(self._in_hand)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,10 @@
+"""Names of fields as rag-stack writes them."""
+
+from pydantic import BaseModel, ConfigDict
+from pydantic.alias_generators import to_camel
+
+
+class CamelModel(BaseModel):
+    """A model whose fields are written in camelCase."""
+
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True)

@@ -1,0 +1,193 @@
+"""The shapes of `/v1/documents`."""
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from cragside.domain.document import DocType
+from cragside.domain.indexing import Acceptance, DocumentRecord, DocumentStatus, EnrichmentStatus
+
+MOST_NAME_CHARACTERS = 1024
+
+
+def document_name(name: str) -> str:
+    """A name that a document can have. Raises `ValueError`."""
+    name = name.strip()
+    if not name or len(name) > MOST_NAME_CHARACTERS or not name.isprintable():
+        raise ValueError(f"A document's name has 1 to {MOST_NAME_CHARACTERS} printable characters")
+    return name
+
+
+class DocumentRequest(BaseModel):
+    """A document as JSON: a `text` with its `name`, or a `url` to fetch."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    text: str | None = Field(None, description="The text itself; needs a name.")
+    name: str | None = Field(None, description="What identifies it in its workspace; for a URL, the URL without it.")
+    title: str | None = Field(None, max_length=1000, description="Title of the text, for citations.")
+    url: str | None = Field(None, max_length=8192, description="A public page or file to fetch, http or https.")
+    enrich: bool = Field(True, description="Whether keywords, entities, a summary and the graph follow.")
+    metadata: dict[str, Any] = Field({}, description="What passages can be filtered by.")
+    workspace: str | None = Field(None, description="The workspace; the default without it.")
+
+    @field_validator("name")
+    @classmethod
+    def _name(cls, value: str | None) -> str | None:
+        return None if value is None else document_name(value)
+
+    @model_validator(mode="after")
+    def _one_source(self) -> "DocumentRequest":
+        if (self.text is None) == (self.url is None):
+            raise ValueError("Give either text (with name) or url")
+        if self.text is not None and self.name is None:
+            raise ValueError("A text needs a name")
+        return self
+
+
+class DocumentForm(BaseModel):
+    """A form of files. Its fields come before its files."""
+
+    files: list[bytes] = Field(
+        description="One part a file, each with its filename.", json_schema_extra={"minItems": 1}
+    )
+    workspace: str | None = Field(None, description="The workspace; the default without it.")
+    enrich: bool = Field(True, description="Whether keywords, entities, a summary and the graph follow.")
+    metadata: str | None = Field(None, description="A JSON object that passages can be filtered by.")
+
+
+class DocumentBody(BaseModel):
+    """A document, without its content. Times are ISO 8601 in UTC, sizes in bytes."""
+
+    id: str
+    name: str
+    title: str
+    file_type: str
+    doc_type: DocType
+    status: DocumentStatus
+    searchable: bool = Field(description="Whether all of its text can be found.")
+    enrichment: EnrichmentStatus | Literal["mixed"]
+    error: str = Field(description="Why it failed; empty when it did not.")
+    size: int
+    characters: int
+    passages: int
+    track: str
+    created_at: str
+    updated_at: str
+    metadata: dict[str, Any]
+
+
+class PartBody(BaseModel):
+    """The passages `first` to `last` of a document, which are enriched together."""
+
+    number: int
+    first: int
+    last: int
+    embedded: bool
+    enrichment: EnrichmentStatus
+    error: str
+    enriched_at: str | None
+
+
+class DocumentDetail(DocumentBody):
+    """A document with its parts, and with what could be told of it without a model."""
+
+    content_hash: str
+    tier1: dict[str, Any]
+    parts: list[PartBody]
+
+
+class DocumentPage(BaseModel):
+    """Some of the documents, latest first."""
+
+    documents: list[DocumentBody]
+    total: int = Field(description="How many there are in all.")
+    limit: int
+    offset: int
+
+
+class DocumentText(BaseModel):
+    """The text of a document as it was read."""
+
+    id: str
+    name: str
+    text: str
+
+
+class AcceptedDocument(DocumentBody):
+    """A document that was brought: `new` and `changed` ones are being indexed, `unchanged` ones were there already."""
+
+    outcome: Literal["new", "changed", "unchanged"]
+    known: str = Field(description="The name of the document that holds the same text already, if there is one.")
+
+
+class RefusedDocument(BaseModel):
+    """A document that was not taken, and why."""
+
+    name: str
+    type: str = Field(description="Code of the error.")
+    message: str
+    details: dict[str, Any]
+
+
+class AcceptedDocuments(BaseModel):
+    """What became of the documents of one request."""
+
+    documents: list[AcceptedDocument]
+    errors: list[RefusedDocument]
+
+
+class Restarted(BaseModel):
+    """What was queued anew."""
+
+    tasks: int
+
+
+class Progress(BaseModel):
+    """How far a document has come."""
+
+    id: str
+    status: DocumentStatus
+    enrichment: EnrichmentStatus | Literal["mixed"]
+    parts: int
+    embedded_parts: int
+    enriched_parts: int
+    failed_parts: int
+    passages: int
+    error: str
+
+
+def body_of(record: DocumentRecord) -> DocumentBody:
+    """A document without its content."""
+    return DocumentBody(**_fields(record))
+
+
+def detail_of(record: DocumentRecord) -> DocumentDetail:
+    """A document with its parts."""
+    parts = [PartBody.model_validate(part, from_attributes=True) for part in record.parts]
+    return DocumentDetail(**_fields(record), content_hash=record.content_hash, tier1=dict(record.tier1), parts=parts)
+
+
+def accepted_of(acceptance: Acceptance) -> AcceptedDocument:
+    """A document that was taken."""
+    return AcceptedDocument(**_fields(acceptance.record), outcome=acceptance.outcome, known=acceptance.known)
+
+
+def progress_of(record: DocumentRecord) -> Progress:
+    """How far a document has come."""
+    return Progress(
+        id=record.id,
+        status=record.status,
+        enrichment=record.enrichment,
+        parts=len(record.parts),
+        embedded_parts=sum(part.embedded for part in record.parts),
+        enriched_parts=sum(part.enrichment == "enriched" for part in record.parts),
+        failed_parts=sum(part.enrichment == "failed" or bool(part.error) for part in record.parts),
+        passages=record.passages,
+        error=record.error,
+    )
+
+
+def _fields(record: DocumentRecord) -> dict[str, Any]:
+    own = {name: getattr(record, name) for name in DocumentBody.model_fields if name != "metadata"}
+    return {**own, "metadata": dict(record.metadata)}

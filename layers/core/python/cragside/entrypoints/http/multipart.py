@@ -1,0 +1,140 @@
+"""Reading the files of a form one after the other, so that at most one of them is in memory."""
+
+from collections import deque
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+
+from fastapi import Request
+from python_multipart.exceptions import FormParserError
+from python_multipart.multipart import MultipartParser, parse_options_header
+
+from cragside.domain.errors import PayloadTooLarge, ValidationError
+
+_MOST_FIELD_BYTES = 64 * 1024
+
+
+@dataclass(slots=True)
+class FormPart:
+    """A field (`filename` None) or a file of a form. One that exceeds the limit is not kept; `size` is what came."""
+
+    name: str
+    filename: str | None
+    content_type: str | None
+    limit: int
+    content: bytearray = field(default_factory=bytearray)
+    size: int = 0
+
+    @property
+    def too_large(self) -> bool:
+        """Whether there was more of it than the limit."""
+        return self.size > self.limit
+
+    @property
+    def text(self) -> str:
+        """A field's value. Raises `ValidationError` for one that is too long or not UTF-8."""
+        if self.too_large:
+            raise PayloadTooLarge(f"The field {self.name} is longer than {self.limit} bytes.", limit=self.limit)
+        try:
+            return self.content.decode()
+        except UnicodeDecodeError as error:
+            raise ValidationError(f"The field {self.name} is not UTF-8.", field=self.name) from error
+
+    def add(self, data: bytes) -> None:
+        """Take what came of it; once it is too large, only its size."""
+        self.size += len(data)
+        if self.too_large:
+            self.content = bytearray()
+        else:
+            self.content += data
+
+
+async def form_parts(request: Request, *, file_limit: int, most_parts: int) -> AsyncIterator[FormPart]:
+    """The parts of a `multipart/form-data` body as they are complete.
+
+    Of a file with more than `file_limit` bytes nothing is kept. Raises `ValidationError` for a body that is no form,
+    for one that ends in the middle, and for more than `most_parts` parts; what came before has been handed out then.
+    """
+    collector = _Collector(file_limit)
+    parser = _parser(request, collector)
+    count = 0
+    async for data in request.stream():
+        try:
+            parser.write(data)
+        except FormParserError as error:
+            raise ValidationError("The body is not a valid form: multipart/form-data.") from error
+        while collector.complete:
+            count += 1
+            if count > most_parts:
+                raise ValidationError(f"A form has at most {most_parts} parts. Send the rest in another.")
+            yield collector.complete.popleft()
+    if not collector.ended:
+        raise ValidationError("The form ends in the middle. Send it again.")
+
+
+def _parser(request: Request, collector: "_Collector") -> MultipartParser:
+    _, options = parse_options_header(request.headers.get("content-type"))
+    boundary = options.get(b"boundary")
+    if not boundary:
+        raise ValidationError("The Content-Type of a form names its boundary.")
+    callbacks = {name: getattr(collector, name) for name in dir(collector) if name.startswith("on_")}
+    try:
+        return MultipartParser(boundary, callbacks)  # type: ignore[arg-type]
+    except FormParserError as error:
+        raise ValidationError("The form's boundary is too long.") from error
+
+
+class _Collector:
+    """The parser's callbacks."""
+
+    def __init__(self, file_limit: int) -> None:
+        self.complete: deque[FormPart] = deque()
+        self.ended = False
+        self._file_limit = file_limit
+        self._headers: dict[bytes, bytes] = {}
+        self._name, self._value = bytearray(), bytearray()
+        self._part: FormPart | None = None
+
+    def on_part_begin(self) -> None:
+        self._headers = {}
+
+    def on_header_begin(self) -> None:
+        self._name, self._value = bytearray(), bytearray()
+
+    def on_header_field(self, data: bytes, start: int, end: int) -> None:
+        self._name += data[start:end]
+
+    def on_header_value(self, data: bytes, start: int, end: int) -> None:
+        self._value += data[start:end]
+
+    def on_header_end(self) -> None:
+        self._headers[bytes(self._name).lower()] = bytes(self._value)
+
+    def on_headers_finished(self) -> None:
+        _, options = parse_options_header(self._headers.get(b"content-disposition"))
+        filename = options.get(b"filename")
+        kind, _ = parse_options_header(self._headers.get(b"content-type"))
+        self._part = FormPart(
+            _text(options.get(b"name", b"")),
+            None if filename is None else _text(filename),
+            kind.decode("latin-1") or None,
+            _MOST_FIELD_BYTES if filename is None else self._file_limit,
+        )
+
+    def on_part_data(self, data: bytes, start: int, end: int) -> None:
+        if self._part is not None:
+            self._part.add(data[start:end])
+
+    def on_part_end(self) -> None:
+        if self._part is not None:
+            self.complete.append(self._part)
+            self._part = None
+
+    def on_end(self) -> None:
+        self.ended = True
+
+
+def _text(value: bytes) -> str:
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value.decode("latin-1")

@@ -1,0 +1,206 @@
+"""What `/query` and `/query/data` are asked and answer: rag-stack's shapes, LightRAG's, and their union."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+from cragside.application.passages import Lookup
+from cragside.domain.errors import ValidationError
+from cragside.domain.filter import Condition, Filter
+from cragside.domain.search import Mode
+
+_DEFAULT_PASSAGES = 8
+_MOST_PASSAGES = 100
+
+Keyword = Annotated[str, StringConstraints(max_length=1000)]
+
+
+class Match(BaseModel):
+    """Either of the two: `value` for equal, or among a list's, and `text` for a part of a text in any case."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    value: str | bool | int | float | None = None
+    text: str | None = None
+
+
+class MustCondition(BaseModel):
+    """A condition on a field of the payload; dots lead into objects."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    key: str = Field(min_length=1, max_length=200)
+    match: Match
+
+    def condition(self) -> Condition:
+        """As the domain has it. Raises `ValidationError` unless it matches by one of the two."""
+        given = self.match.model_fields_set
+        if len(given) != 1:
+            raise ValidationError(f"filter: the match of {self.key} needs either value or text.")
+        if "text" in given:
+            return Condition(self.key, self.match.text or "", text=True)
+        return Condition(self.key, self.match.value)
+
+
+class PayloadFilter(BaseModel):
+    """Qdrant's filter, as far as rag-stack's clients use it; all conditions have to hold."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    must: list[MustCondition] = Field(default_factory=list, max_length=50)
+
+
+class LookupBody(BaseModel):
+    """The fields that rag-stack and LightRAG share, and LightRAG's own; what else LightRAG knows has no effect."""
+
+    query: str = Field(min_length=1, pattern=r"\S", description="The question.")
+    mode: Mode | None = Field(None, description="LightRAG's way through the graph and the vectors.")
+    chunk_top_k: int | None = Field(None, ge=1, le=1000, description="Most passages; never more than 100.")
+    top_k: int | None = Field(None, ge=1, le=1000, description="The same, where chunk_top_k is not given.")
+    max_total_tokens: int | None = Field(None, ge=1, description="Most tokens of `response`.")
+    hl_keywords: list[Keyword] = Field(default_factory=list, max_length=100, description="Searched for as well.")
+    ll_keywords: list[Keyword] = Field(default_factory=list, max_length=100, description="Searched for as well.")
+
+    @property
+    def question(self) -> str:
+        """What is searched for."""
+        return " ".join([self.query, *self.hl_keywords, *self.ll_keywords])
+
+    @property
+    def limit(self) -> int:
+        """Most passages."""
+        return min(self.chunk_top_k or self.top_k or _DEFAULT_PASSAGES, _MOST_PASSAGES)
+
+
+class QueryBody(LookupBody):
+    """rag-stack's body, LightRAG's, or both. `topK`, `minScore`, `filter` and `graphExpand` are rag-stack's."""
+
+    collection: str | None = Field(None, description="The workspace; the default without it.")
+    top_passages: int | None = Field(None, alias="topK", ge=1, le=_MOST_PASSAGES, description="Most passages; 8.")
+    min_score: float | None = Field(None, alias="minScore", ge=0, le=1, description="Least score of a passage.")
+    filter: PayloadFilter | None = Field(None, description="What the payload of a passage has to hold.")
+    graph_expand: bool | None = Field(None, alias="graphExpand", description="Whether to tell the graph around them.")
+    only_need_prompt: bool | None = Field(None, description="`response` is the prompt with evidence and question.")
+    only_need_context: bool | None = Field(None, description="Changes nothing: `response` is the context in any case.")
+    include_references: bool | None = Field(True, description="Whether to list the passages as references.")
+    include_chunk_content: bool | None = Field(False, description="Whether references hold their text.")
+
+    def lookup(self) -> Lookup:
+        """By LightRAG's mode; by cosine if only rag-stack's fields are there."""
+        given = {name for name in self.model_fields_set if getattr(self, name) is not None}
+        rag_stack = given & {"collection", "top_passages", "min_score", "filter", "graph_expand"}
+        return Lookup(
+            self.question,
+            self.top_passages or self.limit,
+            self.mode or (None if rag_stack else "mix"),
+            self.min_score or 0.0,
+            Filter(tuple(each.condition() for each in self.filter.must) if self.filter else ()),
+        )
+
+
+class Reference(BaseModel):
+    """A passage as LightRAG cites it: `[reference_id]` in `response`."""
+
+    reference_id: str
+    file_path: str
+    content: list[str] | None = None
+
+
+class FoundPassage(BaseModel):
+    """A passage as rag-stack tells it. `id` is the document's id and the number of the passage."""
+
+    id: str
+    score: float | None = Field(description="0..1: the cosine, or with a mode the ranking's.")
+    source: str
+    text: str
+    payload: dict[str, Any]
+
+
+class GraphEntity(BaseModel):
+    """An entity in the passages or near them."""
+
+    name: str
+    type: str
+    description: str
+
+
+class GraphRelationship(BaseModel):
+    """What connects two of the entities."""
+
+    source: str
+    target: str
+    type: str
+    description: str
+
+
+class GraphAround(BaseModel):
+    """The graph around the passages. `capped`: there is more of it."""
+
+    entities: list[GraphEntity]
+    relationships: list[GraphRelationship]
+    capped: bool
+
+
+class QueryAnswer(BaseModel):
+    """`response` is the cited evidence as text, "" when there is none; no model has written it."""
+
+    response: str
+    references: list[Reference] | None
+    response_time: float = Field(description="Seconds.")
+    llm_generated: Literal[False]
+    ok: Literal[True]
+    results: list[FoundPassage]
+    graph: GraphAround | None = None
+
+
+class DataEntity(BaseModel):
+    """An entity that the passages mention. `source_id` are the ids of these passages."""
+
+    entity_name: str
+    entity_type: str
+    description: str
+    source_id: str
+    file_path: str
+    created_at: str
+    reference_id: str
+
+
+class DataRelationship(BaseModel):
+    """What connects two of the entities. `weight` is how many of the passages mention both."""
+
+    src_id: str
+    tgt_id: str
+    description: str
+    keywords: str
+    weight: float
+    source_id: str
+    file_path: str
+    created_at: str
+    reference_id: str
+
+
+class DataChunk(BaseModel):
+    """A passage."""
+
+    reference_id: str
+    content: str
+    file_path: str
+    chunk_id: str
+
+
+class QueryData(BaseModel):
+    """What was found."""
+
+    entities: list[DataEntity]
+    relationships: list[DataRelationship]
+    chunks: list[DataChunk]
+    references: list[Reference]
+
+
+class QueryDataAnswer(BaseModel):
+    """LightRAG's answer with the data that an answer would be made of; `failure` when nothing was found."""
+
+    status: Literal["success", "failure"]
+    message: str
+    data: QueryData
+    metadata: dict[str, Any]

@@ -1,0 +1,213 @@
+"""rag-stack's way in: texts and URLs, many at once."""
+
+import asyncio
+import time
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any, Literal, Self
+
+from fastapi import APIRouter, Request
+from pydantic import BaseModel, Field, model_validator
+
+from cragside.application.intake import Intake
+from cragside.domain.document import DocType
+from cragside.domain.errors import PayloadTooLarge
+from cragside.domain.indexing import Acceptance
+from cragside.entrypoints.http.application import Application
+from cragside.entrypoints.http.camel import CamelModel
+from cragside.entrypoints.http.peers import RagStackFailure, failures, route_class
+from cragside.entrypoints.http.tenancy import Access
+from cragside.ports.page_fetcher import FetchFailed
+
+_MOST_ITEMS = 1000
+_MOST_URLS = 50
+# Pages that are fetched at once, and texts that are taken in at once.
+_FETCHES = 5
+_TEXTS = 8
+
+
+class IngestItem(CamelModel):
+    """A text, or a URL to fetch it from."""
+
+    id: str | None = Field(None, description="The client's own name for it; `/enrichment/status` knows it by that.")
+    text: str | None = Field(None, description="The text; without it the URL is fetched.")
+    url: str | None = Field(None, description="http or https, at a public address.")
+    source: str | None = Field(None, description="Where the text is from; names the document. Default: the URL.")
+    doc_type: DocType | None = Field(None, description="What kind of text it is; found out when missing.")
+    metadata: dict[str, Any] | None = Field(None, description="Joins the payload of each passage.")
+
+    @model_validator(mode="after")
+    def _named(self) -> Self:
+        if not self.text and not self.url:
+            raise ValueError("each item must have either 'text' or 'url'")
+        if not self.url and not self.source:
+            raise ValueError("'source' is required when 'url' is not provided")
+        return self
+
+    @property
+    def to_fetch(self) -> bool:
+        """Whether its text is still to be fetched."""
+        return not self.text
+
+
+class IngestRequest(CamelModel):
+    """What to take in. One item that cannot be used does not keep the others out."""
+
+    collection: str | None = Field(None, description="The workspace; the default without it.")
+    enrich: bool = Field(True, description="Whether tiers 2 and 3 and the graph follow.")
+    items: list[IngestItem] = Field(min_length=1, max_length=_MOST_ITEMS)
+
+    @model_validator(mode="after")
+    def _bounded(self) -> Self:
+        urls = sum(item.url is not None for item in self.items)
+        if urls > _MOST_URLS:
+            raise ValueError(f"maximum {_MOST_URLS} URL items per request (found {urls})")
+        return self
+
+
+class ItemFailure(BaseModel):
+    """An item that was not taken. `status` is the HTTP status if a page was answered with one."""
+
+    url: str | None = None
+    source: str | None = None
+    status: int | None
+    reason: str = Field(
+        description="`fetch_failed`, `timeout`, `ssrf_blocked`, `too_large`, `redirect_limit`, "
+        "`unsupported_content_type: ...`, `missing_text: ...` or `missing_source: ...`"
+    )
+
+
+class Enqueued(CamelModel):
+    """Passages whose enrichment is still to come, in all and by document type."""
+
+    enqueued: int
+    doc_types: dict[str, int]
+
+
+class IngestAnswer(BaseModel):
+    """What was taken: `upserted` counts passages, `fetched` pages. A worker makes them searchable within seconds."""
+
+    ok: Literal[True]
+    upserted: int
+    fetched: int | None = None
+    enrichment: Enqueued | None = None
+    errors: list[ItemFailure] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    item: IngestItem
+    acceptance: Acceptance | None = None
+    failure: ItemFailure | None = None
+
+
+def router(container: Application, access: Access) -> APIRouter:
+    """`POST /ingest`."""
+    routes = APIRouter(
+        tags=["rag-stack"],
+        route_class=route_class(container.settings.max_body_bytes),
+        strict_content_type=False,
+        responses=failures(RagStackFailure),
+    )
+
+    @routes.post("/ingest", response_model_exclude_unset=True)
+    async def ingest(request: Request, body: IngestRequest) -> IngestAnswer:
+        """Take texts and pages in. What is answered for survives a crash; what was not taken is in `errors`."""
+        workspace = access.workspace(request, body.collection)
+        batch = _Batch(container.intake, workspace, enrich=body.enrich, ends=getattr(request.state, "ends", None))
+        return _answer(await asyncio.gather(*map(batch.take, body.items)), enrich=body.enrich)
+
+    return routes
+
+
+class _Batch:
+    """Takes the items of one request."""
+
+    def __init__(self, intake: Intake, workspace: str, *, enrich: bool, ends: float | None) -> None:
+        self._intake = intake
+        self._workspace = workspace
+        self._enrich = enrich
+        self._ends = ends
+        self._fetches = asyncio.Semaphore(_FETCHES)
+        self._texts = asyncio.Semaphore(_TEXTS)
+
+    async def take(self, item: IngestItem) -> _Outcome:
+        """The item's acceptance, or why there is none."""
+        try:
+            if item.to_fetch:
+                async with self._fetches:
+                    return _Outcome(item, await self._page(item))
+            refused = _unusable(item)
+            if refused is not None:
+                return refused
+            async with self._texts:
+                return _Outcome(item, await self._text(item))
+        except FetchFailed as error:
+            return _refused(item, error.reason, error.status)
+        except PayloadTooLarge:
+            return _refused(item, "too_large")
+        except TimeoutError:
+            return _refused(item, "timeout")
+
+    async def _page(self, item: IngestItem) -> Acceptance:
+        left = None if self._ends is None else self._ends - time.monotonic()
+        async with asyncio.timeout(left):
+            return await self._intake.page(
+                item.url or "",
+                name=_given(item.source),
+                workspace=self._workspace,
+                doc_type=item.doc_type,
+                metadata=item.metadata,
+                enrich=self._enrich,
+                track=item.id or "",
+            )
+
+    async def _text(self, item: IngestItem) -> Acceptance:
+        return await self._intake.written(
+            item.text or "",
+            name=_name(item),
+            workspace=self._workspace,
+            doc_type=item.doc_type,
+            metadata=item.metadata,
+            enrich=self._enrich,
+            track=item.id or "",
+        )
+
+
+def _given(text: str | None) -> str | None:
+    return text if text and text.strip() else None
+
+
+def _name(item: IngestItem) -> str:
+    """The source, else the URL without what changes from visit to visit."""
+    if source := _given(item.source):
+        return source
+    return (item.url or "").partition("#")[0].partition("?")[0]
+
+
+def _unusable(item: IngestItem) -> _Outcome | None:
+    if _given(item.text) is None:
+        return _refused(item, "missing_text: item has no text content")
+    if item.url is None and _given(item.source) is None:
+        return _refused(item, "missing_source: item has no source identifier")
+    return None
+
+
+def _refused(item: IngestItem, reason: str, status: int | None = None) -> _Outcome:
+    named = {"url": item.url} if item.url else {"source": item.source}
+    return _Outcome(item, failure=ItemFailure(**named, status=status, reason=reason))
+
+
+def _answer(outcomes: list[_Outcome], *, enrich: bool) -> IngestAnswer:
+    taken = [(outcome.item, outcome.acceptance) for outcome in outcomes if outcome.acceptance is not None]
+    to_enrich: Counter[str] = Counter()
+    for _, acceptance in taken:
+        if enrich and acceptance.tasks:
+            to_enrich[acceptance.record.doc_type] += acceptance.record.passages
+    optional = {
+        "fetched": sum(item.to_fetch for item, _ in taken),
+        "enrichment": Enqueued(enqueued=to_enrich.total(), doc_types=dict(to_enrich)) if to_enrich else None,
+        "errors": [outcome.failure for outcome in outcomes if outcome.failure is not None],
+    }
+    upserted = sum(acceptance.record.passages for _, acceptance in taken)
+    return IngestAnswer(ok=True, upserted=upserted, **{name: value for name, value in optional.items() if value})

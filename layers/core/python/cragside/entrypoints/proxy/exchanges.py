@@ -1,0 +1,135 @@
+"""Conversations through the proxy on their way into memory, behind the client's back and never in its way."""
+
+import asyncio
+import logging
+from dataclasses import dataclass
+from typing import Protocol
+
+from cragside.application.memory import Remembered
+from cragside.domain.errors import CragsideError
+from cragside.domain.exchange import Exchange
+from cragside.entrypoints.proxy.answers import answered_text, asked_text
+from cragside.entrypoints.proxy.asgi import Message, Send
+from cragside.entrypoints.proxy.headers import value_of
+
+# A streamed token takes 100 to 300 bytes: room for an answer of some 10,000 tokens, and for 16 of these at once.
+_LONGEST_ANSWER = 2 * 1024 * 1024
+_MOST_HELD = 16 * _LONGEST_ANSWER
+_LONGEST_TEXT = 256 * 1024  # characters of user or assistant
+_MOST_WAITING = 256
+_LAST_MOMENTS = 5.0  # seconds that a stopping server gives to what is under way
+
+logger = logging.getLogger(__name__)
+
+
+class Remembering(Protocol):
+    """`application.memory.Memory`, as far as the proxy uses it."""
+
+    async def remember(self, exchange: Exchange, *, workspace: str) -> Remembered:
+        """Take an exchange in."""
+        ...
+
+
+@dataclass(slots=True)
+class Recording:
+    """Stands in for `send`: each piece goes to the client first and is kept afterwards, as long as there is room."""
+
+    send: Send
+    exchanges: "Exchanges"
+    path: str
+    request: bytes
+    workspace: str
+    chunks: list[bytes]
+    held: int = 0
+    usable: bool = True
+    ended: bool = False
+
+    async def __call__(self, message: Message) -> None:
+        """ASGI's `send`."""
+        await self.send(message)
+        if not self.usable:
+            return
+        if message["type"] == "http.response.start":
+            self.usable = message["status"] == 200 and value_of(message["headers"], b"content-encoding") is None
+            return
+        data: bytes = message.get("body", b"")
+        self.ended = not message.get("more_body", False)
+        self.usable = self.exchanges.hold(self, data)
+
+    def finish(self) -> None:
+        """The exchange is over, for better or worse: a complete one is put into memory."""
+        if self.usable and self.ended:
+            self.exchanges.put(self)
+        else:
+            self.exchanges.drop(self)
+
+
+class Exchanges:
+    """Puts finished exchanges into memory, in the background. What fails is logged, without what was said."""
+
+    def __init__(self, memory: Remembering, prefix: str) -> None:
+        self._memory = memory
+        self._prefix = prefix
+        self._held = 0
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def record(self, send: Send, *, path: str, request: bytes, workspace: str) -> Recording:
+        """A `send` that keeps a copy; `request` is the body as the client sent it. Needs its `finish`."""
+        recording = Recording(send, self, path, request, workspace, [])
+        recording.usable = self.hold(recording, b"", len(request))
+        return recording
+
+    def hold(self, recording: Recording, data: bytes, size: int | None = None) -> bool:
+        """Keep a piece; False, and nothing of it is kept, when there is no room."""
+        more = len(data) if size is None else size
+        if recording.held + more > _LONGEST_ANSWER or self._held + more > _MOST_HELD:
+            logger.info("An exchange is too long to be remembered")
+            self.drop(recording)
+            return False
+        recording.held += more
+        self._held += more
+        if data:
+            recording.chunks.append(data)
+        return True
+
+    def drop(self, recording: Recording) -> None:
+        """Forget what was kept."""
+        self._held -= recording.held
+        recording.held = 0
+        recording.chunks.clear()
+        recording.request = b""
+
+    def put(self, recording: Recording) -> None:
+        """Remember a complete exchange, soon."""
+        if len(self._tasks) >= _MOST_WAITING:
+            logger.warning("Too many exchanges wait to be remembered; one is left out")
+            self.drop(recording)
+            return
+        task = asyncio.get_running_loop().create_task(self._remember(recording))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def drain(self) -> None:
+        """Wait for what is under way, five seconds at most."""
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=_LAST_MOMENTS)
+
+    async def _remember(self, recording: Recording) -> None:
+        try:
+            # In a thread: a long answer takes a while to read, and other streams go on meanwhile.
+            exchange = await asyncio.to_thread(self._read, recording)
+            if exchange is not None:
+                await self._memory.remember(exchange, workspace=recording.workspace)
+        except CragsideError as error:
+            logger.warning("An exchange was not remembered (%s)", error.code)
+        except Exception as error:
+            logger.error("An exchange was not remembered (%s)", type(error).__name__)
+        finally:
+            self.drop(recording)
+
+    def _read(self, recording: Recording) -> Exchange | None:
+        user = asked_text(recording.path, recording.request, self._prefix)
+        answer = None if user is None else answered_text(recording.path, b"".join(recording.chunks))
+        if user is None or answer is None or max(len(user), len(answer)) > _LONGEST_TEXT:
+            return None
+        return Exchange(user, answer)

@@ -1,0 +1,262 @@
+"""The index queue port: a file and a FIFO queue of SQS keep the same contract."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+
+import boto3
+import pytest
+from moto import mock_aws
+
+from cragside.adapters.aws.sqs import SqsQueue
+from cragside.adapters.local.queue import LocalQueue
+from cragside.domain.indexing import Stage, Task
+from cragside.ports.index_queue import Delivery, IndexQueue
+from tests.queues import make_fifo
+
+Make = Callable[[], IndexQueue]
+
+
+def task(document: str = "doc-1", part: int = 0, stage: Stage = "embed", workspace: str = "library") -> Task:
+    return Task(workspace, document, f"{document}-sha", part, stage)
+
+
+@pytest.fixture(params=["file", "sqs"])
+def make(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
+    if request.param == "file":
+        yield lambda: LocalQueue(tmp_path / "home", lease_seconds=2)
+        return
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-central-1")
+    with mock_aws():
+        url = make_fifo(boto3.client("sqs"))
+        yield lambda: SqsQueue(url, lease_seconds=2)
+
+
+@pytest.fixture
+async def queue(make: Make) -> AsyncIterator[IndexQueue]:
+    made = make()
+    yield made
+    await made.close()
+
+
+async def received(queue: IndexQueue, limit: int = 10, wait: float = 0) -> list[Delivery]:
+    return await queue.receive(limit=limit, wait=wait)
+
+
+async def tasks_of(queue: IndexQueue, limit: int = 10) -> list[Task]:
+    return [delivery.task for delivery in await received(queue, limit)]
+
+
+async def test_a_task_comes_as_it_was_sent_and_its_first_attempt_is_number_one(queue: IndexQueue) -> None:
+    sent = task("dök-1", part=3)
+    await queue.send([sent])
+    (delivery,) = await received(queue)
+    assert (delivery.task, delivery.attempt) == (sent, 1)
+
+
+async def test_nothing_comes_from_a_queue_that_is_empty(queue: IndexQueue) -> None:
+    await queue.send([])
+    assert await received(queue) == []
+
+
+async def test_tasks_of_a_group_come_in_their_order(queue: IndexQueue) -> None:
+    sent = [task(part=part) for part in range(5)]
+    await queue.send(sent[:3])
+    await queue.send(sent[3:])
+    assert await tasks_of(queue) == sent
+
+
+async def test_no_more_come_than_were_asked_for(queue: IndexQueue) -> None:
+    await queue.send([task(f"doc-{number}") for number in range(4)])
+    assert len(await received(queue, limit=3)) == 3
+    assert len(await received(queue, limit=3)) == 1
+
+
+async def test_a_task_that_waits_already_comes_once(queue: IndexQueue) -> None:
+    await queue.send([task()])
+    await queue.send([task(), task(part=1)])
+    assert await tasks_of(queue) == [task(), task(part=1)]
+    assert await received(queue) == []
+
+
+async def test_what_was_done_can_be_done_again(queue: IndexQueue) -> None:
+    for _ in range(2):
+        await queue.send([task()])
+        (delivery,) = await received(queue)
+        await queue.finish(delivery)
+
+
+async def test_what_is_sent_while_its_equal_is_being_done_is_done_once_more(queue: IndexQueue) -> None:
+    await queue.send([task()])
+    (first,) = await received(queue)
+    await queue.send([task()])
+    assert await received(queue) == []
+    await queue.finish(first)
+    assert await tasks_of(queue) == [task()]
+
+
+async def test_while_a_task_is_open_no_other_of_its_group_is_handed_out(queue: IndexQueue) -> None:
+    await queue.send([task(part=0), task(part=1), task("doc-2")])
+    (first,) = await received(queue, limit=1)
+    assert first.task == task(part=0)
+    assert await tasks_of(queue) == [task("doc-2")]
+    await queue.finish(first)
+    assert await tasks_of(queue) == [task(part=1)]
+
+
+async def test_the_graph_of_a_workspace_is_one_group_and_that_of_another_is_another(queue: IndexQueue) -> None:
+    await queue.send([task("doc-1", stage="enrich"), task("doc-2", stage="enrich")])
+    (first,) = await received(queue, limit=1)
+    await queue.send([task("doc-3", stage="enrich", workspace="other")])
+    assert await tasks_of(queue) == [task("doc-3", stage="enrich", workspace="other")]
+    await queue.finish(first)
+
+
+async def test_a_finished_task_does_not_come_again(queue: IndexQueue) -> None:
+    await queue.send([task()])
+    (delivery,) = await received(queue)
+    await queue.finish(delivery)
+    await asyncio.sleep(2.1)
+    assert await received(queue) == []
+
+
+async def test_a_task_whose_lease_has_run_out_comes_again_with_its_attempt_counted(queue: IndexQueue) -> None:
+    await queue.send([task()])
+    assert len(await received(queue)) == 1
+    (again,) = await received(queue, wait=5)
+    assert (again.task, again.attempt) == (task(), 2)
+
+
+async def test_a_lease_that_is_renewed_does_not_run_out(queue: IndexQueue) -> None:
+    await queue.send([task()])
+    (delivery,) = await received(queue)
+    for _ in range(4):
+        await asyncio.sleep(0.6)
+        await queue.extend(delivery)
+    assert await received(queue) == []
+
+
+async def test_a_failed_task_comes_again_after_its_delay(queue: IndexQueue) -> None:
+    await queue.send([task()])
+    (delivery,) = await received(queue)
+    await queue.retry(delivery, delay=2)
+    assert await received(queue) == []
+    (again,) = await received(queue, wait=5)
+    assert (again.task, again.attempt) == (task(), 2)
+
+
+async def test_a_failed_task_with_no_delay_comes_at_once(queue: IndexQueue) -> None:
+    await queue.send([task()])
+    for attempt in (1, 2, 3):
+        (delivery,) = await received(queue)
+        assert delivery.attempt == attempt
+        await queue.retry(delivery, delay=0)
+
+
+async def test_a_buried_task_is_a_dead_letter_with_its_reason(queue: IndexQueue) -> None:
+    await queue.send([task(), task("doc-2")])
+    first, second = await received(queue)
+    await queue.retry(first, delay=0)
+    (first,) = await received(queue)
+    await queue.bury(first, "the text is blank")
+    await queue.finish(second)
+    (letter,) = await queue.dead()
+    assert (letter.task, letter.reason, letter.attempts) == (task(), "the text is blank", 2)
+    assert letter.id
+    assert letter.at.startswith("20")
+    assert await received(queue) == []
+
+
+async def test_asking_for_dead_letters_leaves_them_where_they_are(queue: IndexQueue) -> None:
+    await queue.send([task()])
+    await queue.bury((await received(queue))[0], "no")
+    assert len(await queue.dead()) == len(await queue.dead()) == 1
+
+
+async def test_dead_letters_come_latest_first_and_no_more_than_asked_for(queue: IndexQueue) -> None:
+    for number in range(3):
+        await queue.send([task(f"doc-{number}")])
+        await queue.bury((await received(queue))[0], "no")
+        await asyncio.sleep(0.01)
+    assert [letter.task.document_id for letter in await queue.dead(limit=2)] == ["doc-2", "doc-1"]
+
+
+async def test_many_dead_letters_of_one_group_are_all_seen(queue: IndexQueue) -> None:
+    await queue.send([task(part=part) for part in range(25)])
+    while batch := await received(queue):
+        for delivery in batch:
+            await queue.bury(delivery, "no")
+    assert sorted(letter.task.part for letter in await queue.dead()) == list(range(25))
+    assert await queue.revive() == 25
+    assert await queue.dead() == []
+
+
+async def test_dead_letters_are_told_by_workspace(queue: IndexQueue) -> None:
+    await queue.send([task(), task(workspace="other")])
+    for delivery in await received(queue):
+        await queue.bury(delivery, delivery.task.workspace)
+    assert [letter.reason for letter in await queue.dead(workspace="other")] == ["other"]
+    assert len(await queue.dead()) == 2
+
+
+async def test_a_revived_task_begins_anew(queue: IndexQueue) -> None:
+    await queue.send([task()])
+    (delivery,) = await received(queue)
+    await queue.retry(delivery, delay=0)
+    await queue.bury((await received(queue))[0], "no")
+    assert await queue.revive() == 1
+    assert await queue.dead() == []
+    (again,) = await received(queue)
+    assert (again.task, again.attempt) == (task(), 1)
+
+
+async def test_only_what_was_asked_for_is_revived(queue: IndexQueue) -> None:
+    await queue.send([task(), task("doc-2"), task(workspace="other")])
+    for delivery in await received(queue):
+        await queue.bury(delivery, "no")
+    assert await queue.revive(workspace="library", document_id="doc-2") == 1
+    assert await queue.revive(workspace="nowhere") == 0
+    assert await queue.revive(workspace="other") == 1
+    assert [letter.task for letter in await queue.dead()] == [task()]
+    assert {each.workspace for each in await tasks_of(queue)} == {"library", "other"}
+
+
+async def test_a_deleted_documents_dead_letters_are_forgotten(queue: IndexQueue) -> None:
+    await queue.send([task(), task("doc-2")])
+    for delivery in await received(queue):
+        await queue.bury(delivery, "no")
+    await queue.discard(workspace="library", document_id="doc-1")
+    assert [letter.task for letter in await queue.dead()] == [task("doc-2")]
+
+
+async def test_what_there_is_is_counted(queue: IndexQueue) -> None:
+    await queue.send([task(f"doc-{number}") for number in range(4)])
+    first, second = await received(queue, limit=2)
+    await queue.bury(first, "no")
+    stats = await queue.stats()
+    assert (stats.pending, stats.processing, stats.dead) == (2, 1, 1)
+    await queue.finish(second)
+    assert (await queue.stats()).processing == 0
+
+
+async def test_another_opening_of_the_queue_finds_what_was_sent(make: Make) -> None:
+    first, second = make(), make()
+    await first.send([task()])
+    await first.close()
+    assert await tasks_of(second) == [task()]
+    await second.close()
+
+
+async def test_what_a_worker_has_in_hand_when_it_closes_comes_at_once(make: Make) -> None:
+    first, second = make(), make()
+    await first.send([task()])
+    assert len(await received(first)) == 1
+    await first.close()
+    assert await tasks_of(second) == [task()]
+    await second.close()
+
+
+async def test_it_can_be_used_again_after_it_was_closed(queue: IndexQueue) -> None:
+    await queue.send([task()])
+    await queue.close()
+    assert await tasks_of(queue) == [task()]

@@ -1,0 +1,336 @@
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cragside.adapters.local.queue import LocalQueue
+from cragside.application.attempts import OUTAGE_PATIENCE, Attempts, Circuit, Handled, reason_of
+from cragside.application.indexer import Indexer
+from cragside.application.worker import Worker
+from cragside.domain.errors import ConfigurationError, ProcessingError, ServiceUnavailable, ValidationError
+from cragside.domain.indexing import Stage, Task
+from cragside.ports.index_queue import IndexQueue
+from tests.libraries import EchoAnnotator, MemoryWorkspaces
+
+DOWN = ServiceUnavailable("annotator", "The model host does not answer.")
+
+
+def task(document: str = "doc-1", part: int = 0, stage: Stage = "embed", workspace: str = "library") -> Task:
+    return Task(workspace, document, f"{document}-sha", part, stage)
+
+
+class HastyQueue(LocalQueue):
+    """Retries come at once; the delays that were asked for are noted."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.delays: list[float] = []
+
+    async def retry(self, delivery: Any, *, delay: float) -> None:
+        self.delays.append(delay)
+        await super().retry(delivery, delay=0)
+
+
+@pytest.fixture
+async def queue(tmp_path: Path) -> AsyncIterator[HastyQueue]:
+    made = HastyQueue(tmp_path)
+    yield made
+    await made.close()
+
+
+async def hasty(_: float) -> None:
+    """Sleep like this ends at once; the circuit is then asked again."""
+    await asyncio.sleep(0.001)
+
+
+def attempts_of(queue: IndexQueue, workspaces: MemoryWorkspaces, attempts: int = 3, **given: Any) -> Attempts:
+    return Attempts(queue, Indexer(workspaces, EchoAnnotator()), attempts=attempts, chance=lambda: 0.0, **given)
+
+
+def worker_of(queue: IndexQueue, workspaces: MemoryWorkspaces, **given: Any) -> Worker:
+    attempts = given.pop("attempts", None) or attempts_of(queue, workspaces)
+    return Worker(queue, attempts, workspaces, **{"parallel": 8, "grace": 5.0, **given})
+
+
+def failing(*errors: Exception) -> Callable[[Task], None]:
+    """Raises these, one a call, and then nothing."""
+    left = list(errors)
+
+    def before(_: Task) -> None:
+        if left:
+            raise left.pop(0)
+
+    return before
+
+
+async def test_everything_is_done_and_the_queue_is_empty(queue: HastyQueue) -> None:
+    workspaces = MemoryWorkspaces()
+    sent = [task(f"doc-{n}", part, stage) for n in range(5) for part in range(3) for stage in ("embed", "enrich")]
+    await queue.send(sent)
+    told: list[Handled] = []
+    tally = await worker_of(queue, workspaces).run(until_idle=True, progress=told.append)
+    assert sorted(workspaces.done(), key=str) == sorted(sent, key=str)
+    assert tally == {"done": 30}
+    assert {handled.outcome for handled in told} == {"done"}
+    assert (await queue.stats()).pending == 0
+
+
+async def test_tasks_run_at_once_but_no_more_than_allowed(queue: HastyQueue) -> None:
+    running, most = 0, 0
+
+    async def before(_: Task) -> None:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await asyncio.sleep(0.05)
+        running -= 1
+
+    await queue.send([task(f"doc-{n}") for n in range(10)])
+    await worker_of(queue, MemoryWorkspaces(before=before), parallel=4).run(until_idle=True)
+    assert most == 4
+
+
+async def test_a_failed_task_is_tried_again_after_twice_the_time(queue: HastyQueue) -> None:
+    workspaces = MemoryWorkspaces(before=failing(ProcessingError("once"), ProcessingError("twice")))
+    await queue.send([task()])
+    tally = await worker_of(queue, workspaces).run(until_idle=True)
+    assert (queue.delays, tally) == ([2.0, 4.0], {"retried": 2, "done": 1})
+    assert workspaces.failures == []
+
+
+async def test_a_task_that_fails_too_often_is_buried_and_recorded_with_its_reason(queue: HastyQueue) -> None:
+    workspaces = MemoryWorkspaces(before=failing(*[ProcessingError("It broke.")] * 3))
+    await queue.send([task()])
+    tally = await worker_of(queue, workspaces).run(until_idle=True)
+    (letter,) = await queue.dead()
+    assert (letter.task, letter.reason, letter.attempts) == (task(), "It broke.", 3)
+    assert workspaces.failures == [(task(), "It broke.")]
+    assert tally == {"retried": 2, "buried": 1}
+
+
+async def test_what_no_repetition_mends_is_buried_at_once(queue: HastyQueue) -> None:
+    workspaces = MemoryWorkspaces(before=failing(ValidationError("The text is blank.")))
+    await queue.send([task()])
+    assert await worker_of(queue, workspaces).run(until_idle=True) == {"buried": 1}
+    assert [letter.reason for letter in await queue.dead()] == ["The text is blank."]
+
+
+async def test_a_task_that_cannot_be_recorded_as_failed_is_not_buried(queue: HastyQueue) -> None:
+    workspaces = MemoryWorkspaces(before=failing(*[ProcessingError("It broke.")] * 3))
+
+    async def failed(task: Task, reason: str) -> None:
+        raise ServiceUnavailable("knowledge_base", "The disk is full.")
+
+    workspaces.failed = failed  # type: ignore[method-assign]
+    await queue.send([task()])
+    assert await worker_of(queue, workspaces).run(until_idle=True) == {"retried": 3, "done": 1}
+    assert await queue.dead() == []
+
+
+async def test_reasons_quote_no_errors_but_our_own() -> None:
+    assert reason_of(KeyError("secret")) == "Something inside failed (KeyError)."
+    assert reason_of(DOWN) == "annotator: The model host does not answer."
+
+
+async def test_delays_double_up_to_a_minute_and_differ_by_chance(queue: HastyQueue) -> None:
+    attempts = attempts_of(queue, MemoryWorkspaces())
+    assert [attempts.delay(attempt) for attempt in (1, 2, 5, 6, 7, 2000)] == [2, 4, 32, 60, 60, 60]
+    late = Attempts(queue, Indexer(MemoryWorkspaces(), EchoAnnotator()), attempts=3, chance=lambda: 1.0)
+    assert late.delay(2) == 5
+
+
+async def test_an_outage_is_waited_for_and_buries_nothing(queue: HastyQueue, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cragside.application.attempts.LONGEST_PAUSE_SECONDS", 0.0)
+    failures = 60
+    workspaces = MemoryWorkspaces(before=failing(*[DOWN] * failures))
+    sent = [task(f"doc-{n}", stage="enrich") for n in range(6)]
+    await queue.send(sent)
+    tally = await worker_of(queue, workspaces).run(until_idle=True)
+    assert tally == {"retried": failures, "done": 6}
+    assert await queue.dead() == []
+
+
+async def test_what_is_down_for_one_task_alone_buries_that_task(queue: HastyQueue) -> None:
+    def before(each: Task) -> None:
+        if each.document_id == "doc-bad":
+            raise DOWN
+
+    workspaces = MemoryWorkspaces(before=before)
+    attempts = attempts_of(queue, workspaces, sleep=hasty)
+    for number in range(3):
+        await queue.send([task("doc-bad"), task(f"doc-{number}")])
+        for delivery in await queue.receive(limit=5, wait=0):
+            await attempts.handle(delivery, wait=False)
+    assert [letter.task.document_id for letter in await queue.dead()] == ["doc-bad"]
+
+
+async def test_an_outage_is_not_waited_for_for_ever(queue: HastyQueue, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cragside.application.attempts.LONGEST_PAUSE_SECONDS", 0.0)
+
+    def before(_: Task) -> None:
+        raise DOWN
+
+    await queue.send([task()])
+    tally = await worker_of(queue, MemoryWorkspaces(before=before)).run(until_idle=True)
+    assert tally == {"retried": 3 * OUTAGE_PATIENCE - 1, "buried": 1}
+
+
+async def test_embedding_goes_on_while_what_enriching_needs_is_down(queue: HastyQueue) -> None:
+    def before(each: Task) -> None:
+        if each.stage == "enrich":
+            raise DOWN
+
+    workspaces = MemoryWorkspaces(before=before)
+    worker = worker_of(queue, workspaces)
+    await queue.send([task(f"doc-{n}", stage="enrich") for n in range(20)])
+    running = asyncio.create_task(worker.run())
+    while not queue.delays:
+        await asyncio.sleep(0.01)
+    await queue.send([task("new")])
+    while task("new") not in workspaces.done():
+        await asyncio.sleep(0.01)
+    worker.stop()
+    await running
+
+
+async def test_one_task_at_a_time_tries_whether_an_outage_is_over() -> None:
+    slept: list[float] = []
+    running, most = 0, 0
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        circuit._until = 0.0
+
+    circuit = Circuit(sleep)
+    circuit.failed()
+
+    async def attempt() -> None:
+        nonlocal running, most
+        async with circuit.passage():
+            running += 1
+            most = max(most, running)
+            await asyncio.sleep(0)
+            circuit.failed()
+            running -= 1
+
+    await asyncio.gather(*(attempt() for _ in range(6)))
+    assert most == 1
+    assert [round(seconds) for seconds in slept] == [2, 4, 8, 16, 32, 60]
+
+
+async def test_those_that_fail_together_count_as_one_failure() -> None:
+    circuit = Circuit()
+    circuit.succeeded()
+    for _ in range(10):
+        circuit.failed()
+    assert not circuit.down
+
+
+async def test_a_configuration_that_cannot_work_ends_a_run_that_is_to_end_and_counts_for_nothing(
+    queue: HastyQueue,
+) -> None:
+    workspaces = MemoryWorkspaces(before=failing(ConfigurationError("Unset RAG_EMBEDDING_MODEL.")))
+    await queue.send([task()])
+    with pytest.raises(ConfigurationError, match="Unset"):
+        await worker_of(queue, workspaces).run(until_idle=True)
+    await queue.close()
+    (again,) = await queue.receive(limit=1, wait=0)
+    assert (again.attempt, queue.delays) == (1, [])
+
+
+async def test_a_worker_that_is_to_stay_waits_until_the_configuration_is_mended(
+    queue: HastyQueue, caplog: pytest.LogCaptureFixture
+) -> None:
+    workspaces = MemoryWorkspaces(before=failing(ConfigurationError("Unset RAG_EMBEDDING_MODEL.")))
+    worker = worker_of(queue, workspaces, attempts=attempts_of(queue, workspaces, sleep=hasty))
+    worker._attempts._circuits["embed"].failed = lambda: None  # type: ignore[method-assign]
+    await queue.send([task()])
+    with caplog.at_level(logging.ERROR):
+        running = asyncio.create_task(worker.run())
+        while not workspaces.done():
+            await asyncio.sleep(0.01)
+        worker.stop()
+        assert await running == {"done": 1}
+    assert "Unset RAG_EMBEDDING_MODEL" in caplog.text
+
+
+async def test_a_stopped_worker_lets_what_is_in_hand_end(queue: HastyQueue) -> None:
+    workspaces = MemoryWorkspaces(before=lambda _: asyncio.sleep(0.2))
+    worker = worker_of(queue, workspaces)
+    await queue.send([task()])
+    running = asyncio.create_task(worker.run())
+    while (await queue.stats()).processing == 0:
+        await asyncio.sleep(0.01)
+    worker.stop()
+    assert await running == {"done": 1}
+
+
+async def test_what_does_not_end_in_time_goes_back_uncounted(queue: HastyQueue) -> None:
+    worker = worker_of(queue, MemoryWorkspaces(before=lambda _: asyncio.sleep(60)), grace=0.01)
+    await queue.send([task()])
+    running = asyncio.create_task(worker.run())
+    while (await queue.stats()).processing == 0:
+        await asyncio.sleep(0.01)
+    worker.stop()
+    assert await running == {}
+    await queue.close()
+    (again,) = await queue.receive(limit=1, wait=0)
+    assert again.attempt == 1
+
+
+async def test_the_sweep_sends_what_a_crash_left_unsent(queue: HastyQueue) -> None:
+    workspaces = MemoryWorkspaces()
+    workspaces.unfinished = {"a": [task("doc-1", workspace="a")], "b": [task("doc-2", workspace="b")]}
+    await queue.send([task("doc-2", workspace="b")])
+    await worker_of(queue, workspaces).run(until_idle=True)
+    assert sorted(each.document_id for each in workspaces.done()) == ["doc-1", "doc-2"]
+
+
+async def test_a_workspace_that_cannot_be_opened_does_not_keep_others_from_the_sweep(queue: HastyQueue) -> None:
+    workspaces = MemoryWorkspaces()
+    workspaces.unfinished = {"a": [], "b": [task(workspace="b")]}
+    library = workspaces.library
+
+    async def opened(workspace: str) -> Any:
+        if workspace == "a":
+            raise ConfigurationError("Workspace a was built with another model.")
+        return await library(workspace)
+
+    workspaces.library = opened  # type: ignore[method-assign]
+    assert await worker_of(queue, workspaces).run(until_idle=True) == {"done": 1}
+
+
+async def test_without_a_sweep_only_the_queue_is_asked(queue: HastyQueue) -> None:
+    workspaces = MemoryWorkspaces()
+    workspaces.unfinished = {"a": [task(workspace="a")]}
+    assert await worker_of(queue, workspaces).run(until_idle=True, sweep=False) == {}
+
+
+async def test_leases_are_renewed_while_a_task_takes_long(queue: HastyQueue) -> None:
+    renewed: list[Task] = []
+
+    async def extend(delivery: Any) -> None:
+        renewed.append(delivery.task)
+
+    queue.extend = extend  # type: ignore[method-assign]
+    workspaces = MemoryWorkspaces(before=lambda _: asyncio.sleep(0.2))
+    await queue.send([task()])
+    await worker_of(queue, workspaces, extend_every=0.02).run(until_idle=True)
+    assert len(renewed) >= 2
+    assert set(renewed) == {task()}
+
+
+async def test_a_queue_that_is_down_is_asked_again(queue: HastyQueue, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cragside.application.worker.LONGEST_PAUSE_SECONDS", 0.01)
+    receive, down = queue.receive, failing(*[ServiceUnavailable("queue", "It is away.")] * 3)
+
+    async def received(**given: Any) -> Any:
+        down(task())
+        return await receive(**given)
+
+    monkeypatch.setattr(queue, "receive", received)
+    await queue.send([task()])
+    assert await worker_of(queue, MemoryWorkspaces()).run(until_idle=True) == {"done": 1}

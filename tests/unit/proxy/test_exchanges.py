@@ -1,0 +1,296 @@
+"""Exchanges through the proxy that are put into memory, and all those that are not."""
+
+import asyncio
+import json
+import logging
+
+import pytest
+from proxy_stub import OK, FakeMemory, Parts
+
+from cragside.domain.errors import ServiceUnavailable
+from cragside.entrypoints.proxy import exchanges as module
+from cragside.entrypoints.proxy.answers import answered_text, asked_text
+from cragside.entrypoints.proxy.app import create_proxy
+from cragside.entrypoints.proxy.exchanges import Exchanges
+from cragside.settings import Settings
+
+CHAT = {"model": "m", "messages": [{"role": "user", "content": "earlier"}, {"role": "user", "content": "How deep?"}]}
+
+
+def http(body: bytes, kind: str = "application/json", status: str = "200 OK", more: str = "") -> bytes:
+    head = f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\n{more}Content-Length: {len(body)}\r\n\r\n"
+    return head.encode() + body
+
+
+def ndjson(*parts: dict) -> bytes:
+    return b"".join(json.dumps(part).encode() + b"\n" for part in parts)
+
+
+def said(*pieces: str, done: bool = True) -> bytes:
+    lines = [{"message": {"role": "assistant", "content": piece}, "done": False} for piece in pieces]
+    return ndjson(*lines, *([{"message": {"content": ""}, "done": True, "done_reason": "stop"}] if done else []))
+
+
+def sse(*pieces: str, end: bytes = b"data: [DONE]\n\n") -> bytes:
+    def event(delta: dict) -> bytes:
+        return b"data: " + json.dumps({"choices": [{"index": 0, "delta": delta}]}).encode() + b"\n\n"
+
+    usage = b'data: {"choices": [], "usage": {}}\n\n'
+    return b": hello\n\n" + b"".join(event({"content": piece}) for piece in pieces) + event({}) + usage + end
+
+
+async def remembered(proxied) -> list[tuple[str, str, str]]:
+    async with asyncio.timeout(5):
+        await proxied.memory.news.wait()
+    return [(workspace, exchange.user, exchange.assistant) for workspace, exchange in proxied.memory.exchanges]
+
+
+@pytest.mark.parametrize(
+    ("path", "payload", "answer"),
+    [
+        ("/api/chat", CHAT, http(said("Very ", "deep."), "application/x-ndjson")),
+        ("/api/chat", {**CHAT, "stream": False}, http(b'{"message": {"content": "Very deep."}, "done": true}')),
+        (
+            "/api/generate",
+            {"model": "m", "prompt": "How deep?"},
+            http(ndjson({"response": "Very "}, {"response": "deep.", "done": True}), "application/x-ndjson"),
+        ),
+        ("/v1/chat/completions", {**CHAT, "stream": True}, http(sse("Very ", "deep."), "text/event-stream")),
+        (
+            "/v1/chat/completions",
+            CHAT,
+            http(b'{"choices": [{"index": 0, "message": {"role": "assistant", "content": "Very deep."}}]}'),
+        ),
+    ],
+)
+async def test_question_and_whole_answer_are_remembered_and_no_byte_is_changed(start, path, payload, answer):
+    proxied = await start(store_exchanges=True)
+    proxied.ollama.answer = answer
+    reply = await proxied.post(path, payload)
+    assert await remembered(proxied) == [("default", "How deep?", "Very deep.")]
+    assert reply.body == answer.partition(b"\r\n\r\n")[2]
+    assert json.loads(proxied.ollama.requests[0].body) == payload
+
+
+async def test_a_commanded_question_is_remembered_as_it_was_asked_without_command_and_evidence(start):
+    proxied = await start(store_exchanges=True)
+    proxied.ollama.answer = http(b'{"response": "Very deep.", "done": true}')
+    await proxied.post("/api/generate", {"model": "m", "prompt": "/rag How deep?", "workspace": "sea"})
+    assert await remembered(proxied) == [("sea", "How deep?", "Very deep.")]
+
+
+async def test_the_header_names_the_workspace(start):
+    proxied = await start(store_exchanges=True)
+    proxied.ollama.answer = http(said("Very deep."))
+    await proxied.post("/api/chat", CHAT, (b"X-RAG-Workspace: work",))
+    assert (await remembered(proxied))[0][0] == "work"
+
+
+async def test_what_a_token_does_not_open_passes_through_and_is_not_remembered(start):
+    proxied = await start(store_exchanges=True, workspace_tokens='{"secret": ["mine"]}')
+    proxied.ollama.answer = http(said("Very deep."))
+    token = b"Authorization: Bearer secret"
+    assert (await proxied.post("/api/chat", CHAT, (token, b"X-RAG-Workspace: other"))).status == 200
+    assert (await proxied.post("/api/chat", CHAT, (token,))).status == 200
+    assert await remembered(proxied) == [("mine", "How deep?", "Very deep.")]
+
+
+@pytest.mark.parametrize(
+    ("path", "payload", "answer"),
+    [
+        ("/api/chat", CHAT, http(said("Very ", done=False))),
+        ("/api/chat", CHAT, http(said("Very ", done=False) + ndjson({"error": "out of memory"}))),
+        ("/api/chat", CHAT, http(b'{"error": "no such model"}', status="404 Not Found")),
+        ("/api/chat", CHAT, http(said("Very deep."), more="Content-Encoding: br\r\n")),
+        ("/api/chat", CHAT, http(b"nonsense")),
+        ("/api/chat", CHAT, http(b"[1, 2]")),
+        ("/api/chat", {"model": "m", "messages": []}, http(said("loaded"))),
+        ("/api/chat", {"model": "m", "messages": 7}, http(said("loaded"))),
+        (
+            "/api/generate",
+            {"model": "m", "prompt": "def f(", "suffix": "return"},
+            http(b'{"response":"x","done":true}'),
+        ),
+        ("/v1/chat/completions", CHAT, http(sse("Very ", end=b""), "text/event-stream")),
+        ("/v1/chat/completions", CHAT, http(sse(end=b'data: {"error": {}}\n\ndata: [DONE]\n\n'), "text/event-stream")),
+        ("/v1/chat/completions", CHAT, http(b'{"choices": []}')),
+        ("/api/embed", {"model": "m", "input": "How deep?"}, http(said("Very deep."))),
+    ],
+)
+async def test_what_is_no_complete_exchange_is_not_remembered(start, path, payload, answer):
+    proxied = await start(store_exchanges=True)
+    proxied.ollama.answer = answer
+    await proxied.post(path, payload)
+    proxied.ollama.answer = http(said("the last"))
+    await proxied.post("/api/chat", CHAT)
+    assert await remembered(proxied) == [("default", "How deep?", "the last")]
+
+
+async def test_without_the_option_nothing_is_kept(start):
+    proxied = await start()
+    proxied.parts.memory = None
+    proxied.ollama.answer = http(said("Very deep."))
+    assert (await proxied.post("/api/chat", CHAT)).status == 200
+
+
+async def test_the_answer_ends_before_the_memory_is_asked_and_each_piece_comes_as_it_arrives(start):
+    proxied = await start(store_exchanges=True)
+    go, released = asyncio.Event(), asyncio.Event()
+    proxied.memory.before = released.wait
+
+    async def slow(_request, writer):
+        writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+        for piece in (said("Very ", done=False), said("deep.")):
+            writer.write(b"%x\r\n%b\r\n" % (len(piece), piece))
+            await writer.drain()
+            await go.wait()
+        writer.write(b"0\r\n\r\n")
+
+    proxied.ollama.answer = slow
+    body = json.dumps(CHAT).encode()
+    reader, writer = await proxied.open()
+    writer.write(b"POST /api/chat HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body))
+    async with asyncio.timeout(5):
+        await reader.readuntil(b'"Very "')
+        go.set()
+        await reader.readuntil(b"\r\n0\r\n\r\n")
+        assert proxied.memory.exchanges == []
+        released.set()
+    assert await remembered(proxied) == [("default", "How deep?", "Very deep.")]
+    writer.close()
+
+
+async def test_a_client_that_leaves_leaves_nothing_behind(start):
+    proxied = await start(store_exchanges=True)
+
+    async def endless(_request, writer):
+        writer.write(b"HTTP/1.1 200 OK\r\n\r\n" + said("Very ", done=False))
+        await writer.drain()
+        await proxied.ollama.reader.read()
+        proxied.ollama.disconnected.set()
+
+    proxied.ollama.answer = endless
+    body = json.dumps(CHAT).encode()
+    reader, writer = await proxied.open()
+    writer.write(b"POST /api/chat HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body))
+    async with asyncio.timeout(5):
+        await reader.readuntil(b'"Very "')
+        writer.close()
+        await proxied.ollama.disconnected.wait()
+    proxied.ollama.answer = http(said("the last"))
+    await proxied.post("/api/chat", CHAT)
+    assert await remembered(proxied) == [("default", "How deep?", "the last")]
+
+
+@pytest.mark.parametrize(
+    "failure", [ServiceUnavailable("knowledge_base", "down: How deep?"), RuntimeError("How deep?")]
+)
+async def test_a_memory_that_fails_is_logged_without_what_was_said(start, caplog, failure):
+    proxied = await start(store_exchanges=True)
+    proxied.memory.failure = failure
+    proxied.ollama.answer = http(said("Very deep."))
+    with caplog.at_level(logging.DEBUG, "cragside"):
+        assert (await proxied.post("/api/chat", CHAT)).status == 200
+        await remembered(proxied)
+        await asyncio.sleep(0)
+    assert "was not remembered" in caplog.text
+    assert "deep" not in caplog.text
+
+
+async def test_a_long_answer_passes_whole_and_is_not_remembered(start, monkeypatch):
+    monkeypatch.setattr(module, "_LONGEST_ANSWER", 2000)
+    proxied = await start(store_exchanges=True)
+    proxied.ollama.answer = http(said(*["many words "] * 100))
+    reply = await proxied.post("/api/chat", CHAT)
+    assert reply.body == said(*["many words "] * 100)
+    proxied.ollama.answer = http(said("the last"))
+    await proxied.post("/api/chat", CHAT)
+    assert await remembered(proxied) == [("default", "How deep?", "the last")]
+
+
+def start_of(exchanges: Exchanges, size: int = 10):
+    async def send(_message):
+        return
+
+    return exchanges.record(send, path="/api/chat", request=b"x" * size, workspace="w")
+
+
+async def test_what_all_recordings_hold_together_is_bounded_and_given_back(monkeypatch):
+    monkeypatch.setattr(module, "_MOST_HELD", 100)
+    exchanges = Exchanges(FakeMemory(), "/rag")
+    first, second = start_of(exchanges, 60), start_of(exchanges, 60)
+    assert (first.usable, second.usable) == (True, False)
+    second.finish()
+    first.finish()
+    assert exchanges._held == 0
+    assert start_of(exchanges, 100).usable
+
+
+async def test_more_exchanges_than_memory_can_take_are_left_out(monkeypatch, caplog):
+    monkeypatch.setattr(module, "_MOST_WAITING", 1)
+    memory = FakeMemory()
+    exchanges = Exchanges(memory, "/rag")
+    for _ in range(2):
+        recording = exchanges.record(_nowhere, path="/api/chat", request=json.dumps(CHAT).encode(), workspace="w")
+        await recording({"type": "http.response.start", "status": 200, "headers": []})
+        await recording({"type": "http.response.body", "body": said("Very deep.")})
+        recording.finish()
+    await exchanges.drain()
+    assert len(memory.exchanges) == 1
+    assert "left out" in caplog.text
+    assert exchanges._held == 0
+
+
+async def _nowhere(_message):
+    return
+
+
+async def test_a_server_that_stops_waits_for_what_is_on_its_way_into_memory():
+    parts = Parts(Settings(store_exchanges=True))
+    parts.memory.before = lambda: asyncio.sleep(0.05)
+    stopped_with = []
+
+    async def app(_scope, receive, _send):
+        while (await receive())["type"] != "lifespan.shutdown":
+            pass
+        stopped_with.append(len(parts.memory.exchanges))
+
+    proxy = create_proxy(parts, app, token=None)
+    recording = proxy._exchanges.record(_nowhere, path="/api/chat", request=json.dumps(CHAT).encode(), workspace="w")
+    await recording({"type": "http.response.start", "status": 200, "headers": []})
+    await recording({"type": "http.response.body", "body": said("Very deep.")})
+    recording.finish()
+    events = iter([{"type": "lifespan.startup"}, {"type": "lifespan.shutdown"}])
+
+    async def receive():
+        return next(events)
+
+    await proxy({"type": "lifespan"}, receive, _nowhere)
+    assert stopped_with == [1]
+
+
+@pytest.mark.parametrize("path", ["/api/chat", "/api/generate", "/v1/chat/completions"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"\xff",
+        b"null",
+        b"7",
+        b"{}",
+        b'{"done": true}',
+        b'{"message": 7, "done": true}',
+        b"data: 7\n\n",
+        b"[" * 9999,
+        b'{"response": 7, "done": true}',
+        b'data: {"choices": [7]}\n\n',
+        b'{"choices": [{"message": null}]}',
+    ],
+)
+def test_no_bytes_break_the_reading(path, body):
+    assert not answered_text(path, body)
+    assert not asked_text(path, body, "/rag")
+
+
+def test_a_plain_ok_is_no_answer():
+    assert answered_text("/api/generate", OK.partition(b"\r\n\r\n")[2]) is None
