@@ -30,9 +30,7 @@ Address = Annotated[
     str | None,
     typer.Option("--api", metavar="URL", help="A running cragside to ask. Default: none, this process does it."),
 ]
-Token = Annotated[
-    str | None, typer.Option("--token", metavar="TOKEN", help="Token for --api. Default: RAG_API_TOKEN.")
-]
+Token = Annotated[str | None, typer.Option("--token", metavar="TOKEN", help="Token for --api. Default: RAG_API_TOKEN.")]
 WorkspaceName = Annotated[
     str | None,
     typer.Option("--workspace", "--collection", "-w", metavar="NAME", help="Default: RAG_WORKSPACE."),
@@ -64,9 +62,20 @@ class Api:
         """The JSON of a POST."""
         return await self._answered("POST", path, json=body)
 
-    async def upload(self, path: str, name: str, content: bytes) -> Any:
-        """The JSON of an upload of one file."""
-        return await self._answered("POST", path, files={"files": (name, content)})
+    async def upload(self, path: str, name: str, content: bytes, fields: Mapping[str, str]) -> Any:
+        """The JSON of an upload of one file; the fields come first."""
+        return await self._answered("POST", path, data=dict(fields), files={"files": (name, content)})
+
+    async def find(self, path: str) -> Any:
+        """The JSON of a GET, None when there is no such thing."""
+        try:
+            return await self.get(path)
+        except NotFound:
+            return None
+
+    async def delete(self, path: str) -> None:
+        """A DELETE."""
+        await self._answered("DELETE", path)
 
     async def _answered(self, method: str, path: str, **request: Any) -> Any:
         import httpx
@@ -77,6 +86,8 @@ class Api:
             raise DeadlineExceeded(f"{self._place} did not answer within {_SECONDS:.0f} s.") from error
         except httpx.HTTPError as error:
             raise ServiceUnavailable("api", f"{self._place} cannot be reached ({type(error).__name__}).") from error
+        if response.status_code == 204:
+            return None
         if response.is_success:
             return _json(response, self._place)
         raise _refusal(response, self._place)
@@ -96,24 +107,28 @@ def ask(
 ) -> Result:
     """What `work` returns, asking the service at the address, or the routes of this process."""
     if address is not None:
-        return _ask_service(settings, work, address, token)
+        return ask_service(settings, work, address, token)
+    # Whoever runs the command may read the files that the routes answer from.
+    settings = settings.model_copy(update={"api_token": None, "api_token_secret": None, "workspace_tokens": None})
 
     async def inside(container: "Container") -> Result:
         import httpx
 
         from cragside.entrypoints.http.app import create_app
 
-        # Whoever runs the command may read the files that the routes answer from.
-        transport = httpx.ASGITransport(create_app(container, api_token=lambda: None))
+        # The routes tell no client what is wrong with the settings: opening the store does, to whoever made them.
+        await container.workspaces.repository(settings.workspace)
+        transport = httpx.ASGITransport(create_app(container))
         async with _client("http://localhost", settings, None, transport) as client:
             return await work(Api(client))
 
     return session.run(settings, inside)
 
 
-def _ask_service(
+def ask_service(
     settings: "Settings", work: Callable[[Api], Awaitable[Result]], address: str, token: str | None
 ) -> Result:
+    """What `work` returns, asking the service at the address."""
     import asyncio
 
     if not address.startswith(("http://", "https://")):
@@ -132,7 +147,9 @@ def _client(
 ) -> "httpx.AsyncClient":
     import httpx
 
-    headers = {"X-RAG-Workspace": settings.workspace}
+    # A token for one workspace says by itself which that is.
+    named = transport is not None or "workspace" in settings.model_fields_set
+    headers = {"X-RAG-Workspace": settings.workspace} if named else {}
     if token:
         headers["Authorization"] = f"Bearer {token}"
     return httpx.AsyncClient(base_url=address, headers=headers, timeout=_SECONDS, transport=transport)
