@@ -1,16 +1,15 @@
 """`cragside enrich-docs`: keywords, entities, summaries and the graph of what is indexed."""
 
-import asyncio
 from typing import Annotated, Any
 
 import typer
 
 from cragside.entrypoints.cli import exits
 from cragside.entrypoints.cli.api import Address, Token, WorkspaceName
-from cragside.entrypoints.cli.indexing import tell_what_waits, tell_why_it_stopped
+from cragside.entrypoints.cli.indexing import tell_what_waits, tell_why_it_stopped, until_idle
 from cragside.entrypoints.cli.places import Place, at_place
 from cragside.entrypoints.cli.session import session_of
-from cragside.entrypoints.cli.terminal import notices, output, print_json, printable
+from cragside.entrypoints.cli.terminal import output, print_json, printable
 
 
 def enrich_docs(
@@ -43,7 +42,7 @@ def enrich_docs(
         if not stats_only:
             told["enqueued"] = await place.enqueue(document, force=force)
         if watch or not (api or stats_only):
-            told["stopped"] = await _watch(place, look_on=stats_only) or None
+            told["stopped"] = await until_idle(place, look_on=stats_only) or None
         told.update(await place.stats())
 
     try:
@@ -61,28 +60,6 @@ def enrich_docs(
         raise typer.Exit(exits.UNAVAILABLE)
     if told["totals"]["failed"] and not stats_only:
         raise typer.Exit(exits.FAILED)
-
-
-async def _watch(place: Place, *, look_on: bool) -> str:
-    """Wait until the queue has nothing of the workspace; why nothing goes on, "" when all is done."""
-    with notices().status("Enriching ...") as shown:
-        if look_on:
-            return await _until_idle(place, lambda: "", shown)
-        async with place.working() as trouble:
-            return await _until_idle(place, trouble, shown)
-
-
-async def _until_idle(place: Place, trouble: Any, shown: Any) -> str:
-    while True:
-        said = trouble()
-        stats = await place.stats()
-        left = stats["queue"]["pending"] + stats["queue"]["processing"]
-        if not left:
-            return ""
-        if said:
-            return str(said)
-        shown.update(f"Enriching: {left} tasks left, {stats['totals']['enriched']} passages enriched ...")
-        await asyncio.sleep(place.looks_every)
 
 
 def _show(told: dict[str, Any], *, stats_only: bool) -> None:

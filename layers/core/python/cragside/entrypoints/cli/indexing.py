@@ -3,7 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
-from contextlib import aclosing, contextmanager
+from contextlib import aclosing, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -238,6 +238,25 @@ async def _follow(place: Place, report: Report, bar: Any) -> None:
                 report.leave(waiting.values(), "waiting")
                 return
             await asyncio.sleep(place.looks_every)
+
+
+async def until_idle(place: Place, *, look_on: bool = False) -> str:
+    """Have done what waits, or only look on; why nothing goes on, "" when the queue has nothing of the workspace."""
+    with notices().status("Enriching ...") as shown:
+        async with nullcontext(_nothing_said) if look_on else place.working() as trouble:
+            while True:
+                said, stats = trouble(), await place.stats()
+                left = stats["queue"]["pending"] + stats["queue"]["processing"]
+                if not left:
+                    return ""
+                if said:
+                    return said
+                shown.update(f"Enriching: {left} tasks left, {stats['totals']['enriched']} passages enriched ...")
+                await asyncio.sleep(place.looks_every)
+
+
+def _nothing_said() -> str:
+    return ""
 
 
 @contextmanager

@@ -4,7 +4,10 @@ from typing import Annotated, Any
 
 import typer
 
+from cragside.entrypoints.cli import exits
 from cragside.entrypoints.cli.api import Address, Api, Token, WorkspaceName, ask
+from cragside.entrypoints.cli.indexing import tell_why_it_stopped, until_idle
+from cragside.entrypoints.cli.places import at_place
 from cragside.entrypoints.cli.session import session_of
 from cragside.entrypoints.cli.terminal import output, print_json, printable
 
@@ -36,12 +39,17 @@ def add(
         return await client.post("/v1/memories", body)
 
     answer = ask(session, settings, work, address=api, token=token)
+    # A service does the rest by itself.
+    stopped = at_place(session, settings, until_idle) if answer["indexed"] and api is None else ""
     if as_json:
         print_json(answer)
     elif answer["indexed"]:
         output().print("Remembered.")
     else:
         output().print(f"Not remembered: {printable(str(answer.get('reason', '')))}", soft_wrap=True)
+    if stopped:
+        tell_why_it_stopped(stopped, address=api)
+        raise typer.Exit(exits.UNAVAILABLE)
 
 
 @memory.command()
