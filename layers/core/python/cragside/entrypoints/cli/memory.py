@@ -77,4 +77,4 @@ def search(
     if as_json:
         print_json(answer)
     else:
-        output().print(printable(answer.get("context") or "Nothing is remembered on this."), soft_wrap=True)
+        output().print(printable(answer["text"] or "Nothing is remembered on this."), soft_wrap=True)
