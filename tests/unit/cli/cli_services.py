@@ -80,12 +80,19 @@ def answering(status: int, body: str) -> Iterator[str]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
+            self._answer()
+
+        def do_POST(self) -> None:
+            self._answer()
+
+        def do_DELETE(self) -> None:
+            self._answer()
+
+        def _answer(self) -> None:
             self.rfile.read(int(self.headers.get("content-length", 0)))
             self.send_response(status)
             self.end_headers()
             self.wfile.write(body.encode())
-
-        do_POST = do_DELETE = do_GET
 
         def log_message(self, *_: object) -> None:
             """Nothing is logged."""

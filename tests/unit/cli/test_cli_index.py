@@ -90,8 +90,9 @@ def test_files_that_patterns_leave_out_are_not_taken_for_gone(real, project):
 def test_limits_on_number_and_size_are_kept(real, project):
     told = real.json("index", "--repo", str(project), "--maxFiles", "1", "--no-enrich")
     assert told["counts"]["indexed"] == 1
-    told = real.json("index", "--repo", str(project), "--repoId", "small", "--maxBytes", "40", "--no-enrich")
+    told = real.json("index", "--repo", str(project), "--repoId", "small", "--maxBytes", "40", "-w", "small")
     assert [each["name"] for each in told["documents"] if each["status"] == "indexed"] == ["small#README.md"]
+    assert "has 52 bytes, the limit is 40" in str(told["documents"])
 
 
 def test_a_document_type_overrules_what_files_look_like(real, project):

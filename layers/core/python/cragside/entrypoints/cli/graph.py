@@ -5,7 +5,7 @@ from urllib.parse import quote
 
 import typer
 
-from cragside.domain.errors import ValidationError
+from cragside.domain.errors import NotFound, ValidationError
 from cragside.entrypoints.cli.api import Address, Api, Token, WorkspaceName, ask
 from cragside.entrypoints.cli.session import session_of
 from cragside.entrypoints.cli.terminal import output, print_json, printable
@@ -32,7 +32,10 @@ def graph(
         raise ValidationError('Name an entity: cragside graph "Harbour Board"')
 
     async def work(client: Api) -> Any:
-        return await client.get(f"/graph/entity/{quote(asked, safe='')}")
+        found = await client.find(f"/graph/entity/{quote(asked, safe='')}")
+        if found is None:
+            raise NotFound(f"The graph of this workspace has no entity {printable(asked)}.")
+        return found
 
     answer = ask(session, settings, work, address=api, token=token)
     if as_json:
@@ -50,4 +53,4 @@ def _show(answer: dict[str, Any]) -> None:
         line = f"  {_ARROWS[connection['direction']]} {connection['entity']}: {connection['relationship']}"
         console.print(printable(line), soft_wrap=True)
     for document in answer["documents"]:
-        console.print(printable(f"  in {document.get('name') or document['id']}"), soft_wrap=True)
+        console.print(printable(f"  in {document['source']}"), soft_wrap=True)

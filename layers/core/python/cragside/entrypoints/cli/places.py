@@ -3,7 +3,7 @@
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -325,7 +325,7 @@ def _progress_in(body: Mapping[str, Any]) -> Progress:
 def _progress(
     told: tuple[str, str, str, int, str],
     enrichment: str,
-    parts: list[tuple[bool, str]],
+    parts: Sequence[tuple[bool, str]],
     searchable: bool,
     metadata: Mapping[str, Any],
 ) -> Progress:
