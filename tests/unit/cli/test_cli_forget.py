@@ -5,9 +5,11 @@ from cragside.domain.errors import ServiceUnavailable
 
 
 @pytest.fixture
-def notes(container):
+def notes(container, tmp_path):
     texts = {"a.md": "Alpha", "sub/caf\u00e9.txt": "Beta"}
     container.repositories["w"] = FakeRepository("w", texts)
+    (tmp_path / "a.md").write_text("Alpha")
+    return tmp_path
 
 
 def test_sources_are_forgotten_by_the_names_that_ingest_showed(run, container, notes):

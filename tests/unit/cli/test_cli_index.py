@@ -3,6 +3,7 @@
 import os
 import subprocess
 
+import httpx
 import pytest
 
 IDENTITY = {
@@ -140,3 +141,14 @@ def test_a_service_gets_the_files_with_their_metadata(real, served, project):
     commit(project)
     assert real.json(*index)["counts"] == {"unchanged": 1, "removed": 1, "skipped": 1}
     assert not real.home.exists()
+
+
+def test_a_type_that_is_none_is_refused_by_the_service_too(served):
+    answer = httpx.post(
+        f"{served.address}/v1/documents",
+        headers={"X-API-Key": "secret"},
+        data={"doc_type": "novel"},
+        files={"files": ("a.md", b"Some text.")},
+    )
+    assert answer.status_code == 400
+    assert "doc_type is one of code" in answer.json()["error"]["message"]
