@@ -40,7 +40,7 @@ from benchmarks.peers.lightrag_server import lightrag_server
 from benchmarks.stores import CHUNKING, PASSAGES_A_DOCUMENT
 
 # The peer counts tokens its own way; its passages come out as ours with this size.
-PEER_CHUNKING = {"CHUNK_SIZE": "330", "CHUNK_OVERLAP_SIZE": "0"}
+PEER_CHUNKING = {"CHUNK_SIZE": "265", "CHUNK_OVERLAP_SIZE": "0"}
 _WINDOW = 1_000
 _BATCH = 25
 

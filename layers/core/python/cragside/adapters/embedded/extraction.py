@@ -137,8 +137,12 @@ def _note(found: dict[Key, _Candidate], key: Key, spelling: str, kind: str, posi
 
 
 def _key(words: Sequence[str]) -> Key:
-    cleaned = [word.replace("’", "'").removesuffix("'s").rstrip("'.").lower() for word in words]
+    cleaned = [_cleaned(word) for word in words]
     return (*cleaned[:-1], _singular(cleaned[-1])) if cleaned else ()
+
+
+def _cleaned(word: str) -> str:
+    return word.replace("’", "'").removesuffix("'s").rstrip("'.").lower()
 
 
 def _spelling(mention: Mention, lower: Counter[str]) -> str:
@@ -192,15 +196,18 @@ def _places(read: Sequence[Sentence], candidates: Collection[Key]) -> dict[Key, 
 def _spans(sentence: Sentence, wanted: Collection[Key]) -> list[tuple[Key, int]]:
     """The wanted names in their order with the index of their first token; the longest at a place wins."""
     spans = []
-    tokens = [token.strip("`") for token in sentence.tokens]
+    words = [_cleaned(token.strip("`")) for token in sentence.tokens]
+    endings = [_singular(word) for word in words]
+    beginnings = {key[0] for key in wanted}
     start = 0
-    while start < len(tokens):
-        for size in range(min(LONGEST_NAME, len(tokens) - start), 0, -1):
-            key = _key(tokens[start : start + size])
-            if key in wanted:
-                spans.append((key, start))
-                start += size - 1
-                break
+    while start < len(words):
+        if words[start] in beginnings or endings[start] in beginnings:
+            for size in range(min(LONGEST_NAME, len(words) - start), 0, -1):
+                key = (*words[start : start + size - 1], endings[start + size - 1])
+                if key in wanted:
+                    spans.append((key, start))
+                    start += size - 1
+                    break
         start += 1
     return spans
 

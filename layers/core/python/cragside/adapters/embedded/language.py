@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 _FEWEST_LETTERS = 12
 # Below an even chance the guess is worth nothing to a filter.
 _LEAST_PROBABILITY = 0.5
-_LONGEST_READ = 4000
+_LONGEST_READ = 1000
 
 
 def iso_639_1(text: str) -> str | None:
