@@ -8,7 +8,7 @@ from cragside.domain.document import DocType, SourceText
 from cragside.domain.errors import NotFound, PayloadTooLarge, ValidationError
 from cragside.domain.indexing import Acceptance
 from cragside.ports.document_loader import DocumentLoader
-from cragside.ports.index_queue import IndexQueue
+from cragside.ports.index_queue import IndexQueue, QueueStats
 from cragside.ports.page_fetcher import FetchedPage, FetchFailed, PageFetcher
 from cragside.ports.rag_repository import Workspaces
 
@@ -109,6 +109,14 @@ class Intake:
         tasks = await library.restart(document_id, force=force)
         await self._queue.send(tasks)
         return max(revived, len(tasks))
+
+    async def backlog(self, workspace: str) -> QueueStats:
+        """What a workspace's documents still wait for: as the queue has it, else as the library has it."""
+        stats = await self._queue.stats_of(workspace)
+        if stats is not None:
+            return stats
+        progress = await (await self._workspaces.library(workspace)).progress()
+        return QueueStats(progress.tasks - progress.processing, progress.processing, progress.given_up)
 
     async def _told(self, text: str, name: str) -> SourceText:
         try:

@@ -103,7 +103,7 @@ def router(container: Application, access: Access) -> APIRouter:
     async def stats(request: Request, collection: Collection = None) -> EnrichmentStats:
         """How much there is to do in a workspace, and how much is done."""
         workspace = access.workspace(request, collection)
-        tasks = await container.queue.stats(workspace=workspace)
+        tasks = await container.intake.backlog(workspace)
         passages = await (await container.workspaces.library(workspace)).counts()
         return EnrichmentStats(
             queue=QueueCounts(pending=tasks.pending, processing=tasks.processing, dead_letter=tasks.dead),
