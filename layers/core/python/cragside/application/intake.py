@@ -59,19 +59,26 @@ class Intake:
         *,
         name: str,
         workspace: str,
+        title: str = "",
         doc_type: DocType | None = None,
         metadata: Mapping[str, Any] | None = None,
         enrich: bool = True,
         track: str = "",
+        rename: bool = False,
     ) -> Acceptance:
         """Accept a text that was read already, with what can be told of a text file of that name.
 
-        A name that is no text file's says nothing: somebody took the text out of that file. `doc_type` overrules what
-        it looks like.
+        A name that is no text file's says nothing: somebody took the text out of that file. `title` and `doc_type`
+        overrule what it looks like; for `rename` see `Library.accept`.
         """
         source = await self._told(text, name)
-        source = replace(source, doc_type=doc_type or source.doc_type, metadata=dict(metadata or {}))
-        return await self.text(source, workspace=workspace, enrich=enrich, track=track)
+        source = replace(
+            source,
+            title=title or source.title,
+            doc_type=doc_type or source.doc_type,
+            metadata=dict(metadata or {}),
+        )
+        return await self.text(source, workspace=workspace, enrich=enrich, track=track, rename=rename)
 
     async def page(
         self,

@@ -9,7 +9,6 @@ from fastapi import APIRouter, Body, Path, Request
 from pydantic import BaseModel, Field
 
 from cragside.application.intake import Intake
-from cragside.domain.document import SourceText
 from cragside.domain.errors import ValidationError
 from cragside.domain.indexing import Acceptance, DocumentRecord, Progress
 from cragside.entrypoints.http.application import Application
@@ -196,9 +195,8 @@ class _Insertion:
     async def take(self, text: str, name: str | None) -> None:
         """Take a text in, under a name of its own."""
         named = name if name and name.strip() else f"{_stamped('text')}.txt"
-        source = SourceText(named, text)
         self._acceptances.append(
-            await self._intake.text(source, workspace=self._workspace, track=self._track, rename=True)
+            await self._intake.written(text, name=named, workspace=self._workspace, track=self._track, rename=True)
         )
 
     def answer(self) -> InsertAnswer:
