@@ -239,13 +239,25 @@ async def test_what_is_not_given_is_as_the_workspace_prefers(knowledge: Knowledg
     await ingest(knowledge, *items, enrich=False)
     await knowledge.index()
     question = {"query": "Which bridge did Armstrong build?"}
-    cosine = {**question, "minScore": 0}
-    assert len((await query(knowledge, **cosine))["results"]) == 5
+    plain = {**question, "strategy": "preferred", "threshold": 0}
+    assert len((await query(knowledge, **plain))["results"]) == 5
     await knowledge.http.patch("/v1/settings", json={"similarity_results": 3})
-    assert len((await query(knowledge, **cosine))["results"]) == 3
-    assert len((await query(knowledge, **cosine, topK=10))["results"]) == 10
-    assert len((await query(knowledge, **cosine, chunk_top_k=9))["results"]) == 9
+    assert len((await query(knowledge, **plain))["results"]) == 3
+    assert len((await query(knowledge, **plain, topK=10))["results"]) == 10
+    assert len((await query(knowledge, **plain, chunk_top_k=9))["results"]) == 9
     assert len((await query(knowledge, **question))["results"]) == 8
+    assert len((await query(knowledge, **question, minScore=0))["results"]) == 8, "rag-stack's own default"
+
+
+async def test_the_least_cosine_is_the_workspaces_for_a_plain_search(knowledge: Knowledge) -> None:
+    await ingest(knowledge, {"text": ARMSTRONG, "source": "armstrong.txt"}, enrich=False)
+    await knowledge.index()
+    question = {"query": "Where did Armstrong live?", "strategy": "similarity"}
+    ((score,),) = ([r["score"] for r in (await query(knowledge, **question, threshold=0))["results"]],)
+    assert 0.5 < score < 0.9, "or the settings could not tell"
+    for least, found in ((0.5, 1), (0.9, 0)):
+        await knowledge.http.patch("/v1/settings", json={"similarity_threshold": least})
+        assert len((await query(knowledge, **question))["results"]) == found
 
 
 async def test_mmr_is_chosen_by_the_request_or_the_workspace(knowledge: Knowledge) -> None:
@@ -259,12 +271,12 @@ async def test_mmr_is_chosen_by_the_request_or_the_workspace(knowledge: Knowledg
 
     nearest = await sources()
     assert "food.txt" not in nearest
-    assert "food.txt" in await sources(strategy="mmr", **{"lambda": 0.1})
-    assert await sources(strategy="mmr", fetchK=2, **{"lambda": 0.1}) == nearest
-    assert await sources(strategy="mmr", **{"lambda": 1}) == nearest
+    assert "food.txt" in await sources(strategy="mmr", threshold=0, **{"lambda": 0.1})
+    assert await sources(strategy="mmr", threshold=0, fetchK=2, **{"lambda": 0.1}) == nearest
+    assert await sources(strategy="mmr", threshold=0, **{"lambda": 1}) == nearest
     await knowledge.http.patch("/v1/settings", json={"similarity_strategy": "mmr"})
-    assert "food.txt" in await sources(**{"lambda": 0.1})
-    assert await sources(strategy="similarity", **{"lambda": 0.1}) == nearest
+    assert "food.txt" in await sources(strategy="preferred", threshold=0, **{"lambda": 0.1})
+    assert await sources(strategy="similarity", threshold=0, **{"lambda": 0.1}) == nearest
 
 
 async def test_compressed_passages_are_told_as_their_relevant_strips(knowledge: Knowledge) -> None:

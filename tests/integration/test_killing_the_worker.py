@@ -16,8 +16,10 @@ from typing import Any
 
 import pytest
 
+from cragside.adapters.local.queue import FILE_NAME
 from cragside.bootstrap import Container, build_container, preload
 from cragside.domain.document import SourceText
+from cragside.domain.search import SimilaritySearch
 from cragside.settings import Settings
 
 KILLS = 100
@@ -44,7 +46,7 @@ def text(chance: random.Random) -> str:
         )
 
     paragraphs = []
-    for _ in range(chance.randint(2, 7)):
+    for _ in range(chance.randint(2, 6)):
         who, where, other = f"{name()} {name()}", f"{name()} Bridge", f"{name()} {name()}"
         paragraphs.append(
             f"{who} built the {where} together with {other} in {chance.randint(1700, 1999)}. "
@@ -122,7 +124,7 @@ def works(home: Path, until_idle: bool, told: Connection | None = None) -> None:
 
 def statistics(home: Path) -> tuple[int, int, int]:
     """Tasks that wait, tasks in hand, dead letters."""
-    with closing(sqlite3.connect(home / "queue.sqlite3", timeout=30)) as queue:
+    with closing(sqlite3.connect(home / FILE_NAME, timeout=30)) as queue:
         row = queue.execute("SELECT count(*) - count(lease), count(lease), (SELECT count(*) FROM dead) FROM task")
         return tuple(row.fetchone())  # type: ignore[return-value]
 
@@ -170,7 +172,7 @@ async def check_what_is_found(home: Path, texts: dict[tuple[str, str], str]) -> 
             assert sum(len(passage.text) for passage in passages) >= len(held) * 0.9
             repository = await container.workspaces.repository(workspace)
             for passage in passages:
-                found = await repository.retrieve(passage.text, limit=10, mode="naive")
+                found = await repository.similar(SimilaritySearch(passage.text, limit=3, threshold=0.99))
                 assert passage.id in [document.id for document in found]
         for workspace in WORKSPACES:
             assert set(await (await container.workspaces.library(workspace)).counts()) <= {"enriched"}
@@ -199,7 +201,7 @@ def test_a_worker_killed_at_a_hundred_moments_loses_nothing_and_doubles_nothing(
         ours, workers = FORK.Pipe()
         worker = forked(works, disturbed, False, workers)
         # So many tasks later, whatever the machine's speed, and then anywhere in what comes next.
-        left, patience = chance.randint(-1, 7), time.monotonic() + 10
+        left, patience = chance.randint(-1, 4), time.monotonic() + 10
         while left > 0 and time.monotonic() < patience:
             if sum(statistics(disturbed)) < 30 and chance.random() < 0.8:
                 bring()

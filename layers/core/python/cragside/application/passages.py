@@ -24,15 +24,15 @@ _ENTITIES = 50
 class Lookup:
     """What to look for. `mode` is LightRAG's way through the graph; without one, passages are taken by cosine.
 
-    `threshold` is the least score of a passage; without one the nearest are taken however far they are. The other
-    options are those of a search by cosine (see `SimilaritySearch`); the workspace's preferences hold where neither
-    `limit` nor `strategy` is given. `compress` leaves the strips of a passage that are relevant.
+    `threshold` is the least score of a passage. The other options are those of a search by cosine (see
+    `SimilaritySearch`), for which the workspace's preferences hold where `limit`, `threshold` or `strategy` is None.
+    `compress` leaves the strips of a passage that are relevant.
     """
 
     question: str
     limit: int | None = None
     mode: Mode | None = None
-    threshold: float = -1.0
+    threshold: float | None = -1.0
     filter: Filter = field(default_factory=Filter)
     strategy: Strategy | None = None
     fetch: int | None = None
@@ -119,4 +119,5 @@ class PassageFinder:
 
 
 def _wanted(hit: Hit, lookup: Lookup) -> bool:
-    return (hit.evidence.score or 0.0) >= lookup.threshold and lookup.filter.admits(hit.payload)
+    near = lookup.threshold is None or (hit.evidence.score or 0.0) >= lookup.threshold
+    return near and lookup.filter.admits(hit.payload)

@@ -10,7 +10,7 @@ from cragside.domain.indexing import Task
 class PartIndexer(ABC):
     """Writes of a workspace that a worker does. A task of a version that is gone does nothing.
 
-    Failures raise `ServiceUnavailable` with the component that failed.
+    What is down raises `ServiceUnavailable` with its name; what a text itself makes fail raises `ProcessingError`.
     """
 
     @abstractmethod

@@ -8,7 +8,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from datetime import UTC, datetime
 from itertools import chain, zip_longest
 from pathlib import Path
@@ -21,8 +21,9 @@ from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.indexing import Task
 from cragside.ports.index_queue import DeadLetter, Delivery, IndexQueue, QueueStats
 
-FILE_NAME = "queue.sqlite3"
-LOCK_NAME = "worker.lock"
+# Leading dots: no workspace can have these names.
+FILE_NAME = ".queue.sqlite3"
+LOCK_NAME = ".worker.lock"
 # After so many workers that ended with it in hand a task is handed out alone, and each further one counts as a try.
 DEATHS_TOLERATED = 3
 _POLL_SECONDS, _LONGEST_POLL_SECONDS = 0.02, 0.25
@@ -32,9 +33,9 @@ Result = TypeVar("Result")
 
 
 class LocalQueue(IndexQueue):
-    """Tasks in `folder/queue.sqlite3`. The file is made by the first `send` or `receive`, not by asking.
+    """Tasks in `folder/.queue.sqlite3`. The file is made by the first `send` or `receive`, not by asking.
 
-    One process at a time is handed tasks: the one that holds `folder/worker.lock`, taken by its first `receive`. A
+    One process at a time is handed tasks: the one that holds `folder/.worker.lock`, taken by its first `receive`. A
     killed process loses the lock, and whoever takes it next gets what the dead one had in hand, at once. A task that
     waits for its retry lets later ones of its group pass. Workspaces take turns. Embedding goes before enriching, that
     of the same document always, and enriching leaves room, so that new text is found soon.
@@ -47,6 +48,7 @@ class LocalQueue(IndexQueue):
         self._lock = FileLock(folder / LOCK_NAME, timeout=0, thread_local=False)
         self._connection: sqlite3.Connection | None = None
         self._using = threading.Lock()
+        self._settled = asyncio.Event()
 
     async def send(self, tasks: Sequence[Task]) -> None:
         """Add tasks that do not wait already, all or none; a dead letter that equals one is replaced by it."""
@@ -61,7 +63,10 @@ class LocalQueue(IndexQueue):
                 return deliveries
             if (left := ends - time.monotonic()) <= 0:
                 return []
-            await asyncio.sleep(min(pause, left))
+            # What is settled here may let others of its group pass; what other processes send has to be asked for.
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._settled.wait(), min(pause, left))
+            self._settled.clear()
             pause = min(pause * 2, _LONGEST_POLL_SECONDS)
 
     async def extend(self, delivery: Delivery) -> None:
@@ -72,6 +77,7 @@ class LocalQueue(IndexQueue):
     async def finish(self, delivery: Delivery) -> None:
         """Forget the task; nothing happens when it is no longer this delivery's."""
         await self._execute("DELETE FROM task WHERE id = ? AND token = ?", *delivery.receipt)
+        self._settled.set()
 
     async def retry(self, delivery: Delivery, *, delay: float) -> None:
         """Let the task come again."""
@@ -81,10 +87,12 @@ class LocalQueue(IndexQueue):
             due,
             *delivery.receipt,
         )
+        self._settled.set()
 
     async def bury(self, delivery: Delivery, reason: str) -> None:
         """Make a dead letter of the task."""
         await self._do(lambda connection: self._bury(connection, delivery, reason))
+        self._settled.set()
 
     async def dead(self, *, workspace: str | None = None, limit: int = 100) -> list[DeadLetter]:
         """Dead letters, latest first."""

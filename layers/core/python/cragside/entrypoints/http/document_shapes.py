@@ -28,6 +28,7 @@ class DocumentRequest(BaseModel):
     title: str | None = Field(None, max_length=1000, description="Title of the text, for citations.")
     url: str | None = Field(None, max_length=8192, description="A public page or file to fetch, http or https.")
     enrich: bool = Field(True, description="Whether keywords, entities, a summary and the graph follow.")
+    doc_type: DocType | None = Field(None, description="What kind of text it is; found out when missing.")
     metadata: dict[str, Any] = Field({}, description="What passages can be filtered by.")
     workspace: str | None = Field(None, description="The workspace; the default without it.")
 
@@ -53,6 +54,7 @@ class DocumentForm(BaseModel):
     )
     workspace: str | None = Field(None, description="The workspace; the default without it.")
     enrich: bool = Field(True, description="Whether keywords, entities, a summary and the graph follow.")
+    doc_type: DocType | None = Field(None, description="What kind of text it is; found out when missing.")
     metadata: str | None = Field(None, description="A JSON object that passages can be filtered by.")
 
 

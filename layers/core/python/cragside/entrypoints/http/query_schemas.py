@@ -86,11 +86,15 @@ class QueryBody(LookupBody):
 
     collection: str | None = Field(None, description="The workspace; the default without it.")
     top_passages: int | None = Field(
-        None, alias="topK", ge=1, le=_MOST_PASSAGES, description="Most passages; by default what the settings say."
+        None, alias="topK", ge=1, le=_MOST_PASSAGES, description="Most passages; 8, or with `strategy` as the settings."
     )
     min_score: float | None = Field(None, alias="minScore", ge=0, le=1, description="Least score of a passage; 0.")
     threshold: float | None = Field(None, ge=0, le=1, description="The same; of both the higher one holds.")
-    strategy: Strategy | None = Field(None, description="`mmr` for diversity; by default what the settings say.")
+    strategy: Strategy | Literal["preferred"] | None = Field(
+        None,
+        description="Asks for the plain similarity search that the settings describe: what the request does not say is "
+        "theirs. `mmr` is for diversity, `preferred` is the settings' own.",
+    )
     fetch: int | None = Field(
         None, alias="fetchK", ge=1, le=_MOST_PASSAGES, description=f"What `mmr` chooses from; {DEFAULT_FETCH}."
     )
@@ -115,19 +119,24 @@ class QueryBody(LookupBody):
         if self.mode and of_cosine:
             raise ValidationError(f"{of_cosine[0]}: a search with a mode has no such option. Leave mode out.")
         mode = self.mode or (None if given & _NOT_OF_LIGHTRAG else "mix")
-        limit = self.top_passages or self.limit
+        default_limit, default_threshold = (DEFAULT_PASSAGES, -1.0) if self.strategy is None else (None, None)
         return Lookup(
             self.question,
-            limit if limit or mode is None else DEFAULT_PASSAGES,
+            self.top_passages or self.limit or default_limit,
             mode,
-            # Scores end at 0 where cosines do not: a least score of 0 lets everything through.
-            max(self.min_score or 0.0, self.threshold or 0.0) or -1.0,
+            default_threshold if self._least_score is None else self._least_score,
             Filter(tuple(each.condition() for each in self.filter.must) if self.filter else ()),
-            strategy=self.strategy,
+            strategy="similarity" if self.strategy is None else None if self.strategy == "preferred" else self.strategy,
             fetch=self.fetch,
             balance=self.balance,
             compress=bool(self.compress),
         )
+
+    @property
+    def _least_score(self) -> float | None:
+        given = [score for score in (self.min_score, self.threshold) if score is not None]
+        # Scores end at 0 where cosines do not: a least score of 0 lets everything through.
+        return (max(given) or -1.0) if given else None
 
 
 class Reference(BaseModel):

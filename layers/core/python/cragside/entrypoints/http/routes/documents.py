@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import aclosing
-from typing import Annotated, Any
+from typing import Annotated, Any, cast, get_args
 
 import orjson
 from fastapi import APIRouter, Depends, Query, Request
@@ -13,6 +13,7 @@ from pydantic import BaseModel
 from pydantic import ValidationError as PydanticValidationError
 
 from cragside.application.contract import error_envelope
+from cragside.domain.document import DocType
 from cragside.domain.errors import CragsideError, NotFound, PayloadTooLarge, ValidationError
 from cragside.domain.indexing import Acceptance, DocumentRecord, DocumentStatus
 from cragside.entrypoints.http.application import Application
@@ -149,7 +150,12 @@ class _Taking:
         intake = self._container.intake
         if asked.url is not None:
             taken = await intake.page(
-                asked.url, workspace=workspace, name=asked.name, metadata=asked.metadata, enrich=asked.enrich
+                asked.url,
+                workspace=workspace,
+                name=asked.name,
+                doc_type=asked.doc_type,
+                metadata=asked.metadata,
+                enrich=asked.enrich,
             )
         else:
             taken = await intake.written(
@@ -157,6 +163,7 @@ class _Taking:
                 name=asked.name or "",
                 title=asked.title or "",
                 workspace=workspace,
+                doc_type=asked.doc_type,
                 metadata=asked.metadata,
                 enrich=asked.enrich,
             )
@@ -196,6 +203,7 @@ class _Taking:
         # Outside of `try`: what is wrong with the fields is wrong with the whole request.
         workspace = self._access.workspace(self._request, fields.get("workspace"))
         enrich, metadata = _flag(fields.get("enrich", "true")), _metadata(fields.get("metadata"))
+        doc_type = _doc_type(fields.get("doc_type"))
         name = part.filename or ""
         try:
             if part.too_large:
@@ -207,6 +215,7 @@ class _Taking:
                 name=_file_name(name),
                 workspace=workspace,
                 content_type=part.content_type,
+                doc_type=doc_type,
                 metadata=metadata,
                 enrich=enrich,
             )
@@ -296,6 +305,12 @@ def _flag(value: str) -> bool:
     if value.lower() not in ("true", "false", "1", "0"):
         raise ValidationError("enrich is true or false.", field="enrich")
     return value.lower() in ("true", "1")
+
+
+def _doc_type(value: str | None) -> DocType | None:
+    if value and value not in get_args(DocType):
+        raise ValidationError(f"doc_type is one of {', '.join(get_args(DocType))}.", field="doc_type")
+    return cast(DocType, value) if value else None
 
 
 def _metadata(value: str | None) -> dict[str, Any]:

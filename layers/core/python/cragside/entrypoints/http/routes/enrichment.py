@@ -11,7 +11,7 @@ from cragside.domain.errors import NotFound
 from cragside.domain.indexing import DocumentRecord, EnrichmentStatus, Passage
 from cragside.entrypoints.http.application import Application
 from cragside.entrypoints.http.camel import CamelModel
-from cragside.entrypoints.http.peers import RagStackFailure, failures, route_class
+from cragside.entrypoints.http.peers import RagStackFailure, peer_router
 from cragside.entrypoints.http.tenancy import Access
 from cragside.ports.library import Library
 
@@ -78,12 +78,7 @@ class EnqueueAnswer(BaseModel):
 
 def router(container: Application, access: Access) -> APIRouter:
     """`/enrichment/status/{baseId}`, `/enrichment/stats` and `/enrichment/enqueue`."""
-    routes = APIRouter(
-        tags=["rag-stack"],
-        route_class=route_class(container.settings.max_body_bytes),
-        strict_content_type=False,
-        responses=failures(RagStackFailure),
-    )
+    routes = peer_router("rag-stack", RagStackFailure, limit=container.settings.max_body_bytes)
 
     @routes.get("/enrichment/status/{baseId:path}", response_model_exclude_none=True)
     async def status(
