@@ -1,6 +1,7 @@
 """The calls of golemcore-bot's LightRagAdapter as it makes them, and LightRAG's own shapes around them."""
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -263,10 +264,10 @@ async def test_health_tells_of_the_store_and_the_queue(knowledge: Knowledge) -> 
 
 
 async def test_health_names_the_component_that_is_down(knowledge: Knowledge, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def down(**_: Any) -> None:
+    async def down(_: str) -> None:
         raise ServiceUnavailable("queue", "The queue is down.")
 
-    monkeypatch.setattr(knowledge.queue, "stats", down)
+    monkeypatch.setattr(knowledge.queue, "stats_of", down)
     answer = await knowledge.http.get("/health")
     assert answer.status_code == 200
     assert answer.json()["components"]["queue"] == {"ok": False, "reason": "The queue is down."}
@@ -293,3 +294,31 @@ async def test_what_takes_too_long_is_a_504(tmp_path: Path, monkeypatch: pytest.
     await knowledge.close()
     assert answer.status_code == 504
     assert "in time" in answer.json()["detail"]
+
+
+async def test_documents_are_counted_by_how_far_they_have_come(knowledge: Knowledge) -> None:
+    container = knowledge.container
+    for number in range(6):
+        body = {"text": f"Bell Rock has lighthouse number {number}.", "file_source": f"{number}.txt"}
+        await knowledge.http.post("/documents/text", json=body)
+        if number < 2:
+            await knowledge.index()
+    library, indexer = await container.workspaces.library("default"), await container.workspaces.part_indexer("default")
+    tasks = {(task.document_id, task.stage): task for task in await library.restart(failures=False)}
+    half, failed, processing = [await library.named(f"{number}.txt") for number in (2, 3, 4)]
+    assert half is not None
+    assert failed is not None
+    assert processing is not None
+    for record in (half, failed, processing):
+        await indexer.embed(tasks[record.id, "embed"])
+    await indexer.failed(tasks[failed.id, "enrich"], "It is no use.")
+    await indexer.begin_enrichment(tasks[processing.id, "enrich"])
+
+    counts = (await knowledge.http.get("/documents/status_counts")).json()["status_counts"]
+    assert counts == {"PENDING": 1, "PROCESSING": 2, "PROCESSED": 2, "FAILED": 1}
+    one_by_one = [
+        (await tracked(knowledge, record.track))["documents"][0]["status"] for record in (await library.documents())[0]
+    ]
+    assert {name.lower(): count for name, count in counts.items()} == Counter(one_by_one)
+    progress = await library.progress()
+    assert (progress.tasks, progress.processing, progress.given_up) == (4, 1, 1)

@@ -463,3 +463,24 @@ async def test_the_documentations_examples_are_answered_as_it_says(tmp_path: Pat
     await knowledge.close()
     assert [result["source"] for result in body["results"]] == ["cragside.txt"]
     assert taken.json()["status"] == "success"
+
+
+async def test_a_text_is_read_alike_by_whatever_way_it_comes(knowledge: Knowledge) -> None:
+    text = "# Weirs\n\nA weir raises the {0}.\n\n# Locks\n\nA lock lets boats pass the {0}.\n"
+    mail = "From: ada@example.com\nTo: bob@example.com\nSubject: Locks\n\nThe lock of {0} is shut.\n"
+    ways = {
+        "/ingest": lambda text, name: {"items": [{"text": text, "source": name}]},
+        "/v1/documents": lambda text, name: {"text": text, "name": name},
+        "/documents/text": lambda text, name: {"text": text, "file_source": name},
+    }
+    library = await knowledge.container.workspaces.library("default")
+    for route, body in ways.items():
+        told = []
+        for template, name in ((text, f"{route[1:3]}.md"), (mail, f"{route[1:3]}.txt")):
+            answer = await knowledge.http.post(route, json=body(template.format(route), name))
+            assert answer.status_code in (200, 202), answer.text
+            record = await library.named(name)
+            assert record is not None
+            sections = [passage.section for passage in await library.passages(record.id)]
+            told.append((record.file_type, record.doc_type, sections))
+        assert [told[0][0], told[0][2], told[1][1]] == ["md", ["Weirs"], "email"], route

@@ -1,5 +1,6 @@
-from cragside.application.indexer import DESCRIBED_CHARACTERS, Indexer
+from cragside.application.indexer import Indexer
 from cragside.domain.indexing import Passage, Task
+from cragside.ports.annotator import DESCRIBED_CHARACTERS
 from tests.libraries import EchoAnnotator, MemoryWorkspaces, record
 
 EMBED = Task("library", "doc-1", "sha", 0, "embed")

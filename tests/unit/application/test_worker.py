@@ -12,7 +12,7 @@ from cragside.application.indexer import Indexer
 from cragside.application.worker import Worker
 from cragside.domain.errors import ConfigurationError, ProcessingError, ServiceUnavailable, ValidationError
 from cragside.domain.indexing import Stage, Task
-from cragside.ports.index_queue import IndexQueue
+from cragside.ports.index_queue import IndexQueue, QueueStats
 from tests.libraries import EchoAnnotator, MemoryWorkspaces
 
 DOWN = ServiceUnavailable("annotator", "The model host does not answer.")
@@ -287,6 +287,34 @@ async def test_the_sweep_sends_what_a_crash_left_unsent(queue: HastyQueue) -> No
     await queue.send([task("doc-2", workspace="b")])
     await worker_of(queue, workspaces).run(until_idle=True)
     assert sorted(each.document_id for each in workspaces.done()) == ["doc-1", "doc-2"]
+
+
+async def test_a_worker_that_waits_for_its_turn_sweeps_when_it_comes(queue: HastyQueue, tmp_path: Path) -> None:
+    first = LocalQueue(tmp_path)
+    await first.receive(limit=1, wait=0)
+    workspaces, asked = MemoryWorkspaces(), []
+    workspaces.unfinished = {"a": [task(workspace="a")]}
+    names = workspaces.names
+
+    async def noted() -> Any:
+        asked.append(first.leads())
+        return await names()
+
+    workspaces.names = noted  # type: ignore[method-assign]
+    assert await worker_of(queue, workspaces).run(until_idle=True) == {}
+    assert (asked, await queue.stats()) == ([], QueueStats(0, 0, 0))
+
+    worker = worker_of(queue, workspaces)
+    running = asyncio.create_task(worker.run())
+    await asyncio.sleep(0.1)
+    assert (asked, await queue.stats()) == ([], QueueStats(0, 0, 0))
+    await first.close()
+    async with asyncio.timeout(10):
+        while not workspaces.done():
+            await asyncio.sleep(0.02)
+    worker.stop()
+    assert await running == {"done": 1}
+    assert asked == [False]
 
 
 async def test_a_workspace_that_cannot_be_opened_does_not_keep_others_from_the_sweep(queue: HastyQueue) -> None:

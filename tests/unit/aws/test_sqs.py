@@ -96,3 +96,14 @@ async def test_the_length_of_a_reason_is_bounded() -> None:
     (letter,) = await queue.dead()
     assert len(letter.reason) == 1000
     assert json.loads(body_of(letter.task)) == json.loads(body_of(TASK))
+
+
+async def test_deleting_a_document_hides_nobodys_dead_letters() -> None:
+    queue = SqsQueue(url := make_fifo(boto3.client("sqs")))
+    await queue.send([TASK])
+    (delivery,) = await queue.receive(limit=1, wait=0)
+    await queue.bury(delivery, "no")
+    deleting = SqsQueue(url)
+    await deleting.discard(workspace="library", document_id="doc-1")
+    assert deleting._client is None, "SQS is not even asked"
+    assert [letter.task for letter in await queue.dead()] == [TASK]

@@ -5,6 +5,8 @@ import signal
 from collections import Counter
 from typing import Any
 
+import pytest
+
 from cragside.application.attempts import Handled
 from cragside.domain.errors import ConfigurationError
 from cragside.domain.indexing import Task
@@ -52,6 +54,14 @@ def test_until_idle_it_ends_when_everything_is_done(run, container):
     result = run("worker", "--until-idle", "--no-sweep")
     assert (result.exit_code, result.stdout) == (0, "2 done, 0 retried, 0 buried\n")
     assert container.made_worker.asked == {"until_idle": True, "idle_seconds": 0.0, "sweep": False}
+
+
+@pytest.mark.parametrize(("said", "sweeps"), [([], False), (["--sweep"], True)])
+def test_on_sqs_it_sweeps_when_it_is_told_to(run, container, monkeypatch, said, sweeps):
+    monkeypatch.setenv("RAG_QUEUE_URL", "https://sqs.eu-central-1.amazonaws.com/1/index.fifo")
+    container.made_worker = FakeWorker()
+    assert run("worker", "--until-idle", *said).exit_code == 0
+    assert container.made_worker.asked["sweep"] is sweeps
 
 
 def test_a_number_of_idle_seconds_is_an_end_too(run, container):

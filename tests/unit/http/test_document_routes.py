@@ -77,11 +77,6 @@ async def test_when_no_file_is_taken_the_refusal_is_the_answer(knowledge: Knowle
             FORM,
         ),
         (
-            b'--b\r\nContent-Disposition: form-data; name="f"; filename="a.md"\r\n\r\nx\r\n'
-            b'--b\r\nContent-Disposition: form-data; name="enrich"\r\n\r\nfalse\r\n--b--\r\n',
-            FORM,
-        ),
-        (
             b'--b\r\nContent-Disposition: form-data; name="metadata"\r\n\r\n[1]\r\n'
             b'--b\r\nContent-Disposition: form-data; name="f"; filename="a.md"\r\n\r\nx\r\n--b--\r\n',
             FORM,
@@ -107,6 +102,59 @@ async def test_what_cannot_be_taken_gets_the_envelope(knowledge: Knowledge, cont
     answer = await knowledge.http.post("/v1/documents", content=content, headers={"content-type": kind})
     assert answer.status_code == 400, answer.text
     assert answer.json()["error"]["type"] == "validation_error"
+
+
+FILE = b'--b\r\nContent-Disposition: form-data; name="f"; filename="a.md"\r\n\r\nOtters hold hands.\r\n'
+
+
+@pytest.mark.parametrize(
+    ("rest", "said"),
+    [
+        (b'--b\r\nContent-Disposition: form-data; name="enrich"\r\n\r\nfalse\r\n--b--\r\n', "comes after a file"),
+        (b'--b\r\nContent-Disposition: form-data; name="f"; filename="b.md"\r\n\r\ncut', "ends in the middle"),
+        (b"--b\r\nno header\r\n\r\n", "not a valid form"),
+        (b'--b\r\nContent-Disposition: form-data; name="f"; filename=""\r\n\r\n\r\n' * 100 + b"--b--\r\n", "100 parts"),
+    ],
+)
+async def test_a_form_that_fails_late_tells_of_the_files_that_were_taken(
+    knowledge: Knowledge, rest: bytes, said: str
+) -> None:
+    async def pieces() -> AsyncIterator[bytes]:
+        yield FILE + rest[:5]
+        yield rest[5:]
+
+    answer = await knowledge.http.post("/v1/documents", content=pieces(), headers={"content-type": FORM})
+    assert answer.status_code == 202, answer.text
+    assert [each["name"] for each in answer.json()["documents"]] == ["a.md"]
+    (error,) = answer.json()["errors"]
+    assert (error["name"], error["type"]) == ("", "validation_error")
+    assert said in error["message"]
+
+
+async def test_files_of_all_requests_together_have_bounded_room(knowledge: Knowledge) -> None:
+    """Files of up to 2,000 bytes: there is room for four of them, however many requests send some."""
+    begun, go_on = asyncio.Semaphore(0), asyncio.Event()
+
+    async def slow(number: int) -> AsyncIterator[bytes]:
+        yield f'--b\r\nContent-Disposition: form-data; name="f"; filename="{number}.md"\r\n\r\n'.encode()
+        yield f"Otter {number}. ".encode() + b"x" * 1900
+        begun.release()
+        await go_on.wait()
+        yield b"\r\n--b--\r\n"
+
+    async def send(content: Any) -> httpx.Response:
+        return await knowledge.http.post("/v1/documents", content=content, headers={"content-type": FORM})
+
+    first = [asyncio.create_task(send(slow(number))) for number in range(4)]
+    for _ in first:
+        await begun.acquire()
+    big = FILE.replace(b"Otters", b"Otters " * 250) + b"--b--\r\n"
+    full = await send(big)
+    assert (full.status_code, full.json()["error"]["type"]) == (503, "service_unavailable")
+    assert "being uploaded" in full.json()["error"]["message"]
+    go_on.set()
+    assert [answer.status_code for answer in await asyncio.gather(*first)] == [202] * 4
+    assert (await send(big)).status_code == 202
 
 
 async def test_a_file_over_the_limit_is_not_held_in_memory(knowledge: Knowledge) -> None:

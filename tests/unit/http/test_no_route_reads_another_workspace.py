@@ -111,7 +111,7 @@ class Tenants:
         """All that there is of the other workspace."""
         container = self.knowledge.container
         library = await container.workspaces.library(THEIRS)
-        stats = await container.queue.stats(workspace=THEIRS)
+        stats = await container.queue.stats_of(THEIRS)
         return {
             "documents": await library.documents(),
             "queue": stats,

@@ -168,9 +168,29 @@ async def test_a_deleted_documents_tasks_are_forgotten_even_those_in_hand(queue:
     await queue.finish(first)
 
 
+async def test_a_deleted_documents_dead_letters_are_forgotten(queue: LocalQueue) -> None:
+    await queue.send([task(), task("doc-2")])
+    for delivery in await queue.receive(limit=10, wait=0):
+        await queue.bury(delivery, "no")
+    await queue.discard(workspace="library", document_id="doc-1")
+    assert [letter.task for letter in await queue.dead()] == [task("doc-2")]
+
+
+async def test_one_process_leads(queue: LocalQueue, tmp_path: Path) -> None:
+    other = LocalQueue(tmp_path)
+    assert not queue.leads()
+    for each in (queue, other):
+        await each.receive(limit=1, wait=0)
+    assert (queue.leads(), other.leads()) == (True, False)
+    await queue.close()
+    await other.receive(limit=1, wait=0)
+    assert (queue.leads(), other.leads()) == (False, True)
+    await other.close()
+
+
 async def test_counts_are_those_of_one_workspace_when_asked(queue: LocalQueue) -> None:
     await queue.send([task(), task("doc-2", workspace="other")])
-    assert (await queue.stats(workspace="other")).pending == 1
+    assert (await queue.stats_of("other")).pending == 1
 
 
 async def test_asking_makes_no_file(queue: LocalQueue, tmp_path: Path) -> None:

@@ -137,7 +137,7 @@ HISTORY = "<chat_history>\nUSER: How deep?\nASSISTANT: Very deep.\n</chat_histor
         f"### Task:\nSuggest 3-5 relevant follow-up questions or prompts that the user might ask next.\n{HISTORY}",
         f"### Task:\nAnalyze the chat history to determine the necessity of generating search queries.\n{HISTORY}",
         f"\n### Task:\nYou are an autocompletion system. Continue the text in `<text>`.\n{HISTORY}",
-        "Your task is to reflect the speaker's likely facial expression through a fitting emoji.\n\nMessage: ```How?```",
+        "Your task is to reflect the speaker's likely facial expression through a fitting emoji.\n\nMessage: ```?```",
         'You have been provided with a set of responses from various models to the latest user query: "How deep?"',
     ],
 )

@@ -14,7 +14,7 @@ from cragside.domain.errors import ConfigurationError, CragsideError, NotFound, 
 from cragside.domain.indexing import Stage, Task
 from cragside.ports.index_queue import Delivery, IndexQueue
 
-# While nothing of its kind succeeds a task is not to blame; it gets so many times the tries.
+# While nothing of its kind succeeds a task is hardly to blame; it gets so many times the tries, and is given up then.
 OUTAGE_PATIENCE = 10
 LONGEST_PAUSE_SECONDS = 60.0
 
@@ -82,8 +82,8 @@ class Attempts:
 
     A task that fails comes again after min(2^attempt, 60) seconds and some chance, `attempts` times in all; then it is
     buried, with `failed` in the library first. Input that no repetition mends is buried at once. While no task of a
-    stage succeeds because something is down, tasks wait in hand and are not to blame. A configuration that cannot work
-    is not held against any task.
+    stage succeeds because something is down, tasks wait in hand and have ten times the tries. A configuration that
+    cannot work is not held against any task.
     """
 
     def __init__(

@@ -5,11 +5,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cragside.domain.indexing import Passage, Task
-from cragside.ports.annotator import Annotator
+from cragside.ports.annotator import DESCRIBED_CHARACTERS, Annotator
 from cragside.ports.rag_repository import Workspaces
-
-# As rag-stack has it: what a document is about is said of its first 8000 characters.
-DESCRIBED_CHARACTERS = 8000
 
 
 class Indexer:

@@ -8,7 +8,7 @@ from cragside.domain.document import DocType, SourceText
 from cragside.domain.errors import NotFound, PayloadTooLarge, ValidationError
 from cragside.domain.indexing import Acceptance
 from cragside.ports.document_loader import DocumentLoader
-from cragside.ports.index_queue import IndexQueue
+from cragside.ports.index_queue import IndexQueue, QueueStats
 from cragside.ports.page_fetcher import FetchedPage, FetchFailed, PageFetcher
 from cragside.ports.rag_repository import Workspaces
 
@@ -59,19 +59,26 @@ class Intake:
         *,
         name: str,
         workspace: str,
+        title: str = "",
         doc_type: DocType | None = None,
         metadata: Mapping[str, Any] | None = None,
         enrich: bool = True,
         track: str = "",
+        rename: bool = False,
     ) -> Acceptance:
         """Accept a text that was read already, with what can be told of a text file of that name.
 
-        A name that is no text file's says nothing: somebody took the text out of that file. `doc_type` overrules what
-        it looks like.
+        A name that is no text file's says nothing: somebody took the text out of that file. `title` and `doc_type`
+        overrule what it looks like; for `rename` see `Library.accept`.
         """
         source = await self._told(text, name)
-        source = replace(source, doc_type=doc_type or source.doc_type, metadata=dict(metadata or {}))
-        return await self.text(source, workspace=workspace, enrich=enrich, track=track)
+        source = replace(
+            source,
+            title=title or source.title,
+            doc_type=doc_type or source.doc_type,
+            metadata=dict(metadata or {}),
+        )
+        return await self.text(source, workspace=workspace, enrich=enrich, track=track, rename=rename)
 
     async def page(
         self,
@@ -109,6 +116,14 @@ class Intake:
         tasks = await library.restart(document_id, force=force)
         await self._queue.send(tasks)
         return max(revived, len(tasks))
+
+    async def backlog(self, workspace: str) -> QueueStats:
+        """What a workspace's documents still wait for: as the queue has it, else as the library has it."""
+        stats = await self._queue.stats_of(workspace)
+        if stats is not None:
+            return stats
+        progress = await (await self._workspaces.library(workspace)).progress()
+        return QueueStats(progress.tasks - progress.processing, progress.processing, progress.given_up)
 
     async def _told(self, text: str, name: str) -> SourceText:
         try:

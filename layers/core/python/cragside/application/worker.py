@@ -60,8 +60,8 @@ class Worker:
         """Do tasks until stopped, or with `until_idle` until there were none for `idle_seconds`; counts the outcomes.
 
         With `sweep` it begins by sending the tasks of documents that lack some, as after a crash between accepting one
-        and sending its tasks. With `until_idle` a `ConfigurationError` is raised; without, it is logged and tried again
-        until somebody has mended it.
+        and sending its tasks, as soon as it is its turn to do tasks at all. With `until_idle` a `ConfigurationError` is
+        raised; without, it is logged and tried again until somebody has mended it.
         """
         tally = Counter[str]()
 
@@ -83,7 +83,7 @@ class Worker:
         return tally
 
     async def _work(self, told: Callable[[Handled], None], until_idle: bool, idle_seconds: float, sweep: bool) -> None:
-        busy_at, failures = time.monotonic(), 0
+        busy_at, failures, first = time.monotonic(), 0, True
         wait = _ENDING_SECONDS if until_idle and not idle_seconds else _WAIT_SECONDS
         while not self._stopping.is_set():
             if (free := self._parallel - len(self._in_hand)) <= 0:
@@ -91,8 +91,9 @@ class Worker:
                 continue
             try:
                 # The first time nothing is waited for: the sweep may find more.
-                deliveries = await self._queue.receive(limit=free, wait=0 if sweep else wait)
-                if sweep:
+                deliveries = await self._queue.receive(limit=free, wait=0 if sweep and first else wait)
+                first = False
+                if sweep and self._queue.leads():
                     await self._sweep(deliveries)
                     sweep = False
                 idle = until_idle and not deliveries and not self._in_hand and not await self._waiting()

@@ -119,6 +119,24 @@ class DocumentRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class Progress:
+    """How far the documents of a workspace have come.
+
+    Nothing of the `waiting` ones can be found yet; of those `underway` something is still to be done; `done` ones need
+    nothing more. Of all their parts' stages `tasks` are left to do, `processing` of them at the moment, and `given_up`
+    failed.
+    """
+
+    waiting: int = 0
+    underway: int = 0
+    done: int = 0
+    failed: int = 0
+    tasks: int = 0
+    processing: int = 0
+    given_up: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Passage:
     """A stored passage. `tier2` is {"entities": [{"text", "label"}], "keywords": [...], "language": ...} once known."""
 

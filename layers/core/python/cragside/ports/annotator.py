@@ -4,6 +4,9 @@ from typing import Any, Protocol
 
 from cragside.domain.document import DocType
 
+# As rag-stack has it: what a document is about is said of its first 8000 characters.
+DESCRIBED_CHARACTERS = 8000
+
 
 class Annotator(Protocol):
     """Describes passages and documents."""

@@ -80,11 +80,25 @@ class IndexQueue(ABC):
 
     @abstractmethod
     async def discard(self, *, workspace: str, document_id: str) -> None:
-        """Forget a document's tasks and dead letters: it was deleted."""
+        """A document was deleted: forget its tasks and dead letters, where that does not disturb those of others.
+
+        What stays does nothing when its turn comes.
+        """
 
     @abstractmethod
-    async def stats(self, *, workspace: str | None = None) -> QueueStats:
-        """How much there is."""
+    def leads(self) -> bool:
+        """Whether whoever receives here may look for tasks that were never sent.
+
+        Where one process at a time is handed tasks that is the one, from its first `receive` on.
+        """
+
+    @abstractmethod
+    async def stats(self) -> QueueStats:
+        """How much there is, of all workspaces."""
+
+    @abstractmethod
+    async def stats_of(self, workspace: str) -> QueueStats | None:
+        """How much there is of a workspace; None where it cannot be told from what others have."""
 
     @abstractmethod
     async def close(self) -> None:

@@ -4,7 +4,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 from cragside.domain.document import SourceText
-from cragside.domain.indexing import Acceptance, DocumentRecord, DocumentStatus, EnrichmentStatus, Passage, Task
+from cragside.domain.indexing import (
+    Acceptance,
+    DocumentRecord,
+    DocumentStatus,
+    EnrichmentStatus,
+    Passage,
+    Progress,
+    Task,
+)
 
 
 class Library(ABC):
@@ -63,6 +71,10 @@ class Library(ABC):
 
         What they will do is marked as pending. Without `failures`, parts that were given up stay so.
         """
+
+    @abstractmethod
+    async def progress(self) -> Progress:
+        """How far all documents have come."""
 
     @abstractmethod
     async def counts(self) -> dict[EnrichmentStatus, int]:

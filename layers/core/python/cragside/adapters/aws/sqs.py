@@ -56,9 +56,9 @@ class SqsQueue(IndexQueue):
     A message waits behind the ones before it in its group, retries included. A task that is sent again while its equal
     waits is dropped when both are received together, and is otherwise done for nothing: SQS' own deduplication would
     swallow what is to be done again within five minutes, and serves the repetitions of one call alone. `stats` is
-    SQS' approximation and counts all workspaces. `discard` forgets dead letters; waiting tasks of a document that is
-    gone are void and end when a worker meets them. Credentials, region and endpoint come from where AWS' own tools
-    take them.
+    SQS' approximation. Tasks and dead letters of a document that is gone stay: they are void and end when a worker
+    meets them, and to look for them would hide everybody's dead letters meanwhile. Credentials, region and endpoint
+    come from where AWS' own tools take them.
     """
 
     def __init__(self, url: str, *, lease_seconds: int = 120) -> None:
@@ -123,16 +123,17 @@ class SqsQueue(IndexQueue):
         return await self._do(revive)
 
     async def discard(self, *, workspace: str, document_id: str) -> None:
-        """Delete a document's dead letters; see the class for its tasks."""
+        """Nothing: see the class."""
 
-        def discard(client: Any) -> None:
-            with self._dead_letters(client, workspace, document_id) as letters:
-                for _, message in letters:
-                    self._delete_letter(client, message)
+    def leads(self) -> bool:
+        """True for any number of processes: no lock says which of them is the first."""
+        return True
 
-        await self._do(discard)
+    async def stats_of(self, workspace: str) -> QueueStats | None:
+        """None: SQS counts messages, not whose they are."""
+        return None
 
-    async def stats(self, *, workspace: str | None = None) -> QueueStats:
+    async def stats(self) -> QueueStats:
         """About how much there is, of all workspaces."""
 
         def stats(client: Any) -> QueueStats:

@@ -15,11 +15,9 @@ from cragside.adapters.embedded.summary import (
     summary_of,
 )
 from cragside.domain.document import DocType
+from cragside.ports.annotator import DESCRIBED_CHARACTERS
 
 BY = "embedded"
-# What rag-stack reads of a document.
-READ_CHARACTERS = 8000
-
 _DOCSTRING = re.compile(r'"""(.{10,2000}?)"""|\'\'\'(.{10,2000}?)\'\'\'|/\*\*?(.{10,2000}?)\*/', re.DOTALL)
 _COMMENTS = re.compile(r"\A(?:#!.*\n)?((?:[ \t]*(?:#|//|--)(?!!).*\n){1,20})")
 _COMMENT_MARK = re.compile(r"^[ \t]*(?:#+|//+|--|\*)[ \t]?", re.MULTILINE)
@@ -45,7 +43,7 @@ class EmbeddedAnnotator:
 
         What takes understanding, such as intent, sentiment or purpose, is left out, and so is what was not found.
         """
-        return {**extractive(doc_type, text[:READ_CHARACTERS]), "by": BY}
+        return {**extractive(doc_type, text[:DESCRIBED_CHARACTERS]), "by": BY}
 
 
 def extractive(doc_type: DocType, text: str) -> dict[str, Any]:

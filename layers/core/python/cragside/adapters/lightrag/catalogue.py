@@ -16,6 +16,7 @@ from cragside.domain.indexing import (
     EnrichmentStatus,
     Part,
     Passage,
+    Progress,
     Task,
 )
 
@@ -28,6 +29,17 @@ _CURRENT = f"SELECT {_FIELDS} FROM document WHERE state = 'current' AND {{}}"  #
 _STATUS = """SELECT version, CASE WHEN max(enrichment = 'failed' OR (error <> '' AND NOT embedded)) THEN 'failed'
     WHEN NOT min(embedded) THEN 'pending' WHEN min(enrichment = 'enriched') THEN 'enriched'
     ELSE 'searchable' END AS status FROM part GROUP BY version"""
+# As `Progress` has it: first what each document's parts say together, then all of them.
+_PROGRESS = """SELECT coalesce(sum(NOT failed AND NOT begun), 0), coalesce(sum(NOT failed AND begun AND NOT done), 0),
+    coalesce(sum(NOT failed AND done), 0), coalesce(sum(failed), 0), coalesce(sum(tasks), 0),
+    coalesce(sum(processing), 0), coalesce(sum(given_up), 0) FROM (
+        SELECT max(embedded) AS begun,
+            min(embedded) AND (min(enrichment = 'enriched') OR min(enrichment = 'none')) AS done,
+            max(enrichment = 'failed' OR (error <> '' AND NOT embedded)) AS failed,
+            sum(error = '' AND NOT embedded) + sum(error = '' AND enrichment IN ('pending', 'processing')) AS tasks,
+            sum(error = '' AND enrichment = 'processing') AS processing,
+            sum(error <> '') AS given_up
+        FROM part JOIN document USING (version) WHERE state = 'current' GROUP BY version)"""
 _PASSAGE = """SELECT chunk.id, chunk.part, chunk.number, chunk.page, chunk.section, chunk.tier2, part.enrichment,
     kv.value, document.version, document.id FROM chunk JOIN document USING (version)
     JOIN part ON part.version = chunk.version AND part.number = chunk.part
@@ -140,6 +152,10 @@ class Catalogue:
             " GROUP BY enrichment"
         )
         return dict(rows)
+
+    def progress(self) -> Progress:
+        """How far current documents have come."""
+        return Progress(*self._database.one(_PROGRESS) or ())
 
     def tasks(self, document_id: str | None = None) -> list[Task]:
         """What is still to be done of current documents, embedding first."""

@@ -18,6 +18,7 @@ from cragside.domain.indexing import (
     DocumentStatus,
     EnrichmentStatus,
     Passage,
+    Progress,
     Task,
 )
 from cragside.ports.library import Library
@@ -94,6 +95,12 @@ class LightRagLibrary(Library):
         async with failing_as_unavailable():
             store = await self._find()
             return await restart(store, document_id, force=force, failures=failures) if store else []
+
+    async def progress(self) -> Progress:
+        """How far all documents have come."""
+        async with failing_as_unavailable():
+            store = await self._find()
+            return store.catalogue.progress() if store else Progress()
 
     async def counts(self) -> dict[EnrichmentStatus, int]:
         """How many passages are in each state of enrichment."""

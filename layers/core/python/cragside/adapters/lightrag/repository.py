@@ -55,9 +55,9 @@ class Keywords(Protocol):
 
 
 class LightRagRepository(RagRepository):
-    """Retrieves in LightRAG's `mix` mode with keywords given, so that a query costs one embedding call and no other.
+    """Retrieves in any of LightRAG's modes with keywords given, so that a query costs one embedding call and no other.
 
-    LightRAG mixes passages from vectors and graph without scores; `ranker`, a cheap grader, puts them in order. Writers
+    LightRAG joins passages from vectors and graph without scores; `ranker`, a cheap grader, puts them in order. Writers
     of other processes are kept out by a lock file, readers are not.
     """
 

@@ -123,8 +123,19 @@ class LocalQueue(IndexQueue):
 
         await self._do(discard, default=None)
 
-    async def stats(self, *, workspace: str | None = None) -> QueueStats:
+    def leads(self) -> bool:
+        """Whether this process holds the worker's lock."""
+        return self._lock.is_locked
+
+    async def stats(self) -> QueueStats:
         """How much there is, exactly."""
+        return await self._stats()
+
+    async def stats_of(self, workspace: str) -> QueueStats:
+        """How much there is of a workspace, exactly."""
+        return await self._stats(workspace)
+
+    async def _stats(self, workspace: str | None = None) -> QueueStats:
         where, values = _where(workspace=workspace)
         waiting = f"SELECT count(*) - count(lease), count(lease), (SELECT count(*) FROM dead {where}) FROM task {where}"
         rows = await self._ask(waiting, *values, *values)

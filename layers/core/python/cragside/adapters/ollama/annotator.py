@@ -6,9 +6,8 @@ from cragside.adapters.ollama import annotation
 from cragside.adapters.ollama.host import OllamaHost
 from cragside.domain.document import DocType
 from cragside.domain.errors import ServiceUnavailable
-from cragside.ports.annotator import Annotator
+from cragside.ports.annotator import DESCRIBED_CHARACTERS, Annotator
 
-_READ_CHARACTERS = 8000
 # Room for the longest form with all its lists; a small model that loops is stopped here.
 _MOST_TOKENS = 768
 _TRIES = 2
@@ -40,7 +39,7 @@ class OllamaAnnotator:
             model = await self._host.choose(None)
             if model is None:
                 return await self._embedded.tier3(doc_type, text)
-            fields, fault = await self._described(model, doc_type, text[:_READ_CHARACTERS])
+            fields, fault = await self._described(model, doc_type, text[:DESCRIBED_CHARACTERS])
         except ServiceUnavailable as failure:
             raise ServiceUnavailable("annotator", failure.message) from failure
         if fields is not None:

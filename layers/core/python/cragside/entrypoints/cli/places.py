@@ -167,7 +167,7 @@ class Here:
 
     async def stats(self) -> dict[str, Any]:
         """See `Place`."""
-        tasks = await self._container.queue.stats(workspace=self._workspace)
+        tasks = await self._container.intake.backlog(self._workspace)
         library = await self._container.workspaces.library(self._workspace)
         states = ("enriched", "failed", "pending", "processing", "none")
         return {

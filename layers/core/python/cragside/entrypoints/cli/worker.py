@@ -33,8 +33,13 @@ def worker(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print a line of JSON for each task that was tried.")] = False,
     sweep: Annotated[
-        bool, typer.Option("--sweep/--no-sweep", help="Begin with documents that a crash left without tasks.")
-    ] = True,
+        bool | None,
+        typer.Option(
+            "--sweep/--no-sweep",
+            help="Begin with documents that a crash left without tasks. Default: yes, but not with RAG_QUEUE_URL.",
+            show_default=False,
+        ),
+    ] = None,
     nice: Annotated[
         int, typer.Option("--nice", min=0, max=19, help="How far other processes go first on this machine.")
     ] = 0,
@@ -49,6 +54,8 @@ def worker(
     """
     session = session_of(context)
     settings = session.settings()
+    # Each worker on SQS would send again all that waits already.
+    sweeps = settings.queue_url is None if sweep is None else sweep
     if nice and hasattr(os, "nice"):
         os.nice(nice)
 
@@ -56,7 +63,7 @@ def worker(
         made = container.worker()
         with _stopping(made), _progress(as_json) as progress:
             return await made.run(
-                until_idle=until_idle or idle is not None, idle_seconds=idle or 0.0, sweep=sweep, progress=progress
+                until_idle=until_idle or idle is not None, idle_seconds=idle or 0.0, sweep=sweeps, progress=progress
             )
 
     tally = session.run(settings, work)

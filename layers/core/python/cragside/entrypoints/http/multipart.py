@@ -1,16 +1,36 @@
 """Reading the files of a form one after the other, so that at most one of them is in memory."""
 
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import dataclass, field
 
 from fastapi import Request
 from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
 
-from cragside.domain.errors import PayloadTooLarge, ValidationError
+from cragside.domain.errors import PayloadTooLarge, ServiceUnavailable, ValidationError
 
 _MOST_FIELD_BYTES = 64 * 1024
+
+
+class Room:
+    """The memory that the files of all forms together may take, in bytes; a file gives it back when it is read."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._held = 0
+
+    def take(self, size: int) -> None:
+        """Hold so much more. Raises `ServiceUnavailable` when there is no room."""
+        if self._held + size > self._most:
+            raise ServiceUnavailable(
+                "uploads", "Too many files are being uploaded at the moment. Send the file again in a few seconds."
+            )
+        self._held += size
+
+    def give_back(self, size: int) -> None:
+        """Hold so much less."""
+        self._held -= size
 
 
 @dataclass(slots=True)
@@ -21,6 +41,7 @@ class FormPart:
     filename: str | None
     content_type: str | None
     limit: int
+    room: Room
     content: bytearray = field(default_factory=bytearray)
     size: int = 0
 
@@ -43,18 +64,36 @@ class FormPart:
         """Take what came of it; once it is too large, only its size."""
         self.size += len(data)
         if self.too_large:
-            self.content = bytearray()
+            self.drop()
         else:
+            self.room.take(len(data))
             self.content += data
 
+    def drop(self) -> None:
+        """Forget what was kept, and make room for others."""
+        self.room.give_back(len(self.content))
+        self.content = bytearray()
 
-async def form_parts(request: Request, *, file_limit: int, most_parts: int) -> AsyncIterator[FormPart]:
-    """The parts of a `multipart/form-data` body as they are complete.
 
-    Of a file with more than `file_limit` bytes nothing is kept. Raises `ValidationError` for a body that is no form,
-    for one that ends in the middle, and for more than `most_parts` parts; what came before has been handed out then.
+async def form_parts(
+    request: Request, *, file_limit: int, most_parts: int, room: Room
+) -> AsyncGenerator[FormPart, None]:
+    """The parts of a `multipart/form-data` body as they are complete; to be closed by whoever goes through them.
+
+    Of a file with more than `file_limit` bytes nothing is kept, and of one that was handed out nothing when the next
+    one is asked for. Raises `ValidationError` for a body that is no form, for one that ends in the middle, and for more
+    than `most_parts` parts, and `ServiceUnavailable` when there is no `room`; what came before was handed out then.
     """
-    collector = _Collector(file_limit)
+    collector = _Collector(file_limit, room)
+    try:
+        async for part in _complete(request, collector, most_parts):
+            yield part
+            part.drop()
+    finally:
+        collector.drop()
+
+
+async def _complete(request: Request, collector: "_Collector", most_parts: int) -> AsyncIterator[FormPart]:
     parser = _parser(request, collector)
     count = 0
     async for data in request.stream():
@@ -66,7 +105,8 @@ async def form_parts(request: Request, *, file_limit: int, most_parts: int) -> A
             count += 1
             if count > most_parts:
                 raise ValidationError(f"A form has at most {most_parts} parts. Send the rest in another.")
-            yield collector.complete.popleft()
+            collector.handed_out = collector.complete.popleft()
+            yield collector.handed_out
     if not collector.ended:
         raise ValidationError("The form ends in the middle. Send it again.")
 
@@ -86,8 +126,10 @@ def _parser(request: Request, collector: "_Collector") -> MultipartParser:
 class _Collector:
     """The parser's callbacks."""
 
-    def __init__(self, file_limit: int) -> None:
+    def __init__(self, file_limit: int, room: Room) -> None:
         self.complete: deque[FormPart] = deque()
+        self.handed_out: FormPart | None = None
+        self._room = room
         self.ended = False
         self._file_limit = file_limit
         self._headers: dict[bytes, bytes] = {}
@@ -118,6 +160,7 @@ class _Collector:
             None if filename is None else _text(filename),
             kind.decode("latin-1") or None,
             _MOST_FIELD_BYTES if filename is None else self._file_limit,
+            self._room,
         )
 
     def on_part_data(self, data: bytes, start: int, end: int) -> None:
@@ -131,6 +174,12 @@ class _Collector:
 
     def on_end(self) -> None:
         self.ended = True
+
+    def drop(self) -> None:
+        """Make room for others: the request is over."""
+        for part in (self.handed_out, self._part, *self.complete):
+            if part is not None:
+                part.drop()
 
 
 def _text(value: bytes) -> str:

@@ -10,8 +10,8 @@ from cragside.domain.prompt import user_text
 from cragside.entrypoints.proxy.commanded import CHAT, GENERATE, OPENAI_CHAT, asked, parsed
 
 _EVENT = b"data:"
-# How Open WebUI begins what it asks by itself, in the user's name: titles, tags, follow-up questions, search queries and
-# completions (all of these are tasks), an emoji, one answer out of several models'.
+# How Open WebUI begins what it asks by itself, in the user's name: titles, tags, follow-up questions, search queries
+# and completions (all of these are tasks), an emoji, one answer out of several models'.
 _CLIENTS_OWN = (
     "### Task:",
     "Your task is to reflect the speaker's likely facial expression",

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator
+from contextlib import aclosing
 from typing import Annotated, Any, cast, get_args
 
 import orjson
@@ -12,7 +13,7 @@ from pydantic import BaseModel
 from pydantic import ValidationError as PydanticValidationError
 
 from cragside.application.contract import error_envelope
-from cragside.domain.document import DocType, SourceText
+from cragside.domain.document import DocType
 from cragside.domain.errors import CragsideError, NotFound, PayloadTooLarge, ValidationError
 from cragside.domain.indexing import Acceptance, DocumentRecord, DocumentStatus
 from cragside.entrypoints.http.application import Application
@@ -33,10 +34,12 @@ from cragside.entrypoints.http.document_shapes import (
     progress_of,
 )
 from cragside.entrypoints.http.errors import complaint_of, failures, for_client
-from cragside.entrypoints.http.multipart import FormPart, form_parts
+from cragside.entrypoints.http.multipart import FormPart, Room, form_parts
 from cragside.entrypoints.http.tenancy import Access
 
 _MOST_PARTS = 100
+# So many of the largest files may be in memory at a time, of all requests together.
+_LARGEST_FILES = 4
 _MOST_OFFSET = 1_000_000_000
 # How often the progress of a document is looked up, in seconds.
 _LOOKS_EVERY = 0.5
@@ -48,6 +51,7 @@ def router(container: Application, access: Access) -> APIRouter:
     """`/v1/documents` and all below it."""
     routes = APIRouter(prefix="/v1/documents", tags=["documents"])
     workspace_asked = Annotated[str, Depends(access.asked)]
+    room = Room(_LARGEST_FILES * container.settings.max_file_bytes)
 
     async def found(document_id: str, workspace: workspace_asked) -> DocumentRecord:
         record = await (await container.workspaces.library(workspace)).document(document_id)
@@ -66,7 +70,7 @@ def router(container: Application, access: Access) -> APIRouter:
 
         Some may be refused while others are taken; when none is taken, the first refusal is the answer.
         """
-        taking = _Taking(container, access, request)
+        taking = _Taking(container, access, request, room)
         if request.headers.get("content-type", "").lower().startswith("multipart/form-data"):
             await taking.form()
         else:
@@ -130,10 +134,11 @@ def router(container: Application, access: Access) -> APIRouter:
 class _Taking:
     """Takes the documents of one request in."""
 
-    def __init__(self, container: Application, access: Access, request: Request) -> None:
+    def __init__(self, container: Application, access: Access, request: Request, room: Room) -> None:
         self._container = container
         self._access = access
         self._request = request
+        self._room = room
         self._accepted: list[Acceptance] = []
         self._refused: list[tuple[str, CragsideError]] = []
 
@@ -153,32 +158,44 @@ class _Taking:
                 enrich=asked.enrich,
             )
         else:
-            source = SourceText(
-                asked.name or "",
+            taken = await intake.written(
                 asked.text or "",
+                name=asked.name or "",
                 title=asked.title or "",
-                doc_type=asked.doc_type or "text",
+                workspace=workspace,
+                doc_type=asked.doc_type,
                 metadata=asked.metadata,
+                enrich=asked.enrich,
             )
-            taken = await intake.text(source, workspace=workspace, enrich=asked.enrich)
         self._accepted.append(taken)
 
     async def form(self) -> None:
-        """The files of a form, each as soon as it is complete."""
+        """The files of a form, each as soon as it is complete. What is wrong later on does not undo that."""
+        try:
+            await self._files()
+        except CragsideError as error:
+            if not self._accepted:
+                raise
+            self._refused.append(("", for_client(error)))
+
+    async def _files(self) -> None:
         limit = self._container.settings.max_file_bytes
         fields: dict[str, str] = {}
         files = 0
-        async for part in form_parts(self._request, file_limit=limit, most_parts=_MOST_PARTS):
-            if part.filename is None:
-                if files:
-                    raise ValidationError(
-                        f"The field {part.name} comes after a file. Send fields first: the files before it are taken.",
-                        field=part.name,
-                    )
-                fields[part.name] = part.text
-            elif part.filename or part.size:  # a browser sends a nameless, empty part for a file that was not chosen
-                files += 1
-                await self._file(part, fields)
+        parts = form_parts(self._request, file_limit=limit, most_parts=_MOST_PARTS, room=self._room)
+        async with aclosing(parts):
+            async for part in parts:
+                if part.filename is None:
+                    if files:
+                        raise ValidationError(
+                            f"The field {part.name} comes after a file. Send fields first: the files before it are "
+                            "taken.",
+                            field=part.name,
+                        )
+                    fields[part.name] = part.text
+                elif part.filename or part.size:  # a browser sends an empty part for a file that was not chosen
+                    files += 1
+                    await self._file(part, fields)
         if not files:
             raise ValidationError("The form has no file.", field="files")
 

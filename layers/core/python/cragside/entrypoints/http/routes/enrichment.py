@@ -8,8 +8,7 @@ from fastapi import APIRouter, Path, Query, Request
 from pydantic import BaseModel
 
 from cragside.domain.errors import NotFound
-from cragside.domain.indexing import DocumentRecord, Passage
-from cragside.domain.indexing import EnrichmentStatus as EnrichmentState
+from cragside.domain.indexing import DocumentRecord, EnrichmentStatus, Passage
 from cragside.entrypoints.http.application import Application
 from cragside.entrypoints.http.camel import CamelModel
 from cragside.entrypoints.http.peers import RagStackFailure, peer_router
@@ -35,14 +34,14 @@ class ChunkCounts(PassageCounts):
     total: int
 
 
-class EnrichmentStatus(CamelModel):
+class DocumentEnrichment(CamelModel):
     """A document's enrichment. `extracted_at` is when the last part of it was enriched, ISO 8601 in UTC.
 
     `metadata` is what was found out: `tier2` of the last passage, and `tier3` of the document with its `extraction`.
     """
 
     base_id: str
-    status: Literal["none", "pending", "processing", "enriched", "failed", "mixed"]
+    status: EnrichmentStatus | Literal["mixed"]
     chunks: ChunkCounts
     extracted_at: str | None = None
     metadata: dict[str, Any] | None = None
@@ -86,7 +85,7 @@ def router(container: Application, access: Access) -> APIRouter:
         request: Request,
         base_id: Annotated[str, Path(alias="baseId", description="Its id, the client's id for it, or its source.")],
         collection: Collection = None,
-    ) -> EnrichmentStatus:
+    ) -> DocumentEnrichment:
         """How far a document has come."""
         library = await container.workspaces.library(access.workspace(request, collection))
         record = await _identified(library, base_id)
@@ -98,7 +97,7 @@ def router(container: Application, access: Access) -> APIRouter:
     async def stats(request: Request, collection: Collection = None) -> EnrichmentStats:
         """How much there is to do in a workspace, and how much is done."""
         workspace = access.workspace(request, collection)
-        tasks = await container.queue.stats(workspace=workspace)
+        tasks = await container.intake.backlog(workspace)
         passages = await (await container.workspaces.library(workspace)).counts()
         return EnrichmentStats(
             queue=QueueCounts(pending=tasks.pending, processing=tasks.processing, dead_letter=tasks.dead),
@@ -125,24 +124,16 @@ async def _identified(library: Library, base_id: str) -> DocumentRecord | None:
     return record
 
 
-def _status(base_id: str, record: DocumentRecord, passages: Sequence[Passage]) -> EnrichmentStatus:
+def _status(base_id: str, record: DocumentRecord, passages: Sequence[Passage]) -> DocumentEnrichment:
     counts = Counter[str](passage.enrichment for passage in passages)
     metadata = {
         "tier2": next((passage.tier2 for passage in reversed(passages) if passage.tier2), None),
         "tier3": record.tier3,
     }
-    return EnrichmentStatus(
+    return DocumentEnrichment(
         base_id=base_id,
-        status=_shared([passage.enrichment for passage in passages]),
+        status=record.enrichment,
         chunks=ChunkCounts.model_validate({**counts, "total": len(passages)}),
         extracted_at=max((part.enriched_at for part in record.parts if part.enriched_at), default=None),
         metadata={name: dict(value) for name, value in metadata.items() if value} or None,
     )
-
-
-def _shared(states: Sequence[EnrichmentState]) -> EnrichmentState | Literal["mixed"]:
-    """What the passages have in common: any failed is failed, different ones are mixed."""
-    different = set(states)
-    if "failed" in different:
-        return "failed"
-    return "mixed" if len(different) > 1 else next(iter(different), "none")

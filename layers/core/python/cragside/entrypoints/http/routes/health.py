@@ -84,7 +84,7 @@ def router(container: Application, access: Access) -> APIRouter:
         The process is healthy as long as it answers; neither models nor other hosts are asked.
         """
         workspace = access.workspace(request)
-        tasks, queue = await _asked("queue", lambda: container.queue.stats(workspace=workspace))
+        tasks, queue = await _asked("queue", lambda: container.intake.backlog(workspace))
         _, store = await _asked("knowledge_base", lambda: _readable(container, workspace))
         busy = tasks is not None and tasks.pending + tasks.processing > 0
         return Health(

@@ -9,20 +9,18 @@ from fastapi import APIRouter, Body, Path, Request
 from pydantic import BaseModel, Field
 
 from cragside.application.intake import Intake
-from cragside.domain.document import SourceText
 from cragside.domain.errors import ValidationError
-from cragside.domain.indexing import Acceptance, DocumentRecord, DocumentStatus
+from cragside.domain.indexing import Acceptance, DocumentRecord, Progress
 from cragside.entrypoints.http.application import Application
 from cragside.entrypoints.http.peers import LightRagFailure, peer_router
 from cragside.entrypoints.http.tenancy import Access
 from cragside.ports.library import Library
 
-Progress = Literal["PENDING", "PROCESSING", "PROCESSED", "FAILED"]
+Stage = Literal["PENDING", "PROCESSING", "PROCESSED", "FAILED"]
 
 _SUMMARY_CHARACTERS = 100
-# Documents of one track that are told of, and documents that are read at once to count them.
+# Documents of one track that are told of.
 _MOST_TRACKED = 1000
-_PAGE = 500
 
 Text = Annotated[str, Field(min_length=1, pattern=r"\S")]
 
@@ -71,13 +69,13 @@ class TrackStatus(BaseModel):
     track_id: str
     documents: list[TrackedDocument]
     total_count: int
-    status_summary: dict[Progress, int]
+    status_summary: dict[Stage, int]
 
 
 class StatusCounts(BaseModel):
     """How many documents have come how far."""
 
-    status_counts: dict[Progress, int]
+    status_counts: dict[Stage, int]
 
 
 class PipelineStatus(BaseModel):
@@ -144,19 +142,19 @@ def router(container: Application, access: Access) -> APIRouter:
     @routes.get("/status_counts")
     async def status_counts(request: Request) -> StatusCounts:
         """How many documents have come how far."""
-        return StatusCounts(status_counts=await _counted(await library_of(request)))
+        return StatusCounts(status_counts=_counted(await (await library_of(request)).progress()))
 
     @routes.get("/pipeline_status")
     async def pipeline_status(request: Request) -> PipelineStatus:
         """What is still to be done."""
-        tasks = await container.queue.stats(workspace=access.workspace(request))
-        _, waiting = await (await library_of(request)).documents(status="pending", limit=1)
+        tasks = await container.intake.backlog(access.workspace(request))
+        progress = await (await library_of(request)).progress()
         message = f"{tasks.pending} tasks wait, {tasks.processing} are being done, {tasks.dead} were given up."
         return PipelineStatus(
             busy=tasks.pending + tasks.processing > 0,
             job_name="indexing",
             job_start=None,
-            docs=waiting,
+            docs=progress.waiting + progress.underway,
             batchs=tasks.pending + tasks.processing,
             cur_batch=tasks.processing,
             latest_message=message,
@@ -191,9 +189,8 @@ class _Insertion:
     async def take(self, text: str, name: str | None) -> None:
         """Take a text in, under a name of its own."""
         named = name if name and name.strip() else f"{_stamped('text')}.txt"
-        source = SourceText(named, text)
         self._acceptances.append(
-            await self._intake.text(source, workspace=self._workspace, track=self._track, rename=True)
+            await self._intake.written(text, name=named, workspace=self._workspace, track=self._track, rename=True)
         )
 
     def answer(self) -> InsertAnswer:
@@ -211,7 +208,7 @@ def _stamped(kind: str) -> str:
     return f"{kind}_{datetime.now(UTC):%Y%m%d_%H%M%S}_{secrets.token_hex(4)}"
 
 
-def _progress(record: DocumentRecord) -> Progress:
+def _progress(record: DocumentRecord) -> Stage:
     """Processed is what needs no more work; a text is searchable while its enrichment is being processed."""
     match record.status:
         case "failed":
@@ -241,15 +238,10 @@ async def _tracked(library: Library, record: DocumentRecord) -> TrackedDocument:
     )
 
 
-async def _counted(library: Library) -> dict[Progress, int]:
-    counts: Counter[Progress] = Counter({"PENDING": 0, "PROCESSING": 0, "PROCESSED": 0, "FAILED": 0})
-    counts["PROCESSED"] += (await library.documents(status="enriched", limit=1))[1]
-    counts["FAILED"] += (await library.documents(status="failed", limit=1))[1]
-    underway: tuple[DocumentStatus, ...] = ("pending", "searchable")
-    for status in underway:
-        offset, total = 0, 1
-        while offset < total:
-            records, total = await library.documents(status=status, limit=_PAGE, offset=offset)
-            counts.update(_progress(record) for record in records)
-            offset += _PAGE
-    return dict(counts)
+def _counted(progress: Progress) -> dict[Stage, int]:
+    return {
+        "PENDING": progress.waiting,
+        "PROCESSING": progress.underway,
+        "PROCESSED": progress.done,
+        "FAILED": progress.failed,
+    }

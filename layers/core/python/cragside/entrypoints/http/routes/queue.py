@@ -58,7 +58,7 @@ def router(container: Application, access: Access) -> APIRouter:
     ) -> DeadTasks:
         """The tasks that were given up after their last try, with the reasons."""
         letters = await container.queue.dead(workspace=workspace, limit=limit)
-        stats = await container.queue.stats(workspace=workspace)
+        stats = await container.intake.backlog(workspace)
         return DeadTasks(
             letters=[
                 DeadTask(
