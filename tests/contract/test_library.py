@@ -14,10 +14,11 @@ import pytest
 from cragside.adapters.embedded.keywords import keywords_of
 from cragside.adapters.embedded.language_model import EmbeddedLanguageModel
 from cragside.adapters.lightrag.database import Database
+from cragside.adapters.lightrag.drafts import Draft
 from cragside.adapters.lightrag.workspaces import EmbeddedWorkspaces
 from cragside.bootstrap import Container, build_container
 from cragside.domain.document import Mark, SourceText
-from cragside.domain.errors import ServiceUnavailable
+from cragside.domain.errors import ProcessingError, ServiceUnavailable
 from cragside.domain.indexing import Acceptance, Task
 from cragside.ports.embedder import Vectors
 from cragside.ports.library import Library
@@ -117,15 +118,16 @@ async def test_a_long_text_has_parts_that_hold_all_its_passages_once(library: Li
     assert all(passage.text in LONG for passage in passages)
 
 
-async def test_a_passage_knows_the_page_and_the_section_in_which_it_begins(
+async def test_a_passage_knows_its_section_and_its_page_and_does_not_go_on_to_the_next(
     library: Library, indexer: PartIndexer, container: Container
 ) -> None:
-    half = LONG.index("number 5") - 40
+    half = LONG.index("William Armstrong built bridge number 5")
     marks = (Mark(0, 1, "Early"), Mark(half, 2, "Late"))
     acceptance = await library.accept(text("a.pdf", LONG, marks=marks))
     await work(indexer, acceptance.tasks)
     for passage in await library.passages(acceptance.record.id):
-        where = (2, "Late") if LONG.index(passage.text) >= half else (1, "Early")
+        where = (2, "Late") if passage.text in LONG[half:] else (1, "Early")
+        assert passage.text in LONG[half:] or passage.text in LONG[:half]
         assert (passage.page, passage.section) == where
     repository = await container.workspaces.repository("w")
     best = (await repository.retrieve("Which bridge is number 8?", limit=1))[0]
@@ -274,6 +276,31 @@ async def test_documents_are_listed_latest_first_in_pages_by_status_and_by_track
     assert [record.name for record in (await library.documents(track="t1"))[0]] == ["3.md", "1.md"]
     assert [record.name for record in (await library.documents(status="enriched"))[0]] == ["1.md"]
     assert (await library.documents(status="pending"))[1] == 4
+
+
+@pytest.mark.parametrize(
+    ("wrapped", "expected"),
+    [
+        (KeyError("a defect"), ProcessingError),
+        (sqlite3.OperationalError("database is locked"), ServiceUnavailable),
+        (ConnectionResetError("reset"), ServiceUnavailable),
+        (ServiceUnavailable("model", "The model is silent."), ServiceUnavailable),
+    ],
+)
+async def test_a_defect_is_not_taken_for_an_outage(
+    library: Library,
+    indexer: PartIndexer,
+    monkeypatch: pytest.MonkeyPatch,
+    wrapped: Exception,
+    expected: type[Exception],
+) -> None:
+    async def fails(*_: Any) -> None:
+        raise RuntimeError("as LightRAG wraps it") from wrapped
+
+    acceptance = await library.accept(text("a.md", ARMSTRONG))
+    monkeypatch.setattr(Draft, "extract", fails)
+    with pytest.raises(expected):
+        await work(indexer, acceptance.tasks)
 
 
 async def test_extending_the_graph_again_changes_nothing(

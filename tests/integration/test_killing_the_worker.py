@@ -16,8 +16,10 @@ from typing import Any
 
 import pytest
 
+from cragside.adapters.local.queue import FILE_NAME
 from cragside.bootstrap import Container, build_container, preload
 from cragside.domain.document import SourceText
+from cragside.domain.search import SimilaritySearch
 from cragside.settings import Settings
 
 KILLS = 100
@@ -122,7 +124,7 @@ def works(home: Path, until_idle: bool, told: Connection | None = None) -> None:
 
 def statistics(home: Path) -> tuple[int, int, int]:
     """Tasks that wait, tasks in hand, dead letters."""
-    with closing(sqlite3.connect(home / "queue.sqlite3", timeout=30)) as queue:
+    with closing(sqlite3.connect(home / FILE_NAME, timeout=30)) as queue:
         row = queue.execute("SELECT count(*) - count(lease), count(lease), (SELECT count(*) FROM dead) FROM task")
         return tuple(row.fetchone())  # type: ignore[return-value]
 
@@ -170,7 +172,7 @@ async def check_what_is_found(home: Path, texts: dict[tuple[str, str], str]) -> 
             assert sum(len(passage.text) for passage in passages) >= len(held) * 0.9
             repository = await container.workspaces.repository(workspace)
             for passage in passages:
-                found = await repository.retrieve(passage.text, limit=10, mode="naive")
+                found = await repository.similar(SimilaritySearch(passage.text, limit=3, threshold=0.99))
                 assert passage.id in [document.id for document in found]
         for workspace in WORKSPACES:
             assert set(await (await container.workspaces.library(workspace)).counts()) <= {"enriched"}

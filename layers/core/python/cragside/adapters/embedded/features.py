@@ -50,8 +50,8 @@ class Background:
 class Question:
     """A question's content words, their rows and weights (summing to 1), and its direction.
 
-    `spelt` is 1 for words in Latin letters, else 0: WordLlama knows other scripts by the letter, so that the nearness
-    of two such words means nothing.
+    `spelt` is 1 for words in Latin letters, else 0: WordLlama knows other scripts by the letter and numbers by the
+    digit, so that the nearness of two such words means nothing. A number is there, or it is not.
     """
 
     every_word: tuple[str, ...]
@@ -96,7 +96,7 @@ def read_question(text: str, lexicon: Lexicon) -> Question:
     norms = lexicon.norms[rows]
     total = float(norms.sum())
     weights = norms / total if total > 0 else norms
-    spelt = np.fromiter((word[0] < "\u0250" for word in content), dtype=np.float32)
+    spelt = np.fromiter(("9" < word[0] < "\u0250" for word in content), dtype=np.float32)
     return Question(tuple(every), tuple(content), rows, weights, _direction(lexicon, lexicon.rows(every)), spelt)
 
 

@@ -2,8 +2,9 @@
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from langchain_text_splitters import RecursiveCharacterTextSplitter
 
@@ -43,15 +44,22 @@ def storable(text: str) -> str:
 
 
 def cut(text: str, marks: Sequence[Mark], chunks: Chunker, count_tokens: CountTokens) -> list[Piece]:
-    """The text's passages, in their order."""
+    """The text's passages, in their order. None goes on to another page, so that a citation's page is right."""
     starts = [mark.start for mark in marks]
     pieces: list[Piece] = []
-    at = -1
-    for chunk in chunks(text):
-        # Neighbours overlap, so the next one begins anywhere behind the beginning of this one.
-        found = text.find(chunk, at + 1)
-        at = found if found >= 0 else at
-        index = bisect_right(starts, at) - 1
-        mark = marks[index] if index >= 0 else Mark(0)
-        pieces.append(Piece(chunk, count_tokens(chunk), mark.page, mark.section))
+    for begin, end in _pages(marks, len(text)):
+        page, at = text[begin:end], -1
+        for chunk in chunks(page):
+            # Neighbours overlap, so the next one begins anywhere behind the beginning of this one.
+            found = page.find(chunk, at + 1)
+            at = found if found >= 0 else at
+            index = bisect_right(starts, begin + max(at, 0)) - 1
+            mark = marks[index] if index >= 0 else Mark(0)
+            pieces.append(Piece(chunk, count_tokens(chunk), mark.page, mark.section))
     return pieces
+
+
+def _pages(marks: Sequence[Mark], length: int) -> Iterator[tuple[int, int]]:
+    """Where each page begins and ends; a text without pages is one."""
+    turns = [mark.start for before, mark in pairwise([Mark(0), *marks]) if mark.page != before.page]
+    return pairwise([0, *turns, length])

@@ -13,7 +13,7 @@ from cragside.adapters.lightrag.catalogue import StoredPart
 from cragside.adapters.lightrag.drafts import Draft
 from cragside.adapters.lightrag.store import Find, Store, failing_as_unavailable
 from cragside.adapters.lightrag.sweeping import forget_graph, retire, sweep
-from cragside.domain.errors import CragsideError, ServiceUnavailable
+from cragside.domain.errors import CragsideError, ProcessingError
 from cragside.domain.indexing import Task
 from cragside.ports.part_indexer import PartIndexer
 
@@ -165,13 +165,13 @@ async def _naming_the_cause() -> AsyncIterator[None]:
 
 
 def _cause(error: BaseException) -> Exception:
-    """The failure that LightRAG has wrapped, or an outage that names its kind."""
+    """The failure that LightRAG has wrapped; what is neither ours nor the disk's is a defect, and no outage."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, CragsideError | sqlite3.Error | OSError):
             return cause
         cause = cause.__cause__ or cause.__context__
-    return ServiceUnavailable("knowledge_base", f"The knowledge base failed: {type(error).__name__}.")
+    return ProcessingError(f"Indexing failed: {type(error).__name__}.")
 
 
 async def _update(store: Store, task: Task, change: str, *values: str) -> None:

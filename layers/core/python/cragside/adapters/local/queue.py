@@ -21,8 +21,9 @@ from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.indexing import Task
 from cragside.ports.index_queue import DeadLetter, Delivery, IndexQueue, QueueStats
 
-FILE_NAME = "queue.sqlite3"
-LOCK_NAME = "worker.lock"
+# Leading dots: no workspace can have these names.
+FILE_NAME = ".queue.sqlite3"
+LOCK_NAME = ".worker.lock"
 # After so many workers that ended with it in hand a task is handed out alone, and each further one counts as a try.
 DEATHS_TOLERATED = 3
 _POLL_SECONDS, _LONGEST_POLL_SECONDS = 0.02, 0.25
@@ -32,9 +33,9 @@ Result = TypeVar("Result")
 
 
 class LocalQueue(IndexQueue):
-    """Tasks in `folder/queue.sqlite3`. The file is made by the first `send` or `receive`, not by asking.
+    """Tasks in `folder/.queue.sqlite3`. The file is made by the first `send` or `receive`, not by asking.
 
-    One process at a time is handed tasks: the one that holds `folder/worker.lock`, taken by its first `receive`. A
+    One process at a time is handed tasks: the one that holds `folder/.worker.lock`, taken by its first `receive`. A
     killed process loses the lock, and whoever takes it next gets what the dead one had in hand, at once. A task that
     waits for its retry lets later ones of its group pass. Workspaces take turns. Embedding goes before enriching, that
     of the same document always, and enriching leaves room, so that new text is found soon.
