@@ -5,6 +5,7 @@ import shutil
 import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 
 from cragside.adapters.embedded.keywords import keywords_of
 from cragside.adapters.embedded.language_model import EmbeddedLanguageModel
+from cragside.adapters.lightrag.catalogue import Catalogue
 from cragside.adapters.lightrag.database import Database
 from cragside.adapters.lightrag.drafts import Draft
 from cragside.adapters.lightrag.workspaces import EmbeddedWorkspaces
@@ -20,6 +22,7 @@ from cragside.bootstrap import Container, build_container
 from cragside.domain.document import Mark, SourceText
 from cragside.domain.errors import ProcessingError, ServiceUnavailable
 from cragside.domain.indexing import Acceptance, Task
+from cragside.domain.search import SimilaritySearch
 from cragside.ports.embedder import Vectors
 from cragside.ports.library import Library
 from cragside.ports.part_indexer import PartIndexer
@@ -317,6 +320,108 @@ async def test_names_and_texts_that_cannot_be_stored_as_they_are_are_accepted(li
     record = (await library.accept(text("half \ud83d.md", "A\x00B \udc00 text", title="\x01t"))).record
     assert await library.named("half \ud83d.md") == record
     assert (await library.passages(record.id))[0].text == "A B   text"
+
+
+def cut_into(home: Path, tokens: int, **settings: str) -> Container:
+    changed = {"RAG_CHUNK_TOKENS": str(tokens), "RAG_CHUNK_OVERLAP_TOKENS": "0", **settings}
+    return build_container(load_settings({"RAG_HOME": str(home), **SETTINGS, **changed}))
+
+
+@pytest.mark.parametrize("complete", [True, False])
+@pytest.mark.parametrize("passages", [2, 3])
+async def test_a_text_that_comes_back_when_passages_have_another_size_is_found_as_a_whole(
+    tmp_path: Path, complete: bool, passages: int
+) -> None:
+    before = cut_into(tmp_path, 60)
+    library, indexer = await before.workspaces.library("w"), await before.workspaces.part_indexer("w")
+    first = await library.accept(text("a.md", LONG))
+    await work(indexer, first.tasks if complete else first.tasks[:1])
+    await before.close()
+    after = cut_into(tmp_path, 100, RAG_PART_PASSAGES=str(passages))
+    library, indexer = await after.workspaces.library("w"), await after.workspaces.part_indexer("w")
+    await library.accept(text("a.md", ARMSTRONG))
+    back = await library.accept(text("a.md", LONG))
+    assert (back.outcome, back.record.content_hash) == ("changed", first.record.content_hash)
+    await work(indexer, [*first.tasks, *back.tasks])
+    record = await library.document(first.record.id)
+    assert record is not None
+    assert record.status == "enriched"
+    held = await library.passages(record.id)
+    assert record.passages == len(held)
+    assert "".join("".join(passage.text.split()) for passage in held) == "".join(LONG.split())
+    repository = await after.workspaces.repository("w")
+    for passage in held:
+        near = await repository.similar(SimilaritySearch(passage.text, limit=3, threshold=0.99))
+        assert passage.id in [document.id for document in near]
+    assert (await repository.status()).passages == len(held)
+    await library.delete(record.id)
+    status = await repository.status()
+    assert (status.passages, status.entities, status.relations) == (0, 0, 0)
+    await after.close()
+
+
+async def test_a_text_that_comes_back_has_its_sections_again_and_no_failure_of_before(
+    library: Library, indexer: PartIndexer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = text("a.md", ARMSTRONG, marks=(Mark(0, 3, "Lamps"),), metadata={"team": "x"})
+    first = await library.accept(source)
+    await indexer.failed(first.tasks[0], "no embedder")
+    await interrupted(monkeypatch, library.delete(first.record.id))
+    assert await library.document(first.record.id) is None
+    back = await library.accept(source)
+    assert (back.record.status, back.record.error, back.record.metadata) == ("pending", "", {"team": "x"})
+    assert await library.source(back.record.id) == replace(source, title="a.md", size=len(ARMSTRONG))
+    await work(indexer, back.tasks)
+    assert [(passage.page, passage.section) for passage in await library.passages(back.record.id)] == [(3, "Lamps")]
+
+
+async def test_a_deleted_text_is_nowhere_in_the_store_before_the_graph_is_swept(
+    library: Library, indexer: PartIndexer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    secret = "Zanzibar keeps Quagmire. " * 3
+    source = text("a.md", secret, title="Zanzibar", marks=(Mark(0, 1, "Quagmire"),), metadata={"where": "Zanzibar"})
+    acceptance = await library.accept(replace(source, tier1={"about": "Quagmire"}))
+    for task in acceptance.tasks:
+        if task.stage == "embed":
+            await indexer.embed(task)
+        await indexer.annotate(task, [{"keywords": ["Quagmire"]}], {"summary": "Zanzibar"})
+    await interrupted(monkeypatch, library.delete(acceptance.record.id))
+    with closing(sqlite3.connect(tmp_path / "w" / "store.sqlite3")) as store:
+        left = [line for line in store.iterdump() if "Quagmire" in line or "Zanzibar" in line]
+    assert left == []
+
+
+async def interrupted(monkeypatch: pytest.MonkeyPatch, deleting: Awaitable[object]) -> None:
+    """A deletion whose process dies behind its first commit."""
+
+    async def dies(*_: Any, **__: Any) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patched:
+        patched.setattr("cragside.adapters.lightrag.library.sweep", dies)
+        with pytest.raises(Killed):
+            await deleting
+
+
+class Killed(BaseException):
+    """As if the process were gone."""
+
+
+async def test_a_name_that_many_have_gets_its_number_in_a_few_steps(
+    library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(20):
+        record = (await library.accept(text("memory.txt", f"Note {number}."), rename=True)).record
+    assert record.name == "memory (20).txt"
+    asked, has_name = [], Catalogue.has_name
+
+    def counted(self: Catalogue, name: str) -> bool:
+        asked.append(name)
+        return has_name(self, name)
+
+    monkeypatch.setattr(Catalogue, "has_name", counted)
+    assert (await library.accept(text("memory.txt", "Another."), rename=True)).record.name == "memory (21).txt"
+    assert 0 < len(asked) < 12
 
 
 Step = Callable[[Library, PartIndexer], Awaitable[object]]

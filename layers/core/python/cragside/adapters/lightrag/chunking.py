@@ -15,8 +15,8 @@ from cragside.domain.document import Mark
 # Neither XML nor UTF-8 can hold these. One blank for each keeps the offsets of all marks.
 _UNSTORABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
 
-# What is split at a time, in characters. LangChain takes a whole text apart before it puts passages together, and no call
-# into C should keep other threads from running for long.
+# What is split at a time, in characters. LangChain takes a whole text apart before it puts passages together, and no
+# call into C should keep other threads from running for long.
 _BLOCK = 50_000
 _BLOCK_ENDS = ("\n\n", "\n", ". ", " ")
 

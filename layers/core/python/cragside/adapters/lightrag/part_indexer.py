@@ -12,7 +12,8 @@ from urllib.parse import quote
 from cragside.adapters.lightrag.catalogue import StoredPart
 from cragside.adapters.lightrag.drafts import Draft
 from cragside.adapters.lightrag.store import Find, Store, failing_as_unavailable
-from cragside.adapters.lightrag.sweeping import forget_graph, retire, sweep
+from cragside.adapters.lightrag.sweeping import forget_graph, sweep
+from cragside.adapters.lightrag.versions import retire
 from cragside.domain.errors import CragsideError, ProcessingError
 from cragside.domain.indexing import Task
 from cragside.ports.part_indexer import PartIndexer

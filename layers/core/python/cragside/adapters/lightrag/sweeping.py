@@ -1,23 +1,10 @@
-"""Taking out what is not wanted any more: its text at once, its share of the graph after that."""
+"""Taking what versions that are gone have contributed out of the graph."""
 
 from sqlite3 import Connection
-from typing import Any
 
 from cragside.adapters.lightrag.catalogue import StoredPart
 from cragside.adapters.lightrag.drafts import Draft
 from cragside.adapters.lightrag.store import Store
-
-
-def retire(store: Store, connection: Connection, where: str, value: Any) -> None:
-    """Make versions `gone`, within a transaction of the caller's: their text is not found any more."""
-    rows = connection.execute(f"SELECT version FROM document WHERE state <> 'gone' AND {where}", (value,))  # noqa: S608
-    for (version,) in rows.fetchall():
-        ids = [row[0] for row in connection.execute("SELECT id FROM chunk WHERE version = ?", (version,))]
-        store.engine.chunks_vdb.erase(connection, ids)
-        connection.executemany("DELETE FROM kv WHERE namespace = 'text_chunks' AND id = ?", [(key,) for key in ids])
-        # Should the same text come back before the graph is swept, it is indexed again.
-        connection.execute("UPDATE part SET embedded = 0, enrichment = 'none' WHERE version = ?", (version,))
-        connection.execute("UPDATE document SET state = 'gone' WHERE version = ?", (version,))
 
 
 async def sweep(store: Store) -> None:
