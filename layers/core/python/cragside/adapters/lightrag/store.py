@@ -48,7 +48,6 @@ class Store:
         # Those that work on a part, which may take a model's time.
         self.workers = 0
         self._generation = database.generation()
-        self._seen_version = database.data_version()
         self._writing = asyncio.Lock()
         self._accepting = asyncio.Lock()
         self._write_lock = AsyncFileLock(folder / "writer.lock", timeout=-1)
@@ -56,12 +55,21 @@ class Store:
 
     @property
     def replaced(self) -> bool:
-        """Whether somebody has replaced the store's whole content, so that it has to be opened anew."""
-        version = self.database.data_version()
-        if version == self._seen_version:
-            return False
-        self._seen_version = version
-        return self.database.generation() != self._generation
+        """Whether the whole content was replaced, or another model began it, so that the store has to be opened anew."""
+        return self.database.generation() != self._generation or self._of_another_model()
+
+    def check_model(self) -> None:
+        """Within a transaction that writes vectors: raises `ServiceUnavailable` when the store has another model's.
+
+        The next try opens the store anew.
+        """
+        if self._of_another_model():
+            raise ServiceUnavailable(
+                "knowledge_base", "The store has been built anew with another embedding model meanwhile."
+            )
+
+    def _of_another_model(self) -> bool:
+        return self.database.meta("embedding_model") not in (None, self.embedding_model)
 
     @asynccontextmanager
     async def writing(self) -> AsyncIterator[None]:

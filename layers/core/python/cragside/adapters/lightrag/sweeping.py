@@ -32,6 +32,7 @@ async def _remove(store: Store, part: StoredPart) -> None:
     here = (part.version, part.number)
 
     def still_gone(connection: Connection) -> bool:
+        store.check_model()
         state = "SELECT 1 FROM document WHERE version = ? AND state = 'gone'"
         if connection.execute(state, (part.version,)).fetchone() is None:
             return False

@@ -241,9 +241,10 @@ class EmbeddedWorkspaces:
         return BakedRepository(store, self._home.refusal, store.store)
 
     async def _reopened(self, workspace: str, outdated: RagRepository) -> "LightRagRepository":
-        fresh = await self._opened(workspace, self.folder(workspace))
-        await outdated.close()
-        return fresh
+        try:
+            return await self._opened(workspace, self.folder(workspace))
+        finally:
+            await outdated.close()
 
     def _forget_failure(self, workspace: str, opening: "asyncio.Task[Opened]") -> None:
         if opening.cancelled() or opening.exception():
