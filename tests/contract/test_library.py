@@ -1,5 +1,6 @@
 """The library and the part indexer: what was accepted is never lost, and work can be repeated at any moment."""
 
+import asyncio
 import json
 import shutil
 import sqlite3
@@ -17,6 +18,7 @@ from cragside.adapters.embedded.language_model import EmbeddedLanguageModel
 from cragside.adapters.lightrag.catalogue import Catalogue
 from cragside.adapters.lightrag.database import Database
 from cragside.adapters.lightrag.drafts import Draft
+from cragside.adapters.lightrag.repository import LightRagRepository
 from cragside.adapters.lightrag.workspaces import EmbeddedWorkspaces
 from cragside.bootstrap import Container, build_container
 from cragside.domain.document import Mark, SourceText
@@ -391,6 +393,57 @@ async def test_a_deleted_text_is_nowhere_in_the_store_before_the_graph_is_swept(
     assert left == []
 
 
+async def test_a_deletion_does_not_wait_for_the_writer_of_the_graph_and_the_worker_does_the_rest(
+    container: Container, library: Library, indexer: PartIndexer, tmp_path: Path
+) -> None:
+    acceptance = await library.accept(text("a.md", ARMSTRONG))
+    await work(indexer, acceptance.tasks)
+    entities = (await (await container.workspaces.repository("w")).status()).entities
+    other = opened(tmp_path)
+    writer = await other.workspaces.repository("w")
+    assert isinstance(writer, LightRagRepository)
+    async with writer.store.writing(), asyncio.timeout(10):
+        assert await container.intake.delete(acceptance.record.id, workspace="w")
+        assert not await container.intake.delete(acceptance.record.id, workspace="w")
+    status = await writer.status()
+    assert (status.documents, status.passages, status.entities) == (0, 0, entities)
+    assert await found(container, "Who built Cragside?") == []
+    await container.worker().run(until_idle=True, sweep=False)
+    status = await writer.status()
+    assert (status.entities, status.relations) == (0, 0)
+    assert await library.restart(failures=False) == []
+    await other.close()
+
+
+async def test_the_worker_begins_with_what_a_deletion_that_was_killed_has_left(
+    container: Container, library: Library, indexer: PartIndexer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    acceptance = await library.accept(text("a.md", LONG))
+    await work(indexer, acceptance.tasks)
+    await interrupted(monkeypatch, library.delete(acceptance.record.id))
+    await container.worker().run(until_idle=True)
+    left = dump(tmp_path)
+    for kind in ("nodes", "edges", "vectors", "words", "documents", "parts", "chunks", "mentions"):
+        assert left[kind] == [], kind
+
+
+async def test_a_sweep_that_fails_does_not_make_a_deletion_fail(
+    library: Library, indexer: PartIndexer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    acceptance = await library.accept(text("a.md", ARMSTRONG))
+    await work(indexer, acceptance.tasks)
+
+    async def fails(*_: Any) -> None:
+        raise RuntimeError("the model is silent")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Draft, "forget", fails)
+        assert await library.delete(acceptance.record.id)
+    assert dump(tmp_path)["nodes"] != []
+    await work(indexer, await library.restart(failures=False))
+    assert dump(tmp_path)["nodes"] == []
+
+
 async def interrupted(monkeypatch: pytest.MonkeyPatch, deleting: Awaitable[object]) -> None:
     """A deletion whose process dies behind its first commit."""
 
@@ -398,7 +451,7 @@ async def interrupted(monkeypatch: pytest.MonkeyPatch, deleting: Awaitable[objec
         raise Killed
 
     with monkeypatch.context() as patched:
-        patched.setattr("cragside.adapters.lightrag.library.sweep", dies)
+        patched.setattr("cragside.adapters.lightrag.library.sweep_if_free", dies)
         with pytest.raises(Killed):
             await deleting
 
@@ -433,19 +486,18 @@ async def take(library: Library, indexer: PartIndexer, source: SourceText) -> Ac
     return acceptance
 
 
-async def drop(library: Library, name: str) -> None:
+async def drop(library: Library, indexer: PartIndexer, name: str) -> None:
     if record := await library.named(name):
         await library.delete(record.id)
-    else:
-        # Whoever deleted it was interrupted; the next work cleans up.
-        await library.delete("doc-none")
+    # What could not be swept at once, or was left by whoever was interrupted, is the worker's.
+    await work(indexer, await library.restart(failures=False))
 
 
 STEPS: list[Step] = [
     lambda library, indexer: take(library, indexer, text("a.md", ARMSTRONG)),
     lambda library, indexer: take(library, indexer, text("b.md", SWAN)),
     lambda library, indexer: take(library, indexer, text("a.md", LONG[:400])),
-    lambda library, indexer: drop(library, "b.md"),
+    lambda library, indexer: drop(library, indexer, "b.md"),
     lambda library, indexer: take(library, indexer, text("c.md", SWAN + " Lord Kelvin wrote to Joseph Swan.")),
 ]
 

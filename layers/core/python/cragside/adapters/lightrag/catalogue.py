@@ -191,6 +191,15 @@ class Catalogue:
             Task(self._workspace, row[0], row[1], row[2], "enrich") for row in enrich
         ]
 
+    def sweeps(self, document_id: str | None = None) -> list[Task]:
+        """Void tasks of versions that are gone: whoever gets one takes them out of the graph."""
+        rows = self._database.all(
+            "SELECT id, content_hash, coalesce(min(number), 0) FROM document LEFT JOIN part USING (version)"
+            " WHERE state = 'gone' AND (?1 IS NULL OR id = ?1) GROUP BY version ORDER BY version",
+            (document_id,),
+        )
+        return [Task(self._workspace, *row, "enrich") for row in rows]
+
     def given_up(self) -> set[tuple[str, int]]:
         """The ids of current documents, and the numbers of their parts, that failed."""
         rows = self._database.all(

@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 from cragside.adapters.lightrag.catalogue import Entry
 from cragside.adapters.lightrag.chunking import Piece, cut, storable
 from cragside.adapters.lightrag.store import Create, Find, Store, failing_as_unavailable
-from cragside.adapters.lightrag.sweeping import sweep
+from cragside.adapters.lightrag.sweeping import sweep, sweep_if_free
 from cragside.adapters.lightrag.versions import (
     cut_of,
     digest_of,
@@ -87,11 +87,15 @@ class LightRagLibrary(Library):
             return store.catalogue.passages_by_id(ids) if store else {}
 
     async def delete(self, document_id: str) -> bool:
-        """Forget a document: its text cannot be found from the first commit on, the graph follows."""
+        """Forget a document: its text is gone at once, its share of the graph follows."""
         self._refuse()
         async with failing_as_unavailable():
             store = await self._find()
-            return await delete(store, document_id) if store else False
+            if store is None:
+                return False
+            known = await forget(store, document_id)
+            await sweep_if_free(store)
+            return known
 
     async def restart(
         self, document_id: str | None = None, *, force: bool = False, failures: bool = True
@@ -135,13 +139,19 @@ def pieces_of(store: Store, source: SourceText, digest: str) -> tuple[list[Piece
 
 
 async def delete(store: Store, document_id: str) -> bool:
-    """See `Library.delete`."""
+    """Forget a document and what only it contributed to the graph, whoever is writing to that."""
+    known = await forget(store, document_id)
+    await sweep(store)  # also what an interrupted one has left
+    return known
+
+
+async def forget(store: Store, document_id: str) -> bool:
+    """Make a document's text vanish. False when there is none."""
     async with store.accepting():
         known = store.catalogue.record("id", document_id) is not None
         if known:
             with store.database.transaction() as connection:
                 retire(store, connection, "id = ?", document_id)
-    await sweep(store)  # also what an interrupted one has left
     return known
 
 
@@ -179,7 +189,8 @@ async def restart(store: Store, document_id: str | None, *, force: bool, failure
     if not (failures or force):
         # What is being done stays so: whoever does it begins by saying it again.
         given_up = store.catalogue.given_up()
-        return [task for task in store.catalogue.tasks(document_id) if (task.document_id, task.part) not in given_up]
+        wanted = [task for task in store.catalogue.tasks(document_id) if (task.document_id, task.part) not in given_up]
+        return wanted + store.catalogue.sweeps(document_id)
     chosen = "version IN (SELECT version FROM document WHERE state = 'current' AND (?1 IS NULL OR id = ?1))"
     statements = [
         f"UPDATE part SET error = '' WHERE {chosen}",  # noqa: S608 (our own condition)

@@ -37,9 +37,12 @@ class LightRagPartIndexer(PartIndexer):
                 await sweep(found[0])
 
     async def begin_enrichment(self, task: Task) -> bool:
-        """Mark the part as being enriched."""
+        """Mark the part as being enriched; sweep the graph when the version is gone."""
         async with self._working(task) as found:
-            if not found or found[1].enrichment == "enriched":
+            if not found:
+                await self._swept()
+                return False
+            if found[1].enrichment in ("enriched", "none"):
                 return False
             await _update(found[0], task, "enrichment = 'processing', error = ''")
             return True
@@ -75,6 +78,10 @@ class LightRagPartIndexer(PartIndexer):
         async with self._working(task) as found:
             if found:
                 await mark_failed(found[0], task, reason)
+
+    async def _swept(self) -> None:
+        if store := await self._find():
+            await sweep(store)
 
     @asynccontextmanager
     async def _working(self, task: Task) -> AsyncIterator[tuple[Store, StoredPart] | None]:

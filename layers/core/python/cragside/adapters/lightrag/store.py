@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from filelock import AsyncFileLock
+from filelock import AsyncFileLock, Timeout
 
 from cragside.adapters.lightrag.catalogue import Catalogue
 from cragside.adapters.lightrag.chunking import Chunker
@@ -55,7 +55,7 @@ class Store:
 
     @property
     def replaced(self) -> bool:
-        """Whether the whole content was replaced, or another model began it, so that the store has to be opened anew."""
+        """Whether the whole content was replaced, or another model began it, so that it has to be opened anew."""
         return self.database.generation() != self._generation or self._of_another_model()
 
     def check_model(self) -> None:
@@ -76,6 +76,23 @@ class Store:
         """Keep every other writer of the graph out, of this process and of others."""
         async with self._writing, self._write_lock:
             yield
+
+    @asynccontextmanager
+    async def writing_if_free(self) -> AsyncIterator[bool]:
+        """As `writing` for whoever does not wait: False when somebody is writing."""
+        if self._writing.locked():
+            yield False
+            return
+        async with self._writing:
+            try:
+                await self._write_lock.acquire(timeout=0)
+            except Timeout:
+                yield False
+                return
+            try:
+                yield True
+            finally:
+                await self._write_lock.release()
 
     @asynccontextmanager
     async def accepting(self) -> AsyncIterator[None]:
