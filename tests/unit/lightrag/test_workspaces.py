@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 
 from cragside.adapters.embedded.keywords import keywords_of
 from cragside.adapters.embedded.language_model import EmbeddedLanguageModel
+from cragside.adapters.lightrag import reindexing
 from cragside.adapters.lightrag.drafts import Draft
 from cragside.adapters.lightrag.workspaces import EmbeddedWorkspaces
 from cragside.domain.document import SourceText
@@ -21,6 +23,7 @@ from cragside.domain.errors import ConfigurationError, ServiceUnavailable
 from cragside.domain.query import Query
 from cragside.ports.embedder import Vectors
 from cragside.ports.language_model import LanguageModel
+from cragside.ports.library import Library
 from tests.fakes import WordGrader
 
 PUMP = SourceText("pump.md", "A heat pump moves heat from a cold place to a warm one.", "Heat pump")
@@ -295,6 +298,66 @@ def vectors(home: Path) -> list[tuple[str, int]]:
     """The id and the dimensions of each vector of w."""
     with closing(sqlite3.connect(home / "w" / "store.sqlite3")) as store:
         return sorted(store.execute("SELECT id, length(vector) / 4 FROM vector").fetchall())
+
+
+async def test_reindexing_keeps_every_document_and_what_is_known_of_it(build: Build) -> None:
+    store = build()
+    library, indexer = await store.library("w"), await store.part_indexer("w")
+    for source, enrich in ((OTTER, True), (PUMP, False), (replace(PUMP, text="Pumps are warm."), False)):
+        tasks = (await library.accept(replace(source, metadata={"team": "x"}), enrich=enrich, track="t")).tasks
+        for task in tasks:
+            if task.stage == "embed":
+                await indexer.embed(task)
+            else:
+                await indexer.annotate(task, [{"keywords": ["kelp"]}], {"summary": "Otters."})
+                await indexer.extend_graph(task)
+    # Now two documents have the same text under two names.
+    twin = await library.accept(replace(PUMP, text=OTTER.text), enrich=False)
+    assert twin.outcome == "changed"
+    await indexer.embed(twin.tasks[0])
+    waiting = await library.accept(SourceText("late.md", "Kelp grows fast."))
+    await (await store.repository("w")).save_query(Query("q", "what?"))
+    before = await known(library)
+    assert await store.reindex("w", lambda _: None) == 3
+    library = await store.library("w")
+    assert await known(library) == before
+    assert await library.restart() == [task for task in waiting.tasks if task.stage == "enrich"]
+    repository = await store.repository("w")
+    assert await repository.get_query("q") is not None
+    assert (await repository.status()).passages == 3
+    await store.close()
+
+
+async def test_a_rebuilt_store_that_lacks_a_document_does_not_replace_the_old_one(
+    build: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = build()
+    await (await store.repository("w")).save_documents([OTTER, PUMP])
+    copy = reindexing._copy
+
+    def forgets(old: Any, fresh: Any, identifier: str) -> None:
+        if old.catalogue.record("id", identifier).name == PUMP.name:
+            return
+        copy(old, fresh, identifier)
+
+    monkeypatch.setattr(reindexing, "_copy", forgets)
+    with pytest.raises(ServiceUnavailable, match="as it was"):
+        await store.reindex("w", lambda _: None)
+    assert (await (await store.repository("w")).status()).documents == 2
+    await store.close()
+
+
+async def known(library: Library) -> list[object]:
+    """What the library says of each document, but for what is still to be done and when it was done."""
+    records, _ = await library.documents()
+    return [
+        (
+            replace(record, parts=tuple(replace(part, embedded=True, enriched_at=None) for part in record.parts)),
+            await library.passages(record.id),
+            await library.source(record.id),
+        )
+        for record in records
+    ]
 
 
 async def test_a_failed_update_keeps_the_version_that_was_there(build: Build) -> None:

@@ -2,7 +2,6 @@
 
 import asyncio
 import hashlib
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import PurePosixPath
@@ -163,24 +162,6 @@ async def go_back(store: Store, document_id: str) -> bool:
     if reverted:
         await sweep(store)
     return reverted
-
-
-def copy_tiers(old: Store, fresh: Store, document_id: str) -> None:
-    """Give the parts and passages of a document what another store knows of the same ones."""
-    passages = [(json.dumps(dict(p.tier2)), p.id) for p in old.catalogue.passages(document_id, None) if p.tier2]
-    record = old.catalogue.record("id", document_id)
-    parts = [(json.dumps(dict(p.tier3)), document_id, p.number) for p in record.parts if p.tier3] if record else []
-    with fresh.database.transaction() as connection:
-        connection.executemany("UPDATE chunk SET tier2 = ? WHERE id = ?", passages)
-        connection.executemany(
-            "UPDATE part SET tier3 = ? WHERE version = (SELECT version FROM document WHERE id = ?) AND number = ?",
-            parts,
-        )
-        if record:
-            connection.execute(
-                "UPDATE document SET created_at = ?, updated_at = ?, track = ? WHERE id = ?",
-                (record.created_at, record.updated_at, record.track, document_id),
-            )
 
 
 async def restart(store: Store, document_id: str | None, *, force: bool, failures: bool) -> list[Task]:
