@@ -444,6 +444,21 @@ async def test_a_sweep_that_fails_does_not_make_a_deletion_fail(
     assert dump(tmp_path)["nodes"] == []
 
 
+async def test_accepting_leaves_the_event_loop_free_while_another_process_commits(
+    library: Library, tmp_path: Path
+) -> None:
+    await library.accept(text("a.md", ARMSTRONG))
+    with closing(sqlite3.connect(tmp_path / "w" / "store.sqlite3", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        accepting = asyncio.create_task(library.accept(text("b.md", SWAN)))
+        # Were the loop held, nobody could end the other one's transaction, and the text would be refused.
+        for _ in range(20):
+            await asyncio.sleep(0.01)
+        assert not accepting.done()
+        other.execute("COMMIT")
+    assert (await accepting).outcome == "new"
+
+
 async def interrupted(monkeypatch: pytest.MonkeyPatch, deleting: Awaitable[object]) -> None:
     """A deletion whose process dies behind its first commit."""
 

@@ -5,7 +5,6 @@ from typing import Any
 
 from cragside.domain.indexing import DocumentRecord, Part, Passage
 
-
 # What we say, or leave unsaid.
 _OURS = frozenset(
     {

@@ -98,6 +98,8 @@ class Store:
     async def accepting(self) -> AsyncIterator[None]:
         """Keep every other writer of the catalogue out, of this process and of others."""
         async with self._accepting, self._accept_lock:
+            # The graph's writer commits without this lock.
+            await self.database.turn()
             yield
 
     async def close(self) -> None:
