@@ -21,11 +21,12 @@ from pathlib import Path
 from typing import Any
 
 # The command line and the proxy's server run elsewhere; what they import is not in the layer.
-# A function that answers questions parses no files either, so the libraries of the parsers are left out of the layer.
+# Functions parse no files either and read no repositories: the libraries for that are left out of the layer.
 NOT_IN_A_FUNCTION = (
     "cragside.entrypoints.cli",
     "cragside.entrypoints.proxy",
     "cragside.plugins",
+    "cragside.adapters.git",
     "cragside.adapters.documents.pdf",
     "cragside.adapters.documents.word",
     "cragside.adapters.documents.html",

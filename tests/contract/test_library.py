@@ -159,11 +159,31 @@ async def test_embedding_makes_a_part_searchable_and_the_graph_comes_after_it(
     assert not await indexer.begin_enrichment(enriching)
     record = await library.document(acceptance.record.id)
     assert record is not None
-    assert (record.status, record.parts[0].tier3) == ("enriched", {"summary": "A house."})
+    tier3 = {
+        "summary": "A house.",
+        "extraction": {"entities": 4, "relations": 4, "malformed": 0, "unusable": 0},
+    }
+    assert (record.status, record.parts[0].tier3, record.tier3) == ("enriched", tier3, tier3)
     (passage,) = await library.passages(record.id)
     assert (passage.tier2, passage.enrichment) == ({"keywords": ["lamps"]}, "enriched")
     assert await library.passages_by_id([passage.id, "nope"]) == {passage.id: (record, passage)}
     assert (await (await container.workspaces.repository("w")).status()).entities > 0
+
+
+async def test_a_text_that_is_brought_again_gets_its_new_title_and_metadata(
+    library: Library, indexer: PartIndexer
+) -> None:
+    first = await library.accept(text("a.md", ARMSTRONG, title="Old", metadata={"team": "x", "year": 1863}))
+    await work(indexer, first.tasks)
+    again = await library.accept(text("a.md", ARMSTRONG, title="New", metadata={"team": "y"}))
+    assert (again.outcome, list(again.tasks), again.record.status) == ("unchanged", [], "enriched")
+    assert (again.record.title, again.record.metadata) == ("New", {"team": "y"})
+    assert await library.document(first.record.id) == again.record
+    assert again.record.updated_at > first.record.updated_at
+    same = await library.accept(text("a.md", ARMSTRONG, title="New", metadata={"team": "y"}))
+    assert same.record == again.record
+    copy = await library.accept(text("copy.md", ARMSTRONG, title="Copy", metadata={"team": "z"}))
+    assert (copy.known, copy.record) == ("a.md", again.record)
 
 
 async def test_the_same_text_is_taken_once_whatever_its_name(library: Library, indexer: PartIndexer) -> None:

@@ -209,7 +209,19 @@ async def test_a_filter_that_is_not_understood_is_refused_rather_than_left_out(
     assert "filter" in answer.json()["error"]
 
 
-@pytest.mark.parametrize("body", [{"topK": 0}, {"topK": 101}, {"topK": "many"}, {"minScore": 2}])
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"topK": 0},
+        {"topK": 101},
+        {"topK": "many"},
+        {"minScore": 2},
+        {"threshold": -1},
+        {"strategy": "best"},
+        {"fetchK": 0},
+        {"lambda": 2},
+    ],
+)
 async def test_limits_of_a_query_are_kept(knowledge: Knowledge, body: dict[str, Any]) -> None:
     assert (await knowledge.http.post("/query", json={"query": "x", **body})).status_code == 400
 
@@ -220,6 +232,85 @@ async def test_passages_below_the_least_score_are_left_out(knowledge: Knowledge)
     (result,) = (await query(knowledge, query="Where did Armstrong live?", minScore=0.1))["results"]
     assert (await query(knowledge, query="Where did Armstrong live?", minScore=1))["results"] == []
     assert result["score"] < 1
+
+
+async def test_what_is_not_given_is_as_the_workspace_prefers(knowledge: Knowledge) -> None:
+    items = [{"text": f"Armstrong built bridge {n}.", "source": f"{n}.txt"} for n in range(12)]
+    await ingest(knowledge, *items, enrich=False)
+    await knowledge.index()
+    question = {"query": "Which bridge did Armstrong build?"}
+    plain = {**question, "strategy": "preferred", "threshold": 0}
+    assert len((await query(knowledge, **plain))["results"]) == 5
+    await knowledge.http.patch("/v1/settings", json={"similarity_results": 3})
+    assert len((await query(knowledge, **plain))["results"]) == 3
+    assert len((await query(knowledge, **plain, topK=10))["results"]) == 10
+    assert len((await query(knowledge, **plain, chunk_top_k=9))["results"]) == 9
+    assert len((await query(knowledge, **question))["results"]) == 8
+    assert len((await query(knowledge, **question, minScore=0))["results"]) == 8, "rag-stack's own default"
+
+
+async def test_the_least_cosine_is_the_workspaces_for_a_plain_search(knowledge: Knowledge) -> None:
+    await ingest(knowledge, {"text": ARMSTRONG, "source": "armstrong.txt"}, enrich=False)
+    await knowledge.index()
+    question = {"query": "Where did Armstrong live?", "strategy": "similarity"}
+    ((score,),) = ([r["score"] for r in (await query(knowledge, **question, threshold=0))["results"]],)
+    assert 0.5 < score < 0.9, "or the settings could not tell"
+    for least, found in ((0.5, 1), (0.9, 0)):
+        await knowledge.http.patch("/v1/settings", json={"similarity_threshold": least})
+        assert len((await query(knowledge, **question))["results"]) == found
+
+
+async def test_mmr_is_chosen_by_the_request_or_the_workspace(knowledge: Knowledge) -> None:
+    otters = [{"text": f"Otters sleep in rafts of kelp, number {n}.", "source": f"raft{n}.txt"} for n in range(4)]
+    await ingest(knowledge, *otters, {"text": "Otters eat urchins.", "source": "food.txt"}, enrich=False)
+    await knowledge.index()
+
+    async def sources(**options: Any) -> set[str]:
+        body = await query(knowledge, query="Otters sleep in rafts of kelp", topK=2, **options)
+        return {result["source"] for result in body["results"]}
+
+    nearest = await sources()
+    assert "food.txt" not in nearest
+    assert "food.txt" in await sources(strategy="mmr", threshold=0, **{"lambda": 0.1})
+    assert await sources(strategy="mmr", threshold=0, fetchK=2, **{"lambda": 0.1}) == nearest
+    assert await sources(strategy="mmr", threshold=0, **{"lambda": 1}) == nearest
+    await knowledge.http.patch("/v1/settings", json={"similarity_strategy": "mmr"})
+    assert "food.txt" in await sources(strategy="preferred", threshold=0, **{"lambda": 0.1})
+    assert await sources(strategy="similarity", threshold=0, **{"lambda": 0.1}) == nearest
+
+
+async def test_compressed_passages_are_told_as_their_relevant_strips(knowledge: Knowledge) -> None:
+    filler = (
+        "The weather of the county is mild, and its coast has many castles, of which some can be visited in summer. "
+    )
+    text = f"{filler * 2}{ARMSTRONG} {filler * 2}"
+    await ingest(knowledge, {"text": text, "source": "armstrong.txt"}, enrich=False)
+    await knowledge.index()
+    body = await query(knowledge, query="Where did William Armstrong live?", compress=True, include_chunk_content=True)
+    (result,) = body["results"]
+    assert "lived at Cragside" in result["text"]
+    assert len(result["text"]) < len(result["payload"]["text"]) == len(text.strip())
+    assert result["text"] in body["response"]
+    assert body["references"][0]["content"] == [result["text"]]
+
+
+async def test_nothing_found_is_said_beside_an_empty_response(knowledge: Knowledge) -> None:
+    await ingest(knowledge, {"text": ARMSTRONG, "source": "armstrong.txt"}, enrich=False)
+    await knowledge.index()
+    nothing = await query(knowledge, query="Armstrong", threshold=1)
+    assert (nothing["response"], nothing["results"]) == ("", [])
+    assert nothing["message"] == "No relevant information found in documents."
+    assert "message" not in await query(knowledge, query="Armstrong", threshold=0)
+    assert (await query(knowledge, query="Armstrong", threshold=0, minScore=1))["results"] == []
+
+
+@pytest.mark.parametrize("options", [{"strategy": "mmr"}, {"fetchK": 5}, {"lambda": 0.2}, {"compress": True}])
+async def test_options_of_a_search_by_cosine_do_not_go_with_a_mode(
+    knowledge: Knowledge, options: dict[str, Any]
+) -> None:
+    answer = await knowledge.http.post("/query", json={"query": "x", "mode": "mix", **options})
+    assert answer.status_code == 400
+    assert next(iter(options)) in answer.json()["error"]
 
 
 async def test_the_graph_around_the_passages_is_told_on_request(knowledge: Knowledge) -> None:
@@ -362,8 +453,11 @@ async def test_the_documentations_examples_are_answered_as_it_says(tmp_path: Pat
     asked, answered = examples("POST /ingest")
     assert (await knowledge.http.post("/ingest", json=asked)).json() == answered
     await knowledge.index()
-    (question,) = examples("POST /query")
+    question, diverse, unknown, nothing = examples("POST /query")
     body = await query(knowledge, **question)
+    assert [found["source"] for found in (await query(knowledge, **diverse))["results"]] == ["cragside.txt"]
+    answer = await query(knowledge, **unknown)
+    assert {name: answer[name] for name in nothing} == nothing
     (text,) = examples("POST /documents/text` and `POST /documents/texts")
     taken = await knowledge.http.post("/documents/text", json=text)
     await knowledge.close()

@@ -46,7 +46,7 @@ def text(chance: random.Random) -> str:
         )
 
     paragraphs = []
-    for _ in range(chance.randint(2, 7)):
+    for _ in range(chance.randint(2, 6)):
         who, where, other = f"{name()} {name()}", f"{name()} Bridge", f"{name()} {name()}"
         paragraphs.append(
             f"{who} built the {where} together with {other} in {chance.randint(1700, 1999)}. "
@@ -201,7 +201,7 @@ def test_a_worker_killed_at_a_hundred_moments_loses_nothing_and_doubles_nothing(
         ours, workers = FORK.Pipe()
         worker = forked(works, disturbed, False, workers)
         # So many tasks later, whatever the machine's speed, and then anywhere in what comes next.
-        left, patience = chance.randint(-1, 7), time.monotonic() + 10
+        left, patience = chance.randint(-1, 4), time.monotonic() + 10
         while left > 0 and time.monotonic() < patience:
             if sum(statistics(disturbed)) < 30 and chance.random() < 0.8:
                 bring()

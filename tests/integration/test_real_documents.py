@@ -43,7 +43,11 @@ PAGE = """<html><head><title>The eel ladder</title></head><body><nav>Home</nav><
 <p>Eels climb past the weir on a ladder of nylon bristles that Thomas Bewick's grandson installed in 1998.</p>
 <h2>Counting</h2><p>A camera counted 4,212 elvers on the ladder during the spring of 2025, most of them at night.</p>
 </article></body></html>"""
-SCRIPT = "export function siltPerHour(flow) {\n  // Silt settles below a flow of two cubic metres.\n  return flow < 2 ? 14 : 0\n}\n"
+SCRIPT = """export function siltPerHour(flow) {
+  // Silt settles below a flow of two cubic metres.
+  return flow < 2 ? 14 : 0
+}
+"""
 
 
 @pytest.fixture

@@ -32,11 +32,12 @@ TEXTS = [(piece * 200_000)[:200_000] + "x" for piece in PIECES]
 TEXTS += [head + (blank * 200_000)[:200_000] + "x" for head in HEADS for blank in BLANKS]
 # What the readers of documents look out for.
 SIGNS = (
-    "[", "{", '"', "[[", '{"a":', '"\\\\', "a: b\\n", "From: a\\nTo: b\\n", "From: a\\n b", "a-b:", "\\n\\t", "<a@b", "=?utf-8?q?",
-    "00:00:00.000 --> ", "00:00:00.000 --> 00:00:01.000\\n", "<v a", "<v.a", "</", "A a", "A: ", "[12:00] a", "12:00 <a",
-    "a [12:00", "channel: ", "#a", "Participants: ", "Participants:\\n- a\\n", "Date: ", "- ", "by ", "url: http://",
-    "def a(", "class ", "function ", "export ", "import {", "const a = (", "__all__ = [", "public static ", "(", "::", "//", "/*",
-    "'", "=", "==\\n", "\\0", "\\xff", "\\u00e9", "1. ", "> ", "<div><p>", "<meta charset=", "<!DOCTYPE [",
+    "[", "{", '"', "[[", '{"a":', '"\\\\', "a: b\\n", "From: a\\nTo: b\\n", "From: a\\n b", "a-b:", "\\n\\t",
+    "<a@b", "=?utf-8?q?", "00:00:00.000 --> ", "00:00:00.000 --> 00:00:01.000\\n", "<v a", "<v.a", "</", "A a",
+    "A: ", "[12:00] a", "12:00 <a", "a [12:00", "channel: ", "#a", "Participants: ", "Participants:\\n- a\\n",
+    "Date: ", "- ", "by ", "url: http://", "def a(", "class ", "function ", "export ", "import {",
+    "const a = (", "__all__ = [", "public static ", "(", "::", "//", "/*", "'", "=", "==\\n", "\\0", "\\xff",
+    "\\u00e9", "1. ", "> ", "<div><p>", "<meta charset=", "<!DOCTYPE [",
 )
 TEXTS += [(sign * 200_000)[:200_000] + "x" for sign in SIGNS]
 

@@ -23,6 +23,7 @@ HEAVY = (
     "rich",
     "uvicorn",
 )
+FOR_DOCUMENTS = ("lxml", "docx", "trafilatura", "pypdfium2", "py3langid", "pathspec")
 _SCRIPT = f"""
 import json, sys
 sys.path[:0] = ["functions/enrich", "tests/unit/aws_lambda"]
@@ -42,14 +43,55 @@ print("heavy:", sorted(loaded & set({HEAVY!r})))
 
 
 def test_init_and_a_health_check_import_nothing_heavy(tmp_path: Path) -> None:
-    paths = os.pathsep.join([str(ROOT / "layers/core/python")])
+    assert run(_SCRIPT, tmp_path)[-1] == "heavy: []"
+
+
+_INDEXING = """
+import asyncio, sys
+from cragside.bootstrap import build_container
+from cragside.domain.document import SourceText
+from cragside.settings import load_settings
+
+async def index():
+    container = build_container(load_settings())
+    repository = await container.workspaces.repository("default")
+    await repository.save_documents([SourceText("otter.md", "Otters hold hands while they sleep.")])
+    await container.close()
+
+asyncio.run(index())
+"""
+_ASKING = f"""
+import json, sys
+sys.path[:0] = ["functions/enrich"]
+from handler import handler
+event = json.load(open("tests/unit/aws_lambda/events/http_api.json"))
+event["headers"]["authorization"] = "Bearer right"
+event["body"] = json.dumps({{"prompt": "/rag Do otters hold hands?"}})
+class Context:
+    function_name = function_version = memory_limit_in_mb = invoked_function_arn = aws_request_id = "1"
+    def get_remaining_time_in_millis(self):
+        return 60_000
+answer = handler(event, Context())
+assert answer["statusCode"] == 200 and "otter.md" in answer["body"], answer
+print("not for questions:", sorted({{name.partition(".")[0] for name in sys.modules}} & set({FOR_DOCUMENTS!r})))
+"""
+
+
+def test_a_question_imports_nothing_that_reads_or_describes_documents(tmp_path: Path) -> None:
+    assert run(_INDEXING, tmp_path) == []
+    assert run(_ASKING, tmp_path)[-1] == "not for questions: []"
+
+
+def run(script: str, home: Path) -> list[str]:
+    """The lines that a script prints in a fresh interpreter with the function's settings."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("RAG_", "OLLAMA", "SEARXNG"))}
-    environment = {**kept, "PYTHONPATH": paths, "RAG_HOME": str(tmp_path), "RAG_API_TOKEN": "right"}
+    paths = str(ROOT / "layers/core/python")
+    environment = {**kept, "PYTHONPATH": paths, "RAG_HOME": str(home), "RAG_API_TOKEN": "right"}
     done = subprocess.run(
-        [sys.executable, "-c", _SCRIPT], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+        [sys.executable, "-c", script], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[-1] == "heavy: []"
+    return done.stdout.splitlines()
 
 
 def test_the_handler_has_at_most_twenty_lines() -> None:

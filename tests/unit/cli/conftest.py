@@ -1,9 +1,11 @@
 """Running the command line on a container of fakes."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from cli_fakes import FakeContainer
+from cli_services import RealCommands, Served, answering
 from typer.testing import CliRunner
 
 from cragside.domain.outcome import Degradation
@@ -39,3 +41,22 @@ def run(container, environment):
 @pytest.fixture
 def degraded() -> Degradation:
     return Degradation("search", "SEARXNG_HOST is not set")
+
+
+@pytest.fixture
+def real(tmp_path) -> RealCommands:
+    """Run `cragside` with these arguments on a store of its own."""
+    return RealCommands(tmp_path / "home")
+
+
+@pytest.fixture
+def served(tmp_path) -> Iterator[Served]:
+    """A service with its worker, on another store; its token is "secret"."""
+    with Served(tmp_path / "served") as service:
+        yield service
+
+
+@pytest.fixture
+def stub():
+    """A service that answers everything with one status and body: `with stub(status, body) as address`."""
+    return answering

@@ -1,16 +1,15 @@
 import pytest
+from cli_fakes import FakeRepository
 
 from cragside.domain.errors import ServiceUnavailable
 
 
 @pytest.fixture
-def notes(run, tmp_path):
-    folder = tmp_path / "notes"
-    (folder / "sub").mkdir(parents=True)
-    (folder / "a.md").write_text("Alpha")
-    (folder / "sub" / "caf\u00e9.txt").write_text("Beta")
-    assert run("ingest", str(folder), "-w", "w").exit_code == 0
-    return folder
+def notes(container, tmp_path):
+    texts = {"a.md": "Alpha", "sub/caf\u00e9.txt": "Beta"}
+    container.repositories["w"] = FakeRepository("w", texts)
+    (tmp_path / "a.md").write_text("Alpha")
+    return tmp_path
 
 
 def test_sources_are_forgotten_by_the_names_that_ingest_showed(run, container, notes):

@@ -1,9 +1,14 @@
+"""`cragside ingest` on a store of its own."""
+
+import asyncio
+import json
 import os
 from pathlib import Path
 
 import pytest
 
 from cragside.adapters.documents.loader import MAX_FILE_BYTES
+from cragside.entrypoints.cli import places
 
 DATA = Path(__file__).parents[2] / "data"
 
@@ -17,103 +22,225 @@ def notes(tmp_path):
     return folder
 
 
-def test_a_folder_is_indexed_under_relative_names(run, container, notes):
-    result = run("ingest", str(notes), "--workspace", "w")
+def test_a_folder_is_indexed_under_relative_names(real, notes):
+    result = real("ingest", str(notes), "--workspace", "w")
     assert result.exit_code == 0, result.stderr
-    assert set(container.repositories["w"].texts) == {"a.md", "sub/b.txt"}
     assert "2 indexed. Workspace w" in result.stdout
-    assert container.closed == 1
+    listed = real.json("documents", "-w", "w")["documents"]
+    assert {(each["name"], each["status"]) for each in listed} == {("a.md", "enriched"), ("sub/b.txt", "enriched")}
 
 
-def test_a_second_run_finds_everything_unchanged_or_updated(run, notes):
-    run("ingest", str(notes))
+def test_a_second_run_finds_everything_unchanged_or_updated(real, notes):
+    real("ingest", str(notes))
     (notes / "a.md").write_text("# Alpha\n\nOther text.")
-    result = run("ingest", str(notes))
+    result = real("ingest", str(notes))
     assert result.exit_code == 0
     assert "1 updated, 1 unchanged" in result.stdout
 
 
-def test_partial_success_is_exit_code_1_and_says_why(run, container, notes):
+def test_partial_success_is_exit_code_1_and_says_why(real, notes):
     (notes / "c.txt").write_bytes(b"\x00\x01\x02" * 9)
     (notes / "empty.md").write_text(" \n")
-    container.failing["a.md"] = "no room"
-    result = run("ingest", str(notes))
+    result = real("ingest", str(notes))
     assert result.exit_code == 1
     assert (
         "failed    c.txt  (holds binary data, not text; if it is text in a rare encoding, save it as UTF-8)"
         in result.stdout
     )
     assert "failed    empty.md  (is empty)" in result.stdout
-    assert "failed    a.md  (no room)" in result.stdout
-    assert "1 indexed, 3 failed" in result.stdout
+    assert "2 indexed, 2 failed" in result.stdout
 
 
-def test_other_types_in_a_folder_are_skipped_without_failing(run, notes):
+def test_other_types_in_a_folder_are_skipped_without_failing(real, notes):
     (notes / "photo.jpg").write_bytes(b"\xff\xd8")
-    result = run("ingest", str(notes))
+    result = real("ingest", str(notes))
     assert result.exit_code == 0
     assert "skipped   photo.jpg" in result.stdout
 
 
-def test_an_unknown_type_asked_for_by_name_fails_and_names_the_supported_ones(run, container, tmp_path):
+def test_an_unknown_type_asked_for_by_name_fails_and_names_the_supported_ones(real, tmp_path):
     (tmp_path / "x.exe").write_bytes(b"MZ")
-    result = run("ingest", str(tmp_path / "x.exe"))
+    result = real("ingest", str(tmp_path / "x.exe"))
     assert result.exit_code == 1
     assert ".exe files are not supported; supported are PDF (.pdf), Word (.docx)," in result.stdout
-    assert container.closed == 0, "the store is not opened for nothing"
+    assert not real.home.exists(), "the store is not opened for nothing"
 
 
-def test_a_missing_path_is_bad_input_before_anything_is_done(run, container, notes):
-    result = run("ingest", str(notes), str(notes / "gone.md"))
+def test_a_missing_path_is_bad_input_before_anything_is_done(real, notes):
+    result = real("ingest", str(notes), str(notes / "gone.md"))
     assert result.exit_code == 2
     assert "does not exist" in result.stderr
-    assert not container.repositories
+    assert not real.home.exists()
 
 
-def test_a_folder_without_texts_is_bad_input(run, tmp_path):
+def test_a_folder_without_texts_is_bad_input(real, tmp_path):
     (tmp_path / "none").mkdir()
-    result = run("ingest", str(tmp_path / "none"))
+    result = real("ingest", str(tmp_path / "none"))
     assert result.exit_code == 2
     assert "no file to index; supported are PDF" in result.stderr
 
 
-def test_a_huge_file_is_refused_with_the_limit(run, tmp_path):
+def test_a_huge_file_is_refused_with_the_limit(real, tmp_path):
     with open(tmp_path / "huge.txt", "wb") as huge:
         huge.truncate(MAX_FILE_BYTES + 1)
-    result = run("ingest", str(tmp_path / "huge.txt"))
+    result = real("ingest", str(tmp_path / "huge.txt"))
     assert result.exit_code == 1
     assert "has 52,428,801 bytes, the limit is 52,428,800 (50.0 MB)" in result.stdout
 
 
-def test_documents_of_other_formats_are_read(run, container):
-    result = run("ingest", str(DATA / "survey.pdf"), str(DATA / "weir.docx"))
+def test_documents_of_other_formats_are_read(real):
+    result = real("ingest", str(DATA / "survey.pdf"), str(DATA / "weir.docx"))
     assert result.exit_code == 0
-    texts = container.repositories["default"].texts
-    assert "steht die Prüfzahl 347831" in texts["survey.pdf"]
-    assert "North | 3.20 m | Jürgen" in texts["weir.docx"]
+    best = real.json("query", "Welche Prüfzahl ist 347831?", "--topK", "5")["results"]
+    assert any(found["source"] == "survey.pdf" and found["payload"]["pageNumber"] for found in best)
+    assert {each["name"] for each in real.json("documents")["documents"]} == {"survey.pdf", "weir.docx"}
 
 
-def test_a_damaged_document_fails_alone_and_says_why(run, container, notes):
+def test_a_damaged_document_fails_alone_and_says_why(real, notes):
     (notes / "x.pdf").write_bytes(b"%PDF-1.7 but no more")
-    result = run("ingest", str(notes))
+    result = real("ingest", str(notes))
     assert result.exit_code == 1
     assert "failed    x.pdf  (is damaged, or no PDF)" in result.stdout
     assert "2 indexed, 1 failed" in result.stdout
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-def test_an_unreadable_file_fails_alone(run, notes):
+def test_an_unreadable_file_fails_alone(real, notes):
     (notes / "a.md").chmod(0)
-    result = run("ingest", str(notes))
+    result = real("ingest", str(notes))
     assert result.exit_code == 1
     assert "cannot be read: Permission denied" in result.stdout
     assert "1 indexed" in result.stdout
 
 
-def test_more_files_than_a_batch_are_all_indexed(run, container, tmp_path):
+def test_more_files_than_are_looked_at_at_once_are_all_indexed(real, tmp_path):
     many = tmp_path / "many"
     many.mkdir()
-    for number in range(40):
+    for number in range(60):
         (many / f"{number}.txt").write_text(f"text {number}")
-    assert run("ingest", str(many)).exit_code == 0
-    assert len(container.repositories["default"].texts) == 40
+    result = real.json("ingest", "--dir", str(many), "--no-enrich")
+    assert result["counts"] == {"indexed": 60}
+    assert real.json("documents", "--status", "searchable")["total"] == 60
+
+
+def test_json_is_one_document_and_nothing_else(real, notes):
+    (notes / "x.pdf").write_bytes(b"%PDF-1.7 but no more")
+    result = real("ingest", "--json", "--file", str(notes / "a.md"), "--file", str(notes / "x.pdf"))
+    assert result.exit_code == 1
+    told = json.loads(result.stdout)
+    assert (told["workspace"], told["counts"], told["stopped"]) == ("default", {"indexed": 1, "failed": 1}, None)
+    assert [(each["name"], each["status"], each["passages"]) for each in told["documents"]] == [
+        ("a.md", "indexed", 1),
+        ("x.pdf", "failed", 0),
+    ]
+
+
+def test_nothing_to_index_is_bad_input(real):
+    result = real("ingest")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "error: Say what to index" in result.stderr
+
+
+def test_a_page_is_refused_with_the_reason_while_others_are_taken(real, notes):
+    result = real("ingest", str(notes / "a.md"), "--url", "http://169.254.169.254/latest", "--url", "ftp://x.example/")
+    assert result.exit_code == 1
+    assert "failed    http://169.254.169.254/latest  (" in result.stdout
+    assert "1 indexed, 2 failed" in result.stdout
+
+
+def test_without_waiting_texts_are_only_accepted_and_a_worker_does_the_rest(real, notes):
+    result = real("ingest", str(notes), "--no-wait")
+    assert result.exit_code == 0
+    assert "2 accepted." in result.stdout
+    assert {each["status"] for each in real.json("documents")["documents"]} == {"pending"}
+    assert real("worker", "--until-idle").exit_code == 0
+    assert {each["status"] for each in real.json("documents")["documents"]} == {"enriched"}
+
+
+def test_hostile_names_cannot_steer_the_terminal(real, tmp_path):
+    (tmp_path / "a\x1b[2J.txt").write_text("Some text.")
+    result = real("ingest", str(tmp_path / "a\x1b[2J.txt"))
+    assert "\x1b" not in result.stdout + result.stderr
+    assert "indexed   a[2J.txt" in result.stdout
+
+
+def test_a_model_that_is_down_ends_the_run_soon_and_loses_nothing(real, notes, monkeypatch):
+    monkeypatch.setattr(places, "TRIES", 2)
+    monkeypatch.setattr(places, "TRIED_SECONDS", 0.5)
+    down = {"OLLAMA_BASE_URL": "http://127.0.0.1:1", "RAG_CHAT_MODEL": "m:1"}
+    result = real("ingest", str(notes / "a.md"), **down, RAG_EMBEDDING_MODEL="embedded")
+    assert result.exit_code == 3, result.stderr
+    assert "waiting   a.md  (can be found; the rest follows)" in result.stdout
+    assert "Nothing is lost: 1 document waits in the queue, and `cragside worker`" in result.stderr
+    assert real.json("query", "Alpha")["results"][0]["source"] == "a.md"
+    assert real("worker", "--until-idle").exit_code == 0
+    assert real.json("documents")["documents"][0]["status"] == "enriched"
+
+
+def test_what_another_process_indexes_is_waited_for(real, notes):
+    other = real.container()
+    told = []
+
+    async def both() -> None:
+        worker = other.worker()
+        await other.queue.receive(limit=1, wait=0)  # it is the worker of this home from now on
+        working = asyncio.create_task(worker.run())
+        told.append(await asyncio.to_thread(real, "ingest", str(notes)))
+        worker.stop()
+        await working
+        await other.close()
+
+    asyncio.run(both())
+    assert told[0].exit_code == 0, told[0].stderr
+    assert "2 indexed" in told[0].stdout
+
+
+def test_an_interrupt_says_that_nothing_is_lost(real, notes, monkeypatch):
+    async def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(places.Here, "progress", interrupted)
+    result = real("ingest", str(notes))
+    assert result.exit_code == 130
+    assert "Nothing is lost: 2 documents wait in the queue" in result.stderr
+
+
+def test_a_service_takes_files_in_and_is_waited_for(real, served, notes):
+    (notes / "x.pdf").write_bytes(b"%PDF-1.7 but no more")
+    result = real("ingest", str(notes), "--api", served.address, "--token", "secret", "--json", "-w", "w")
+    assert result.exit_code == 1, result.stderr
+    told = json.loads(result.stdout)
+    assert told["counts"] == {"indexed": 2, "failed": 1}
+    assert "is damaged" in next(each["reason"] for each in told["documents"] if each["name"] == "x.pdf")
+    assert not real.home.exists()
+    listed = real.json("documents", "--api", served.address, "--token", "secret", "-w", "w")
+    assert {each["status"] for each in listed["documents"]} == {"enriched"}
+
+
+def test_a_wrong_token_ends_the_run_at_once(real, served, notes):
+    result = real("ingest", str(notes), "--api", served.address, "--token", "wrong")
+    assert result.exit_code == 1
+    assert result.stderr.startswith("error: Send the token")
+
+
+def test_a_service_that_is_not_there_is_unavailable(real, notes):
+    result = real("ingest", str(notes), "--api", "http://127.0.0.1:1")
+    assert result.exit_code == 3
+    assert "cannot be reached" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "code", "said"),
+    [
+        (500, "oops", 1, "failed    a.md  (The service at 127.0.0.1 answered with status 500.)"),
+        (200, "<html>", 1, "did not answer JSON"),
+        (200, "{}", 1, "answered something else than documents"),
+        (503, '{"error": {"message": "is\x1b[2J down"}}', 3, ""),
+    ],
+)
+def test_a_service_that_answers_nonsense_is_no_success(real, stub, notes, status, body, code, said):
+    with stub(status, body) as address:
+        result = real("ingest", str(notes / "a.md"), "--api", address)
+    assert result.exit_code == code
+    assert said in result.stdout
+    assert "\x1b" not in result.stdout + result.stderr

@@ -1,9 +1,13 @@
 """What the documentation says is held against the code."""
 
+import re
 from pathlib import Path
 
+from cragside.bootstrap import build_container
 from cragside.domain import errors
+from cragside.entrypoints.http.app import create_app
 from cragside.entrypoints.proxy.errors import status_of
+from cragside.settings import Settings
 from tools.configuration_reference import reference
 
 ROOT = Path(__file__).parents[3]
@@ -22,6 +26,18 @@ def test_every_error_code_has_its_heading_and_status() -> None:
     for code in codes:
         assert f"### `{code}` ({status_of(code)})\n" in page
     assert page.count("\n### `") == len(codes)
+
+
+def test_every_route_is_in_the_documentation_and_no_other(tmp_path: Path) -> None:
+    paths = create_app(build_container(Settings(_env_file=None, home=tmp_path))).openapi()["paths"]  # type: ignore[call-arg]
+    routes = {f"{method.upper()} {path}" for path, methods in paths.items() for method in methods}
+    named = set(re.findall(r"`((?:GET|POST|PUT|PATCH|DELETE) /[^` ]*)`", (ROOT / "docs/api.md").read_text()))
+    named -= {"GET /openapi.json"}  # stands in no document of its own
+    assert {_unnamed(route) for route in named} == {_unnamed(route) for route in routes}
+
+
+def _unnamed(route: str) -> str:
+    return re.sub(r"\{\w+\}", "{}", route)
 
 
 def test_the_graph_in_the_documentation_is_the_graph() -> None:

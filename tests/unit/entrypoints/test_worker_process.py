@@ -1,8 +1,10 @@
 import asyncio
+import errno
 import os
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -91,6 +93,26 @@ async def test_one_that_fails_is_started_again_and_sweeps(
         while (await queue.stats()).pending:
             await asyncio.sleep(0.02)
     assert {argument for _, argument in calls(tmp_path)} == {"--sweep"}
+
+
+async def test_one_that_cannot_be_started_is_logged_and_tried_again(
+    queue: LocalQueue, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(worker_process, "_LONGEST_PAUSE_SECONDS", 0.01)
+    create, left = asyncio.create_subprocess_exec, [True, True]
+
+    async def created(*command: str, **given: Any) -> Any:
+        if left:
+            left.pop()
+            raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+        return await create(*command, **given)
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", created)
+    await queue.send([TASK])
+    async with kept(process_of(queue, tmp_path), at_once=False), asyncio.timeout(30):
+        await until_called(tmp_path, 1)
+    assert caplog.text.count("cannot be started (Resource temporarily unavailable)") == 2
+    assert calls(tmp_path)[0][1] == "--sweep"
 
 
 async def test_it_ends_with_the_server(queue: LocalQueue, tmp_path: Path) -> None:

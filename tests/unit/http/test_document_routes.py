@@ -158,7 +158,9 @@ async def test_a_document_is_shown_read_and_forgotten(knowledge: Knowledge) -> N
     await knowledge.index()
     shown = (await knowledge.http.get(where)).json()
     assert (shown["status"], shown["passages"], shown["title"]) == ("enriched", 1, "Otters")
-    assert shown["parts"][0] | {"enriched_at": None} == {
+    tier3 = {"by": "embedded", "extraction": {"entities": 0, "relations": 0, "malformed": 0, "unusable": 0}}
+    assert shown["tier3"] | tier3 == shown["tier3"]
+    assert shown["parts"][0] | {"enriched_at": None, "tier3": None} == {
         "number": 0,
         "first": 0,
         "last": 0,
@@ -166,6 +168,7 @@ async def test_a_document_is_shown_read_and_forgotten(knowledge: Knowledge) -> N
         "enrichment": "enriched",
         "error": "",
         "enriched_at": None,
+        "tier3": None,
     }
     assert (await knowledge.http.get(f"{where}/content")).json()["text"] == OTTER
     assert (await knowledge.http.delete(where)).status_code == 204

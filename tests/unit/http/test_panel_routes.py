@@ -1,11 +1,13 @@
 """Settings, the queue's dead letters, and memory, over HTTP."""
 
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from cragside.adapters.local.preferences import PreferenceFile
 from tests.knowledge import Knowledge
 
 
@@ -49,6 +51,21 @@ async def test_a_new_passage_size_is_for_new_documents(knowledge: Knowledge) -> 
     page = (await knowledge.http.get("/v1/documents")).json()
     passages = {each["name"]: each["passages"] for each in page["documents"]}
     assert passages["after.md"] > passages["before.md"] > 0
+
+
+async def test_saving_settings_keeps_no_other_request_waiting(
+    knowledge: Knowledge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    change, threads = PreferenceFile.change, []
+
+    def noted(file: PreferenceFile, workspace: str, changes: Any) -> None:
+        threads.append(threading.current_thread())
+        change(file, workspace, changes)
+
+    monkeypatch.setattr(PreferenceFile, "change", noted)
+    await knowledge.http.patch("/v1/settings", json={"similarity_results": 9})
+    assert threads
+    assert threading.main_thread() not in threads
 
 
 @pytest.mark.parametrize(

@@ -126,6 +126,39 @@ async def test_what_is_no_complete_exchange_is_not_remembered(start, path, paylo
     assert await remembered(proxied) == [("default", "How deep?", "the last")]
 
 
+HISTORY = "<chat_history>\nUSER: How deep?\nASSISTANT: Very deep.\n</chat_history>"
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        f"### Task:\nGenerate a concise, 3-5 word title with an emoji summarizing the chat history.\n{HISTORY}",
+        f"### Task:\nGenerate 1-3 broad tags categorizing the main themes of the chat history.\n{HISTORY}",
+        f"### Task:\nSuggest 3-5 relevant follow-up questions or prompts that the user might ask next.\n{HISTORY}",
+        f"### Task:\nAnalyze the chat history to determine the necessity of generating search queries.\n{HISTORY}",
+        f"\n### Task:\nYou are an autocompletion system. Continue the text in `<text>`.\n{HISTORY}",
+        "Your task is to reflect the speaker's likely facial expression through a fitting emoji.\n\nMessage: ```How?```",
+        'You have been provided with a set of responses from various models to the latest user query: "How deep?"',
+    ],
+)
+@pytest.mark.parametrize("path", ["/api/chat", "/v1/chat/completions"])
+async def test_what_a_client_asks_in_the_users_name_is_not_remembered(start, path, prompt):
+    proxied = await start(store_exchanges=True)
+    proxied.ollama.answer = http(said("{}")) if path == "/api/chat" else http(sse("{}"), "text/event-stream")
+    body = {"model": "m", "messages": [{"role": "user", "content": prompt}], "metadata": {"task": "title_generation"}}
+    assert (await proxied.post(path, body)).status == 200
+    proxied.ollama.answer = http(said("the last"))
+    await proxied.post("/api/chat", CHAT)
+    assert await remembered(proxied) == [("default", "How deep?", "the last")]
+
+
+async def test_a_users_own_heading_is_remembered(start):
+    proxied = await start(store_exchanges=True)
+    proxied.ollama.answer = http(said("Very deep."))
+    await proxied.post("/api/chat", {"model": "m", "messages": [{"role": "user", "content": "# Task: how deep?"}]})
+    assert await remembered(proxied) == [("default", "# Task: how deep?", "Very deep.")]
+
+
 async def test_without_the_option_nothing_is_kept(start):
     proxied = await start()
     proxied.parts.memory = None

@@ -413,6 +413,35 @@ async def test_five_pages_are_fetched_at_a_time(net):
     assert most == 5
 
 
+async def test_a_wait_for_a_turn_ends_and_those_who_wait_come_in_their_order(net):
+    open_gate, served = asyncio.Event(), []
+
+    def gated(path):
+        async def page(writer):
+            served.append(path)
+            await open_gate.wait()
+            writer.write(answer(b"hello"))
+
+        return page
+
+    net.site.pages |= {path: gated(path) for path in ("/first", "/second", "/third")}
+    patient, hasty = net.fetcher(parallel=1), net.fetcher(parallel=1, timeout=0.2)
+    hasty._turns = patient._turns  # the same turns, with less patience
+    fetches = [asyncio.create_task(patient.fetch(net.url("/first")))]
+    while not served:
+        await asyncio.sleep(0.01)
+    with pytest.raises(FetchFailed) as failure:
+        async with asyncio.timeout(5):
+            await hasty.fetch(net.url("/never"))
+    assert (failure.value.reason, failure.value.status) == ("timeout", None)
+    for path in ("/second", "/third"):
+        fetches.append(asyncio.create_task(patient.fetch(net.url(path))))
+        await asyncio.sleep(0)
+    open_gate.set()
+    assert [page.content for page in await asyncio.gather(*fetches)] == [b"hello"] * 3
+    assert served == ["/first", "/second", "/third"]
+
+
 def test_a_fetcher_serves_one_event_loop_after_another():
     async def crowd(fetching):
         return await asyncio.gather(*(fetching.fetch("http://127.0.0.1/") for _ in range(12)), return_exceptions=True)

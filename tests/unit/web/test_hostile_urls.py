@@ -33,24 +33,24 @@ METADATA_4 = [
     "169.254.169.253", "169.254.169.123", "100.100.100.200", "168.63.129.16", "192.0.0.192",
 ]  # fmt: skip
 NOT_PUBLIC_6 = [
-    "::", "::1", "::2", "::ffff:127.0.0.1", "::ffff:7f00:1", "::ffff:169.254.169.254", "::ffff:8.8.8.8",
+    "::", "::1", "::2", "::ffff:127.0.0.1", "::ffff:7f00:1", "::ffff:8.8.8.8",
     "0:0:0:0:0:ffff:7f00:0001", "0000:0000:0000:0000:0000:0000:0000:0001", "::127.0.0.1", "::7f00:1",
-    "::ffff:0:127.0.0.1", "64:ff9b::127.0.0.1", "64:ff9b::8.8.8.8", "64:ff9b::a9fe:a9fe", "64:ff9b:1::1",
+    "::ffff:0:127.0.0.1", "64:ff9b::127.0.0.1", "64:ff9b::8.8.8.8", "64:ff9b:1::1",
     "64:ff9b:1:ffff::7f00:1", "100::1", "100:0:0:1::1", "2001::1", "2001:0:7f00:1::", "2001:2::1", "2001:10::1",
-    "2001:20::1", "2001:db8::1", "2002:7f00:1::", "2002:7f00:0001::1", "2002:a9fe:a9fe::", "2002:808:808::1",
+    "2001:20::1", "2001:db8::1", "2002:7f00:1::", "2002:7f00:0001::1", "2002:808:808::1",
     "2620:4f:8000::1", "3ffe::1", "3fff::1", "3fff:fff:ffff::1", "4000::1", "5f00::1", "fc00::1", "fd00::1",
     "fdff:ffff:ffff:ffff::1", "fec0::1", "feff::1", "ff02::1", "ff05::1:3", "ffff:ffff::1",
     "2606:4700::5efe:127.0.0.1", "2606:4700::200:5efe:10.0.0.1",
 ]  # fmt: skip
+# Such services, then their IPv4 addresses in IPv6: mapped, compatible, translated, NAT64, 6to4, Teredo, ISATAP.
 METADATA_6 = [
-    "fd00:ec2::254",
-    "fd00:ec2::23",
-    "fd20:ce::254",
-    "fd00:42::42",
-    "fd00:c1::a9fe:a9fe",
-    "fe80::1",
-    "FE80::A",
-]
+    "fd00:ec2::254", "fd00:ec2::23", "fd20:ce::254", "fd00:42::42", "fd00:c1::a9fe:a9fe", "fe80::1", "FE80::A",
+    "::ffff:169.254.169.254", "::ffff:a9fe:a9fe", "::FFFF:169.254.170.2", "::ffff:100.100.100.200", "::169.254.169.254",
+    "::ffff:0:169.254.169.254", "64:ff9b::a9fe:a9fe", "64:ff9b::168.63.129.16", "64:ff9b:1::a9fe:a9fe",
+    "64:ff9b:1:a9fe:a9:fe00::", "64:ff9b:1:a9:fe:a9fe::", "64:ff9b:1:0:a9:fea9:fe00:0", "2002:a9fe:a9fe::",
+    "2002:c000:c0::1", "2001:0:a9fe:a9fe::1", "2001::5601:5601", "2606:4700::5efe:169.254.169.254",
+    "fd12::200:5efe:100.100.100.200",
+]  # fmt: skip
 
 # Forms that some resolver or parser takes for 127.0.0.1 or 169.254.169.254.
 MALFORMED_HOSTS = [
@@ -366,11 +366,12 @@ async def test_without_the_rules_for_addresses_the_victim_is_reached(net, monkey
     assert net.victim.connections == 1
 
 
-@pytest.mark.parametrize("address", METADATA_4)
+@pytest.mark.parametrize("address", [*METADATA_4, *METADATA_6])
 async def test_metadata_services_stay_out_of_reach_whatever_is_allowed(net, address):
     net.resolver.answers["evil.example"] = [[address]]
     allow = ["0.0.0.0/0", "::/0", "evil.example"]
-    assert METADATA in (await refused(net, f"http://{address}/", allow=allow)).message
+    literal = f"[{address}]" if ":" in address else address
+    assert METADATA in (await refused(net, f"http://{literal}/", allow=allow)).message
     assert METADATA in (await refused(net, "http://evil.example/", allow=allow)).message
     assert net.watch == []
 

@@ -26,13 +26,17 @@ Sleep = Callable[[float], Awaitable[object]]
 
 @dataclass(frozen=True, slots=True)
 class Handled:
-    """What became of a delivery, and the reason when it was not done."""
+    """What became of a delivery, and the reason when it was not done.
+
+    `unavailable` says that something the task needs was down, for which the task is not to blame.
+    """
 
     task: Task
     outcome: Outcome
     attempt: int
     seconds: float
     reason: str = ""
+    unavailable: bool = False
 
 
 class Circuit:
@@ -102,7 +106,7 @@ class Attempts:
 
         Without `wait` it is tried at once, whether or not what it needs is known to be down.
         """
-        began, circuit = time.monotonic(), self._circuits[delivery.task.stage]
+        began, circuit, unavailable = time.monotonic(), self._circuits[delivery.task.stage], False
         try:
             if delivery.attempt > self._attempts * OUTAGE_PATIENCE:
                 raise ValidationError(f"Nothing came of {delivery.attempt - 1} tries.")
@@ -116,10 +120,11 @@ class Attempts:
             raise
         except Exception as error:
             outcome, reason = await self._settled(delivery, error, circuit), reason_of(error)
+            unavailable = isinstance(error, ServiceUnavailable)
         else:
             await self._queue.finish(delivery)
             outcome, reason = "done", ""
-        return Handled(delivery.task, outcome, delivery.attempt, time.monotonic() - began, reason)
+        return Handled(delivery.task, outcome, delivery.attempt, time.monotonic() - began, reason, unavailable)
 
     async def _done(self, task: Task, circuit: Circuit) -> None:
         try:

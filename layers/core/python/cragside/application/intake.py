@@ -122,8 +122,9 @@ class Intake:
             return SourceText(name, text)
 
     async def _read(self, page: FetchedPage, name: str) -> SourceText:
+        content_type = f"{page.content_type}; charset={page.charset}" if page.charset else page.content_type
         try:
-            return await self._loader.load(page.content, name=name, content_type=page.content_type)
+            return await self._loader.load(page.content, name=name, content_type=content_type)
         except PayloadTooLarge as error:
             raise FetchFailed(page.url, "too_large", error.message, status=page.status) from error
         except ValidationError as error:

@@ -9,7 +9,7 @@ from cragside.domain.document import Document
 from cragside.domain.filter import Filter
 from cragside.domain.indexing import DocumentRecord, Passage
 from cragside.domain.payload import payload_of
-from cragside.domain.search import Mode, SimilaritySearch
+from cragside.domain.search import Mode, Strategy
 from cragside.ports.knowledge_graph import Neighbourhood
 from cragside.ports.rag_repository import Workspaces
 
@@ -24,19 +24,25 @@ _ENTITIES = 50
 class Lookup:
     """What to look for. `mode` is LightRAG's way through the graph; without one, passages are taken by cosine.
 
-    `threshold` is the least score of a passage; without one the nearest are taken however far they are.
+    `threshold` is the least score of a passage. The other options are those of a search by cosine (see
+    `SimilaritySearch`), for which the workspace's preferences hold where `limit`, `threshold` or `strategy` is None.
+    `compress` leaves the strips of a passage that are relevant.
     """
 
     question: str
-    limit: int
+    limit: int | None = None
     mode: Mode | None = None
-    threshold: float = -1.0
+    threshold: float | None = -1.0
     filter: Filter = field(default_factory=Filter)
+    strategy: Strategy | None = None
+    fetch: int | None = None
+    balance: float | None = None
+    compress: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A passage that was found, with its document. `evidence` is what was retrieved, with its score."""
+    """A passage that was found, with its document. `evidence` is what of it was retrieved, with its score."""
 
     evidence: Document
     record: DocumentRecord
@@ -93,12 +99,25 @@ class PassageFinder:
 
     async def _retrieved(self, lookup: Lookup, workspace: str) -> list[Document]:
         if lookup.mode is None:
-            search = SimilaritySearch(lookup.question, lookup.limit, lookup.threshold, filter=lookup.filter)
-            return await self._retriever.search(search, workspace=workspace)
+            return await self._similar(lookup, workspace)
         repository = await self._workspaces.repository(workspace)
-        limit = _WIDE if lookup.filter.must else lookup.limit
+        limit = _WIDE if lookup.filter.must or lookup.limit is None else lookup.limit
         return await repository.retrieve(lookup.question, limit=limit, mode=lookup.mode)
+
+    async def _similar(self, lookup: Lookup, workspace: str) -> list[Document]:
+        search = self._retriever.search_for(
+            lookup.question,
+            workspace=workspace,
+            limit=lookup.limit,
+            threshold=lookup.threshold,
+            strategy=lookup.strategy,
+            fetch=lookup.fetch,
+            balance=lookup.balance,
+            wanted=lookup.filter,
+        )
+        return await self._retriever.search(search, workspace=workspace, compress=lookup.compress)
 
 
 def _wanted(hit: Hit, lookup: Lookup) -> bool:
-    return (hit.evidence.score or 0.0) >= lookup.threshold and lookup.filter.admits(hit.payload)
+    near = lookup.threshold is None or (hit.evidence.score or 0.0) >= lookup.threshold
+    return near and lookup.filter.admits(hit.payload)

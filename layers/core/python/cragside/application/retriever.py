@@ -8,7 +8,7 @@ from cragside.application.strips import compressed
 from cragside.domain.document import Document
 from cragside.domain.errors import ValidationError
 from cragside.domain.filter import Filter
-from cragside.domain.search import SimilaritySearch, Strategy
+from cragside.domain.search import DEFAULT_BALANCE, DEFAULT_FETCH, SimilaritySearch, Strategy
 from cragside.ports.rag_repository import Workspaces
 from cragside.ports.relevance_grader import RelevanceGrader
 
@@ -35,6 +35,8 @@ class Retriever:
         limit: int | None = None,
         threshold: float | None = None,
         strategy: Strategy | None = None,
+        fetch: int | None = None,
+        balance: float | None = None,
         wanted: Filter | None = None,
     ) -> SimilaritySearch:
         """A search as the workspace prefers it where nothing is given. Raises `ValidationError` for a blank text."""
@@ -46,6 +48,8 @@ class Retriever:
             limit=preferred.similarity_results if limit is None else limit,
             threshold=preferred.similarity_threshold if threshold is None else threshold,
             strategy=strategy or preferred.similarity_strategy,
+            fetch=DEFAULT_FETCH if fetch is None else fetch,
+            balance=DEFAULT_BALANCE if balance is None else balance,
             filter=wanted or Filter(),
         )
 

@@ -5,6 +5,7 @@ text searchable, and enriched afterwards: keywords, entities and language (tier 
 and its share of the graph.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -39,7 +40,11 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The passages `first` to `last` (inclusive) of a document. `error` is the reason of the last failure."""
+    """The passages `first` to `last` (inclusive) of a document. `error` is the reason of the last failure.
+
+    `tier3` is what a model makes of the document, with its first part, and of each part what the `extraction` of its
+    entities and relations gave.
+    """
 
     number: int
     first: int
@@ -79,6 +84,16 @@ class DocumentRecord:
     def searchable(self) -> bool:
         """Whether all of its text can be found."""
         return all(part.embedded for part in self.parts)
+
+    @property
+    def tier3(self) -> Mapping[str, Any]:
+        """Tier 3 of its parts in one, with the sums of their extractions."""
+        known = [part.tier3 for part in self.parts if part.tier3]
+        extraction = Counter[str]()
+        for tier3 in known:
+            extraction.update(tier3.get("extraction", {}))
+        fields = {name: value for tier3 in reversed(known) for name, value in tier3.items()}
+        return {**fields, "extraction": dict(extraction)} if extraction else fields
 
     @property
     def error(self) -> str:

@@ -8,6 +8,8 @@ from cragside.domain.filter import Filter
 Mode = Literal["local", "global", "hybrid", "naive", "mix"]
 Strategy = Literal["similarity", "mmr"]
 DEFAULT_SIMILARITY = 0.7
+DEFAULT_FETCH = 20
+DEFAULT_BALANCE = 0.5
 MODES: tuple[Mode, ...] = ("local", "global", "hybrid", "naive", "mix")
 
 
@@ -22,6 +24,6 @@ class SimilaritySearch:
     limit: int = 5
     threshold: float = DEFAULT_SIMILARITY
     strategy: Strategy = "similarity"
-    fetch: int = 20
-    balance: float = 0.5
+    fetch: int = DEFAULT_FETCH
+    balance: float = DEFAULT_BALANCE
     filter: Filter = field(default_factory=Filter)

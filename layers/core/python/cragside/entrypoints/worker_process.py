@@ -21,7 +21,7 @@ class WorkerProcess:
     """Runs `command` while the queue has work; it is to end by itself when there is none.
 
     The first one, and each one after one that failed, is given `--sweep`, so that it looks for what a crash left. One
-    that fails is started again after 2, 4, 8 ... 60 seconds.
+    that fails, or cannot be started, is started again after 2, 4, 8 ... 60 seconds.
     """
 
     def __init__(
@@ -38,11 +38,11 @@ class WorkerProcess:
         while True:
             if at_once or await self._has_work():
                 at_once = False
-                code = await self._run(["--sweep" if sweep else "--no-sweep"])
-                failures, sweep = (0, False) if code == 0 else (failures + 1, True)
+                failure = await self._run(["--sweep" if sweep else "--no-sweep"])
+                failures, sweep = (failures + 1, True) if failure else (0, False)
                 if failures:
                     pause = min(2.0**failures, _LONGEST_PAUSE_SECONDS)
-                    logger.warning("The indexing worker ended with %d; the next one starts in %g s", code, pause)
+                    logger.warning("The indexing worker %s; the next one starts in %g s", failure, pause)
                     await asyncio.sleep(pause)
             await asyncio.sleep(self._poll)
 
@@ -53,16 +53,21 @@ class WorkerProcess:
             return False
         return stats.pending + stats.processing > 0
 
-    async def _run(self, arguments: Sequence[str]) -> int:
-        process = await asyncio.create_subprocess_exec(
-            *self._command,
-            *arguments,
-            env=dict(self._environment),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-        )
+    async def _run(self, arguments: Sequence[str]) -> str:
+        """How it failed; "" when it did not."""
         try:
-            return await process.wait()
+            process = await asyncio.create_subprocess_exec(
+                *self._command,
+                *arguments,
+                env=dict(self._environment),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+            )
+        except OSError as error:  # no memory, no free process or file: that may pass
+            return f"cannot be started ({error.strerror or type(error).__name__})"
+        try:
+            code = await process.wait()
+            return f"ended with {code}" if code else ""
         finally:
             if process.returncode is None:
                 await _ended(process)

@@ -21,7 +21,8 @@ class Library(ABC):
 
         The same name with another text replaces the document once the new text is searchable, or, with `rename`,
         becomes a document of its own under a name that is free. A text that is there already is not taken again: the
-        acceptance then says `unchanged`, with tasks only if work on it is still to be done.
+        acceptance then says `unchanged`, with tasks only if work on it is still to be done. Under its own name it gets
+        the title and the metadata that it was brought with this time.
         """
 
     @abstractmethod

@@ -10,7 +10,7 @@ from cragside.domain.indexing import Task
 class PartIndexer(ABC):
     """Writes of a workspace that a worker does. A task of a version that is gone does nothing for it.
 
-    Failures raise `ServiceUnavailable` with the component that failed.
+    What is down raises `ServiceUnavailable` with its name; what a text itself makes fail raises `ProcessingError`.
     """
 
     @abstractmethod
@@ -32,6 +32,8 @@ class PartIndexer(ABC):
     async def extend_graph(self, task: Task) -> None:
         """Extract entities and relations of the part's passages and merge them into the graph; the part is enriched.
 
+        What the extraction gave is kept with tier 3 of the part as `extraction`: how many `entities` and `relations`,
+        how many lines of the model's answers were `malformed`, and of how many passages the answer was `unusable`.
         Model calls run in parallel and without keeping other writers out; only the merging does.
         """
 

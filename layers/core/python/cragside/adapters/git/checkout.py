@@ -157,6 +157,14 @@ async def files_of(
                 yield RepositoryFile(f"{checkout.repo_id}#{path}", path, found, _metadata(checkout, path, len(found)))
 
 
+async def paths_of(checkout: Checkout) -> frozenset[str]:
+    """Every path of the commit, whether or not its file is indexed."""
+    git = Git(checkout.folder.parent)
+    at = ["--git-dir", str(checkout.folder)]
+    listed = await git.output([*at, "ls-tree", "-r", "-z", "--name-only", "--full-tree", checkout.commit])
+    return frozenset(path.decode("utf-8", "replace") for path in listed.split(b"\x00") if path)
+
+
 async def _head(git: Git, folder: Path) -> str:
     try:
         at = ["--git-dir", str(folder / "repository.git")]

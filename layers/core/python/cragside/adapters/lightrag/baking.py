@@ -64,6 +64,8 @@ class Baking:
         Returns the manifest and its SHA-256. Call it when the store is closed. Raises `ValidationError` when the place
         cannot be written.
         """
+        for path in [path for path in self.home.iterdir() if not path.is_dir()]:
+            path.unlink()  # the queue, which is empty, and the lock of who emptied it
         _make_compact(self.home / known.workspace)
         workspaces = {known.workspace: _workspace(known)}
         files = {file_of(known.workspace): baked_file(self.home / file_of(known.workspace))}

@@ -274,6 +274,17 @@ class Catalogue:
             (*facts.values(), version),
         )
 
+    def describe(self, connection: Connection, document_id: str, source: SourceText) -> None:
+        """Give a current document the title and the metadata of the source."""
+        connection.execute(
+            "UPDATE document SET title = ?, metadata = ?, updated_at = ? WHERE id = ? AND state = 'current'",
+            (_title(source), _json(source.metadata), datetime.now(UTC).isoformat(), document_id),
+        )
+
+    def is_described(self, record: DocumentRecord, source: SourceText) -> bool:
+        """Whether the document has the title and the metadata of the source."""
+        return record.title == _title(source) and record.metadata == json.loads(_json(source.metadata))
+
     def add_parts(self, connection: Connection, version: int, entry: Entry, size: int) -> dict[str, tuple[str, Piece]]:
         """Enter a version's parts of `size` passages and their passages; those that are there are the same and stay.
 
@@ -359,7 +370,7 @@ def _facts(entry: Entry, created_at: str | None) -> dict[str, object]:
     return {
         "state": "current",
         "name": source.name,
-        "title": storable(source.title or source.name),
+        "title": _title(source),
         "file_type": source.file_type,
         "doc_type": source.doc_type,
         "size": len(source.text.encode()) if source.size is None else source.size,
@@ -373,6 +384,10 @@ def _facts(entry: Entry, created_at: str | None) -> dict[str, object]:
         "marks": json.dumps([[mark.start, mark.page, storable(mark.section)] for mark in source.marks]),
         "text": source.text,
     }
+
+
+def _title(source: SourceText) -> str:
+    return storable(source.title or source.name)
 
 
 def _json(value: Mapping[str, Any]) -> str:

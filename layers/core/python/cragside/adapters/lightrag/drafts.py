@@ -1,7 +1,9 @@
 """A change of the graph in memory, which becomes part of the store in one transaction or not at all."""
 
 import asyncio
+import re
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from sqlite3 import Connection
 from typing import Any
@@ -9,6 +11,7 @@ from typing import Any
 import numpy as np
 import orjson
 from lightrag.operate import merge_nodes_and_edges
+from lightrag.prompt import PROMPTS
 
 from cragside.adapters.lightrag.database import Database
 from cragside.adapters.lightrag.engine import Engine
@@ -18,6 +21,9 @@ from cragside.adapters.lightrag.sqlite.vectors import SqliteVectorStorage
 
 # What LightRAG rebuilds an entity from when one of its passages goes: so many of those that remain.
 _REBUILT_FROM = 60
+
+# What ends a model's answer, as LightRAG asks for it.
+_ENDING = re.compile(re.escape(PROMPTS["DEFAULT_COMPLETION_DELIMITER"]), re.IGNORECASE)
 
 Extracted = list[tuple[dict[str, list[dict[str, Any]]], dict[tuple[str, str], list[dict[str, Any]]]]]
 
@@ -64,6 +70,35 @@ class Draft:
             for row in found:
                 row["timestamp"] = 0
         return extracted
+
+    async def tally(self, extracted: Extracted) -> dict[str, int]:
+        """What an extraction gave: `entities` and `relations`, the rows that LightRAG could use.
+
+        `malformed` are the lines of the model's answers that it could not, and `unusable` the passages whose answer
+        had nothing else or was blank. A passage of which the model says that it names nothing is neither.
+        """
+        entities, relations = Counter[str](), Counter[str]()
+        for nodes, edges in extracted:
+            entities.update(row["source_id"] for rows in nodes.values() for row in rows)
+            relations.update(row["source_id"] for rows in edges.values() for row in rows)
+        used, malformed, unusable = entities + relations, 0, 0
+        for passage, answer in (await self._answers()).items():
+            lines = [line for line in _ENDING.sub("\n", answer).splitlines() if line.strip()]
+            malformed += max(len(lines) - used[passage], 0)
+            unusable += not used[passage] and (bool(lines) or not answer.strip())
+        return {
+            "entities": entities.total(),
+            "relations": relations.total(),
+            "malformed": malformed,
+            "unusable": unusable,
+        }
+
+    async def _answers(self) -> dict[str, str]:
+        """The model's last answer for each passage of the draft, "" where there is none worth keeping."""
+        last = {key: row["llm_cache_list"][-1] for key, row in self._texts.noted() if row.get("llm_cache_list")}
+        kept = await self._engine.llm_response_cache.get_by_ids(list(last.values()))
+        answers = {key: str(row["return"]) for key, row in zip(last, kept, strict=True) if row}
+        return {key: answers.get(key, "") for key, _ in self._texts.noted()}
 
     async def merge(self, key: str, extracted: Extracted, file_path: str) -> None:
         """Add what was extracted from the passages of a part."""
@@ -146,10 +181,14 @@ class DraftRows:
     async def index_done_callback(self) -> None:
         """Nothing is written before the commit."""
 
+    def noted(self) -> list[tuple[str, dict[str, Any]]]:
+        """The values that were noted, with their keys."""
+        return [(key, row) for key, row in self._rows.items() if row is not None]
+
     def write(self, connection: Connection) -> None:
         """Write what was noted."""
         self._stored.erase(connection, [key for key, row in self._rows.items() if row is None])
-        self._stored.write(connection, {key: row for key, row in self._rows.items() if row is not None})
+        self._stored.write(connection, dict(self.noted()))
 
 
 class DraftMentions:

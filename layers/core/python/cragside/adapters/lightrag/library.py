@@ -128,6 +128,8 @@ async def accept(store: Store, source: SourceText, *, enrich: bool, track: str, 
                 want_enrichment(store, connection, known.id)
         known = store.catalogue.record("id", known.id) or known
     other = known.name if known.name != source.name else ""
+    if not other:
+        known = await _described(store, known, source)
     return Acceptance(known, "unchanged", store.catalogue.tasks(known.id), known=other)
 
 
@@ -236,6 +238,16 @@ def _entered(store: Store, entry: Entry, *, rename: bool) -> Acceptance:
     assert record is not None  # noqa: S101 (it was just written)
     changed = named is not None and not rename
     return Acceptance(record, "changed" if changed else "new", store.catalogue.tasks(entry.identifier))
+
+
+async def _described(store: Store, known: DocumentRecord, source: SourceText) -> DocumentRecord:
+    """The document with the title and the metadata of the source."""
+    if store.catalogue.is_described(known, source):
+        return known
+    async with store.accepting():
+        with store.database.transaction() as connection:
+            store.catalogue.describe(connection, known.id, source)
+    return store.catalogue.record("id", known.id) or known
 
 
 def _free_name(store: Store, name: str) -> str:

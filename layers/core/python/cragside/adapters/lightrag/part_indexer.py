@@ -133,6 +133,7 @@ async def extend_graph(store: Store, task: Task, part: StoredPart) -> None:
     draft = Draft(store.engine, store.database)
     async with _naming_the_cause():
         extracted = await draft.extract(chunks)
+    tally = json.dumps(await draft.tally(extracted))
     path = next((str(row["file_path"]) for row in chunks.values()), quote(task.document_id, safe=""))
 
     def enriched(connection: Connection) -> bool:
@@ -140,9 +141,10 @@ async def extend_graph(store: Store, task: Task, part: StoredPart) -> None:
         # A version that went meanwhile must not come back into the graph.
         now = datetime.now(UTC).isoformat()
         row = connection.execute(
-            "UPDATE part SET enrichment = 'enriched', enriched_at = ?, error = '' WHERE version = ? AND number = ? AND"
+            "UPDATE part SET enrichment = 'enriched', enriched_at = ?, error = '',"
+            " tier3 = json_set(coalesce(tier3, '{}'), '$.extraction', json(?)) WHERE version = ? AND number = ? AND"
             " version IN (SELECT version FROM document WHERE state = 'current') RETURNING 1",
-            (now, part.version, part.number),
+            (now, tally, part.version, part.number),
         )
         if row.fetchone() is None:
             return False

@@ -8,7 +8,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from datetime import UTC, datetime
 from itertools import chain, zip_longest
 from pathlib import Path
@@ -48,6 +48,7 @@ class LocalQueue(IndexQueue):
         self._lock = FileLock(folder / LOCK_NAME, timeout=0, thread_local=False)
         self._connection: sqlite3.Connection | None = None
         self._using = threading.Lock()
+        self._settled = asyncio.Event()
 
     async def send(self, tasks: Sequence[Task]) -> None:
         """Add tasks that do not wait already, all or none; a dead letter that equals one is replaced by it."""
@@ -62,7 +63,10 @@ class LocalQueue(IndexQueue):
                 return deliveries
             if (left := ends - time.monotonic()) <= 0:
                 return []
-            await asyncio.sleep(min(pause, left))
+            # What is settled here may let others of its group pass; what other processes send has to be asked for.
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._settled.wait(), min(pause, left))
+            self._settled.clear()
             pause = min(pause * 2, _LONGEST_POLL_SECONDS)
 
     async def extend(self, delivery: Delivery) -> None:
@@ -73,6 +77,7 @@ class LocalQueue(IndexQueue):
     async def finish(self, delivery: Delivery) -> None:
         """Forget the task; nothing happens when it is no longer this delivery's."""
         await self._execute("DELETE FROM task WHERE id = ? AND token = ?", *delivery.receipt)
+        self._settled.set()
 
     async def retry(self, delivery: Delivery, *, delay: float) -> None:
         """Let the task come again."""
@@ -82,10 +87,12 @@ class LocalQueue(IndexQueue):
             due,
             *delivery.receipt,
         )
+        self._settled.set()
 
     async def bury(self, delivery: Delivery, reason: str) -> None:
         """Make a dead letter of the task."""
         await self._do(lambda connection: self._bury(connection, delivery, reason))
+        self._settled.set()
 
     async def dead(self, *, workspace: str | None = None, limit: int = 100) -> list[DeadLetter]:
         """Dead letters, latest first."""

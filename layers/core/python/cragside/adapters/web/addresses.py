@@ -1,5 +1,6 @@
 """Which addresses are the public Internet's, by IANA's special-purpose registries and the clouds' own."""
 
+from collections.abc import Iterator
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
 Address = IPv4Address | IPv6Address
@@ -54,6 +55,10 @@ _SPECIAL = tuple(ip_network(network) for network in (*_NOT_PUBLIC_4, *_NOT_PUBLI
 _NEVER = tuple(ip_network(network) for network in _METADATA)
 # An interface identifier of ISATAP: the IPv4 address that a tunnel on this machine would send to follows it.
 _ISATAP = (0x0000_5EFE, 0x0200_5EFE)
+# IPv6 addresses whose last 32 bits are an IPv4 address: compatible, mapped, translated, and NAT64's.
+_IPV4_LAST = tuple(IPv6Network(f"{prefix}/96") for prefix in ("::", "::ffff:0:0", "::ffff:0:0:0", "64:ff9b::"))
+# NAT64 of a site: where the IPv4 address begins depends on the length of its prefix (RFC 6052).
+_NAT64_LOCAL = IPv6Network("64:ff9b:1::/48")
 
 
 def parse_address(text: str) -> Address | None:
@@ -76,5 +81,26 @@ def is_public(address: Address) -> bool:
 
 
 def is_metadata(address: Address) -> bool:
-    """Whether a cloud's metadata service may be there, which gives credentials to whoever asks."""
-    return any(address in network for network in _NEVER)
+    """Whether a cloud's metadata service may be there, which gives credentials to whoever asks.
+
+    So it is where an IPv6 address stands for the service's IPv4 address in a tunnel or a translation.
+    """
+    return any(each in network for each in (address, *_carried(address)) for network in _NEVER)
+
+
+def _carried(address: Address) -> Iterator[IPv4Address]:
+    """The IPv4 addresses that packets to an IPv6 address may end at."""
+    if isinstance(address, IPv4Address):
+        return
+    octets, number = address.packed, int(address)
+    if any(address in network for network in _IPV4_LAST) or (number >> 32) & 0xFFFF_FFFF in _ISATAP:
+        yield IPv4Address(octets[12:])
+    if address.sixtofour is not None:
+        yield address.sixtofour
+    if address.teredo is not None:
+        yield from address.teredo
+    if address in _NAT64_LOCAL:
+        yield IPv4Address(octets[12:])
+        without_reserved = octets[:8] + octets[9:]
+        for start in (6, 7, 8):
+            yield IPv4Address(without_reserved[start : start + 4])

@@ -2,7 +2,8 @@
 
 import asyncio
 import re
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
 from typing import NoReturn
 from weakref import WeakKeyDictionary
 
@@ -46,8 +47,9 @@ _CHARSET = re.compile(r"[\w.:+-]{1,40}", re.ASCII)
 class GuardedFetcher:
     """Implements `ports.PageFetcher`: GET, without cookies, credentials, proxies or referrer.
 
-    `allow` names hosts and ranges beyond the public Internet, see `Guard`. `timeout` (seconds) holds for a whole fetch
-    from its turn on, `max_bytes` for the decompressed body, `parallel` for the fetches in flight on one event loop.
+    `allow` names hosts and ranges beyond the public Internet, see `Guard`. `parallel` fetches are in flight on one
+    event loop; others wait in line, first come, first served. `timeout` (seconds) holds for the wait, and for a whole
+    fetch from its turn on, `max_bytes` for the decompressed body.
     """
 
     def __init__(
@@ -70,9 +72,8 @@ class GuardedFetcher:
 
     async def fetch(self, url: str) -> FetchedPage:
         """The page. Raises `FetchFailed`, whose reason is `ssrf_blocked` for everything that the guard refuses."""
-        turns = self._turns.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(self._parallel))
         fetch = _Fetch(url)
-        async with turns:
+        async with self._turn(fetch):
             try:
                 async with asyncio.timeout(self._timeout):
                     return await self._followed(fetch)
@@ -86,6 +87,19 @@ class GuardedFetcher:
     async def close(self) -> None:
         """Give the resolver's threads back; connections end with their fetch."""
         await self._resolver.close()
+
+    @asynccontextmanager
+    async def _turn(self, fetch: "_Fetch") -> AsyncIterator[None]:
+        turns = self._turns.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(self._parallel))
+        try:
+            async with asyncio.timeout(self._timeout):
+                await turns.acquire()
+        except TimeoutError as error:
+            raise fetch.failed("timeout", "Too many pages are being fetched. Try again later.") from error
+        try:
+            yield
+        finally:
+            turns.release()
 
     async def _followed(self, fetch: "_Fetch") -> FetchedPage:
         url = self._guard.target(fetch.url)

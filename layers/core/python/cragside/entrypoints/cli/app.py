@@ -13,9 +13,15 @@ from cragside.entrypoints.cli import exits
 from cragside.entrypoints.cli.bake import bake
 from cragside.entrypoints.cli.demo.command import demo
 from cragside.entrypoints.cli.doctor import doctor
+from cragside.entrypoints.cli.documents import documents
 from cragside.entrypoints.cli.enrich import enrich
+from cragside.entrypoints.cli.enrich_docs import enrich_docs
 from cragside.entrypoints.cli.forget import forget
+from cragside.entrypoints.cli.graph import graph
+from cragside.entrypoints.cli.index import index
 from cragside.entrypoints.cli.ingest import ingest
+from cragside.entrypoints.cli.memory import memory
+from cragside.entrypoints.cli.query import query
 from cragside.entrypoints.cli.reindex import reindex
 from cragside.entrypoints.cli.serve import serve
 from cragside.entrypoints.cli.session import Session, session_of
@@ -92,8 +98,13 @@ def cragside(
         typer.echo(context.get_help())
 
 
-for _command in (demo, serve, worker, enrich, ingest, bake, forget, status, reindex, doctor):
+_COMMANDS = (
+    demo, serve, worker, enrich, ingest, index, documents, enrich_docs, query, graph, bake, forget, status, reindex,
+    doctor,
+)  # fmt: skip
+for _command in _COMMANDS:
     app.command()(_command)
+app.add_typer(memory, name="memory")
 
 
 def _failed(message: str, code: int) -> int:

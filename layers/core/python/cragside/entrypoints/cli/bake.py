@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cragside.entrypoints.cli import exits
-from cragside.entrypoints.cli.indexing import Paths, index_files
+from cragside.entrypoints.cli.indexing import Paths, Run, found_in, index_found
 from cragside.entrypoints.cli.session import session_of
 from cragside.entrypoints.cli.terminal import output, printable
 
@@ -39,14 +39,15 @@ def bake(
     settings = session.settings(workspace)
     console = output()
     with Baking.into(out) as baking:
-        tally, known = index_files(session, _embedded(settings, baking.home), paths)
-        if known is None or tally.failed:
-            console.print(f"{tally}. Nothing is baked: mend or leave out what failed.")
+        report, known = index_found(session, _embedded(settings, baking.home), found_in(paths), Run(count=True))
+        report.show()
+        if known is None or report.exit_code:
+            console.print(f"{report}. Nothing is baked: mend or leave out what failed.")
             raise typer.Exit(exits.FAILED)
         manifest, sha256 = baking.publish(known)
     size = sum(file.bytes for file in manifest.files.values())
     console.print(
-        f"{tally}. Workspace {known.workspace} baked into {printable(str(out))}: "
+        f"{report}. Workspace {known.workspace} baked into {printable(str(out))}: "
         f"{known.documents} documents, {known.passages} passages, {size / 1024**2:.1f} MB in all.\n"
         f"SHA-256 of baked.json: {sha256}",
         soft_wrap=True,
@@ -60,6 +61,7 @@ def _embedded(settings: "Settings", home: Path) -> "Settings":
             "home_sha256": None,
             "ollama_base_url": None,
             "searxng_host": None,
+            "queue_url": None,
             "chat_model": "embedded",
             "embedding_model": "embedded",
         }

@@ -1,128 +1,328 @@
-"""Indexing files at a terminal: what `ingest` and `bake` have in common."""
+"""Indexing at a terminal: what `ingest`, `index` and `bake` have in common."""
 
+import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
+from contextlib import aclosing, contextmanager, nullcontext
+from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from cragside.adapters.documents.folders import FoundFile, Refused, find_files, read_file
 from cragside.adapters.documents.kinds import SUPPORTED
-from cragside.domain.document import SourceText
-from cragside.domain.errors import ValidationError
-from cragside.entrypoints.cli.session import Session
-from cragside.entrypoints.cli.terminal import notices, output, printable
+from cragside.domain.errors import (
+    ConfigurationError,
+    CragsideError,
+    DeadlineExceeded,
+    NotFound,
+    ProcessingError,
+    ServiceUnavailable,
+    Unauthorized,
+    ValidationError,
+)
+from cragside.entrypoints.cli import exits
+from cragside.entrypoints.cli.places import Offer, Options, Place, Progress, Taken, at_place
+from cragside.entrypoints.cli.terminal import notices, output, print_json, printable
 
 if TYPE_CHECKING:
-    from cragside.bootstrap import Container
-    from cragside.ports.document_loader import DocumentLoader
-    from cragside.ports.rag_repository import Indexed, KnowledgeStatus
+    from cragside.entrypoints.cli.session import Session
+    from cragside.ports.rag_repository import KnowledgeStatus
     from cragside.settings import Settings
 
 Paths = Annotated[
     list[Path], typer.Argument(metavar="PATH...", exists=True, readable=False, help="Files and folders to index.")
 ]
 
-_BATCH_FILES = 16
-_BATCH_CHARACTERS = 1_000_000
-_STATUSES = ("indexed", "updated", "unchanged", "failed", "skipped")
+Found = FoundFile | Refused | Offer
+
+# The first that are not finished tell how far all are: they are indexed in their order.
+_LOOKED_AT = 50
+_STATUSES = ("indexed", "updated", "unchanged", "accepted", "waiting", "removed", "failed", "skipped")
+_TOLD_AS = {"new": "indexed", "changed": "updated", "unchanged": "unchanged"}
+# They end a run; anything else is about one document.
+_ENDING = (ConfigurationError, DeadlineExceeded, ServiceUnavailable, Unauthorized)
 
 
-class Tally:
-    """Tells what became of each file as it happens, and counts."""
+@dataclass(frozen=True, slots=True)
+class Line:
+    """What became of something that was brought."""
 
-    def __init__(self) -> None:
-        self._console = output()
-        self._counts = Counter[str]()
+    name: str
+    status: str
+    reason: str = ""
+    id: str = ""
+    passages: int = 0
 
     @property
-    def failed(self) -> bool:
-        """Whether anything that was asked for could not be indexed."""
-        return self._counts["failed"] > 0
+    def remark(self) -> str:
+        """What is said of it besides its status."""
+        if self.reason or not self.passages or self.status == "unchanged":
+            return self.reason
+        return f"{self.passages} passage" + ("" if self.passages == 1 else "s")
 
-    def add(self, name: str, status: str, remark: str) -> None:
-        """Print a line for the file."""
-        self._counts[status] += 1
-        style = {"failed": "red", "skipped": "dim"}.get(status)
-        note = f"  ({printable(remark)})" if remark else ""
-        self._console.print(f"{status:<10}{printable(name)}{note}", style=style, soft_wrap=True)
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """How, and by whom, things are indexed: by this process unless an address is given.
+
+    With `count` what the workspace then holds is counted, for which the whole store is opened.
+    """
+
+    options: Options = field(default_factory=Options)
+    address: str | None = None
+    token: str | None = None
+    wait: bool = True
+    count: bool = False
+
+
+@dataclass
+class Report:
+    """What became of everything. `stopped` says why the work ended before all was done."""
+
+    lines: list[Line] = field(default_factory=list)
+    taken: dict[str, tuple[int, Taken]] = field(default_factory=dict)
+    stopped: str = ""
+
+    def add(self, line: Line) -> None:
+        """Take a line in."""
+        self.lines.append(line)
+
+    def refuse(self, refused: Refused) -> None:
+        """Take note of what is not read."""
+        self.add(Line(refused.name, "skipped" if refused.skipped else "failed", refused.reason))
+
+    def take(self, name: str, taken: Taken) -> None:
+        """Take note of an offer that was accepted; what becomes of it is told by `settle`."""
+        reason = f"is the same text as {taken.known}" if taken.known else ""
+        status = _TOLD_AS.get(taken.outcome, taken.outcome)
+        self.lines.append(Line(name, status, reason, taken.progress.id, taken.progress.passages))
+        if not taken.progress.settled:
+            self.taken[taken.progress.id] = len(self.lines) - 1, taken
+        elif taken.progress.status == "failed":
+            self.settle(len(self.lines) - 1, taken.progress)
+
+    def settle(self, number: int, progress: Progress | None) -> None:
+        """Say what became of a document in the end; None for one that was deleted meanwhile."""
+        line = self.lines[number]
+        if progress is None:
+            self.lines[number] = Line(line.name, "failed", "was deleted meanwhile", line.id)
+        elif progress.status == "failed":
+            found = " (its text can be found)" if progress.searchable else ""
+            self.lines[number] = Line(
+                line.name, "failed", f"{progress.error or 'could not be indexed'}{found}", line.id, progress.passages
+            )
+
+    def leave(self, waiting: Iterable[tuple[int, Progress]], status: str) -> None:
+        """Say of documents that they are not done."""
+        for number, progress in waiting:
+            reason = "can be found; the rest follows" if progress.searchable and status == "waiting" else ""
+            line = self.lines[number]
+            self.lines[number] = Line(line.name, status, reason, line.id, progress.passages)
+
+    @property
+    def counts(self) -> Counter[str]:
+        """How many there are of each status."""
+        return Counter(line.status for line in self.lines)
+
+    @property
+    def exit_code(self) -> int:
+        """What stands for it all."""
+        if self.stopped:
+            return exits.UNAVAILABLE
+        return exits.FAILED if self.counts["failed"] else exits.OK
+
+    def show(self) -> None:
+        """A line for each, on standard output."""
+        console = output()
+        for line in self.lines:
+            style = {"failed": "red", "skipped": "dim", "waiting": "yellow"}.get(line.status)
+            note = f"  ({printable(line.remark)})" if line.remark else ""
+            console.print(f"{line.status:<10}{printable(line.name)}{note}", style=style, soft_wrap=True)
+
+    def body(self) -> dict[str, Any]:
+        """The same for programs."""
+        documents = [
+            {
+                "name": line.name,
+                "id": line.id or None,
+                "status": line.status,
+                "passages": line.passages,
+                "reason": line.reason,
+            }
+            for line in self.lines
+        ]
+        counts = {status: count for status in _STATUSES if (count := self.counts[status])}
+        return {"documents": documents, "counts": counts, "stopped": self.stopped or None}
 
     def __str__(self) -> str:
-        return ", ".join(f"{self._counts[status]} {status}" for status in _STATUSES if self._counts[status])
+        counts = self.counts
+        return ", ".join(f"{counts[status]} {status}" for status in _STATUSES if counts[status]) or "nothing to do"
 
 
-def index_files(
-    session: Session, settings: "Settings", paths: Sequence[Path]
-) -> "tuple[Tally, KnowledgeStatus | None]":
-    """Index what is found into the settings' workspace; the container is closed when this returns.
-
-    The status is None when no file could be read, in which case nothing was opened. Raises `ValidationError` when there
-    is nothing to index.
-    """
-    tally, files = Tally(), list[FoundFile]()
-    for item in find_files(paths):
-        if isinstance(item, FoundFile):
-            files.append(item)
-        else:
-            tally.add(item.name, "skipped" if item.skipped else "failed", item.reason)
-    if not files and not tally.failed:
+def found_in(paths: Sequence[Path], urls: Sequence[str] = ()) -> list[Found]:
+    """What there is to index. Raises `ValidationError` when that is nothing."""
+    found: list[Found] = [*find_files(paths), *map(Offer, dict.fromkeys(urls))]
+    if all(isinstance(item, Refused) and item.skipped for item in found):
         raise ValidationError(f"There is no file to index; supported are {SUPPORTED}.")
-
-    async def work(container: "Container") -> "KnowledgeStatus":
-        repository = await container.workspaces.repository(settings.workspace)
-        async for texts, refused in _progressing(files, container.loader, settings.max_file_bytes):
-            for item in refused:
-                tally.add(item.name, "failed", item.reason)
-            for result in await repository.save_documents(texts) if texts else []:
-                tally.add(result.name, result.status, _remark(result))
-        return await repository.status()
-
-    return tally, session.run(settings, work) if files else None
+    return found
 
 
-Batch = tuple[Sequence[SourceText], Sequence[Refused]]
+async def offers_of(found: Sequence[Found], max_bytes: int) -> AsyncGenerator[Offer | Refused]:
+    """What was found, each file read when it is its turn."""
+    for item in found:
+        if isinstance(item, FoundFile):
+            content = await asyncio.to_thread(read_file, item, max_bytes)
+            yield content if isinstance(content, Refused) else Offer(item.name, content)
+        else:
+            yield item
 
 
-async def _progressing(files: Sequence[FoundFile], loader: "DocumentLoader", max_bytes: int) -> AsyncIterator[Batch]:
-    """The batches, with a progress bar on standard error that moves when a batch has been dealt with."""
-    from rich.progress import Progress
+async def index(
+    place: Place, offers: AsyncGenerator[Offer | Refused], options: Options, report: Report, *, wait: bool = True
+) -> None:
+    """Take the offers in and, unless told not to wait, see them through, with progress on standard error."""
+    with _bar() as bar:
+        step = bar.add_task("Taking in", total=None)
+        async with aclosing(offers) as brought:
+            async for offer in brought:
+                await _take(place, offer, options, report)
+                bar.update(step, completed=len(report.lines), description=f"Taking in ({len(report.lines)})")
+        bar.remove_task(step)
+        if wait and report.taken:
+            await _follow(place, report, bar)
+        elif not wait:
+            report.leave([(number, taken.progress) for number, taken in report.taken.values()], "accepted")
+
+
+async def _take(place: Place, offer: Offer | Refused, options: Options, report: Report) -> None:
+    if isinstance(offer, Refused):
+        report.refuse(offer)
+        return
+    try:
+        report.take(offer.name, await place.take(offer, options))
+    except _ENDING:
+        raise
+    except (NotFound, ProcessingError, ValidationError) as error:
+        reason = error.message if offer.content is None else str(error.details.get("reason", error.message))
+        report.add(Line(offer.name, "failed", reason))
+
+
+async def _follow(place: Place, report: Report, bar: Any) -> None:
+    waiting = {identifier: (number, taken.progress) for identifier, (number, taken) in report.taken.items()}
+    total = sum(progress.steps for _, progress in waiting.values())
+    step = bar.add_task("Indexing", total=total)
+    done = 0
+    async with place.working() as trouble:
+        while waiting:
+            said = trouble()
+            settled = 0
+            for identifier in list(islice(waiting, _LOOKED_AT)):
+                number, before = waiting[identifier]
+                progress = await place.progress(identifier)
+                if progress is not None and not progress.settled:
+                    waiting[identifier] = number, progress
+                    continue
+                report.settle(number, progress)
+                done += before.steps
+                settled += 1
+                del waiting[identifier]
+            under_way = sum(progress.done for _, progress in islice(waiting.values(), _LOOKED_AT))
+            bar.update(step, completed=min(done + under_way, total))
+            if settled:
+                continue
+            if said and waiting:
+                report.stopped = said
+                report.leave(waiting.values(), "waiting")
+                return
+            await asyncio.sleep(place.looks_every)
+
+
+async def until_idle(place: Place, *, look_on: bool = False) -> str:
+    """Have done what waits, or only look on; why nothing goes on, "" when the queue has nothing of the workspace."""
+    with notices().status("Enriching ...") as shown:
+        async with nullcontext(_nothing_said) if look_on else place.working() as trouble:
+            while True:
+                said, stats = trouble(), await place.stats()
+                left = stats["queue"]["pending"] + stats["queue"]["processing"]
+                if not left:
+                    return ""
+                if said:
+                    return said
+                shown.update(f"Enriching: {left} tasks left, {stats['totals']['enriched']} passages enriched ...")
+                await asyncio.sleep(place.looks_every)
+
+
+def _nothing_said() -> str:
+    return ""
+
+
+@contextmanager
+def _bar() -> Iterator[Any]:
+    """A progress bar on standard error, where that is a terminal."""
+    from rich.progress import Progress as Bar
 
     console = notices()
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
-        task = progress.add_task("Indexing", total=len(files))
-        async for batch in _batches(files, loader, max_bytes):
-            yield batch
-            progress.advance(task, len(batch[0]) + len(batch[1]))
+    with Bar(console=console, transient=True, disable=not console.is_terminal) as bar:
+        yield bar
 
 
-async def _batches(files: Sequence[FoundFile], loader: "DocumentLoader", max_bytes: int) -> AsyncIterator[Batch]:
-    texts: list[SourceText] = []
-    refused: list[Refused] = []
-    for file in files:
-        read = await _read(file, loader, max_bytes)
-        if isinstance(read, Refused):
-            refused.append(read)
-        else:
-            texts.append(read)
-        if len(texts) >= _BATCH_FILES or sum(len(text.text) for text in texts) >= _BATCH_CHARACTERS:
-            yield texts, refused
-            texts, refused = [], []
-    if texts or refused:
-        yield texts, refused
-
-
-async def _read(file: FoundFile, loader: "DocumentLoader", max_bytes: int) -> SourceText | Refused:
-    content = read_file(file, max_bytes)
-    if isinstance(content, Refused):
-        return content
+@contextmanager
+def nothing_is_lost(report: Report, *, address: str | None) -> Iterator[None]:
+    """Say so when a run ends early, by Ctrl-C or because something is down."""
     try:
-        return await loader.load(content, name=file.name)
-    except ValidationError as error:
-        return Refused(file.name, error.details.get("reason", error.message))
+        yield
+    except (KeyboardInterrupt, CragsideError):
+        if report.taken:
+            tell_what_waits(len(report.taken), address=address)
+        raise
 
 
-def _remark(result: "Indexed") -> str:
-    if result.reason or not result.passages:
-        return result.reason
-    return f"{result.passages} passage" + ("" if result.passages == 1 else "s")
+def tell_why_it_stopped(reason: str, count: int = 0, *, address: str | None) -> None:
+    """Say what keeps documents from being done, and that they wait."""
+    notices().print(f"error: {printable(reason)}", soft_wrap=True)
+    tell_what_waits(count, address=address)
+
+
+def tell_what_waits(count: int = 0, *, address: str | None) -> None:
+    """Say what becomes of documents that were taken in and are not done; 0 is of any number."""
+    who = "the service" if address else "`cragside worker`, or a running `cragside serve`,"
+    what = {0: "what is not done waits", 1: "1 document waits"}.get(count, f"{count} documents wait")
+    notices().print(f"Nothing is lost: {what} in the queue, and {who} goes on with it.", soft_wrap=True)
+
+
+def index_found(
+    session: "Session", settings: "Settings", found: Sequence[Found], run: Run
+) -> "tuple[Report, KnowledgeStatus | None]":
+    """Index what was found; whatever was opened is closed when this returns.
+
+    The status of the workspace is None when nothing could be used, at a service, and unless the run is to count.
+    """
+    report = Report()
+    if all(isinstance(item, Refused) for item in found):
+        for item in found:
+            if isinstance(item, Refused):
+                report.refuse(item)
+        return report, None
+
+    async def work(place: Place) -> "KnowledgeStatus | None":
+        await index(place, offers_of(found, settings.max_file_bytes), run.options, report, wait=run.wait)
+        return await place.status() if run.count else None
+
+    with nothing_is_lost(report, address=run.address):
+        return report, at_place(session, settings, work, address=run.address, token=run.token)
+
+
+def end(report: Report, summary: str, *, as_json: bool, address: str | None, **told: Any) -> None:
+    """Show what became of everything and end the command with the exit code for it."""
+    if as_json:
+        print_json({**told, **report.body()})
+    else:
+        report.show()
+        output().print(f"{report}. {summary}", soft_wrap=True)
+    if report.stopped:
+        tell_why_it_stopped(report.stopped, report.counts["waiting"], address=address)
+    if report.exit_code:
+        raise typer.Exit(report.exit_code)

@@ -1,31 +1,68 @@
 """`cragside ingest`: texts into the knowledge base."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from cragside.entrypoints.cli import exits
-from cragside.entrypoints.cli.indexing import Paths, index_files
+from cragside.domain.errors import ValidationError
+from cragside.entrypoints.cli.api import Address, Token, WorkspaceName
+from cragside.entrypoints.cli.indexing import Run, end, found_in, index_found
+from cragside.entrypoints.cli.places import Options
 from cragside.entrypoints.cli.session import place_of, session_of
-from cragside.entrypoints.cli.terminal import output, printable
+from cragside.entrypoints.cli.terminal import printable
+
+NoEnrich = Annotated[
+    bool,
+    typer.Option("--no-enrich", help="Make texts searchable only: no keywords, no entities, no summary, no graph."),
+]
+NoWait = Annotated[
+    bool, typer.Option("--no-wait", help="Take texts in and end; a worker indexes them when there is one.")
+]
 
 
 def ingest(
     context: typer.Context,
-    paths: Paths,
-    workspace: Annotated[
-        str | None, typer.Option("--workspace", "-w", metavar="NAME", help="Where to. Default: RAG_WORKSPACE.")
+    paths: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="PATH...", exists=True, readable=False, help="Files and folders to index."),
     ] = None,
+    files: Annotated[
+        list[Path] | None,
+        typer.Option("--file", metavar="F", exists=True, dir_okay=False, readable=False, help="A file, as an option."),
+    ] = None,
+    folders: Annotated[
+        list[Path] | None,
+        typer.Option("--dir", metavar="D", exists=True, file_okay=False, help="A folder, as an option."),
+    ] = None,
+    urls: Annotated[
+        list[str] | None, typer.Option("--url", metavar="U", help="A public page or file to fetch, http or https.")
+    ] = None,
+    no_enrich: NoEnrich = False,
+    no_wait: NoWait = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON document: what became of each, and counts.")
+    ] = False,
+    workspace: WorkspaceName = None,
+    api: Address = None,
+    token: Token = None,
 ) -> None:
-    """Index files and folders of them: PDF, Word, HTML, e-mail, Markdown, JSON, text and source code.
+    """Index files, folders of them and pages: PDF, Word, HTML, e-mail, Markdown, JSON, text and source code.
 
-    A file's name, relative to the folder that was given, identifies it in its workspace: the same name with the same
-    content is left alone, with other content it is replaced. Files may have at most 50 MB (RAG_MAX_FILE_BYTES). Hidden
-    files are passed over, links that lead out of a given folder are refused.
+    A file's name, relative to the folder that was given, identifies it in its workspace, and a page's address does: the
+    same name with the same content is left alone, with other content it is replaced. Files may have at most 50 MB
+    (RAG_MAX_FILE_BYTES). Hidden files are passed over, links that lead out of a given folder are refused.
+
+    What was taken in is not lost when the command is interrupted or a model is down: `cragside worker`, or a running
+    `cragside serve`, goes on with it.
     """
     session = session_of(context)
     settings = session.settings(workspace)
-    tally, _ = index_files(session, settings, paths)
-    output().print(f"{tally}. Workspace {settings.workspace} in {printable(place_of(settings))}", soft_wrap=True)
-    if tally.failed:
-        raise typer.Exit(exits.FAILED)
+    given = [*(paths or []), *(files or []), *(folders or [])]
+    if not given and not urls:
+        raise ValidationError("Say what to index: cragside ingest PATH..., --file, --dir or --url.")
+    run = Run(Options(enrich=not no_enrich), api, token, wait=not no_wait)
+    report, _ = index_found(session, settings, found_in(given, urls or []), run)
+    place = printable(api or place_of(settings))
+    summary = f"Workspace {settings.workspace} in {place}"
+    end(report, summary, as_json=as_json, address=api, workspace=settings.workspace)

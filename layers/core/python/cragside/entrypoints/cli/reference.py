@@ -21,10 +21,16 @@ def reference() -> str:
     """The page as Markdown."""
     cli = cast(TyperGroup, get_command(app))
     codes = "\n".join(f"| {code} | {meaning} |" for code, meaning in exits.MEANINGS.items())
-    commands = [_section(name, command) for name, command in cli.commands.items()]
+    commands = [section for name, command in cli.commands.items() for section in _sections(name, command)]
     return "\n".join(
         [_INTRODUCTION, "## Exit codes\n", "| code | meaning |", "|---|---|", codes, "", _section("", cli), *commands]
     )
+
+
+def _sections(name: str, command: Any) -> list[str]:
+    """A command's, and those of the commands below it."""
+    below = getattr(command, "commands", {})
+    return [_section(name, command), *(_section(f"{name} {each}", below[each]) for each in below)]
 
 
 def _section(name: str, command: Any) -> str:

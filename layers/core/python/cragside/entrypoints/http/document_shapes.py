@@ -28,6 +28,7 @@ class DocumentRequest(BaseModel):
     title: str | None = Field(None, max_length=1000, description="Title of the text, for citations.")
     url: str | None = Field(None, max_length=8192, description="A public page or file to fetch, http or https.")
     enrich: bool = Field(True, description="Whether keywords, entities, a summary and the graph follow.")
+    doc_type: DocType | None = Field(None, description="What kind of text it is; found out when missing.")
     metadata: dict[str, Any] = Field({}, description="What passages can be filtered by.")
     workspace: str | None = Field(None, description="The workspace; the default without it.")
 
@@ -53,6 +54,7 @@ class DocumentForm(BaseModel):
     )
     workspace: str | None = Field(None, description="The workspace; the default without it.")
     enrich: bool = Field(True, description="Whether keywords, entities, a summary and the graph follow.")
+    doc_type: DocType | None = Field(None, description="What kind of text it is; found out when missing.")
     metadata: str | None = Field(None, description="A JSON object that passages can be filtered by.")
 
 
@@ -87,13 +89,21 @@ class PartBody(BaseModel):
     enrichment: EnrichmentStatus
     error: str
     enriched_at: str | None
+    tier3: dict[str, Any] | None = Field(
+        description="What a model makes of the document, with its first part, and of each part the `extraction`."
+    )
 
 
 class DocumentDetail(DocumentBody):
-    """A document with its parts, and with what could be told of it without a model."""
+    """A document with its parts, with what could be told of it without a model (`tier1`), and with (`tier3`).
+
+    `extraction` in `tier3` says what the graph got: `entities`, `relations`, how many lines of the model's answers were
+    `malformed` and left out, and of how many passages the answer was `unusable`.
+    """
 
     content_hash: str
     tier1: dict[str, Any]
+    tier3: dict[str, Any]
     parts: list[PartBody]
 
 
@@ -165,7 +175,13 @@ def body_of(record: DocumentRecord) -> DocumentBody:
 def detail_of(record: DocumentRecord) -> DocumentDetail:
     """A document with its parts."""
     parts = [PartBody.model_validate(part, from_attributes=True) for part in record.parts]
-    return DocumentDetail(**_fields(record), content_hash=record.content_hash, tier1=dict(record.tier1), parts=parts)
+    return DocumentDetail(
+        **_fields(record),
+        content_hash=record.content_hash,
+        tier1=dict(record.tier1),
+        tier3=dict(record.tier3),
+        parts=parts,
+    )
 
 
 def accepted_of(acceptance: Acceptance) -> AcceptedDocument:

@@ -8,7 +8,7 @@ import logging
 from collections.abc import Callable, Coroutine
 from typing import Any, Literal
 
-from fastapi import Request, Response
+from fastapi import APIRouter, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from fastapi.routing import APIRoute
@@ -73,6 +73,17 @@ def failures(model: type[BaseModel]) -> dict[int | str, dict[str, Any]]:
         "4XX": {"model": model, "description": "The request is at fault; the message says what to do."},
         "5XX": {"model": model, "description": "It could not be done; 503 and 504 may be tried again."},
     }
+
+
+def peer_router(tag: str, failure: type[BaseModel], *, limit: int, prefix: str = "") -> APIRouter:
+    """A router for the routes of a peer, all of which fail in one shape; bodies have at most `limit` bytes."""
+    return APIRouter(
+        prefix=prefix,
+        tags=[tag],
+        route_class=route_class(limit),
+        strict_content_type=False,
+        responses=failures(failure),
+    )
 
 
 def route_class(limit: int) -> type[APIRoute]:

@@ -7,10 +7,14 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from cragside.application.passages import Lookup
 from cragside.domain.errors import ValidationError
 from cragside.domain.filter import Condition, Filter
-from cragside.domain.search import Mode
+from cragside.domain.search import DEFAULT_BALANCE, DEFAULT_FETCH, Mode, Strategy
 
-_DEFAULT_PASSAGES = 8
+DEFAULT_PASSAGES = 8
 _MOST_PASSAGES = 100
+
+# What only a search by cosine can do, as requests name it.
+_COSINE_ALONE = {"strategy": "strategy", "fetch": "fetchK", "balance": "lambda", "compress": "compress"}
+_NOT_OF_LIGHTRAG = {"collection", "top_passages", "min_score", "threshold", "filter", "graph_expand", *_COSINE_ALONE}
 
 Keyword = Annotated[str, StringConstraints(max_length=1000)]
 
@@ -67,17 +71,37 @@ class LookupBody(BaseModel):
         return " ".join([self.query, *self.hl_keywords, *self.ll_keywords])
 
     @property
-    def limit(self) -> int:
-        """Most passages."""
-        return min(self.chunk_top_k or self.top_k or _DEFAULT_PASSAGES, _MOST_PASSAGES)
+    def limit(self) -> int | None:
+        """Most passages, if the request says so."""
+        asked = self.chunk_top_k or self.top_k
+        return None if asked is None else min(asked, _MOST_PASSAGES)
 
 
 class QueryBody(LookupBody):
-    """rag-stack's body, LightRAG's, or both. `topK`, `minScore`, `filter` and `graphExpand` are rag-stack's."""
+    """rag-stack's body, LightRAG's, or both.
+
+    `topK`, `minScore`, `filter` and `graphExpand` are rag-stack's; `strategy`, `fetchK`, `lambda`, `threshold` and
+    `compress` are those of a search by cosine.
+    """
 
     collection: str | None = Field(None, description="The workspace; the default without it.")
-    top_passages: int | None = Field(None, alias="topK", ge=1, le=_MOST_PASSAGES, description="Most passages; 8.")
-    min_score: float | None = Field(None, alias="minScore", ge=0, le=1, description="Least score of a passage.")
+    top_passages: int | None = Field(
+        None, alias="topK", ge=1, le=_MOST_PASSAGES, description="Most passages; 8, or with `strategy` as the settings."
+    )
+    min_score: float | None = Field(None, alias="minScore", ge=0, le=1, description="Least score of a passage; 0.")
+    threshold: float | None = Field(None, ge=0, le=1, description="The same; of both the higher one holds.")
+    strategy: Strategy | Literal["preferred"] | None = Field(
+        None,
+        description="Asks for the plain similarity search that the settings describe: what the request does not say is "
+        "theirs. `mmr` is for diversity, `preferred` is the settings' own.",
+    )
+    fetch: int | None = Field(
+        None, alias="fetchK", ge=1, le=_MOST_PASSAGES, description=f"What `mmr` chooses from; {DEFAULT_FETCH}."
+    )
+    balance: float | None = Field(
+        None, alias="lambda", ge=0, le=1, description=f"`mmr`: 1 is relevance, 0 diversity; {DEFAULT_BALANCE}."
+    )
+    compress: bool | None = Field(None, description="Whether only the relevant strips of passages are told.")
     filter: PayloadFilter | None = Field(None, description="What the payload of a passage has to hold.")
     graph_expand: bool | None = Field(None, alias="graphExpand", description="Whether to tell the graph around them.")
     only_need_prompt: bool | None = Field(None, description="`response` is the prompt with evidence and question.")
@@ -86,16 +110,33 @@ class QueryBody(LookupBody):
     include_chunk_content: bool | None = Field(False, description="Whether references hold their text.")
 
     def lookup(self) -> Lookup:
-        """By LightRAG's mode; by cosine if only rag-stack's fields are there."""
+        """By LightRAG's mode; by cosine if there is none and a field that is not LightRAG's.
+
+        Raises `ValidationError` for options that a search with a mode does not have.
+        """
         given = {name for name in self.model_fields_set if getattr(self, name) is not None}
-        rag_stack = given & {"collection", "top_passages", "min_score", "filter", "graph_expand"}
+        of_cosine = [name for field, name in _COSINE_ALONE.items() if field in given]
+        if self.mode and of_cosine:
+            raise ValidationError(f"{of_cosine[0]}: a search with a mode has no such option. Leave mode out.")
+        mode = self.mode or (None if given & _NOT_OF_LIGHTRAG else "mix")
+        default_limit, default_threshold = (DEFAULT_PASSAGES, -1.0) if self.strategy is None else (None, None)
         return Lookup(
             self.question,
-            self.top_passages or self.limit,
-            self.mode or (None if rag_stack else "mix"),
-            -1.0 if self.min_score is None else self.min_score,
+            self.top_passages or self.limit or default_limit,
+            mode,
+            default_threshold if self._least_score is None else self._least_score,
             Filter(tuple(each.condition() for each in self.filter.must) if self.filter else ()),
+            strategy="similarity" if self.strategy is None else None if self.strategy == "preferred" else self.strategy,
+            fetch=self.fetch,
+            balance=self.balance,
+            compress=bool(self.compress),
         )
+
+    @property
+    def _least_score(self) -> float | None:
+        given = [score for score in (self.min_score, self.threshold) if score is not None]
+        # Scores end at 0 where cosines do not: a least score of 0 lets everything through.
+        return (max(given) or -1.0) if given else None
 
 
 class Reference(BaseModel):
@@ -107,7 +148,10 @@ class Reference(BaseModel):
 
 
 class FoundPassage(BaseModel):
-    """A passage as rag-stack tells it. `id` is the document's id and the number of the passage."""
+    """A passage as rag-stack tells it. `id` is the document's id and the number of the passage.
+
+    `text` is what `response` quotes of it: with `compress` its relevant strips, while the payload has it whole.
+    """
 
     id: str
     score: float | None = Field(description="0..1: the cosine, or with a mode the ranking's.")
@@ -150,6 +194,7 @@ class QueryAnswer(BaseModel):
     llm_generated: Literal[False]
     ok: Literal[True]
     results: list[FoundPassage]
+    message: str | None = Field(None, description="Says so when nothing was found.")
     graph: GraphAround | None = None
 
 

@@ -10,12 +10,20 @@ from cragside.domain.prompt import user_text
 from cragside.entrypoints.proxy.commanded import CHAT, GENERATE, OPENAI_CHAT, asked, parsed
 
 _EVENT = b"data:"
+# How Open WebUI begins what it asks by itself, in the user's name: titles, tags, follow-up questions, search queries and
+# completions (all of these are tasks), an emoji, one answer out of several models'.
+_CLIENTS_OWN = (
+    "### Task:",
+    "Your task is to reflect the speaker's likely facial expression",
+    "You have been provided with a set of responses from various models to the latest user query",
+)
 
 
 def asked_text(path: str, body: bytes, prefix: str) -> str | None:
     """The last text the user wrote, without the command; None for what is no exchange.
 
-    A generation with a `suffix` fills a gap in code, and one without a prompt loads a model.
+    A generation with a `suffix` fills a gap in code, and one without a prompt loads a model. What a client asks by
+    itself, such as a title for the chat, no user wrote.
     """
     request = parsed(body)
     if request is None or (path == GENERATE and request.get("suffix")):
@@ -24,7 +32,7 @@ def asked_text(path: str, body: bytes, prefix: str) -> str | None:
         text = user_text(asked(path, request))
     except ValidationError:
         return None
-    if not text or not text.strip():
+    if not text or not text.strip() or text.lstrip().startswith(_CLIENTS_OWN):
         return None
     question = question_of(text, prefix)
     return text if question is None else question

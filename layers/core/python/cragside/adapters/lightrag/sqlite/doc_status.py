@@ -1,4 +1,4 @@
-"""LightRAG's document status storage on SQLite: what the indexing pipeline schedules and recovers by."""
+"""LightRAG's document status storage on SQLite, which LightRAG has to have; documents are in the catalogue (ADR 8)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator
-from typing import Annotated, Any
+from typing import Annotated, Any, cast, get_args
 
 import orjson
 from fastapi import APIRouter, Depends, Query, Request
@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from pydantic import ValidationError as PydanticValidationError
 
 from cragside.application.contract import error_envelope
-from cragside.domain.document import SourceText
+from cragside.domain.document import DocType, SourceText
 from cragside.domain.errors import CragsideError, NotFound, PayloadTooLarge, ValidationError
 from cragside.domain.indexing import Acceptance, DocumentRecord, DocumentStatus
 from cragside.entrypoints.http.application import Application
@@ -145,10 +145,21 @@ class _Taking:
         intake = self._container.intake
         if asked.url is not None:
             taken = await intake.page(
-                asked.url, workspace=workspace, name=asked.name, metadata=asked.metadata, enrich=asked.enrich
+                asked.url,
+                workspace=workspace,
+                name=asked.name,
+                doc_type=asked.doc_type,
+                metadata=asked.metadata,
+                enrich=asked.enrich,
             )
         else:
-            source = SourceText(asked.name or "", asked.text or "", title=asked.title or "", metadata=asked.metadata)
+            source = SourceText(
+                asked.name or "",
+                asked.text or "",
+                title=asked.title or "",
+                doc_type=asked.doc_type or "text",
+                metadata=asked.metadata,
+            )
             taken = await intake.text(source, workspace=workspace, enrich=asked.enrich)
         self._accepted.append(taken)
 
@@ -175,6 +186,7 @@ class _Taking:
         # Outside of `try`: what is wrong with the fields is wrong with the whole request.
         workspace = self._access.workspace(self._request, fields.get("workspace"))
         enrich, metadata = _flag(fields.get("enrich", "true")), _metadata(fields.get("metadata"))
+        doc_type = _doc_type(fields.get("doc_type"))
         name = part.filename or ""
         try:
             if part.too_large:
@@ -186,6 +198,7 @@ class _Taking:
                 name=_file_name(name),
                 workspace=workspace,
                 content_type=part.content_type,
+                doc_type=doc_type,
                 metadata=metadata,
                 enrich=enrich,
             )
@@ -275,6 +288,12 @@ def _flag(value: str) -> bool:
     if value.lower() not in ("true", "false", "1", "0"):
         raise ValidationError("enrich is true or false.", field="enrich")
     return value.lower() in ("true", "1")
+
+
+def _doc_type(value: str | None) -> DocType | None:
+    if value and value not in get_args(DocType):
+        raise ValidationError(f"doc_type is one of {', '.join(get_args(DocType))}.", field="doc_type")
+    return cast(DocType, value) if value else None
 
 
 def _metadata(value: str | None) -> dict[str, Any]:

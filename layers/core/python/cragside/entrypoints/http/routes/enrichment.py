@@ -12,7 +12,7 @@ from cragside.domain.indexing import DocumentRecord, Passage
 from cragside.domain.indexing import EnrichmentStatus as EnrichmentState
 from cragside.entrypoints.http.application import Application
 from cragside.entrypoints.http.camel import CamelModel
-from cragside.entrypoints.http.peers import RagStackFailure, failures, route_class
+from cragside.entrypoints.http.peers import RagStackFailure, peer_router
 from cragside.entrypoints.http.tenancy import Access
 from cragside.ports.library import Library
 
@@ -38,7 +38,7 @@ class ChunkCounts(PassageCounts):
 class EnrichmentStatus(CamelModel):
     """A document's enrichment. `extracted_at` is when the last part of it was enriched, ISO 8601 in UTC.
 
-    `metadata` is what was found out last: `tier2` of a passage, `tier3` of a part.
+    `metadata` is what was found out: `tier2` of the last passage, and `tier3` of the document with its `extraction`.
     """
 
     base_id: str
@@ -79,12 +79,7 @@ class EnqueueAnswer(BaseModel):
 
 def router(container: Application, access: Access) -> APIRouter:
     """`/enrichment/status/{baseId}`, `/enrichment/stats` and `/enrichment/enqueue`."""
-    routes = APIRouter(
-        tags=["rag-stack"],
-        route_class=route_class(container.settings.max_body_bytes),
-        strict_content_type=False,
-        responses=failures(RagStackFailure),
-    )
+    routes = peer_router("rag-stack", RagStackFailure, limit=container.settings.max_body_bytes)
 
     @routes.get("/enrichment/status/{baseId:path}", response_model_exclude_none=True)
     async def status(
@@ -134,7 +129,7 @@ def _status(base_id: str, record: DocumentRecord, passages: Sequence[Passage]) -
     counts = Counter[str](passage.enrichment for passage in passages)
     metadata = {
         "tier2": next((passage.tier2 for passage in reversed(passages) if passage.tier2), None),
-        "tier3": next((part.tier3 for part in reversed(record.parts) if part.tier3), None),
+        "tier3": record.tier3,
     }
     return EnrichmentStatus(
         base_id=base_id,

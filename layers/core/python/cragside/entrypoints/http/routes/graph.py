@@ -8,7 +8,7 @@ from pydantic import BaseModel
 from cragside.domain.errors import NotFound
 from cragside.entrypoints.http.application import Application
 from cragside.entrypoints.http.camel import CamelModel
-from cragside.entrypoints.http.peers import RagStackFailure, failures, route_class
+from cragside.entrypoints.http.peers import RagStackFailure, peer_router
 from cragside.entrypoints.http.tenancy import Access
 from cragside.ports.knowledge_graph import EntityView
 
@@ -50,11 +50,7 @@ class EntityAnswer(BaseModel):
 
 def router(container: Application, access: Access) -> APIRouter:
     """`GET /graph/entity/{name}`."""
-    routes = APIRouter(
-        tags=["rag-stack"],
-        route_class=route_class(container.settings.max_body_bytes),
-        responses=failures(RagStackFailure),
-    )
+    routes = peer_router("rag-stack", RagStackFailure, limit=container.settings.max_body_bytes)
 
     @routes.get("/graph/entity/{name:path}")
     async def entity(

@@ -15,7 +15,7 @@ from cragside.domain.errors import PayloadTooLarge
 from cragside.domain.indexing import Acceptance
 from cragside.entrypoints.http.application import Application
 from cragside.entrypoints.http.camel import CamelModel
-from cragside.entrypoints.http.peers import RagStackFailure, failures, route_class
+from cragside.entrypoints.http.peers import RagStackFailure, peer_router
 from cragside.entrypoints.http.tenancy import Access
 from cragside.ports.page_fetcher import FetchFailed
 
@@ -103,12 +103,7 @@ class _Outcome:
 
 def router(container: Application, access: Access) -> APIRouter:
     """`POST /ingest`."""
-    routes = APIRouter(
-        tags=["rag-stack"],
-        route_class=route_class(container.settings.max_body_bytes),
-        strict_content_type=False,
-        responses=failures(RagStackFailure),
-    )
+    routes = peer_router("rag-stack", RagStackFailure, limit=container.settings.max_body_bytes)
 
     @routes.post("/ingest", response_model_exclude_unset=True)
     async def ingest(request: Request, body: IngestRequest) -> IngestAnswer:

@@ -13,7 +13,7 @@ from cragside.domain.document import SourceText
 from cragside.domain.errors import ValidationError
 from cragside.domain.indexing import Acceptance, DocumentRecord, DocumentStatus
 from cragside.entrypoints.http.application import Application
-from cragside.entrypoints.http.peers import LightRagFailure, failures, route_class
+from cragside.entrypoints.http.peers import LightRagFailure, peer_router
 from cragside.entrypoints.http.tenancy import Access
 from cragside.ports.library import Library
 
@@ -109,13 +109,7 @@ class DeleteAnswer(BaseModel):
 
 def router(container: Application, access: Access) -> APIRouter:
     """`/documents/...`."""
-    routes = APIRouter(
-        prefix="/documents",
-        tags=["LightRAG"],
-        route_class=route_class(container.settings.max_body_bytes),
-        strict_content_type=False,
-        responses=failures(LightRagFailure),
-    )
+    routes = peer_router("LightRAG", LightRagFailure, limit=container.settings.max_body_bytes, prefix="/documents")
 
     async def library_of(request: Request) -> Library:
         return await container.workspaces.library(access.workspace(request))

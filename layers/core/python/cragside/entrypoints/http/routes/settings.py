@@ -1,5 +1,6 @@
 """What the settings panel shows, and what can be changed there."""
 
+import asyncio
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Depends, Request
@@ -113,7 +114,8 @@ def router(container: Application, access: Access) -> APIRouter:
         given = {name: getattr(change, name) for name in change.model_fields_set - {"workspace"}}
         for name in sorted(given.keys() - set(CHANGEABLE)):
             raise ValidationError(_why_not(name), field=name)
-        return await body(workspace, container.preferences.change(workspace, given))
+        # In a thread: it waits for other processes that change settings, and for the disk.
+        return await body(workspace, await asyncio.to_thread(container.preferences.change, workspace, given))
 
     return routes
 

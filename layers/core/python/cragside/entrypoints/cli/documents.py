@@ -1,0 +1,47 @@
+"""`cragside documents`: what has been taken in, and how far it has come."""
+
+from typing import Annotated, Any
+
+import typer
+
+from cragside.entrypoints.cli.api import Address, Api, Token, WorkspaceName, ask
+from cragside.entrypoints.cli.session import session_of
+from cragside.entrypoints.cli.terminal import output, print_json, printable
+
+
+def documents(
+    context: typer.Context,
+    status: Annotated[
+        str | None, typer.Option("--status", help="pending, searchable, enriched or failed. Default: all.")
+    ] = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=1000, help="Most documents.")] = 100,
+    offset: Annotated[int, typer.Option("--offset", min=0, max=1_000_000_000, help="Pass over so many.")] = 0,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print what GET /v1/documents answers, and nothing else.")
+    ] = False,
+    workspace: WorkspaceName = None,
+    api: Address = None,
+    token: Token = None,
+) -> None:
+    """List documents, latest first: status, id, passages and name."""
+    session = session_of(context)
+    settings = session.settings(workspace)
+
+    async def work(client: Api) -> Any:
+        return await client.get("/v1/documents", limit=limit, offset=offset, status=status)
+
+    answer = ask(session, settings, work, address=api, token=token)
+    if as_json:
+        print_json(answer)
+    else:
+        _show(answer)
+
+
+def _show(answer: dict[str, Any]) -> None:
+    console = output()
+    for document in answer["documents"]:
+        name = f"{document['name']}  ({document['error']})" if document["error"] else document["name"]
+        line = f"{document['status']:<11}{document['id']}  {document['passages']:>5}  {name}"
+        console.print(printable(line), style="red" if document["error"] else None, soft_wrap=True)
+    shown, total = len(answer["documents"]), answer["total"]
+    console.print(f"{shown} of {total} documents." if shown < total else f"{total} documents.")

@@ -1,0 +1,71 @@
+"""`cragside enrich-docs`: keywords, entities, summaries and the graph of what is indexed."""
+
+from typing import Annotated, Any
+
+import typer
+
+from cragside.entrypoints.cli import exits
+from cragside.entrypoints.cli.api import Address, Token, WorkspaceName
+from cragside.entrypoints.cli.indexing import tell_what_waits, tell_why_it_stopped, until_idle
+from cragside.entrypoints.cli.places import Place, at_place
+from cragside.entrypoints.cli.session import session_of
+from cragside.entrypoints.cli.terminal import output, print_json, printable
+
+
+def enrich_docs(
+    context: typer.Context,
+    force: Annotated[bool, typer.Option("--force", help="Also what is done already.")] = False,
+    stats_only: Annotated[bool, typer.Option("--stats-only", help="Only show how far it has come.")] = False,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Stay until all is done; without --api that is so anyway.")
+    ] = False,
+    document: Annotated[
+        str | None, typer.Option("--document", metavar="ID", help="Of this document only; `cragside documents` lists.")
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print what GET /enrichment/stats answers in the end, and what was enqueued.")
+    ] = False,
+    workspace: WorkspaceName = None,
+    api: Address = None,
+    token: Token = None,
+) -> None:
+    """Enrich documents: keywords, entities, language, summaries, the graph; what failed is tried again.
+
+    This is rag-stack's `enrich`; `cragside enrich` shows what a prompt becomes. Without --api this process does the
+    work, or waits for the one that does; with --stats-only --watch it only looks on.
+    """
+    session = session_of(context)
+    settings = session.settings(workspace)
+    told: dict[str, Any] = {"enqueued": 0, "stopped": None}
+
+    async def work(place: Place) -> None:
+        if not stats_only:
+            told["enqueued"] = await place.enqueue(document, force=force)
+        if watch or not (api or stats_only):
+            told["stopped"] = await until_idle(place, look_on=stats_only) or None
+        told.update(await place.stats())
+
+    try:
+        at_place(session, settings, work, address=api, token=token)
+    except KeyboardInterrupt:
+        if told["enqueued"]:
+            tell_what_waits(address=api)
+        raise
+    if as_json:
+        print_json(told)
+    else:
+        _show(told, stats_only=stats_only)
+    if told["stopped"]:
+        tell_why_it_stopped(told["stopped"], address=api)
+        raise typer.Exit(exits.UNAVAILABLE)
+    if told["totals"]["failed"] and not stats_only:
+        raise typer.Exit(exits.FAILED)
+
+
+def _show(told: dict[str, Any], *, stats_only: bool) -> None:
+    console = output()
+    if not stats_only:
+        console.print(f"{told['enqueued']} tasks enqueued.")
+    queue, totals = told["queue"], told["totals"]
+    console.print(f"tasks     {queue['pending']} pending, {queue['processing']} processing, {queue['deadLetter']} dead")
+    console.print(printable("passages  " + ", ".join(f"{count} {state}" for state, count in totals.items())))

@@ -1,0 +1,165 @@
+"""`cragside index`: a repository into the knowledge base."""
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated, cast, get_args
+
+import typer
+
+from cragside.adapters.documents.folders import Refused
+from cragside.adapters.documents.kinds import ENDINGS, named_kind, unsupported
+from cragside.domain.document import DocType
+from cragside.domain.errors import ValidationError
+from cragside.entrypoints.cli.api import Address, Token, WorkspaceName
+from cragside.entrypoints.cli.indexing import Line, Report, end, nothing_is_lost
+from cragside.entrypoints.cli.indexing import index as index_offers
+from cragside.entrypoints.cli.ingest import NoEnrich, NoWait
+from cragside.entrypoints.cli.places import Offer, Options, Place, at_place
+from cragside.entrypoints.cli.session import place_of, session_of
+from cragside.entrypoints.cli.terminal import notices, printable
+
+if TYPE_CHECKING:
+    from cragside.adapters.git.checkout import Checkout
+    from cragside.settings import Settings
+
+# rag-stack's limits, as the checkout has them; they stand here because the checkout's libraries cost the help time.
+_MAX_FILES = 4000
+_MAX_BYTES = 500_000
+_SHOWN = 20
+
+
+@dataclass
+class Repository:
+    """Which repository, and which of its files. The rest is known once it has been cloned."""
+
+    source: str
+    branch: str | None
+    repo_id: str | None
+    include: Sequence[str]
+    exclude: Sequence[str]
+    max_files: int
+    max_bytes: int
+    keep: bool
+    folder: str = ""
+    paths: frozenset[str] = field(default_factory=frozenset)
+
+    async def offers(self, settings: "Settings") -> AsyncGenerator[Offer | Refused]:
+        """Its files, cloned when the first is asked for."""
+        from cragside.adapters.git.checkout import RepositoryFile, files_of, paths_of
+
+        async with self._cloned(settings) as checkout:
+            self.repo_id, self.folder = checkout.repo_id, str(checkout.folder)
+            self.paths = await paths_of(checkout)
+            chosen = files_of(
+                checkout,
+                include=self.include,
+                exclude=self.exclude,
+                file_types=(*ENDINGS, ""),  # a Makefile has none
+                max_files=self.max_files,
+                max_bytes=self.max_bytes,
+            )
+            async for found in chosen:
+                if not isinstance(found, RepositoryFile):
+                    yield Refused(found.path, found.reason, skipped=True)
+                elif named_kind(found.path) is None:
+                    yield Refused(found.path, unsupported(found.path), skipped=True)
+                else:
+                    yield Offer(found.name, found.content, found.metadata)
+
+    def _cloned(self, settings: "Settings") -> "AbstractAsyncContextManager[Checkout]":
+        from cragside.adapters.git.checkout import cloned
+
+        allow = (settings.fetch_allow or "").split(",")
+        return cloned(self.source, branch=self.branch, repo_id=self.repo_id, allow=allow, keep=self.keep)
+
+
+def index(
+    context: typer.Context,
+    source: Annotated[
+        str, typer.Option("--repo", metavar="URL|PATH", help="An https URL, or the path of a repository.")
+    ],
+    branch: Annotated[str | None, typer.Option("--branch", help="A branch or tag. Default: the repository's.")] = None,
+    repo_id: Annotated[
+        str | None, typer.Option("--repo-id", "--repoId", metavar="ID", help="What its files are filed under.")
+    ] = None,
+    include: Annotated[
+        list[str] | None, typer.Option("--include", metavar="P", help="Only these: a pattern as in .gitignore.")
+    ] = None,
+    exclude: Annotated[
+        list[str] | None, typer.Option("--exclude", metavar="P", help="Not these: a pattern as in .gitignore.")
+    ] = None,
+    max_files: Annotated[
+        int, typer.Option("--max-files", "--maxFiles", min=1, max=1_000_000, help="Most files.")
+    ] = _MAX_FILES,
+    max_bytes: Annotated[
+        int, typer.Option("--max-bytes", "--maxBytes", min=1, help="Longer files are passed over.")
+    ] = _MAX_BYTES,
+    doc_type: Annotated[
+        str | None, typer.Option("--doc-type", help=f"{', '.join(get_args(DocType))}. Default: what each file is.")
+    ] = None,
+    prune: Annotated[
+        bool, typer.Option("--prune", help="Remove what was indexed from this repository and is no longer in it.")
+    ] = False,
+    keep: Annotated[bool, typer.Option("--keep", help="Keep the clone, and say where it is.")] = False,
+    no_enrich: NoEnrich = False,
+    no_wait: NoWait = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON document: what became of each file, and counts.")
+    ] = False,
+    workspace: WorkspaceName = None,
+    api: Address = None,
+    token: Token = None,
+) -> None:
+    """Index a git repository: its newest commit, without what tools and other projects put into it.
+
+    A file is named REPO_ID#PATH; indexed again, only what has changed is done anew. The repository's id is its URL or
+    path unless --repo-id says otherwise. Private repositories are cloned with credentials in the URL, which are not
+    stored. The clone is made on this machine, also with --api, and nothing in it is run.
+    """
+    session = session_of(context)
+    settings = session.settings(workspace)
+    if doc_type is not None and doc_type not in get_args(DocType):
+        raise ValidationError(f"--doc-type is one of {', '.join(get_args(DocType))}.")
+    repository = Repository(source, branch, repo_id, include or [], exclude or [], max_files, max_bytes, keep)
+    options = Options(enrich=not no_enrich, doc_type=cast(DocType | None, doc_type))
+    report, gone = Report(), list[str]()
+
+    async def work(place: Place) -> None:
+        await index_offers(place, repository.offers(settings), options, report, wait=not no_wait)
+        gone.extend(await _vanished(place, repository, report, prune=prune))
+
+    with nothing_is_lost(report, address=api):
+        at_place(session, settings, work, address=api, token=token)
+    if keep:
+        notices().print(f"The clone stays: {printable(repository.folder)}", soft_wrap=True)
+    if gone and not prune and not as_json:
+        _tell_vanished(gone)
+    where = f"Workspace {settings.workspace} in {printable(api or place_of(settings))}"
+    summary = f"{where}\nDone. repoId={printable(str(repository.repo_id))}"
+    told = {"workspace": settings.workspace, "repoId": repository.repo_id, "gone": gone}
+    end(report, summary, as_json=as_json, address=api, **told)
+
+
+async def _vanished(place: Place, repository: Repository, report: Report, *, prune: bool) -> list[str]:
+    """Names of documents whose files the repository no longer has; with `prune` they are removed."""
+    known = [
+        document
+        async for document in place.documents()
+        if document.metadata.get("repoId") == repository.repo_id
+        and document.metadata.get("path") not in repository.paths
+    ]
+    if prune:
+        for document in known:
+            await place.delete(document.id)
+            report.add(Line(document.name, "removed", "is no longer in the repository", document.id))
+    return [document.name for document in known]
+
+
+def _tell_vanished(gone: Sequence[str]) -> None:
+    console = notices()
+    console.print("No longer in the repository, but still known (--prune, or cragside forget NAME, removes them):")
+    for name in gone[:_SHOWN]:
+        console.print(f"  {printable(name)}", soft_wrap=True)
+    if len(gone) > _SHOWN:
+        console.print(f"  and {len(gone) - _SHOWN} more")

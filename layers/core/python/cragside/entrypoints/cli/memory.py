@@ -1,0 +1,80 @@
+"""`cragside memory`: conversations in, and what they say to a question."""
+
+from typing import Annotated, Any
+
+import typer
+
+from cragside.entrypoints.cli import exits
+from cragside.entrypoints.cli.api import Address, Api, Token, WorkspaceName, ask
+from cragside.entrypoints.cli.indexing import tell_why_it_stopped, until_idle
+from cragside.entrypoints.cli.places import at_place
+from cragside.entrypoints.cli.session import session_of
+from cragside.entrypoints.cli.terminal import output, print_json, printable
+
+memory = typer.Typer(
+    help="Remember exchanges of a conversation, and recall what they say to a question.", no_args_is_help=True
+)
+AsJson = Annotated[bool, typer.Option("--json", help="Print the route's answer, and nothing else.")]
+
+
+@memory.command()
+def add(
+    context: typer.Context,
+    user: Annotated[str, typer.Option("--user", metavar="TEXT", help="What the user said.")],
+    assistant: Annotated[str, typer.Option("--assistant", metavar="TEXT", help="What was answered.")],
+    skill: Annotated[str | None, typer.Option("--skill", help="The skill that was at work.")] = None,
+    date: Annotated[str | None, typer.Option("--date", help="ISO 8601; default: now.")] = None,
+    as_json: AsJson = False,
+    workspace: WorkspaceName = None,
+    api: Address = None,
+    token: Token = None,
+) -> None:
+    """Remember one exchange. Greetings, blank answers and very short exchanges are not worth it and are passed over."""
+    session = session_of(context)
+    settings = session.settings(workspace)
+    given = {"user": user, "assistant": assistant, "skill": skill, "date": date}
+    body = {name: value for name, value in given.items() if value is not None}
+
+    async def work(client: Api) -> Any:
+        return await client.post("/v1/memories", body)
+
+    answer = ask(session, settings, work, address=api, token=token)
+    # A service does the rest by itself.
+    stopped = at_place(session, settings, until_idle) if answer["indexed"] and api is None else ""
+    if as_json:
+        print_json(answer)
+    elif answer["indexed"]:
+        output().print("Remembered.")
+    else:
+        output().print(f"Not remembered: {printable(str(answer.get('reason', '')))}", soft_wrap=True)
+    if stopped:
+        tell_why_it_stopped(stopped, address=api)
+        raise typer.Exit(exits.UNAVAILABLE)
+
+
+@memory.command()
+def search(
+    context: typer.Context,
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="The question.")],
+    mode: Annotated[
+        str | None, typer.Option(help="local, global, hybrid, naive or mix. Default: RAG_MEMORY_MODE.")
+    ] = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=50, help="Most passages.")] = 5,
+    as_json: AsJson = False,
+    workspace: WorkspaceName = None,
+    api: Address = None,
+    token: Token = None,
+) -> None:
+    """Show what memory holds on a question, as it would stand in a system prompt."""
+    session = session_of(context)
+    settings = session.settings(workspace)
+    body: dict[str, Any] = {"query": text, "limit": limit} | ({"mode": mode} if mode else {})
+
+    async def work(client: Api) -> Any:
+        return await client.post("/v1/memories/search", body)
+
+    answer = ask(session, settings, work, address=api, token=token)
+    if as_json:
+        print_json(answer)
+    else:
+        output().print(printable(answer["text"] or "Nothing is remembered on this."), soft_wrap=True)

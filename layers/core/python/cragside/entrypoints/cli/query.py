@@ -1,0 +1,92 @@
+"""`cragside query`: passages like a question."""
+
+from typing import Annotated, Any
+
+import typer
+
+from cragside.domain.errors import ValidationError
+from cragside.entrypoints.cli.api import Address, Api, Token, WorkspaceName, ask
+from cragside.entrypoints.cli.session import session_of
+from cragside.entrypoints.cli.terminal import output, print_json, printable
+
+_PREVIEW = 300
+
+
+def query(
+    context: typer.Context,
+    text: Annotated[str | None, typer.Argument(metavar="[TEXT]", help="The question.")] = None,
+    question: Annotated[str | None, typer.Option("--q", metavar="TEXT", help="The question, as an option.")] = None,
+    top_k: Annotated[int, typer.Option("--top-k", "--topK", min=1, max=100, help="Most passages.")] = 8,
+    mode: Annotated[
+        str | None,
+        typer.Option(help="local, global, hybrid, naive or mix: through the graph as LightRAG does. Default: vectors."),
+    ] = None,
+    repo: Annotated[str | None, typer.Option("--repo-id", "--repoId", help="Passages of this repository only.")] = None,
+    path: Annotated[
+        str | None, typer.Option("--path-prefix", "--pathPrefix", help="Passages of paths that begin so.")
+    ] = None,
+    language: Annotated[str | None, typer.Option("--lang", help="Passages of code in this language.")] = None,
+    graph: Annotated[
+        bool, typer.Option("--graph", "--graph-expand", help="Show the entities around what was found, too.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print what POST /query answers, and nothing else.")] = False,
+    workspace: WorkspaceName = None,
+    api: Address = None,
+    token: Token = None,
+) -> None:
+    """Find passages like a question, ungraded and without a web search.
+
+    For what a prompt would get, see `cragside enrich`.
+    """
+    session = session_of(context)
+    settings = session.settings(workspace)
+    asked = question or text
+    if not asked or not asked.strip():
+        raise ValidationError('Say what to look for: cragside query "who lit the lamp?"')
+    body: dict[str, Any] = {"query": asked, "topK": top_k, "graphExpand": graph}
+    if mode is not None:
+        body["mode"] = mode
+    if conditions := _conditions(repo, path, language):
+        body["filter"] = {"must": conditions}
+
+    async def work(client: Api) -> Any:
+        return await client.post("/query", body)
+
+    answer = ask(session, settings, work, address=api, token=token)
+    if path:
+        answer["results"] = [found for found in answer["results"] if _path(found).startswith(path)]
+    if as_json:
+        print_json(answer)
+    else:
+        _show(answer)
+
+
+def _conditions(repo: str | None, path: str | None, language: str | None) -> list[dict[str, Any]]:
+    wanted = [("repoId", "value", repo), ("path", "text", path), ("lang", "value", language)]
+    return [{"key": key, "match": {how: value}} for key, how, value in wanted if value is not None]
+
+
+def _path(found: dict[str, Any]) -> str:
+    return str(found.get("payload", {}).get("path", ""))
+
+
+def _show(answer: dict[str, Any]) -> None:
+    console = output()
+    if not answer["results"]:
+        console.print("Nothing found.")
+    for found in answer["results"]:
+        payload = found.get("payload", {})
+        place = [f"p. {payload['pageNumber']}" if payload.get("pageNumber") else "", payload.get("section") or ""]
+        where = ", ".join(part for part in place if part)
+        heading = f"{found['score']:.2f}  {found['source']}{f' ({where})' if where else ''}"
+        console.print(printable(heading), style="bold", soft_wrap=True)
+        console.print(f"      {_preview(found['text'])}", soft_wrap=True)
+    graph = answer.get("graph")
+    if graph and graph.get("entities"):
+        names = ", ".join(entity["name"] for entity in graph["entities"])
+        console.print(f"\nEntities  {printable(names)}", soft_wrap=True)
+
+
+def _preview(text: str) -> str:
+    line = " ".join(printable(text).split())
+    return line if len(line) <= _PREVIEW else f"{line[:_PREVIEW].rsplit(' ', 1)[0]} …"

@@ -1,0 +1,189 @@
+"""`cragside query`, `graph`, `memory`, `documents` and `enrich-docs` on a store of their own, and on a service."""
+
+import json
+
+import pytest
+
+from cragside.adapters.embedded.annotator import EmbeddedAnnotator
+from cragside.domain.errors import ServiceUnavailable
+from cragside.entrypoints.cli import places
+
+TEXT = "# The lamp\n\nAnna Berg is the keeper of Tern Lighthouse. Tern Lighthouse belongs to the Harbour Board.\n"
+
+
+@pytest.fixture
+def known(real, tmp_path):
+    (tmp_path / "lamp.md").write_text(TEXT)
+    assert real("ingest", str(tmp_path / "lamp.md")).exit_code == 0
+    return real
+
+
+def test_a_question_finds_the_passage_and_where_it_stands(known):
+    result = known("query", "who keeps the lighthouse?")
+    assert result.exit_code == 0, result.stderr
+    assert "lamp.md (The lamp)" in result.stdout
+    found = known.json("query", "--q", "who keeps the lighthouse?", "--topK", "1", "--graph")
+    assert [each["source"] for each in found["results"]] == ["lamp.md"]
+    assert found["graph"]["entities"]
+
+
+def test_a_filter_that_nothing_meets_finds_nothing(known):
+    result = known("query", "lighthouse", "--repoId", "other")
+    assert (result.exit_code, result.stdout) == (0, "Nothing found.\n")
+
+
+@pytest.mark.parametrize("command", [("query",), ("query", " "), ("graph",), ("graph", "")])
+def test_a_question_that_says_nothing_is_bad_input(real, command):
+    result = real(*command)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith("error: ")
+    assert not real.home.exists()
+
+
+def test_a_mode_that_is_none_is_bad_input(known):
+    result = known("query", "lighthouse", "--mode", "psychic")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "mode" in result.stderr
+
+
+def test_tokens_are_for_the_service_not_for_who_has_the_files(known):
+    assert known("query", "lighthouse", RAG_API_TOKEN="token").exit_code == 0
+    bound = known("documents", RAG_WORKSPACE_TOKENS='{"token": ["other"]}')
+    assert bound.exit_code == 0, bound.stderr
+
+
+def test_an_entity_is_shown_with_its_connections_and_documents(known):
+    entities = known.json("query", "lighthouse", "--graph")["graph"]["entities"]
+    result = known("graph", entities[0]["name"])
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout.startswith(entities[0]["name"])
+    assert "in lamp.md" in result.stdout
+    assert known.json("graph", "--entity", entities[0]["name"])["entity"]["name"] == entities[0]["name"]
+
+
+def test_an_unknown_entity_is_a_failure_that_names_it(known):
+    result = known("graph", "Nobody Atall")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "Nobody Atall" in result.stderr
+
+
+def test_what_is_remembered_is_found_at_once(real):
+    said = ("--user", "What is the code of the lamp room?", "--assistant", "The code of the lamp room is 4711.")
+    result = real("memory", "add", *said)
+    assert (result.exit_code, result.stdout) == (0, "Remembered.\n"), result.stderr
+    found = real("memory", "search", "code of the lamp room", "--mode", "naive")
+    assert found.exit_code == 0
+    assert "# Relevant Memory" in found.stdout
+    assert "4711" in found.stdout
+
+
+def test_a_greeting_is_not_remembered_and_that_is_no_failure(real):
+    result = real("memory", "add", "--user", "Hi!", "--assistant", "Hello!")
+    assert result.exit_code == 0
+    assert result.stdout.startswith("Not remembered: ")
+    assert real("memory", "search", "anything at all").stdout == "Nothing is remembered on this.\n"
+
+
+def test_a_date_that_is_none_is_bad_input(real):
+    result = real("memory", "add", "--user", "a", "--assistant", "b", "--date", "yesterday")
+    assert result.exit_code == 2
+    assert "date" in result.stderr
+
+
+def test_documents_are_listed_with_status_and_id(known):
+    listed = known.json("documents")
+    (document,) = listed["documents"]
+    assert known("documents").stdout == f"enriched   {document['id']}      1  lamp.md\n1 documents.\n"
+    assert known("documents", "--status", "lost").exit_code == 2
+
+
+def test_everything_is_enriched_anew_when_forced(known):
+    assert known.json("enrich-docs")["enqueued"] == 0
+    told = known.json("enrich-docs", "--force")
+    assert (told["enqueued"], told["stopped"]) == (2, None)
+    assert told["queue"] == {"pending": 0, "processing": 0, "deadLetter": 0}
+    assert told["totals"]["enriched"] == 1
+
+
+def test_texts_that_were_only_made_searchable_can_be_enriched_later(real, tmp_path):
+    (tmp_path / "lamp.md").write_text(TEXT)
+    assert real("ingest", "--no-enrich", str(tmp_path / "lamp.md")).exit_code == 0
+    identifier = real.json("documents")["documents"][0]["id"]
+    assert real.json("enrich-docs", "--stats-only")["totals"]["none"] == 1
+    result = real("enrich-docs", "--document", identifier, "--force")
+    assert result.exit_code == 0, result.stderr
+    assert "1 enriched, 0 failed" in result.stdout
+
+
+def test_an_unknown_document_cannot_be_enriched(known):
+    result = known("enrich-docs", "--document", "doc-none")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "no document doc-none" in result.stderr
+
+
+def test_enriching_stops_when_what_it_needs_is_down(known, monkeypatch):
+    monkeypatch.setattr(places, "TRIES", 1)
+    monkeypatch.setattr(places, "TRIED_SECONDS", 0.0)
+
+    async def down(*_):
+        raise ServiceUnavailable("annotator", "is down")
+
+    monkeypatch.setattr(EmbeddedAnnotator, "tier3", down)
+    result = known("enrich-docs", "--force", "--json")
+    assert result.exit_code == 3
+    assert json.loads(result.stdout)["stopped"] == "annotator: is down"
+    assert "Nothing is lost: what is not done waits in the queue" in result.stderr
+
+
+def test_a_service_is_asked_with_its_token(real, served, tmp_path):
+    (tmp_path / "lamp.md").write_text(TEXT)
+    service = ("--api", served.address, "--token", "secret")
+    assert real("ingest", str(tmp_path / "lamp.md"), *service).exit_code == 0
+    assert real.json("query", "lighthouse", *service)["results"][0]["source"] == "lamp.md"
+    assert real.json("enrich-docs", "--force", "--watch", *service)["queue"]["pending"] == 0
+    identifier = real.json("documents", *service)["documents"][0]["id"]
+    assert real.json("enrich-docs", "--document", identifier, *service)["enqueued"] == 0
+    assert real.json("memory", "add", "--user", "Hi", "--assistant", "Hello", *service)["indexed"] is False
+    unknown = real("graph", "Nobody Atall", *service)
+    assert (unknown.exit_code, "Nobody Atall" in unknown.stderr) == (1, True)
+    assert real("query", "lighthouse", "--api", served.address).exit_code == 1
+    by_environment = real("query", "lighthouse", "--api", served.address, RAG_API_TOKEN="secret")
+    assert by_environment.exit_code == 0
+    assert not real.home.exists()
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("query", "lamp"),
+        ("graph", "Lamp"),
+        ("memory", "search", "lamp"),
+        ("memory", "add", "--user", "a", "--assistant", "b"),
+        ("documents",),
+        ("enrich-docs",),
+        ("enrich-docs", "--stats-only"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("status", "body", "code"),
+    [(503, '{"error": {"message": "is down"}}', 3), (401, "{}", 1), (400, '{"error": "no"}', 2), (200, "<html>", 1)],
+)
+def test_a_service_that_refuses_or_fails_is_told_in_one_line(real, stub, command, status, body, code):
+    with stub(status, body) as address:
+        result = real(*command, "--api", address)
+    assert (result.exit_code, result.stdout) == (code, "")
+    assert result.stderr.startswith("error: ")
+    assert result.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", [("query", "lamp"), ("graph", "Lamp"), ("documents",), ("enrich-docs",)])
+def test_json_of_something_else_is_no_trace(real, stub, command):
+    with stub(200, '{"other": 1}') as address:
+        result = real(*command, "--api", address)
+    assert result.exit_code == 1
+    assert "Traceback" not in result.stderr
+
+
+def test_an_address_that_is_none_is_bad_input(real):
+    result = real("query", "lamp", "--api", "localhost:8642")
+    assert (result.exit_code, result.stderr) == (2, "error: --api has to begin with http:// or https://.\n")
