@@ -20,6 +20,7 @@ from cragside.adapters.lightrag.drafts import Draft
 from cragside.adapters.lightrag.workspaces import EmbeddedWorkspaces
 from cragside.domain.document import SourceText
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
+from cragside.domain.indexing import Stage
 from cragside.domain.query import Query
 from cragside.ports.embedder import Vectors
 from cragside.ports.language_model import LanguageModel
@@ -242,7 +243,7 @@ async def test_documents_saved_during_a_reindex_wait_and_are_kept(build: Build) 
 
 @pytest.mark.parametrize("stage", ["embed", "enrich"])
 async def test_work_in_flight_during_a_reindex_does_not_bring_vectors_of_the_old_model(
-    build: Build, tmp_path: Path, stage: str, monkeypatch: pytest.MonkeyPatch
+    build: Build, tmp_path: Path, stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store, other = build(), build(default="large", embedding_model="large")
     library, indexer = await store.library("w"), await store.part_indexer("w")

@@ -198,7 +198,7 @@ class Catalogue:
             " WHERE state = 'gone' AND (?1 IS NULL OR id = ?1) GROUP BY version ORDER BY version",
             (document_id,),
         )
-        return [Task(self._workspace, *row, "enrich") for row in rows]
+        return [Task(self._workspace, row[0], row[1], row[2], "enrich") for row in rows]
 
     def given_up(self) -> set[tuple[str, int]]:
         """The ids of current documents, and the numbers of their parts, that failed."""

@@ -151,6 +151,10 @@ async def extend_graph(store: Store, task: Task, part: StoredPart) -> None:
         connection.execute(_BIND_MODEL, (store.embedding_model,))
         return True
 
+    def same_model(_: Connection) -> bool:
+        store.check_model()
+        return True
+
     async with store.writing():
         now = store.catalogue.part(task)
         if now is None or now.enrichment == "enriched":
@@ -158,7 +162,7 @@ async def extend_graph(store: Store, task: Task, part: StoredPart) -> None:
         _check_same(part, now)
         # What it contributed before, when this is a repetition that was asked for.
         if before := await forget_graph(store, part):
-            await before.commit(lambda _: store.check_model() is None)
+            await before.commit(same_model)
         async with _naming_the_cause():
             await draft.merge(part.key, extracted, path)
             await draft.commit(enriched)
