@@ -1,10 +1,12 @@
 """The library and the part indexer: what was accepted is never lost, and work can be repeated at any moment."""
 
+import asyncio
 import json
 import shutil
 import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +15,16 @@ import pytest
 
 from cragside.adapters.embedded.keywords import keywords_of
 from cragside.adapters.embedded.language_model import EmbeddedLanguageModel
+from cragside.adapters.lightrag.catalogue import Catalogue
 from cragside.adapters.lightrag.database import Database
 from cragside.adapters.lightrag.drafts import Draft
+from cragside.adapters.lightrag.repository import LightRagRepository
 from cragside.adapters.lightrag.workspaces import EmbeddedWorkspaces
 from cragside.bootstrap import Container, build_container
 from cragside.domain.document import Mark, SourceText
 from cragside.domain.errors import ProcessingError, ServiceUnavailable
 from cragside.domain.indexing import Acceptance, Task
+from cragside.domain.search import SimilaritySearch
 from cragside.ports.embedder import Vectors
 from cragside.ports.library import Library
 from cragside.ports.part_indexer import PartIndexer
@@ -339,6 +344,174 @@ async def test_names_and_texts_that_cannot_be_stored_as_they_are_are_accepted(li
     assert (await library.passages(record.id))[0].text == "A B   text"
 
 
+def cut_into(home: Path, tokens: int, **settings: str) -> Container:
+    changed = {"RAG_CHUNK_TOKENS": str(tokens), "RAG_CHUNK_OVERLAP_TOKENS": "0", **settings}
+    return build_container(load_settings({"RAG_HOME": str(home), **SETTINGS, **changed}))
+
+
+@pytest.mark.parametrize("complete", [True, False])
+@pytest.mark.parametrize("passages", [2, 3])
+async def test_a_text_that_comes_back_when_passages_have_another_size_is_found_as_a_whole(
+    tmp_path: Path, complete: bool, passages: int
+) -> None:
+    before = cut_into(tmp_path, 60)
+    library, indexer = await before.workspaces.library("w"), await before.workspaces.part_indexer("w")
+    first = await library.accept(text("a.md", LONG))
+    await work(indexer, first.tasks if complete else first.tasks[:1])
+    await before.close()
+    after = cut_into(tmp_path, 100, RAG_PART_PASSAGES=str(passages))
+    library, indexer = await after.workspaces.library("w"), await after.workspaces.part_indexer("w")
+    await library.accept(text("a.md", ARMSTRONG))
+    back = await library.accept(text("a.md", LONG))
+    assert (back.outcome, back.record.content_hash) == ("changed", first.record.content_hash)
+    await work(indexer, [*first.tasks, *back.tasks])
+    record = await library.document(first.record.id)
+    assert record is not None
+    assert record.status == "enriched"
+    held = await library.passages(record.id)
+    assert record.passages == len(held)
+    assert "".join("".join(passage.text.split()) for passage in held) == "".join(LONG.split())
+    repository = await after.workspaces.repository("w")
+    for passage in held:
+        near = await repository.similar(SimilaritySearch(passage.text, limit=3, threshold=0.99))
+        assert passage.id in [document.id for document in near]
+    assert (await repository.status()).passages == len(held)
+    await library.delete(record.id)
+    status = await repository.status()
+    assert (status.passages, status.entities, status.relations) == (0, 0, 0)
+    await after.close()
+
+
+async def test_a_text_that_comes_back_has_its_sections_again_and_no_failure_of_before(
+    library: Library, indexer: PartIndexer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = text("a.md", ARMSTRONG, marks=(Mark(0, 3, "Lamps"),), metadata={"team": "x"})
+    first = await library.accept(source)
+    await indexer.failed(first.tasks[0], "no embedder")
+    await interrupted(monkeypatch, library.delete(first.record.id))
+    assert await library.document(first.record.id) is None
+    back = await library.accept(source)
+    assert (back.record.status, back.record.error, back.record.metadata) == ("pending", "", {"team": "x"})
+    assert await library.source(back.record.id) == replace(source, title="a.md", size=len(ARMSTRONG))
+    await work(indexer, back.tasks)
+    assert [(passage.page, passage.section) for passage in await library.passages(back.record.id)] == [(3, "Lamps")]
+
+
+async def test_a_deleted_text_is_nowhere_in_the_store_before_the_graph_is_swept(
+    library: Library, indexer: PartIndexer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    secret = "Zanzibar keeps Quagmire. " * 3
+    source = text("a.md", secret, title="Zanzibar", marks=(Mark(0, 1, "Quagmire"),), metadata={"where": "Zanzibar"})
+    acceptance = await library.accept(replace(source, tier1={"about": "Quagmire"}))
+    for task in acceptance.tasks:
+        if task.stage == "embed":
+            await indexer.embed(task)
+        await indexer.annotate(task, [{"keywords": ["Quagmire"]}], {"summary": "Zanzibar"})
+    await interrupted(monkeypatch, library.delete(acceptance.record.id))
+    with closing(sqlite3.connect(tmp_path / "w" / "store.sqlite3")) as store:
+        left = [line for line in store.iterdump() if "Quagmire" in line or "Zanzibar" in line]
+    assert left == []
+
+
+async def test_a_deletion_does_not_wait_for_the_writer_of_the_graph_and_the_worker_does_the_rest(
+    container: Container, library: Library, indexer: PartIndexer, tmp_path: Path
+) -> None:
+    acceptance = await library.accept(text("a.md", ARMSTRONG))
+    await work(indexer, acceptance.tasks)
+    entities = (await (await container.workspaces.repository("w")).status()).entities
+    other = opened(tmp_path)
+    writer = await other.workspaces.repository("w")
+    assert isinstance(writer, LightRagRepository)
+    async with writer.store.writing(), asyncio.timeout(10):
+        assert await container.intake.delete(acceptance.record.id, workspace="w")
+        assert not await container.intake.delete(acceptance.record.id, workspace="w")
+    status = await writer.status()
+    assert (status.documents, status.passages, status.entities) == (0, 0, entities)
+    assert await found(container, "Who built Cragside?") == []
+    await container.worker().run(until_idle=True, sweep=False)
+    status = await writer.status()
+    assert (status.entities, status.relations) == (0, 0)
+    assert await library.restart(failures=False) == []
+    await other.close()
+
+
+async def test_the_worker_begins_with_what_a_deletion_that_was_killed_has_left(
+    container: Container, library: Library, indexer: PartIndexer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    acceptance = await library.accept(text("a.md", LONG))
+    await work(indexer, acceptance.tasks)
+    await interrupted(monkeypatch, library.delete(acceptance.record.id))
+    await container.worker().run(until_idle=True)
+    left = dump(tmp_path)
+    for kind in ("nodes", "edges", "vectors", "words", "documents", "parts", "chunks", "mentions"):
+        assert left[kind] == [], kind
+
+
+async def test_a_sweep_that_fails_does_not_make_a_deletion_fail(
+    library: Library, indexer: PartIndexer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    acceptance = await library.accept(text("a.md", ARMSTRONG))
+    await work(indexer, acceptance.tasks)
+
+    async def fails(*_: Any) -> None:
+        raise RuntimeError("the model is silent")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Draft, "forget", fails)
+        assert await library.delete(acceptance.record.id)
+    assert dump(tmp_path)["nodes"] != []
+    await work(indexer, await library.restart(failures=False))
+    assert dump(tmp_path)["nodes"] == []
+
+
+async def test_accepting_leaves_the_event_loop_free_while_another_process_commits(
+    library: Library, tmp_path: Path
+) -> None:
+    await library.accept(text("a.md", ARMSTRONG))
+    with closing(sqlite3.connect(tmp_path / "w" / "store.sqlite3", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        accepting = asyncio.create_task(library.accept(text("b.md", SWAN)))
+        # Were the loop held, nobody could end the other one's transaction, and the text would be refused.
+        for _ in range(20):
+            await asyncio.sleep(0.01)
+        assert not accepting.done()
+        other.execute("COMMIT")
+    assert (await accepting).outcome == "new"
+
+
+async def interrupted(monkeypatch: pytest.MonkeyPatch, deleting: Awaitable[object]) -> None:
+    """A deletion whose process dies behind its first commit."""
+
+    async def dies(*_: Any, **__: Any) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patched:
+        patched.setattr("cragside.adapters.lightrag.library.sweep_if_free", dies)
+        with pytest.raises(Killed):
+            await deleting
+
+
+class Killed(BaseException):
+    """As if the process were gone."""
+
+
+async def test_a_name_that_many_have_gets_its_number_in_a_few_steps(
+    library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(20):
+        record = (await library.accept(text("memory.txt", f"Note {number}."), rename=True)).record
+    assert record.name == "memory (20).txt"
+    asked, has_name = [], Catalogue.has_name
+
+    def counted(self: Catalogue, name: str) -> bool:
+        asked.append(name)
+        return has_name(self, name)
+
+    monkeypatch.setattr(Catalogue, "has_name", counted)
+    assert (await library.accept(text("memory.txt", "Another."), rename=True)).record.name == "memory (21).txt"
+    assert 0 < len(asked) < 12
+
+
 Step = Callable[[Library, PartIndexer], Awaitable[object]]
 
 
@@ -348,19 +521,18 @@ async def take(library: Library, indexer: PartIndexer, source: SourceText) -> Ac
     return acceptance
 
 
-async def drop(library: Library, name: str) -> None:
+async def drop(library: Library, indexer: PartIndexer, name: str) -> None:
     if record := await library.named(name):
         await library.delete(record.id)
-    else:
-        # Whoever deleted it was interrupted; the next work cleans up.
-        await library.delete("doc-none")
+    # What could not be swept at once, or was left by whoever was interrupted, is the worker's.
+    await work(indexer, await library.restart(failures=False))
 
 
 STEPS: list[Step] = [
     lambda library, indexer: take(library, indexer, text("a.md", ARMSTRONG)),
     lambda library, indexer: take(library, indexer, text("b.md", SWAN)),
     lambda library, indexer: take(library, indexer, text("a.md", LONG[:400])),
-    lambda library, indexer: drop(library, "b.md"),
+    lambda library, indexer: drop(library, indexer, "b.md"),
     lambda library, indexer: take(library, indexer, text("c.md", SWAN + " Lord Kelvin wrote to Joseph Swan.")),
 ]
 

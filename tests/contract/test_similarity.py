@@ -138,10 +138,10 @@ async def fill(home: Path) -> None:
                 "tags": ["warm", "über"],
                 "year": 1990 + n,
                 "deep": {"er": "yes"},
-                "section": "s",
+                "section": "forged",
             },
             tier1={"author": 'Zoë "Z" Brandt'},
-            marks=(Mark(0, page=3 + n),),
+            marks=(Mark(0, page=3 + n, section="s"),),
         )
         for n in range(3)
     ]
@@ -162,6 +162,7 @@ async def fill(home: Path) -> None:
         (Condition("year", 1991.0), 1),
         (Condition("pageNumber", 4), 1),
         (Condition("section", "s"), 3),
+        (Condition("section", "forged"), 0),
         (Condition("source", "far/", text=True), 3),
         (Condition("source", "FAR/ÄRGER 1", text=True), 1),
         (Condition("filename", "Ärger 2.md"), 1),

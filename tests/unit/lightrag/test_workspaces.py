@@ -5,19 +5,26 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from cragside.adapters.embedded.keywords import keywords_of
 from cragside.adapters.embedded.language_model import EmbeddedLanguageModel
+from cragside.adapters.lightrag import reindexing
+from cragside.adapters.lightrag.drafts import Draft
 from cragside.adapters.lightrag.workspaces import EmbeddedWorkspaces
 from cragside.domain.document import SourceText
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
+from cragside.domain.indexing import Stage
 from cragside.domain.query import Query
 from cragside.ports.embedder import Vectors
 from cragside.ports.language_model import LanguageModel
+from cragside.ports.library import Library
 from tests.fakes import WordGrader
 
 PUMP = SourceText("pump.md", "A heat pump moves heat from a cold place to a warm one.", "Heat pump")
@@ -232,6 +239,126 @@ async def test_documents_saved_during_a_reindex_wait_and_are_kept(build: Build) 
     assert (await (await store.repository("w")).status()).documents == 2
     await store.close()
     await other.close()
+
+
+@pytest.mark.parametrize("stage", ["embed", "enrich"])
+async def test_work_in_flight_during_a_reindex_does_not_bring_vectors_of_the_old_model(
+    build: Build, tmp_path: Path, stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, other = build(), build(default="large", embedding_model="large")
+    library, indexer = await store.library("w"), await store.part_indexer("w")
+    tasks = {task.stage: task for task in (await library.accept(OTTER)).tasks}
+    started, go_on = asyncio.Event(), asyncio.Event()
+    kind, name = (LetterEmbedder, "embed") if stage == "embed" else (Draft, "extract")
+    original = getattr(kind, name)
+
+    async def slow(self: Any, *given: Any) -> Any:
+        done = await original(self, *given)
+        if getattr(self, "name", "small") == "small" and not started.is_set():
+            started.set()
+            await go_on.wait()
+        return done
+
+    monkeypatch.setattr(kind, name, slow)
+    working = asyncio.create_task((indexer.embed if stage == "embed" else indexer.extend_graph)(tasks[stage]))
+    await started.wait()
+    assert await other.reindex("w", lambda _: None) == 1
+    before = vectors(tmp_path)
+    go_on.set()
+    await asyncio.gather(working, return_exceptions=True)
+    assert vectors(tmp_path) == before
+    assert {size for _, size in before} == {48}
+    for task in tasks.values():
+        await indexer.embed(task) if task.stage == "embed" else await indexer.extend_graph(task)
+    assert vectors(tmp_path) == before
+    repository = await store.repository("w")
+    assert (await repository.status()).embedding_model == "large"
+    assert (await repository.retrieve("what do otters eat?", limit=1))[0].title == "Sea otter"
+    await store.close()
+    await other.close()
+
+
+async def test_of_two_models_that_begin_a_store_together_one_is_told_to_open_it_anew(
+    build: Build, tmp_path: Path
+) -> None:
+    small, large = build(embedding_model="small"), build(embedding_model="large")
+    library = await small.library("w")
+    first, second = [(await library.accept(source)).tasks[0] for source in (OTTER, PUMP)]
+    late = await large.part_indexer("w")
+    assert await (await large.library("w")).document(first.document_id) is not None
+    await (await small.part_indexer("w")).embed(first)
+    for _ in range(2):
+        with pytest.raises(ConfigurationError, match="small"):
+            await late.embed(second)
+    assert {size for _, size in vectors(tmp_path)} == {16}
+    await small.close()
+    await large.close()
+
+
+def vectors(home: Path) -> list[tuple[str, int]]:
+    """The id and the dimensions of each vector of w."""
+    with closing(sqlite3.connect(home / "w" / "store.sqlite3")) as store:
+        return sorted(store.execute("SELECT id, length(vector) / 4 FROM vector").fetchall())
+
+
+async def test_reindexing_keeps_every_document_and_what_is_known_of_it(build: Build) -> None:
+    store = build()
+    library, indexer = await store.library("w"), await store.part_indexer("w")
+    for source, enrich in ((OTTER, True), (PUMP, False), (replace(PUMP, text="Pumps are warm."), False)):
+        tasks = (await library.accept(replace(source, metadata={"team": "x"}), enrich=enrich, track="t")).tasks
+        for task in tasks:
+            if task.stage == "embed":
+                await indexer.embed(task)
+            else:
+                await indexer.annotate(task, [{"keywords": ["kelp"]}], {"summary": "Otters."})
+                await indexer.extend_graph(task)
+    # Now two documents have the same text under two names.
+    twin = await library.accept(replace(PUMP, text=OTTER.text), enrich=False)
+    assert twin.outcome == "changed"
+    await indexer.embed(twin.tasks[0])
+    waiting = await library.accept(SourceText("late.md", "Kelp grows fast."))
+    await (await store.repository("w")).save_query(Query("q", "what?"))
+    before = await known(library)
+    assert await store.reindex("w", lambda _: None) == 3
+    library = await store.library("w")
+    assert await known(library) == before
+    assert await library.restart() == [task for task in waiting.tasks if task.stage == "enrich"]
+    repository = await store.repository("w")
+    assert await repository.get_query("q") is not None
+    assert (await repository.status()).passages == 3
+    await store.close()
+
+
+async def test_a_rebuilt_store_that_lacks_a_document_does_not_replace_the_old_one(
+    build: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = build()
+    await (await store.repository("w")).save_documents([OTTER, PUMP])
+    copy = reindexing._copy
+
+    def forgets(old: Any, fresh: Any, identifier: str) -> None:
+        if old.catalogue.record("id", identifier).name == PUMP.name:
+            return
+        copy(old, fresh, identifier)
+
+    monkeypatch.setattr(reindexing, "_copy", forgets)
+    with pytest.raises(ServiceUnavailable, match="as it was"):
+        await store.reindex("w", lambda _: None)
+    assert (await (await store.repository("w")).status()).documents == 2
+    await store.close()
+
+
+async def known(library: Library) -> list[object]:
+    """What the library says of each document, but for what is still to be done and when it was done."""
+    records, _ = await library.documents()
+    return [
+        (
+            replace(record, parts=tuple(replace(part, embedded=True, enriched_at=None) for part in record.parts)),
+            await library.passages(record.id),
+            await library.source(record.id),
+        )
+        for record in records
+    ]
 
 
 async def test_a_failed_update_keeps_the_version_that_was_there(build: Build) -> None:

@@ -99,10 +99,15 @@ class Intake:
         return await self.text(source, workspace=workspace, enrich=enrich, track=track)
 
     async def delete(self, document_id: str, *, workspace: str) -> bool:
-        """Forget a document and its tasks. False when there is none."""
+        """Forget a document and its tasks. False when there is none.
+
+        It is gone from search at once; what only it contributed to the graph may be left to the worker.
+        """
         library = await self._workspaces.library(workspace)
         await self._queue.discard(workspace=workspace, document_id=document_id)
-        return await library.delete(document_id)
+        deleted = await library.delete(document_id)
+        await self._queue.send(await library.restart(document_id, failures=False))
+        return deleted
 
     async def restart(self, document_id: str | None = None, *, workspace: str, force: bool = False) -> int:
         """Queue what is not done yet, or with `force` everything, of one document or of all; the number of tasks.

@@ -5,6 +5,29 @@ from typing import Any
 
 from cragside.domain.indexing import DocumentRecord, Part, Passage
 
+# What we say, or leave unsaid.
+_OURS = frozenset(
+    {
+        "text",
+        "source",
+        "title",
+        "filename",
+        "fileType",
+        "docType",
+        "bytes",
+        "uploadTimestamp",
+        "documentId",
+        "chunkIndex",
+        "totalChunks",
+        "enrichmentStatus",
+        "tier1",
+        "tier2",
+        "tier3",
+        "pageNumber",
+        "section",
+    }
+)
+
 
 def payload_of(record: DocumentRecord, passage: Passage) -> dict[str, Any]:
     """The payload of a passage. What the client said of the document is in it, but cannot pass for what we say."""
@@ -30,7 +53,8 @@ def payload_of(record: DocumentRecord, passage: Passage) -> dict[str, Any]:
         "tier2": None if passage.tier2 is None else dict(passage.tier2),
         "tier3": _tier3(part),
     }
-    return {**record.metadata, **ours, **{name: value for name, value in optional.items() if value is not None}}
+    theirs = {name: value for name, value in record.metadata.items() if name not in _OURS}
+    return {**theirs, **ours, **{name: value for name, value in optional.items() if value is not None}}
 
 
 def _tier3(part: Part | None) -> dict[str, Any] | None:

@@ -61,7 +61,11 @@ class Library(ABC):
 
     @abstractmethod
     async def delete(self, document_id: str) -> bool:
-        """Forget a document, its passages and what only it contributed to the graph. False when there is none."""
+        """Forget a document. False when there is none.
+
+        Its text and its passages are gone at once. What only it contributed to the graph goes with them if nobody is
+        writing to the graph, otherwise with a task of `restart`.
+        """
 
     @abstractmethod
     async def restart(
@@ -69,7 +73,8 @@ class Library(ABC):
     ) -> list[Task]:
         """Tasks for what is not done yet, failures included; with `force` for everything. None is all documents.
 
-        What they will do is marked as pending. Without `failures`, parts that were given up stay so.
+        What they will do is marked as pending. Without `failures`, parts that were given up stay so, and there are
+        tasks for what deleted documents have left in the graph, too.
         """
 
     @abstractmethod

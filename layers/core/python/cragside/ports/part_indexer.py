@@ -8,7 +8,7 @@ from cragside.domain.indexing import Task
 
 
 class PartIndexer(ABC):
-    """Writes of a workspace that a worker does. A task of a version that is gone does nothing.
+    """Writes of a workspace that a worker does. A task of a version that is gone does nothing for it.
 
     What is down raises `ServiceUnavailable` with its name; what a text itself makes fail raises `ProcessingError`.
     """
@@ -19,7 +19,10 @@ class PartIndexer(ABC):
 
     @abstractmethod
     async def begin_enrichment(self, task: Task) -> bool:
-        """Mark the part as being enriched. False when there is nothing left to do for this task."""
+        """Mark the part as being enriched. False when there is nothing left to do for this task.
+
+        When its version is gone, what is left of it in the graph is taken out.
+        """
 
     @abstractmethod
     async def annotate(self, task: Task, tier2: Sequence[Mapping[str, Any]], tier3: Mapping[str, Any] | None) -> None:

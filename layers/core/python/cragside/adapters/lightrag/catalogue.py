@@ -59,6 +59,36 @@ class StoredPart:
     enrichment: EnrichmentStatus
 
 
+@dataclass(frozen=True, slots=True)
+class Version:
+    """A version of a document. `key` is that of its first part, "" when it has none."""
+
+    number: int
+    state: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A storable text that is to be a document's current version. `digest` says which text it is, `cut` which passages.
+
+    A `digest` and a `cut` of another text, or of other passages, are different ones.
+    """
+
+    identifier: str
+    digest: str
+    cut: str
+    source: SourceText
+    pieces: Sequence[Piece]
+    enrich: bool
+    track: str = ""
+
+    @property
+    def key(self) -> str:
+        """What the keys of its parts and passages begin with."""
+        return f"{self.identifier}-{self.cut}"
+
+
 class Catalogue:
     """Reads and writes the catalogue's tables. Writes happen within a transaction of the caller's."""
 
@@ -70,6 +100,10 @@ class Catalogue:
         """The current document of an `id` or a `name`."""
         records = self._records(self._database.all(_CURRENT.format(f"{where} = ?"), (value,)))
         return records[0] if records else None
+
+    def has_name(self, name: str) -> bool:
+        """Whether a current document has this name."""
+        return self._database.one("SELECT 1 FROM document WHERE state = 'current' AND name = ?", (name,)) is not None
 
     def twin(self, content_hash: str) -> DocumentRecord | None:
         """A current document with this content."""
@@ -173,6 +207,15 @@ class Catalogue:
             Task(self._workspace, row[0], row[1], row[2], "enrich") for row in enrich
         ]
 
+    def sweeps(self, document_id: str | None = None) -> list[Task]:
+        """Void tasks of versions that are gone: whoever gets one takes them out of the graph."""
+        rows = self._database.all(
+            "SELECT id, content_hash, coalesce(min(number), 0) FROM document LEFT JOIN part USING (version)"
+            " WHERE state = 'gone' AND (?1 IS NULL OR id = ?1) GROUP BY version ORDER BY version",
+            (document_id,),
+        )
+        return [Task(self._workspace, row[0], row[1], row[2], "enrich") for row in rows]
+
     def given_up(self) -> set[tuple[str, int]]:
         """The ids of current documents, and the numbers of their parts, that failed."""
         rows = self._database.all(
@@ -205,55 +248,47 @@ class Catalogue:
         )
         return [_stored(row) for row in rows]
 
-    def uncut(self) -> list[str]:
-        """The ids of current documents without parts."""
+    def uncut(self) -> dict[str, int]:
+        """The ids of current documents without parts, with the numbers of their versions."""
         rows = self._database.all(
-            "SELECT id FROM document WHERE state = 'current' AND version NOT IN (SELECT version FROM part)"
+            "SELECT id, version FROM document WHERE state = 'current' AND version NOT IN (SELECT version FROM part)"
         )
-        return [row[0] for row in rows]
+        return dict(rows)
 
-    def add(
-        self,
-        connection: Connection,
-        identifier: str,
-        content_hash: str,
-        source: SourceText,
-        *,
-        name: str,
-        enrich: bool,
-        track: str,
-        created_at: str | None,
-    ) -> int:
-        """Make this version, known or not, the current one; its number. The one before it is current no more."""
-        now = datetime.now(UTC).isoformat()
-        marks = json.dumps([[mark.start, mark.page, storable(mark.section)] for mark in source.marks])
-        values = (
-            identifier,
-            content_hash,
-            "current",
-            name,
-            _title(source, name),
-            source.file_type,
-            source.doc_type,
-            len(source.text.encode("utf-8", "replace")) if source.size is None else source.size,
-            len(source.text),
-            created_at or now,
-            now,
-            track,
-            int(enrich),
-            _json(source.tier1),
-            _json(source.metadata),
-            marks,
-            storable(source.text),
+    def created_at(self, document_id: str) -> str | None:
+        """When a document that is there was accepted first."""
+        row = self._database.one(
+            "SELECT min(created_at) FROM document WHERE id = ? AND state <> 'gone'", (document_id,)
         )
-        row = connection.execute(
-            f"INSERT INTO document VALUES (NULL, {', '.join('?' * len(values))}) ON CONFLICT (id, content_hash)"  # noqa: S608
-            " DO UPDATE SET state = 'current', updated_at = excluded.updated_at, track = excluded.track,"
-            " enrich = excluded.enrich, tier1 = excluded.tier1, metadata = excluded.metadata, title = excluded.title,"
-            " name = excluded.name RETURNING version",
-            values,
-        ).fetchone()
-        return int(row[0])
+        return None if row[0] is None else str(row[0])
+
+    def version(self, document_id: str, content_hash: str) -> Version | None:
+        """A version of a document, whatever its state."""
+        row = self._database.one(
+            "SELECT version, state, coalesce((SELECT key FROM part WHERE part.version = document.version"
+            " ORDER BY number LIMIT 1), '') FROM document WHERE id = ? AND content_hash = ?",
+            (document_id, content_hash),
+        )
+        return None if row is None else Version(*row)
+
+    def add(self, connection: Connection, entry: Entry, created_at: str | None) -> int:
+        """Add a version, which is the current one; its number."""
+        facts = _facts(entry, created_at)
+        names, marks = ", ".join(facts), ", ".join("?" * len(facts))
+        added = connection.execute(
+            f"INSERT INTO document (id, content_hash, {names}) VALUES (?, ?, {marks})",  # noqa: S608 (our own names)
+            (entry.identifier, entry.digest, *facts.values()),
+        )
+        return int(added.lastrowid or 0)
+
+    def update(self, connection: Connection, version: int, entry: Entry, created_at: str | None) -> None:
+        """Make a version that is there the current one, with what was said of it this time."""
+        facts = _facts(entry, created_at)
+        changes = ", ".join(f"{name} = ?" for name in facts)
+        connection.execute(
+            f"UPDATE document SET {changes} WHERE version = ?",  # noqa: S608 (our own column names)
+            (*facts.values(), version),
+        )
 
     def describe(self, connection: Connection, document_id: str, source: SourceText) -> None:
         """Give a current document the title and the metadata of the source."""
@@ -266,28 +301,25 @@ class Catalogue:
         """Whether the document has the title and the metadata of the source."""
         return record.title == _title(source) and record.metadata == json.loads(_json(source.metadata))
 
-    def add_parts(
-        self, connection: Connection, version: int, key: str, pieces: Sequence[Piece], size: int, *, enrich: bool
-    ) -> dict[str, tuple[str, Piece]]:
-        """Enter a version's parts of `size` passages and their passages; those that are there stay.
+    def add_parts(self, connection: Connection, version: int, entry: Entry, size: int) -> dict[str, tuple[str, Piece]]:
+        """Enter a version's parts of `size` passages and their passages; those that are there are the same and stay.
 
         Returns the part's key and the passage by the ids of the passages.
         """
         entered: dict[str, tuple[str, Piece]] = {}
-        for number, first in enumerate(range(0, len(pieces), size)):
-            last = min(first + size, len(pieces)) - 1
-            part_key = f"{key}-{number}"
-            connection.execute(
-                "INSERT OR IGNORE INTO part VALUES (?, ?, ?, ?, ?, 0, ?, '', NULL, NULL)",
-                (version, number, part_key, first, last, "pending" if enrich else "none"),
-            )
-            for order, piece in enumerate(pieces[first : last + 1]):
+        parts: list[tuple[object, ...]] = []
+        chunks: list[tuple[object, ...]] = []
+        enrichment = "pending" if entry.enrich else "none"
+        for number, first in enumerate(range(0, len(entry.pieces), size)):
+            pieces = entry.pieces[first : first + size]
+            part_key = f"{entry.key}-{number}"
+            parts.append((version, number, part_key, first, first + len(pieces) - 1, enrichment))
+            for order, piece in enumerate(pieces):
                 chunk = f"{part_key}-chunk-{order:03d}"
                 entered[chunk] = part_key, piece
-                connection.execute(
-                    "INSERT OR IGNORE INTO chunk VALUES (?, ?, ?, ?, ?, ?, NULL)",
-                    (chunk, version, number, first + order, piece.page, storable(piece.section)),
-                )
+                chunks.append((chunk, version, number, first + order, piece.page, storable(piece.section)))
+        connection.executemany("INSERT OR IGNORE INTO part VALUES (?, ?, ?, ?, ?, 0, ?, '', NULL, NULL)", parts)
+        connection.executemany("INSERT OR REPLACE INTO chunk VALUES (?, ?, ?, ?, ?, ?, NULL)", chunks)
         return entered
 
     def _records(self, rows: Sequence[Sequence[Any]]) -> list[DocumentRecord]:
@@ -348,8 +380,30 @@ def _passage(row: Sequence[Any]) -> Passage:
     )
 
 
-def _title(source: SourceText, name: str = "") -> str:
-    return storable(source.title or name or source.name)
+def _facts(entry: Entry, created_at: str | None) -> dict[str, object]:
+    """What a version's row says, but for whose version of which text it is."""
+    source, now = entry.source, datetime.now(UTC).isoformat()
+    return {
+        "state": "current",
+        "name": source.name,
+        "title": _title(source),
+        "file_type": source.file_type,
+        "doc_type": source.doc_type,
+        "size": len(source.text.encode()) if source.size is None else source.size,
+        "characters": len(source.text),
+        "created_at": created_at or now,
+        "updated_at": now,
+        "track": entry.track,
+        "enrich": int(entry.enrich),
+        "tier1": _json(source.tier1),
+        "metadata": _json(source.metadata),
+        "marks": json.dumps([[mark.start, mark.page, storable(mark.section)] for mark in source.marks]),
+        "text": source.text,
+    }
+
+
+def _title(source: SourceText) -> str:
+    return storable(source.title or source.name)
 
 
 def _json(value: Mapping[str, Any]) -> str:

@@ -4,6 +4,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 
 from langchain_text_splitters import RecursiveCharacterTextSplitter
@@ -13,6 +14,11 @@ from cragside.domain.document import Mark
 
 # Neither XML nor UTF-8 can hold these. One blank for each keeps the offsets of all marks.
 _UNSTORABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
+
+# What is split at a time, in characters. LangChain takes a whole text apart before it puts passages together, and no
+# call into C should keep other threads from running for long.
+_BLOCK = 50_000
+_BLOCK_ENDS = ("\n\n", "\n", ". ", " ")
 
 Chunker = Callable[[str], list[str]]
 
@@ -28,19 +34,64 @@ class Piece:
 
 
 def chunker(count_tokens: CountTokens, size: int, overlap: int) -> Chunker:
-    """LangChain's recursive splitter: paragraphs, lines, sentences, words, letters."""
-    return RecursiveCharacterTextSplitter(
+    """LangChain's recursive splitter: paragraphs, lines, sentences, words; what has no blanks is cut by its length.
+
+    Neighbours share up to `overlap` tokens, but for those on either side of the end of a block of 50,000 characters at
+    most, which is that of a paragraph, a line, a sentence or a word where there is one.
+    """
+    # The splitter asks for the same pieces again and again.
+    count = lru_cache(maxsize=4096)(count_tokens)
+    split = RecursiveCharacterTextSplitter(
         chunk_size=size,
         chunk_overlap=overlap,
-        length_function=count_tokens,
-        separators=["\n\n", "\n", ". ", "。", "！", "？", " ", "、", "，", ""],
+        length_function=count,
+        separators=["\n\n", "\n", ". ", "。", "！", "？", " ", "、", "，"],
         keep_separator="end",
     ).split_text
+
+    def chunks(text: str) -> list[str]:
+        return [
+            piece
+            for block in _blocks(text)
+            for chunk in split(block)
+            for piece in ([chunk] if count(chunk) <= size else _by_length(chunk, count_tokens, size, overlap))
+        ]
+
+    return chunks
 
 
 def storable(text: str) -> str:
     """The text with a blank for each character that cannot be stored."""
-    return _UNSTORABLE.sub(" ", text)
+    if len(text) <= _BLOCK:
+        return _UNSTORABLE.sub(" ", text)
+    blocks = (text[start : start + _BLOCK] for start in range(0, len(text), _BLOCK))
+    return "".join(_UNSTORABLE.sub(" ", block) for block in blocks)
+
+
+def _blocks(text: str) -> Iterator[str]:
+    start = 0
+    while len(text) - start > _BLOCK:
+        ends = ((text.rfind(mark, start + _BLOCK // 2, start + _BLOCK), len(mark)) for mark in _BLOCK_ENDS)
+        end = next((at + length for at, length in ends if at >= 0), start + _BLOCK)
+        yield text[start:end]
+        start = end
+    yield text[start:]
+
+
+def _by_length(text: str, count_tokens: CountTokens, size: int, overlap: int) -> Iterator[str]:
+    """Pieces of at most `size` tokens, or of one character where even that has more."""
+    length = max(len(text) * size // count_tokens(text), 1)
+    start = 0
+    while start < len(text):
+        taken = length
+        while taken > 1 and count_tokens(text[start : start + taken]) > size:
+            taken = max(taken * 9 // 10, 1)
+        piece = text[start : start + taken].strip()
+        if piece:
+            yield piece
+        if start + taken >= len(text):
+            return
+        start += max(taken - taken * overlap // size, 1)
 
 
 def cut(text: str, marks: Sequence[Mark], chunks: Chunker, count_tokens: CountTokens) -> list[Piece]:

@@ -1,6 +1,8 @@
 """One SQLite file: the tables of a workspace and the connection that all its storages share."""
 
+import asyncio
 import sqlite3
+import time
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -13,6 +15,7 @@ FILE_NAME = "store.sqlite3"
 SCHEMA_VERSION = 2
 # How long a write waits for another process's commit; whole writers take turns at a lock file.
 BUSY_MILLISECONDS = 5_000
+_FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.002, 0.05
 # SQLite's limit on bound parameters is 32,766 since 3.32; a smaller batch keeps statements reusable.
 BATCH = 500
 
@@ -173,6 +176,28 @@ class Database:
             self._connection.execute("ROLLBACK")
             raise
         self._connection.execute("COMMIT")
+
+    async def turn(self) -> None:
+        """Wait while another process is writing, at most as long as a write would wait, and leave the event loop free.
+
+        Whoever writes then does so before the next `await`.
+        """
+        ends, pause = time.monotonic() + BUSY_MILLISECONDS / 1000, _FIRST_PAUSE_SECONDS
+        while not self._free() and time.monotonic() < ends:
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, _LONGEST_PAUSE_SECONDS)
+
+    def _free(self) -> bool:
+        self._connection.execute("PRAGMA busy_timeout = 0")
+        try:
+            self._connection.execute("BEGIN IMMEDIATE")
+            self._connection.execute("ROLLBACK")
+        except sqlite3.OperationalError as error:
+            # Anything else is for the write itself to tell.
+            return error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY
+        finally:
+            self._connection.execute(f"PRAGMA busy_timeout = {BUSY_MILLISECONDS}")
+        return True
 
     def write_at_once(self, *statements: tuple[str, Sequence[Any]]) -> None:
         """Write without waiting for anybody: for the event loop of a server. Raises `sqlite3.OperationalError`.

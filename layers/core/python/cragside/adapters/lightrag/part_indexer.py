@@ -12,10 +12,14 @@ from urllib.parse import quote
 from cragside.adapters.lightrag.catalogue import StoredPart
 from cragside.adapters.lightrag.drafts import Draft
 from cragside.adapters.lightrag.store import Find, Store, failing_as_unavailable
-from cragside.adapters.lightrag.sweeping import forget_graph, retire, sweep
-from cragside.domain.errors import CragsideError, ProcessingError
+from cragside.adapters.lightrag.sweeping import forget_graph, sweep
+from cragside.adapters.lightrag.versions import retire
+from cragside.domain.errors import CragsideError, ProcessingError, ServiceUnavailable
 from cragside.domain.indexing import Task
 from cragside.ports.part_indexer import PartIndexer
+
+_BIND_MODEL = "INSERT OR IGNORE INTO meta VALUES ('embedding_model', ?)"
+_CHANGED = "The document has changed meanwhile."
 
 
 class LightRagPartIndexer(PartIndexer):
@@ -33,9 +37,12 @@ class LightRagPartIndexer(PartIndexer):
                 await sweep(found[0])
 
     async def begin_enrichment(self, task: Task) -> bool:
-        """Mark the part as being enriched."""
+        """Mark the part as being enriched; sweep the graph when the version is gone."""
         async with self._working(task) as found:
-            if not found or found[1].enrichment == "enriched":
+            if not found:
+                await self._swept()
+                return False
+            if found[1].enrichment in ("enriched", "none"):
                 return False
             await _update(found[0], task, "enrichment = 'processing', error = ''")
             return True
@@ -72,6 +79,10 @@ class LightRagPartIndexer(PartIndexer):
             if found:
                 await mark_failed(found[0], task, reason)
 
+    async def _swept(self) -> None:
+        if store := await self._find():
+            await sweep(store)
+
     @asynccontextmanager
     async def _working(self, task: Task) -> AsyncIterator[tuple[Store, StoredPart] | None]:
         """The store and the part, None when there is nothing to be done."""
@@ -93,21 +104,20 @@ async def embed(store: Store, task: Task, part: StoredPart) -> None:
     """See `PartIndexer.embed`. What is gone then waits to be swept."""
     if part.embedded:
         return
-    ids = store.catalogue.chunk_ids(part)
-    rows = {
-        key: {name: row[name] for name in ("content", "full_doc_id", "file_path")}
-        for key, row in zip(ids, await store.engine.text_chunks.get_by_ids(ids), strict=True)
-        if row is not None
-    }
-    texts = [row["content"] for row in rows.values()]
+    texts = await _texts(store, part)
+    rows = {key: {name: row[name] for name in ("content", "full_doc_id", "file_path")} for key, row in texts.items()}
+    contents = [row["content"] for row in rows.values()]
     async with _naming_the_cause():
-        await store.embedder.keep(task.document_id, texts)
-        vectors = await store.engine.chunks_vdb.embedded(texts)
+        await store.embedder.keep(task.document_id, contents)
+        vectors = await store.engine.chunks_vdb.embedded(contents)
     async with store.accepting():
-        if store.catalogue.part(task) is None:
+        now = store.catalogue.part(task)
+        if now is None or now.embedded:
             return
+        _check_same(part, now)
         with store.database.transaction() as connection:
-            connection.execute("INSERT OR IGNORE INTO meta VALUES ('embedding_model', ?)", (store.embedding_model,))
+            store.check_model()
+            connection.execute(_BIND_MODEL, (store.embedding_model,))
             store.engine.chunks_vdb.write(connection, rows, vectors)
             connection.execute(
                 "UPDATE part SET embedded = 1, error = '' WHERE version = ? AND number = ?", (part.version, part.number)
@@ -119,9 +129,7 @@ async def embed(store: Store, task: Task, part: StoredPart) -> None:
 
 async def extend_graph(store: Store, task: Task, part: StoredPart) -> None:
     """See `PartIndexer.extend_graph`."""
-    ids = store.catalogue.chunk_ids(part)
-    found = zip(ids, await store.engine.text_chunks.get_by_ids(ids), strict=True)
-    chunks = {key: row for key, row in found if row is not None}
+    chunks = await _texts(store, part)
     draft = Draft(store.engine, store.database)
     async with _naming_the_cause():
         extracted = await draft.extract(chunks)
@@ -129,6 +137,7 @@ async def extend_graph(store: Store, task: Task, part: StoredPart) -> None:
     path = next((str(row["file_path"]) for row in chunks.values()), quote(task.document_id, safe=""))
 
     def enriched(connection: Connection) -> bool:
+        store.check_model()
         # A version that went meanwhile must not come back into the graph.
         now = datetime.now(UTC).isoformat()
         row = connection.execute(
@@ -137,18 +146,42 @@ async def extend_graph(store: Store, task: Task, part: StoredPart) -> None:
             " version IN (SELECT version FROM document WHERE state = 'current') RETURNING 1",
             (now, tally, part.version, part.number),
         )
-        return row.fetchone() is not None
+        if row.fetchone() is None:
+            return False
+        connection.execute(_BIND_MODEL, (store.embedding_model,))
+        return True
+
+    def same_model(_: Connection) -> bool:
+        store.check_model()
+        return True
 
     async with store.writing():
         now = store.catalogue.part(task)
         if now is None or now.enrichment == "enriched":
             return
+        _check_same(part, now)
         # What it contributed before, when this is a repetition that was asked for.
         if before := await forget_graph(store, part):
-            await before.commit(lambda _: True)
+            await before.commit(same_model)
         async with _naming_the_cause():
             await draft.merge(part.key, extracted, path)
             await draft.commit(enriched)
+
+
+async def _texts(store: Store, part: StoredPart) -> dict[str, dict[str, Any]]:
+    """The part's passages by their ids."""
+    ids = store.catalogue.chunk_ids(part)
+    found = await store.engine.text_chunks.get_by_ids(ids)
+    texts = {key: row for key, row in zip(ids, found, strict=True) if row is not None}
+    if not texts:
+        raise ServiceUnavailable("knowledge_base", _CHANGED)
+    return texts
+
+
+def _check_same(part: StoredPart, now: StoredPart) -> None:
+    """The next try works on the part as it is now."""
+    if (part.version, part.key) != (now.version, now.key):
+        raise ServiceUnavailable("knowledge_base", _CHANGED)
 
 
 async def mark_failed(store: Store, task: Task, reason: str) -> None:

@@ -153,12 +153,6 @@ class LightRagRepository(RagRepository):
         known = self.store.catalogue.record("name", storable(name))
         return known is not None and await library.delete(self.store, known.id)
 
-    def documents(self) -> Iterator[SourceText]:
-        """Every source with its whole text, for building the store anew."""
-        for (identifier,) in self._database.all("SELECT id FROM document WHERE state = 'current' ORDER BY name"):
-            if source := self.store.catalogue.source(identifier):
-                yield source
-
     def replace_by(self, folder: Path) -> None:
         """Take over the store of another folder, for every process that has this one open. Only while `writing`."""
         self._database.replace_by(folder)

@@ -31,21 +31,20 @@ JOIN vector ON vector.namespace = 'chunks' AND vector.id = chunk.id
 WHERE document.state <> 'gone' AND {}
 """
 _METADATA = "document.metadata"
-# Where the strings of a payload's fields are kept; those of other fields are in the metadata. A field that is left out
-# of a payload when it is empty lets the metadata's field of its name be seen.
+# Where the strings of a payload's fields are kept; those of other fields are in the metadata.
 _COLUMNS = {
-    "source": ("document.name",),
-    "filename": ("document.name",),
-    "title": ("document.title",),
-    "fileType": ("document.file_type",),
-    "docType": ("document.doc_type",),
-    "documentId": ("document.id",),
-    "uploadTimestamp": ("document.created_at",),
-    "tier1": ("document.tier1",),
-    "tier2": ("chunk.tier2", _METADATA),
-    "tier3": ("part.tier3", _METADATA),
-    "section": ("chunk.section", _METADATA),
-    "enrichmentStatus": ("part.enrichment",),
+    "source": "document.name",
+    "filename": "document.name",
+    "title": "document.title",
+    "fileType": "document.file_type",
+    "docType": "document.doc_type",
+    "documentId": "document.id",
+    "uploadTimestamp": "document.created_at",
+    "tier1": "document.tier1",
+    "tier2": "chunk.tier2",
+    "tier3": "part.tier3",
+    "section": "chunk.section",
+    "enrichmentStatus": "part.enrichment",
 }
 _JSON = {_METADATA, "document.tier1", "chunk.tier2", "part.tier3"}
 # No column holds their strings, or they have none.
@@ -113,24 +112,24 @@ class SimilarPassages:
         values: list[str] = []
         for clause, value in filter(None, map(_clause, wanted.must)):
             clauses.append(clause)
-            values += value
+            values.append(value)
         if not clauses:
             return None
         rows = self._database.all(_CANDIDATES.format(" AND ".join(clauses)), values)
         return np.fromiter((row[0] for row in rows), np.int64, len(rows))
 
 
-def _clause(condition: Condition) -> tuple[str, list[str]] | None:
+def _clause(condition: Condition) -> tuple[str, str] | None:
     """SQL for a condition on a string: true wherever the string is, in the field or, within JSON, in another one."""
     root = condition.key.split(".")[0]
     if not isinstance(condition.value, str) or root in _ELSEWHERE:
         return None
     if condition.text and not condition.value.isascii():
         return None  # `lower()` of SQLite knows the 26 letters alone
-    columns = _COLUMNS.get(root, (_METADATA,))
+    column = _COLUMNS.get(root, _METADATA)
     value = condition.value.lower() if condition.text else condition.value
-    tests = [f"instr(lower({column}), ?)" if condition.text else f"instr({column}, ?)" for column in columns]
-    return f"({' OR '.join(tests)})", [json.dumps(value)[1:-1] if column in _JSON else value for column in columns]
+    wanted = json.dumps(value)[1:-1] if column in _JSON else value
+    return (f"instr(lower({column}), ?)" if condition.text else f"instr({column}, ?)"), wanted
 
 
 def _diverse(question: Vector, vectors: Vector, search: SimilaritySearch) -> list[int]:

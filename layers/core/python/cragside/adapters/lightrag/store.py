@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from filelock import AsyncFileLock
+from filelock import AsyncFileLock, Timeout
 
 from cragside.adapters.lightrag.catalogue import Catalogue
 from cragside.adapters.lightrag.chunking import Chunker
@@ -48,7 +48,6 @@ class Store:
         # Those that work on a part, which may take a model's time.
         self.workers = 0
         self._generation = database.generation()
-        self._seen_version = database.data_version()
         self._writing = asyncio.Lock()
         self._accepting = asyncio.Lock()
         self._write_lock = AsyncFileLock(folder / "writer.lock", timeout=-1)
@@ -56,12 +55,21 @@ class Store:
 
     @property
     def replaced(self) -> bool:
-        """Whether somebody has replaced the store's whole content, so that it has to be opened anew."""
-        version = self.database.data_version()
-        if version == self._seen_version:
-            return False
-        self._seen_version = version
-        return self.database.generation() != self._generation
+        """Whether the whole content was replaced, or another model began it, so that it has to be opened anew."""
+        return self.database.generation() != self._generation or self._of_another_model()
+
+    def check_model(self) -> None:
+        """Within a transaction that writes vectors: raises `ServiceUnavailable` when the store has another model's.
+
+        The next try opens the store anew.
+        """
+        if self._of_another_model():
+            raise ServiceUnavailable(
+                "knowledge_base", "The store has been built anew with another embedding model meanwhile."
+            )
+
+    def _of_another_model(self) -> bool:
+        return self.database.meta("embedding_model") not in (None, self.embedding_model)
 
     @asynccontextmanager
     async def writing(self) -> AsyncIterator[None]:
@@ -70,9 +78,28 @@ class Store:
             yield
 
     @asynccontextmanager
+    async def writing_if_free(self) -> AsyncIterator[bool]:
+        """As `writing` for whoever does not wait: False when somebody is writing."""
+        if self._writing.locked():
+            yield False
+            return
+        async with self._writing:
+            try:
+                await self._write_lock.acquire(timeout=0)
+            except Timeout:
+                yield False
+                return
+            try:
+                yield True
+            finally:
+                await self._write_lock.release()
+
+    @asynccontextmanager
     async def accepting(self) -> AsyncIterator[None]:
         """Keep every other writer of the catalogue out, of this process and of others."""
         async with self._accepting, self._accept_lock:
+            # The graph's writer commits without this lock.
+            await self.database.turn()
             yield
 
     async def close(self) -> None:

@@ -1,37 +1,51 @@
-"""Taking out what is not wanted any more: its text at once, its share of the graph after that."""
+"""Taking what versions that are gone have contributed out of the graph."""
 
+import asyncio
+import logging
 from sqlite3 import Connection
-from typing import Any
 
 from cragside.adapters.lightrag.catalogue import StoredPart
 from cragside.adapters.lightrag.drafts import Draft
 from cragside.adapters.lightrag.store import Store
 
+# Somebody waits for the answer, and a model may be asked to describe what remains.
+_AT_ONCE_SECONDS = 2.0
 
-def retire(store: Store, connection: Connection, where: str, value: Any) -> None:
-    """Make versions `gone`, within a transaction of the caller's: their text is not found any more."""
-    rows = connection.execute(f"SELECT version FROM document WHERE state <> 'gone' AND {where}", (value,))  # noqa: S608
-    for (version,) in rows.fetchall():
-        ids = [row[0] for row in connection.execute("SELECT id FROM chunk WHERE version = ?", (version,))]
-        store.engine.chunks_vdb.erase(connection, ids)
-        connection.executemany("DELETE FROM kv WHERE namespace = 'text_chunks' AND id = ?", [(key,) for key in ids])
-        # Should the same text come back before the graph is swept, it is indexed again.
-        connection.execute("UPDATE part SET embedded = 0, enrichment = 'none' WHERE version = ?", (version,))
-        connection.execute("UPDATE document SET state = 'gone' WHERE version = ?", (version,))
+logger = logging.getLogger("cragside")
 
 
 async def sweep(store: Store) -> None:
     """Take versions that are gone out of the graph, part by part, each in one transaction."""
-    if store.database.one("SELECT 1 FROM document WHERE state = 'gone'") is None:
+    if _anything_gone(store):
+        async with store.writing():
+            await _swept(store)
+
+
+async def sweep_if_free(store: Store) -> None:
+    """Sweep at once, unless somebody is writing to the graph, it takes long, or it fails: a worker does it then."""
+    if not _anything_gone(store):
         return
-    async with store.writing():
-        for part in store.catalogue.gone():
-            await _remove(store, part)
-        async with store.accepting():
-            with store.database.transaction() as connection:
-                connection.execute(
-                    "DELETE FROM document WHERE state = 'gone' AND version NOT IN (SELECT version FROM part)"
-                )
+    async with store.writing_if_free() as free:
+        if free:
+            try:
+                async with asyncio.timeout(_AT_ONCE_SECONDS):
+                    await _swept(store)
+            except Exception as error:
+                logger.warning("Workspace %s is swept later: %s", store.workspace, type(error).__name__)
+
+
+def _anything_gone(store: Store) -> bool:
+    return store.database.one("SELECT 1 FROM document WHERE state = 'gone'") is not None
+
+
+async def _swept(store: Store) -> None:
+    for part in store.catalogue.gone():
+        await _remove(store, part)
+    async with store.accepting():
+        with store.database.transaction() as connection:
+            connection.execute(
+                "DELETE FROM document WHERE state = 'gone' AND version NOT IN (SELECT version FROM part)"
+            )
 
 
 async def forget_graph(store: Store, part: StoredPart) -> Draft | None:
@@ -45,6 +59,7 @@ async def _remove(store: Store, part: StoredPart) -> None:
     here = (part.version, part.number)
 
     def still_gone(connection: Connection) -> bool:
+        store.check_model()
         state = "SELECT 1 FROM document WHERE version = ? AND state = 'gone'"
         if connection.execute(state, (part.version,)).fetchone() is None:
             return False

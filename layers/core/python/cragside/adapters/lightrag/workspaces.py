@@ -125,7 +125,7 @@ class EmbeddedWorkspaces:
         return sorted(store.parent.name for store in stores)
 
     async def reindex(self, workspace: str, progress: Callable[[str], None]) -> int:
-        """Build the workspace anew with the configured embedding model; returns the number of sources.
+        """Build the workspace anew with the configured embedding model; returns the number of its documents.
 
         The old store serves, and keeps other writers out, until the new one is complete. When a source cannot be
         indexed the old store stays and `ServiceUnavailable` names the source. A baked store is refused.
@@ -163,23 +163,13 @@ class EmbeddedWorkspaces:
     async def _copied(
         self, workspace: str, old: "LightRagRepository", folder: Path, progress: Callable[[str], None]
     ) -> int:
-        from cragside.adapters.lightrag.library import copy_tiers, identifier_of
+        from cragside.adapters.lightrag.reindexing import rebuild
 
         fresh = await self._opened(workspace, folder)
-        count = 0
         try:
-            for source in old.documents():
-                (outcome,) = await fresh.save_documents([source])
-                if outcome.status == "failed":
-                    raise ServiceUnavailable(
-                        "knowledge_base", f"{source.name}: {outcome.reason}. The old store is as it was."
-                    )
-                copy_tiers(old.store, fresh.store, identifier_of(source.name))
-                progress(source.name)
-                count += 1
+            return await rebuild(old.store, fresh.store, progress)
         finally:
             await fresh.close()
-        return count
 
     def _start(self, workspace: str, opening: "Coroutine[Any, Any, Opened]") -> "asyncio.Task[Opened]":
         task = self._open[workspace] = asyncio.create_task(opening)
@@ -241,9 +231,10 @@ class EmbeddedWorkspaces:
         return BakedRepository(store, self._home.refusal, store.store)
 
     async def _reopened(self, workspace: str, outdated: RagRepository) -> "LightRagRepository":
-        fresh = await self._opened(workspace, self.folder(workspace))
-        await outdated.close()
-        return fresh
+        try:
+            return await self._opened(workspace, self.folder(workspace))
+        finally:
+            await outdated.close()
 
     def _forget_failure(self, workspace: str, opening: "asyncio.Task[Opened]") -> None:
         if opening.cancelled() or opening.exception():

@@ -104,7 +104,7 @@ def router(container: Application, access: Access) -> APIRouter:
 
     @routes.delete("/{document_id}", status_code=204, responses=failures())
     async def forget(document_id: str, workspace: workspace_asked) -> None:
-        """Forget a document, its passages, its tasks and what only it contributed to the graph."""
+        """Forget a document, its passages and its tasks; what only it contributed to the graph follows."""
         if not await container.intake.delete(document_id, workspace=workspace):
             raise _unknown(document_id)
 

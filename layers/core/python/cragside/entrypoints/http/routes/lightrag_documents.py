@@ -163,7 +163,7 @@ def router(container: Application, access: Access) -> APIRouter:
 
     @routes.delete("/delete_document")
     async def delete_document(request: Request, body: Annotated[DeleteRequest, Body()]) -> DeleteAnswer:
-        """Forget documents, with what only they contributed to the graph."""
+        """Forget documents; what only they contributed to the graph follows."""
         workspace = access.workspace(request)
         missing = [
             identifier

@@ -1,0 +1,68 @@
+"""What `drafts.py` needs of LightRAG's inside. When this fails after an upgrade, read each method anew."""
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from lightrag import LightRAG
+from lightrag.operate import merge_nodes_and_edges
+
+PURGED = {"candidate_entities", "candidate_relations", "rebuild_policy", "pipeline_status", "pipeline_status_lock"}
+MERGED = {
+    "full_entities_storage",
+    "full_relations_storage",
+    "doc_id",
+    "pipeline_status",
+    "pipeline_status_lock",
+    "llm_response_cache",
+    "entity_chunks_storage",
+    "relation_chunks_storage",
+    "file_path",
+}
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "positional", "named", "asynchronous"),
+    [
+        (LightRAG, "_process_extract_entities", 2, set(), True),
+        (LightRAG, "_purge_derived_kg_contributions", 3, PURGED, True),
+        (LightRAG, "_build_global_config", 1, set(), False),
+    ],
+)
+def test_the_private_methods_take_what_the_drafts_give_them(
+    owner: type, name: str, positional: int, named: set[str], asynchronous: bool
+) -> None:
+    method = getattr(owner, name, None)
+    assert method is not None, f"LightRAG has no {name} any more: adapters/lightrag/drafts.py and engine.py call it"
+    holds(method, positional, named, asynchronous)
+
+
+def test_merging_takes_what_the_drafts_give_it() -> None:
+    holds(merge_nodes_and_edges, 5, MERGED, asynchronous=True)
+
+
+def holds(method: Callable[..., Any], positional: int, named: set[str], asynchronous: bool) -> None:
+    assert inspect.iscoroutinefunction(method) == asynchronous
+    signature = inspect.signature(method)
+    # Raises TypeError, with the parameter's name, for one that is missing, unknown or new and required.
+    signature.bind(*range(positional), **dict.fromkeys(named))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "chunk_entity_relation_graph",
+        "entities_vdb",
+        "relationships_vdb",
+        "text_chunks",
+        "full_entities",
+        "full_relations",
+        "entity_chunks",
+        "relation_chunks",
+        "llm_response_cache",
+    ],
+)
+def test_the_storages_that_the_drafts_put_in_place_have_their_names(name: str) -> None:
+    source = inspect.getsource(LightRAG)
+    assert f"self.{name}:" in source or f"self.{name} =" in source, f"LightRAG has no storage {name} any more"
