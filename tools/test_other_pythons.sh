@@ -8,7 +8,7 @@ for minor in 11 12 13; do
     for candidate in "python3.$minor" "${PYENV_ROOT:-$HOME/.pyenv}"/versions/3.$minor.*/bin/python; do
         [ "$("$candidate" -c "$version" 2>/dev/null || true)" = "3.$minor" ] || continue
         echo "Unit tests on Python 3.$minor"
-        UV_PROJECT_ENVIRONMENT=".venv-3.$minor" "$UV" run --frozen --python "$candidate" pytest tests/unit
+        UV_PROJECT_ENVIRONMENT=".venv-3.$minor" "$UV" run --frozen --python "$candidate" pytest -n auto --dist loadfile tests/unit
         break
     done
 done

@@ -484,3 +484,9 @@ async def test_a_text_is_read_alike_by_whatever_way_it_comes(knowledge: Knowledg
             sections = [passage.section for passage in await library.passages(record.id)]
             told.append((record.file_type, record.doc_type, sections))
         assert [told[0][0], told[0][2], told[1][1]] == ["md", ["Weirs"], "email"], route
+
+
+async def test_a_workspace_may_be_named_by_the_query_or_by_its_own_name(knowledge: Knowledge) -> None:
+    await knowledge.http.post("/ingest", json={"items": [{"text": ARMSTRONG, "source": "a.txt"}], "workspace": "sea"})
+    assert (await knowledge.http.get("/enrichment/stats", params={"workspace": "sea"})).json()["totals"]["pending"] == 1
+    assert (await knowledge.http.get("/enrichment/stats")).json()["totals"]["pending"] == 0

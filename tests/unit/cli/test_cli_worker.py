@@ -106,8 +106,9 @@ def test_a_wrong_configuration_is_bad_input(run, container):
 def test_the_servers_command_line_is_one_that_this_command_takes(run, container, monkeypatch):
     niced: list[int] = []
     monkeypatch.setattr(os, "nice", niced.append)
-    container.made_worker = FakeWorker()
     line = list(command(20.0, 10))
-    assert run(*line[line.index("worker") :], "--sweep").exit_code == 0
-    assert container.made_worker.asked["idle_seconds"] == 20.0
-    assert niced == [10]
+    for handled, given_way in (((), []), ((DONE, DONE), [10])):
+        container.made_worker = FakeWorker(*handled)
+        assert run(*line[line.index("worker") :], "--sweep").exit_code == 0
+        assert container.made_worker.asked["idle_seconds"] == 20.0
+        assert niced == given_way, "others go first once the first task is done"

@@ -4,6 +4,7 @@ CragsideError
 ├── ValidationError        validation_error      the input is at fault; the message says what to do
 │   └── PayloadTooLarge    payload_too_large
 ├── ConfigurationError     service_unavailable   the settings or the store are at fault, not the request
+│   └── ReadOnlyStore      validation_error      a baked store, to which nothing is written
 ├── Unauthorized           unauthorized
 ├── NotFound               not_found
 ├── ServiceUnavailable     service_unavailable   a component is down; retryable
@@ -50,6 +51,13 @@ class ConfigurationError(CragsideError):
 
     def __init__(self, message: str, **details: Any) -> None:
         super().__init__(message, component="configuration", **details)
+
+
+class ReadOnlyStore(ConfigurationError):
+    """A baked store was to be written. Clients are told so, without its place."""
+
+    code = "validation_error"
+    retryable = False
 
 
 class Unauthorized(CragsideError):

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from cragside.domain.document import Document, SourceText
-from cragside.domain.errors import ConfigurationError
+from cragside.domain.errors import ReadOnlyStore
 from cragside.domain.query import Query
 from cragside.domain.search import Mode, SimilaritySearch
 from cragside.ports.rag_repository import Indexed, KnowledgeStatus, RagRepository
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class BakedRepository(RagRepository):
     """Reads through `repository`, which is on `store` if there is one.
 
-    Writing raises `ConfigurationError` with `refusal`; queries are not remembered.
+    Writing raises `ReadOnlyStore` with `refusal`; queries are not remembered.
     """
 
     # Nobody changes the content of a baked store while it is open.
@@ -35,8 +35,8 @@ class BakedRepository(RagRepository):
         return None
 
     async def save_documents(self, documents: Sequence[SourceText]) -> list[Indexed]:
-        """Raises `ConfigurationError`."""
-        raise ConfigurationError(self._refusal)
+        """Raises `ReadOnlyStore`."""
+        raise ReadOnlyStore(self._refusal)
 
     async def retrieve(self, query: str, *, limit: int, mode: Mode = "mix") -> list[Document]:
         """Candidate passages."""
@@ -51,8 +51,8 @@ class BakedRepository(RagRepository):
         return await self._repository.get_relevant_documents(query, threshold)
 
     async def delete_document(self, name: str) -> bool:
-        """Raises `ConfigurationError`."""
-        raise ConfigurationError(self._refusal)
+        """Raises `ReadOnlyStore`."""
+        raise ReadOnlyStore(self._refusal)
 
     async def status(self) -> KnowledgeStatus:
         """Sizes of the workspace."""

@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 
 from cragside.adapters.lightrag.manifest import Manifest, ManifestError, damage_of, file_of, read_manifest
-from cragside.domain.errors import ConfigurationError, ServiceUnavailable
+from cragside.domain.errors import ConfigurationError, ReadOnlyStore, ServiceUnavailable
 from cragside.ports.object_store import ObjectStore
 
 
@@ -63,9 +63,9 @@ class Home:
             raise self._broken(damage)
 
     def refuse_baked(self) -> None:
-        """Raises `ConfigurationError` when the folder is a baked store, to which nothing is written."""
+        """Raises `ReadOnlyStore` when the folder is a baked store, to which nothing is written."""
         if self.baked():
-            raise ConfigurationError(self.refusal)
+            raise ReadOnlyStore(self.refusal)
 
     @property
     def refusal(self) -> str:

@@ -42,6 +42,6 @@ def _show(answer: dict[str, Any]) -> None:
     for document in answer["documents"]:
         name = f"{document['name']}  ({document['error']})" if document["error"] else document["name"]
         line = f"{document['status']:<11}{document['id']}  {document['passages']:>5}  {name}"
-        console.print(printable(line), style="red" if document["error"] else None, soft_wrap=True)
+        console.print(" ".join(printable(line).split("\n")), style="red" if document["error"] else None, soft_wrap=True)
     shown, total = len(answer["documents"]), answer["total"]
     console.print(f"{shown} of {total} documents." if shown < total else f"{total} documents.")

@@ -18,7 +18,7 @@ DEFAULT_PORT = 8642
 # Objects that may be made between two collections: with many requests under way, Python's 700 collect all the time.
 _ALLOCATIONS = 10_000
 # A worker that has nothing to do stays so long: starting one takes longer than most of its tasks.
-_IDLE_SECONDS = 20.0
+_IDLE_SECONDS = 60.0
 _NICE = 10
 
 

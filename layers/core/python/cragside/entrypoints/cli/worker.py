@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
@@ -56,14 +56,15 @@ def worker(
     settings = session.settings()
     # Each worker on SQS would send again all that waits already.
     sweeps = settings.queue_url is None if sweep is None else sweep
-    if nice and hasattr(os, "nice"):
-        os.nice(nice)
 
     async def work(container: "Container") -> Counter[str]:
         made = container.worker()
         with _stopping(made), _progress(as_json) as progress:
             return await made.run(
-                until_idle=until_idle or idle is not None, idle_seconds=idle or 0.0, sweep=sweeps, progress=progress
+                until_idle=until_idle or idle is not None,
+                idle_seconds=idle or 0.0,
+                sweep=sweeps,
+                progress=_giving_way(nice, progress),
             )
 
     tally = session.run(settings, work)
@@ -77,6 +78,18 @@ def command(idle_seconds: float, nice: int) -> Sequence[str]:
     """The command line of a worker that ends by itself, for a process of its own."""
     program = [sys.executable, "-c", "from cragside.entrypoints.cli.main import main; main()"]
     return [*program, "worker", "--idle", str(idle_seconds), "--nice", str(nice)]
+
+
+def _giving_way(nice: int, progress: "Callable[[Handled], None]") -> "Callable[[Handled], None]":
+    """The progress; from the first task on others go first. Until then somebody waits to find what was just taken."""
+    waiting = [nice] if nice and hasattr(os, "nice") else []
+
+    def told(handled: "Handled") -> None:
+        while waiting:
+            os.nice(waiting.pop())
+        progress(handled)
+
+    return told
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from cragside.domain.errors import (
     CragsideError,
     NotFound,
     ProcessingError,
+    ReadOnlyStore,
     ServiceUnavailable,
     Unauthorized,
     ValidationError,
@@ -59,6 +60,8 @@ def for_client(error: CragsideError) -> CragsideError:
     """The error as a client may see it: what is wrong with the settings goes to the log instead."""
     if not isinstance(error, ConfigurationError):
         return error
+    if isinstance(error, ReadOnlyStore):
+        return ValidationError("This knowledge base is read-only. Bring documents to one that is not baked.")
     _log.error("%s", error.message)
     return ServiceUnavailable("configuration", "The service is not set up to answer this; its log says why.")
 
@@ -67,8 +70,8 @@ def complaint_of(error: Mapping[str, Any]) -> str:
     """What FastAPI found wrong with a request, without what was sent."""
     if error["type"] == "json_invalid":
         return "The body is not valid JSON"
-    place = ".".join(str(step) for step in error["loc"])
-    return f"{place}: {error['msg'].removeprefix('Value error, ')}"
+    place, complaint = ".".join(str(step) for step in error["loc"]), error["msg"].removeprefix("Value error, ")
+    return f"{place}: {complaint}" if place else complaint
 
 
 def install(app: FastAPI) -> None:

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, StringConstraints
 
 from cragside.application.passages import Lookup
 from cragside.domain.errors import ValidationError
@@ -84,7 +84,11 @@ class QueryBody(LookupBody):
     `compress` are those of a search by cosine.
     """
 
-    collection: str | None = Field(None, description="The workspace; the default without it.")
+    collection: str | None = Field(
+        None,
+        validation_alias=AliasChoices("collection", "workspace"),
+        description="The workspace, which may be called `workspace` as well; the default without it.",
+    )
     top_passages: int | None = Field(
         None, alias="topK", ge=1, le=_MOST_PASSAGES, description="Most passages; 8, or with `strategy` as the settings."
     )

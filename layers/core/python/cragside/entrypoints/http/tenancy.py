@@ -26,7 +26,9 @@ class Access:
         self._grant(request)
 
     def workspace(self, request: Request, named: object = None) -> str:
-        """The workspace that a request may use; `named` is what its body or query calls it. See `workspace_of`."""
+        """The workspace that a request may use; `named` is what it calls it; else `?workspace=`. See `workspace_of`."""
+        if named is None:
+            named = request.query_params.get("workspace")
         return workspace_of(self._grant(request), request.scope["headers"], named, self._default)
 
     async def asked(

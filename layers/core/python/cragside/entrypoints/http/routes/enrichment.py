@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Path, Query, Request
-from pydantic import BaseModel
+from pydantic import AliasChoices, BaseModel, Field
 
 from cragside.domain.errors import NotFound
 from cragside.domain.indexing import DocumentRecord, EnrichmentStatus, Passage
@@ -65,7 +65,7 @@ class EnrichmentStats(BaseModel):
 class EnqueueRequest(BaseModel):
     """What to enrich: what is not done yet, failures included, or with `force` everything."""
 
-    collection: str | None = None
+    collection: str | None = Field(None, validation_alias=AliasChoices("collection", "workspace"))
     force: bool = False
 
 

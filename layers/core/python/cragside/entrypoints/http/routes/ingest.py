@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 from fastapi import APIRouter, Request
-from pydantic import BaseModel, Field, model_validator
+from pydantic import AliasChoices, BaseModel, Field, model_validator
 
 from cragside.application.intake import Intake
 from cragside.domain.document import DocType
@@ -53,7 +53,11 @@ class IngestItem(CamelModel):
 class IngestRequest(CamelModel):
     """What to take in. One item that cannot be used does not keep the others out."""
 
-    collection: str | None = Field(None, description="The workspace; the default without it.")
+    collection: str | None = Field(
+        None,
+        validation_alias=AliasChoices("collection", "workspace"),
+        description="The workspace, which may be called `workspace` as well; the default without it.",
+    )
     enrich: bool = Field(True, description="Whether tiers 2 and 3 and the graph follow.")
     items: list[IngestItem] = Field(min_length=1, max_length=_MOST_ITEMS)
 
