@@ -22,6 +22,8 @@ DEMO_STORE := build/knowledge/demo
 DEMO_SOURCES := $(wildcard $(DEMO_CORPUS)/*) $(shell find layers/core/python -name '*.py' -o -name '*.json') uv.lock
 # `make e2e` fails where the emulator cannot be had; E2E=optional skips.
 E2E ?= required
+# Marks of the tests that need more than Python's packages.
+SERVERS := real_ollama or real_searxng or infra or e2e or layers
 # A file's tests stay together: they share servers and stores.
 PARALLEL := -n auto --dist loadfile
 
@@ -36,11 +38,11 @@ demo: $(UV) ## index the shipped corpus and run a prompt down each route
 	@$(RUN) --no-dev cragside demo
 
 test: $(UV) ## every test that needs no server, on all processors
-	@$(RUN) pytest $(PARALLEL) -m "not real_ollama and not real_searxng and not infra and not e2e and not layers" $(ARGS)
+	@$(RUN) pytest $(PARALLEL) -m "not ($(SERVERS))" $(ARGS)
 
 check: $(UV) lint types imports ## what CI runs: lint, types, imports, every test, on each Python that is present
-	@$(INFRA) pytest $(PARALLEL) tests/unit tests/contract $(ARGS)
-	@$(INFRA) pytest --ignore=tests/unit --ignore=tests/contract $(ARGS)
+	@$(INFRA) pytest $(PARALLEL) -m "not ($(SERVERS))" $(ARGS)
+	@$(INFRA) pytest -m "$(SERVERS)" $(ARGS)
 	@UV=$(UV) sh tools/test_other_pythons.sh $(PYTHON)
 
 lint: $(UV)
