@@ -490,3 +490,9 @@ async def test_a_workspace_may_be_named_by_the_query_or_by_its_own_name(knowledg
     await knowledge.http.post("/ingest", json={"items": [{"text": ARMSTRONG, "source": "a.txt"}], "workspace": "sea"})
     assert (await knowledge.http.get("/enrichment/stats", params={"workspace": "sea"})).json()["totals"]["pending"] == 1
     assert (await knowledge.http.get("/enrichment/stats")).json()["totals"]["pending"] == 0
+
+
+async def test_a_path_that_no_route_takes_fails_in_rag_stacks_shape(knowledge: Knowledge) -> None:
+    answer = await knowledge.http.get("/graph/entity/two%0Alines")
+    assert (answer.status_code, set(answer.json())) == (404, {"error"})
+    assert set((await knowledge.http.get("/nowhere")).json()["error"]) >= {"type", "message"}

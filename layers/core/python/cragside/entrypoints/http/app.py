@@ -8,7 +8,7 @@ from fastapi import Depends, FastAPI, Security
 from fastapi.security import APIKeyHeader, HTTPBearer
 
 from cragside import __version__
-from cragside.entrypoints.http import errors
+from cragside.entrypoints.http import errors, peers
 from cragside.entrypoints.http.application import Application
 from cragside.entrypoints.http.routes import (
     documents,
@@ -59,6 +59,7 @@ def create_app(container: Application, *, api_token: Callable[[], str | None] | 
     # FastAPI's own routes would ask for no token.
     app = FastAPI(title="cragside", version=__version__, lifespan=lifespan, openapi_url=None)
     errors.install(app)
+    peers.install(app)
     app.include_router(health.open_router())
     # The two schemes are for the document; `authorise` reads the headers.
     schemes = [Security(HTTPBearer(auto_error=False)), Security(APIKeyHeader(name="X-API-Key", auto_error=False))]

@@ -8,7 +8,7 @@ import logging
 from collections.abc import Callable, Coroutine
 from typing import Any, Literal
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from fastapi.routing import APIRoute
@@ -107,6 +107,21 @@ def route_class(limit: int) -> type[APIRoute]:
             return answer
 
     return PeerRoute
+
+
+def install(app: FastAPI) -> None:
+    """Answer what no route takes, at a path where a compatibility route is or could be, in its peer's shape as well."""
+    usual: Any = app.exception_handlers[HTTPException]
+
+    async def routing(request: Request, error: Exception) -> Response:
+        path = request.url.path
+        if not (isinstance(error, HTTPException) and serves(path)):
+            answer: Response = await usual(request, error)
+            return answer
+        message = f"{request.method} {path}: {error.detail}."
+        return JSONResponse(failure_of(path, message).model_dump(), error.status_code, error.headers)
+
+    app.add_exception_handler(HTTPException, routing)
 
 
 def _failed(request: Request, error: CragsideError) -> Response:
