@@ -499,6 +499,7 @@ async def test_https_to_a_site_without_tls_is_a_failure(net):
     async def serve(_reader, writer):
         writer.write(answer(SECRET))
         await writer.drain()
+        writer.close()  # from Python 3.12 on, leaving the server's block waits for its connections to close
 
     async with await asyncio.start_server(serve, STAND_IN) as server:
         port = server.sockets[0].getsockname()[1]
