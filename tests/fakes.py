@@ -22,6 +22,7 @@ from cragside.ports.library import Library
 from cragside.ports.part_indexer import PartIndexer
 from cragside.ports.rag_repository import Indexed, KnowledgeStatus, RagRepository
 from cragside.ports.search_service import SearchService
+from cragside.ports.upload_store import UploadForm
 
 
 def shared_words(query: str, text: str) -> float:
@@ -250,3 +251,32 @@ class FolderObjectStore:
 
     async def disconnect(self) -> None:
         """A folder has no connections."""
+
+
+class FolderUploadStore(FolderObjectStore):
+    """The files below a folder, which `send` puts there. `failure` is raised by everything, `kept` by removing."""
+
+    def __init__(self, folder: Path, *, url: str = "http://127.0.0.1:1/bucket") -> None:
+        super().__init__(folder)
+        self.url = url
+        self.kept: Exception | None = None
+
+    async def form(self, name: str, *, most_bytes: int, seconds: int) -> UploadForm:
+        if self.failure:
+            raise self.failure
+        return UploadForm(self.url, {"key": name, "policy": f"1 to {most_bytes} bytes for {seconds} s"})
+
+    def send(self, fields: Mapping[str, str], content: bytes) -> None:
+        path = self.folder / fields["key"]
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+
+    async def remove(self, name: str) -> None:
+        if failure := self.failure or self.kept:
+            raise failure
+        (self.folder / name).unlink(missing_ok=True)
+
+    @property
+    def names(self) -> list[str]:
+        """What is there, by name."""
+        return sorted(str(path.relative_to(self.folder)) for path in self.folder.rglob("*") if path.is_file())

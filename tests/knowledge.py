@@ -9,6 +9,7 @@ import httpx
 from cragside.bootstrap import build_container
 from cragside.entrypoints.http.app import create_app
 from cragside.ports.page_fetcher import FetchedPage, FetchFailed
+from cragside.ports.upload_store import UploadStore
 from cragside.settings import Settings
 
 
@@ -31,9 +32,16 @@ class Pages:
 class Knowledge:
     """An application on a store of its own."""
 
-    def __init__(self, home: Path, *, pages: Mapping[str, FetchedPage | FetchFailed] | None = None, **settings: Any):
+    def __init__(
+        self,
+        home: Path,
+        *,
+        pages: Mapping[str, FetchedPage | FetchFailed] | None = None,
+        upload_store: UploadStore | None = None,
+        **settings: Any,
+    ):
         made = Settings(_env_file=None, home=home, **settings)  # type: ignore[call-arg]
-        self.container = build_container(made, fetcher=None if pages is None else Pages(pages))
+        self.container = build_container(made, fetcher=None if pages is None else Pages(pages), uploads=upload_store)
         self.queue = self.container.queue
         self.worker = self.container.worker
         self.app = create_app(self.container)

@@ -18,6 +18,7 @@ from cragside.bootstrap import build_container
 from cragside.entrypoints.http.app import create_app
 from cragside.entrypoints.proxy.server import listen
 from cragside.settings import Settings
+from tests.fakes import FolderUploadStore
 
 EXAMPLES = 10
 KEY = {"Authorization": "Bearer s3cret"}
@@ -47,9 +48,8 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Where the routes are served, on loopback."""
     home = tmp_path_factory.mktemp("home")
     configured = Settings(_env_file=None, home=home, api_token=SecretStr("s3cret"))  # type: ignore[call-arg]
-    server = uvicorn.Server(
-        uvicorn.Config(create_app(build_container(configured)), log_level="critical", lifespan="on")
-    )
+    built = build_container(configured, uploads=FolderUploadStore(home / ".uploads"))
+    server = uvicorn.Server(uvicorn.Config(create_app(built), log_level="critical", lifespan="on"))
     with listen("127.0.0.1", 0) as listening:
         thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[listening])))
         thread.start()

@@ -16,6 +16,7 @@ from cragside.bootstrap import build_container
 from cragside.domain.indexing import Task
 from cragside.entrypoints.http.app import create_app
 from cragside.settings import Settings
+from tests.fakes import FolderUploadStore
 from tests.knowledge import Knowledge
 
 MINE, THEIRS, NOBODYS = "mine", "theirs", "nobodys"
@@ -49,6 +50,7 @@ ATTEMPTS = {
     "GET /health": Attempt(),
     "POST /v1/enrich": Attempt({"prompt": f"/rag {QUESTION}"}, shows=True),
     "POST /v1/documents": Attempt(NEW),
+    "POST /v1/documents/uploads": Attempt({}),
     "GET /v1/documents": Attempt(shows=True),
     "GET /v1/documents/{document_id}": Attempt(path=DOCUMENT, shows=True),
     "GET /v1/documents/{document_id}/content": Attempt(path=DOCUMENT, shows=True),
@@ -153,7 +155,14 @@ WAYS = (
 @asynccontextmanager
 async def opened(home: Path) -> AsyncIterator[Tenants]:
     tokens = SecretStr(json.dumps(KEYS))
-    knowledge = Knowledge(home, pages={}, workspace_tokens=tokens, api_token=SecretStr("every-key"), workspace=MINE)
+    knowledge = Knowledge(
+        home / "kb",
+        pages={},
+        upload_store=FolderUploadStore(home / "bucket"),
+        workspace_tokens=tokens,
+        api_token=SecretStr("every-key"),
+        workspace=MINE,
+    )
     http = knowledge.http
     try:
         for number in range(DOCUMENTS):
@@ -271,6 +280,22 @@ async def test_a_form_cannot_name_another_workspace(tenants: Tenants) -> None:
         assert answer.status_code == 401, answer.text
     after = await tenants.state()
     assert after == before
+
+
+async def test_an_upload_is_offered_and_taken_in_one_workspace_alone(tenants: Tenants, tmp_path: Path) -> None:
+    http, key = tenants.knowledge.http, {"X-API-Key": "mine-key"}
+    offered = (await http.post("/v1/documents/uploads", json={}, headers={"X-API-Key": "theirs-key"})).json()
+    assert offered["fields"]["key"] == f"{THEIRS}/{offered['id']}"
+    FolderUploadStore(tmp_path / "bucket").send(offered["fields"], TEXT.encode())
+    before = await tenants.state()
+    for upload in (offered["id"], "0" * 32):
+        answer = await http.post("/v1/documents", json={"upload": upload, "name": "a.md"}, headers=key)
+        assert (answer.status_code, answer.json()["error"]["message"].count(upload)) == (404, 1)
+    assert await tenants.state() == before
+    own = await http.post("/v1/documents/uploads", json={}, headers=key)
+    assert own.json()["fields"]["key"].startswith(f"{MINE}/")
+    theirs = {"upload": offered["id"], "name": "a.md"}
+    assert (await http.post("/v1/documents", json=theirs, headers={"X-API-Key": "theirs-key"})).status_code == 202
 
 
 async def test_a_workspace_that_a_token_names_in_two_ways_is_the_one_in_the_body(tenants: Tenants) -> None:

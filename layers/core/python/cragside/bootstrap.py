@@ -10,7 +10,7 @@ from pathlib import Path
 
 from threadpoolctl import threadpool_limits
 
-from cragside.adapters.aws.s3 import S3ObjectStore
+from cragside.adapters.aws.s3 import S3ObjectStore, S3UploadStore
 from cragside.adapters.aws.secrets import Secret
 from cragside.adapters.aws.sqs import SqsQueue
 from cragside.adapters.documents.loader import FileLoader
@@ -40,6 +40,7 @@ from cragside.application.intake import Intake
 from cragside.application.memory import Memory
 from cragside.application.preferences import WorkspacePreferences
 from cragside.application.retriever import Retriever
+from cragside.application.uploads import Uploads
 from cragside.application.worker import Worker
 from cragside.crag.corrective import CorrectiveRag
 from cragside.crag.state import CragTools
@@ -58,6 +59,7 @@ from cragside.ports.page_fetcher import PageFetcher
 from cragside.ports.rag_repository import Workspaces
 from cragside.ports.relevance_grader import RelevanceGrader
 from cragside.ports.search_service import SearchService
+from cragside.ports.upload_store import UploadStore
 from cragside.settings import BucketAddress, Settings
 
 EMBEDDED = "embedded"
@@ -83,6 +85,7 @@ class Container:
     intake: Intake
     memory: Memory
     retriever: Retriever
+    uploads: Uploads
     starters: list[Step] = field(default_factory=list)
     closers: list[Step] = field(default_factory=list)
     disconnectors: list[Step] = field(default_factory=list)
@@ -148,6 +151,7 @@ def build_container(
     loader: DocumentLoader | None = None,
     queue: IndexQueue | None = None,
     annotator: Annotator | None = None,
+    uploads: UploadStore | None = None,
 ) -> Container:
     """The application for these settings; each port can be replaced by a keyword."""
     # Requests already keep the processors busy: BLAS threads for small products would only fight over them.
@@ -187,6 +191,9 @@ def build_container(
     if queue is None:
         queue = SqsQueue(settings.queue_url) if settings.queue_url else LocalQueue(_folder(settings))
         disconnectors.append(queue.close)
+    if uploads is None and settings.uploads is not None:
+        uploads = S3UploadStore(settings.uploads.bucket, settings.uploads.prefix)
+        disconnectors.append(uploads.disconnect)
     if annotator is None:
         annotator = OllamaAnnotator(host, EmbeddedAnnotator()) if host else EmbeddedAnnotator()
     tools = CragTools(
@@ -218,6 +225,7 @@ def build_container(
         intake,
         _memory(settings, intake, workspaces),
         Retriever(workspaces, embedded_grader, preferences),
+        Uploads(workspaces, uploads, most_bytes=settings.max_file_bytes),
         starters,
         closers=[*disconnectors, *closers],
         disconnectors=disconnectors,

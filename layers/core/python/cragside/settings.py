@@ -110,6 +110,11 @@ class Settings(BaseSettings):
         20, ge=1, le=500, description="Most passages of a document that a worker enriches in one go."
     )
     max_file_bytes: int = Field(50 * 1024 * 1024, ge=1024, description="Largest file to index, in bytes.")
+    uploads: BucketAddress | None = Field(
+        None,
+        description="Bucket through which files come that are larger than a request may be, as `s3://bucket/prefix`: "
+        "`POST /v1/documents/uploads` has clients send them there. Unset: files come in requests.",
+    )
     fetch_allow: str | None = Field(
         None,
         description="Hosts that pages are fetched from beside the public Internet, separated by commas: names "
@@ -218,10 +223,12 @@ class Settings(BaseSettings):
     def _place(cls, value: object) -> object:
         if not isinstance(value, str) or "://" not in value:
             return value
-        address = _BUCKET_ADDRESS.fullmatch(value.strip())
-        if address is None:
-            raise ValueError("A place that is no folder is written s3://bucket/prefix")
-        return BucketAddress(address["bucket"], (address["prefix"] or "").strip("/"))
+        return _bucket_address(value, "A place that is no folder")
+
+    @field_validator("uploads", mode="before")
+    @classmethod
+    def _bucket(cls, value: object) -> object:
+        return _bucket_address(value, "A bucket") if isinstance(value, str) else value
 
     @field_validator("home")
     @classmethod
@@ -237,6 +244,13 @@ class Settings(BaseSettings):
     def bound_tokens(self) -> dict[str, tuple[str, ...]]:
         """The workspaces that each token of RAG_WORKSPACE_TOKENS opens."""
         return _bound_tokens(self.workspace_tokens.get_secret_value()) if self.workspace_tokens else {}
+
+
+def _bucket_address(value: str, what: str) -> BucketAddress:
+    address = _BUCKET_ADDRESS.fullmatch(value.strip())
+    if address is None:
+        raise ValueError(f"{what} is written s3://bucket/prefix")
+    return BucketAddress(address["bucket"], (address["prefix"] or "").strip("/"))
 
 
 def _bound_tokens(text: str) -> dict[str, tuple[str, ...]]:

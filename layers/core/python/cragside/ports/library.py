@@ -34,6 +34,10 @@ class Library(ABC):
         """
 
     @abstractmethod
+    async def check_writable(self) -> None:
+        """Raises `ReadOnlyStore`, as `accept` would, where nothing can be taken in."""
+
+    @abstractmethod
     async def document(self, document_id: str) -> DocumentRecord | None:
         """A document by its id."""
 

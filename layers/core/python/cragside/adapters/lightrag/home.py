@@ -63,8 +63,8 @@ class Home:
             raise self._broken(damage)
 
     def refuse_baked(self) -> None:
-        """Raises `ReadOnlyStore` when the folder is a baked store, to which nothing is written."""
-        if self.baked():
+        """Raises `ReadOnlyStore` for a baked store, to which nothing is written; one that is fetched is always one."""
+        if self._objects is not None or self.baked():
             raise ReadOnlyStore(self.refusal)
 
     @property

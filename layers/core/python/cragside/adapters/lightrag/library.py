@@ -48,6 +48,10 @@ class LightRagLibrary(Library):
         async with failing_as_unavailable():
             return await accept(await self._create(), source, enrich=enrich, track=track, rename=rename)
 
+    async def check_writable(self) -> None:
+        """Raises for a baked store."""
+        self._refuse()
+
     async def document(self, document_id: str) -> DocumentRecord | None:
         """A document by its id."""
         async with failing_as_unavailable():

@@ -8,6 +8,7 @@ from cragside.application.intake import Intake
 from cragside.application.memory import Memory
 from cragside.application.preferences import WorkspacePreferences
 from cragside.application.retriever import Retriever
+from cragside.application.uploads import Uploads
 from cragside.domain.context import CountTokens
 from cragside.domain.errors import ServiceUnavailable
 from cragside.ports.index_queue import IndexQueue
@@ -52,6 +53,11 @@ class LateContainer:
     def intake(self) -> Intake:
         """Documents in."""
         return self.built.intake
+
+    @property
+    def uploads(self) -> Uploads:
+        """Large files that come in by way of a bucket."""
+        return self.built.uploads
 
     @property
     def queue(self) -> IndexQueue:

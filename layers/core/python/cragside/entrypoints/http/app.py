@@ -22,6 +22,7 @@ from cragside.entrypoints.http.routes import (
     query,
     queue,
     settings,
+    uploads,
 )
 from cragside.entrypoints.http.tenancy import Access
 
@@ -30,6 +31,7 @@ ROUTERS = (
     health.router,
     enrich.router,
     documents.router,
+    uploads.router,
     memories.router,
     settings.router,
     queue.router,

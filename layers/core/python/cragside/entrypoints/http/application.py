@@ -7,6 +7,7 @@ from cragside.application.intake import Intake
 from cragside.application.memory import Memory
 from cragside.application.preferences import WorkspacePreferences
 from cragside.application.retriever import Retriever
+from cragside.application.uploads import Uploads
 from cragside.domain.context import CountTokens
 from cragside.ports.index_queue import IndexQueue
 from cragside.ports.model_host import ModelHost
@@ -35,6 +36,11 @@ class Application(Protocol):
     @property
     def intake(self) -> Intake:
         """Documents in."""
+        ...
+
+    @property
+    def uploads(self) -> Uploads:
+        """Large files that come in by way of a bucket."""
         ...
 
     @property

@@ -4,6 +4,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from cragside.application.uploads import UPLOAD_ID
 from cragside.domain.document import DocType
 from cragside.domain.indexing import Acceptance, DocumentRecord, DocumentStatus, EnrichmentStatus
 
@@ -19,7 +20,7 @@ def document_name(name: str) -> str:
 
 
 class DocumentRequest(BaseModel):
-    """A document as JSON: a `text` with its `name`, or a `url` to fetch."""
+    """A document as JSON: a `text` with its `name`, a `url` to fetch, or an `upload` with its `name`."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -27,6 +28,9 @@ class DocumentRequest(BaseModel):
     name: str | None = Field(None, description="What identifies it in its workspace; for a URL, the URL without it.")
     title: str | None = Field(None, max_length=1000, description="Title of the text, for citations.")
     url: str | None = Field(None, max_length=8192, description="A public page or file to fetch, http or https.")
+    upload: str | None = Field(
+        None, pattern=UPLOAD_ID, description="Id of a file that was uploaded to the bucket; needs the file's name."
+    )
     enrich: bool = Field(True, description="Whether keywords, entities, a summary and the graph follow.")
     doc_type: DocType | None = Field(None, description="What kind of text it is; found out when missing.")
     metadata: dict[str, Any] = Field({}, description="What passages can be filtered by.")
@@ -39,10 +43,10 @@ class DocumentRequest(BaseModel):
 
     @model_validator(mode="after")
     def _one_source(self) -> "DocumentRequest":
-        if (self.text is None) == (self.url is None):
-            raise ValueError("Give either text (with name) or url")
-        if self.text is not None and self.name is None:
-            raise ValueError("A text needs a name")
+        if [self.text, self.url, self.upload].count(None) != 2:
+            raise ValueError("Give one of text (with name), url and upload (with name)")
+        if self.url is None and self.name is None:
+            raise ValueError("A text or an upload needs a name")
         return self
 
 

@@ -14,7 +14,7 @@ _MOST_FIELD_BYTES = 64 * 1024
 
 
 class Room:
-    """The memory that the files of all forms together may take, in bytes; a file gives it back when it is read."""
+    """The memory that the files of all requests together may take, in bytes; one gives it back when it is read."""
 
     def __init__(self, most: int) -> None:
         self._most = most

@@ -66,7 +66,7 @@ def router(container: Application, access: Access) -> APIRouter:
         openapi_extra={"requestBody": {"content": _contents(), "required": True}},
     )
     async def add(request: Request) -> AcceptedDocuments:
-        """Take documents in: files of a form, or one text or URL as JSON. They are indexed afterwards.
+        """Take documents in: files of a form, or one text, URL or upload as JSON. They are indexed afterwards.
 
         Some may be refused while others are taken; when none is taken, the first refusal is the answer.
         """
@@ -157,6 +157,8 @@ class _Taking:
                 metadata=asked.metadata,
                 enrich=asked.enrich,
             )
+        elif asked.upload is not None:
+            taken = await self._upload(asked.upload, asked, workspace)
         else:
             taken = await intake.written(
                 asked.text or "",
@@ -168,6 +170,25 @@ class _Taking:
                 enrich=asked.enrich,
             )
         self._accepted.append(taken)
+
+    async def _upload(self, identifier: str, asked: DocumentRequest, workspace: str) -> Acceptance:
+        # How large it is shows when it is there.
+        held = self._container.settings.max_file_bytes
+        self._room.take(held)
+        try:
+            async with self._container.uploads.opened(identifier, workspace=workspace) as content:
+                self._room.give_back(held - len(content))
+                held = len(content)
+                return await self._container.intake.file(
+                    content,
+                    name=asked.name or "",
+                    workspace=workspace,
+                    doc_type=asked.doc_type,
+                    metadata=asked.metadata,
+                    enrich=asked.enrich,
+                )
+        finally:
+            self._room.give_back(held)
 
     async def form(self) -> None:
         """The files of a form, each as soon as it is complete. What is wrong later on does not undo that."""

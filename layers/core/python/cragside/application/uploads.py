@@ -1,0 +1,101 @@
+"""The use case: files that are larger than a request may be, by way of a bucket that clients send them to."""
+
+import io
+import logging
+import re
+import secrets
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from cragside.domain.errors import CragsideError, NotFound, PayloadTooLarge, ValidationError
+from cragside.ports.rag_repository import Workspaces
+from cragside.ports.upload_store import UploadStore
+
+UPLOAD_ID = r"^[0-9a-f]{32}$"
+_SECONDS = 15 * 60
+_log = logging.getLogger("cragside")
+
+
+@dataclass(frozen=True, slots=True)
+class UploadOffer:
+    """The form to send one file with, of 1 to `max_bytes` bytes, and the id by which it is known then."""
+
+    id: str
+    url: str
+    fields: Mapping[str, str]
+    expires_at: datetime
+    max_bytes: int
+
+
+class Uploads:
+    """Files of at most `most_bytes` that wait in `store`, below their workspaces, under ids that nobody can guess."""
+
+    def __init__(self, workspaces: Workspaces, store: UploadStore | None, *, most_bytes: int) -> None:
+        self._workspaces = workspaces
+        self._store = store
+        self._most_bytes = most_bytes
+
+    async def offer(self, workspace: str) -> UploadOffer:
+        """A form for a file. Raises `ValidationError` where there is no store, `ReadOnlyStore` for a baked store."""
+        store = self._configured()
+        await (await self._workspaces.library(workspace)).check_writable()
+        identifier = secrets.token_hex(16)
+        expires_at = datetime.now(UTC) + timedelta(seconds=_SECONDS)
+        form = await store.form(f"{workspace}/{identifier}", most_bytes=self._most_bytes, seconds=_SECONDS)
+        return UploadOffer(identifier, form.url, form.fields, expires_at, self._most_bytes)
+
+    @asynccontextmanager
+    async def opened(self, identifier: str, *, workspace: str) -> AsyncIterator[bytes]:
+        """The content of an upload, for a block that takes it in.
+
+        It is removed when the block has ended, and when it raised a `ValidationError`: the same file would be refused
+        again. After another failure, such as an outage, it stays to be tried again. Raises `NotFound` for an upload
+        that is none of the workspace's, and `PayloadTooLarge`.
+        """
+        store = self._configured()
+        if not re.fullmatch(UPLOAD_ID, identifier):
+            raise _unknown(identifier)
+        name = f"{workspace}/{identifier}"
+        await (await self._workspaces.library(workspace)).check_writable()
+        try:
+            yield await self._fetched(store, name, identifier)
+        except ValidationError:
+            await _remove(store, name)
+            raise
+        await _remove(store, name)
+
+    async def _fetched(self, store: UploadStore, name: str, identifier: str) -> bytes:
+        content = io.BytesIO()
+        try:
+            await store.fetch(name, content, limit=self._most_bytes)
+        except NotFound as error:
+            raise _unknown(identifier) from error
+        except PayloadTooLarge as error:  # stores that do not hold clients to the form's limit
+            message = f"The upload has more than {self._most_bytes} bytes (RAG_MAX_FILE_BYTES)."
+            raise PayloadTooLarge(message, limit=self._most_bytes) from error
+        return content.getvalue()
+
+    def _configured(self) -> UploadStore:
+        if self._store is None:
+            raise ValidationError(
+                "This service takes no uploads: RAG_UPLOADS names no bucket for them. Send the file in a form to "
+                "POST /v1/documents."
+            )
+        return self._store
+
+
+async def _remove(store: UploadStore, name: str) -> None:
+    """Leave nothing behind; what cannot be removed is left to the bucket's own rules."""
+    try:
+        await store.remove(name)
+    except CragsideError as error:
+        _log.warning("An upload could not be removed from %s: %s", store.address, error.message)
+
+
+def _unknown(identifier: str) -> NotFound:
+    return NotFound(
+        f"There is no upload {identifier} in this workspace. It has not been sent, or it was taken in or refused "
+        "already. Ask for another: POST /v1/documents/uploads."
+    )
