@@ -12,20 +12,29 @@ from tests.services.tools import Unavailable
 
 
 @pytest.fixture(scope="session")
-def flight(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Flight]:
-    """dev, deployed into an emulator of its own."""
+def emulator() -> Iterator[Ministack]:
+    """An emulator of AWS that nobody else uses."""
     began = time.monotonic()
     with ExitStack() as stack:
         try:
-            cdk.install()
-            emulator = stack.enter_context(Ministack())
+            started = stack.enter_context(Ministack())
         except Unavailable as reason:
-            stay_down(f"the emulator or the CDK's command line could not be had: {reason}", os.environ)
-        say(f"\nministack {VERSION} on Python {emulator.minor}, {emulator.url}: {time.monotonic() - began:.1f} s")
-        flight = Flight(emulator, tmp_path_factory.mktemp("flight"))
-        flight.prepare()
-        flight.deploy()
-        yield flight
+            stay_down(f"the emulator could not be had: {reason}", os.environ)
+        say(f"\nministack {VERSION} on Python {started.minor}, {started.url}: {time.monotonic() - began:.1f} s")
+        yield started
+
+
+@pytest.fixture(scope="session")
+def flight(emulator: Ministack, tmp_path_factory: pytest.TempPathFactory) -> Flight:
+    """dev, deployed into the emulator."""
+    try:
+        cdk.install()
+    except Unavailable as reason:
+        stay_down(f"the CDK's command line could not be had: {reason}", os.environ)
+    flight = Flight(emulator, tmp_path_factory.mktemp("flight"))
+    flight.prepare()
+    flight.deploy()
+    return flight
 
 
 def pytest_report_teststatus(report: pytest.CollectReport | pytest.TestReport) -> tuple[str, str, str] | None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from urllib.parse import quote
 
-from cragside.domain.errors import ProcessingError
+from cragside.domain.errors import NotFound, PayloadTooLarge, ProcessingError, ValidationError
 
 if TYPE_CHECKING:
     from cragside.application.attempts import Handled
@@ -244,9 +244,27 @@ class There:
         else:
             fields = {name: str(value).lower() for name, value in told.items()}
             fields["metadata"] = json.dumps(dict(offer.metadata))
-            answer = await self._api.upload("/v1/documents", offer.name, offer.content, fields)
+            try:
+                answer = await self._api.upload("/v1/documents", offer.name, offer.content, fields)
+            except PayloadTooLarge as refusal:
+                upload = await self._uploaded(offer.content, refusal)
+                body = {"upload": upload, "name": offer.name, "metadata": dict(offer.metadata), **told}
+                answer = await self._api.post("/v1/documents", body)
         (document,) = _of(answer, "documents")
         return Taken(_progress_in(document), document["outcome"], document["known"])
+
+    async def _uploaded(self, content: bytes, refusal: PayloadTooLarge) -> str:
+        """The id of what was too large for a request and went to the service's bucket. Raises `refusal` without one."""
+        try:
+            place = await self._api.post("/v1/documents/uploads", {})
+            if len(content) > place["max_bytes"]:
+                raise refusal
+            await self._api.send(place["url"], place["fields"], content)
+            return str(place["id"])
+        except (ValidationError, NotFound):
+            raise refusal from None
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            raise ProcessingError("The service answered something else than a place for uploads.") from error
 
     async def progress(self, document_id: str) -> Progress | None:
         """See `Place`."""
