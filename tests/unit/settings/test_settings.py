@@ -81,3 +81,15 @@ def test_the_common_token_cannot_be_bound() -> None:
     with pytest.raises(ConfigurationError, match="Give each its own") as raised:
         load_settings({"RAG_API_TOKEN": "hush", "RAG_WORKSPACE_TOKENS": '{"hush": ["a"]}'})
     assert "hush" not in raised.value.message
+
+
+def test_uploads_go_to_a_bucket() -> None:
+    assert load_settings({}).uploads is None
+    assert str(load_settings({"RAG_UPLOADS": " s3://a-bucket/in/ "}).uploads) == "s3://a-bucket/in"
+    assert str(load_settings({"RAG_UPLOADS": "s3://a-bucket"}).uploads) == "s3://a-bucket"
+
+
+@pytest.mark.parametrize("place", ["in", "/srv/in", "https://a-bucket.s3.amazonaws.com/in", "s3://", "s3://A_B/in"])
+def test_uploads_go_nowhere_else(place: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"RAG_UPLOADS: .*s3://bucket/prefix"):
+        load_settings({"RAG_UPLOADS": place})
