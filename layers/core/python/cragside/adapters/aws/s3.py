@@ -86,7 +86,7 @@ class S3ObjectStore:
         try:
             yield client
         except ClientError as error:
-            raise self._refusal(f"{name} may not be {done}", permission, name, error) from error
+            raise self._refusal(name, done, permission, error) from error
         except BotoCoreError as error:
             raise self._failure(error) from error
 
@@ -110,7 +110,7 @@ class S3ObjectStore:
         except (BotoCoreError, ValueError) as error:  # a profile that is not there, an endpoint that is no address
             raise ConfigurationError(f"{self.address} cannot be asked: {_reason(error)}.") from error
 
-    def _refusal(self, refused: str, permission: str, name: str, error: "ClientError") -> CragsideError:
+    def _refusal(self, name: str, done: str, permission: str, error: "ClientError") -> CragsideError:
         code = str(error.response.get("Error", {}).get("Code", ""))
         if code in _MISSING:
             return NotFound(f"{self.address} has no object {name}.")
@@ -118,8 +118,8 @@ class S3ObjectStore:
             return ConfigurationError(f"There is no bucket {self._bucket}. Check its name and the region.")
         if code in _REFUSED:
             return ConfigurationError(
-                f"{self.address}/{refused} ({code}). Allow {permission}, and s3:ListBucket to have missing objects "
-                "told from forbidden ones."
+                f"{self.address}/{name} may not be {done} ({code}). Allow {permission}, and s3:ListBucket to have "
+                "missing objects told from forbidden ones."
             )
         return ServiceUnavailable("object_store", f"{self.address} failed ({code[:60]}).")
 
