@@ -32,6 +32,18 @@ def test_a_filter_that_nothing_meets_finds_nothing(known):
     assert (result.exit_code, result.stdout) == (0, "Nothing found.\n")
 
 
+def test_documents_that_cannot_be_found_yet_are_told_beside_the_answer(known, tmp_path):
+    (tmp_path / "oil.md").write_text("The oil of the lamp is kept in the cellar.\n")
+    assert known("ingest", str(tmp_path / "oil.md"), "--no-wait").exit_code == 0
+    result = known("query", "where is the oil?")
+    assert "oil.md" not in result.stdout
+    assert result.stderr == "Documents that wait to be indexed: 1. `cragside worker --until-idle` indexes them.\n"
+    assert known("worker", "--until-idle").exit_code == 0
+    result = known("query", "where is the oil?")
+    assert "oil.md" in result.stdout
+    assert result.stderr == ""
+
+
 @pytest.mark.parametrize("command", [("query",), ("query", " "), ("graph",), ("graph", "")])
 def test_a_question_that_says_nothing_is_bad_input(real, command):
     result = real(*command)

@@ -21,7 +21,7 @@ def read(content: bytes, origin: Origin) -> Reading:
     """An article's text in Markdown's form; its headings are sections."""
     from trafilatura import bare_extraction
 
-    from cragside.adapters.documents.markdown import sections
+    from cragside.adapters.documents.headings import sections
 
     tree = tree_of(content, origin.charset)
     address = origin.name if re.match(r"https?://", origin.name) else None

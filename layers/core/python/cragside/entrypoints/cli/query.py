@@ -7,7 +7,7 @@ import typer
 from cragside.domain.errors import ValidationError
 from cragside.entrypoints.cli.api import Address, Api, Token, WorkspaceName, ask
 from cragside.entrypoints.cli.session import session_of
-from cragside.entrypoints.cli.terminal import output, print_json, printable
+from cragside.entrypoints.cli.terminal import notices, output, print_json, printable
 
 _PREVIEW = 300
 
@@ -49,16 +49,21 @@ def query(
     if conditions := _conditions(repo, path, language):
         body["filter"] = {"must": conditions}
 
-    async def work(client: Api) -> Any:
-        return await client.post("/query", body)
+    async def work(client: Api) -> tuple[Any, int]:
+        answer = await client.post("/query", body)
+        waiting = 0 if as_json else (await client.get("/v1/documents", status="pending", limit=1))["total"]
+        return answer, waiting
 
-    answer = ask(session, settings, work, address=api, token=token)
+    answer, waiting = ask(session, settings, work, address=api, token=token)
     if path:
         answer["results"] = [found for found in answer["results"] if _path(found).startswith(path)]
     if as_json:
         print_json(answer)
     else:
         _show(answer)
+        if waiting:
+            remedy = "" if api else " `cragside worker --until-idle` indexes them."
+            notices().print(f"Documents that wait to be indexed: {waiting}.{remedy}", soft_wrap=True)
 
 
 def _conditions(repo: str | None, path: str | None, language: str | None) -> list[dict[str, Any]]:

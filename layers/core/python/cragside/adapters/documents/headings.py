@@ -1,0 +1,55 @@
+"""The headings of Markdown: each begins a section, the first one is the title; none stands in a code fence."""
+
+import re
+from collections.abc import Iterator
+from pathlib import PurePath
+
+from cragside.adapters.documents.reading import MAX_MARKS, Headings, label, name_as_title
+from cragside.domain.document import Mark
+
+_ENDINGS = (".md", ".markdown", ".mdx")
+
+_FRONT_MATTER = re.compile(r"\A---\n.*?\n---\n", re.DOTALL)
+_FENCE = re.compile(r" {0,3}(`{3,}+|~{3,}+)(.*)")
+_HEADING = re.compile(r" {0,3}(#{1,6})[ \t]++(\S.*)")
+_UNDERLINE = re.compile(r" {0,3}(?:(=++)|-++)[ \t]*+$")
+_NO_PARAGRAPH = re.compile(r"\s|[-*+>|#]|\d++[.)]\s|$")
+
+
+def sections(text: str) -> tuple[Mark, ...]:
+    """A mark at each heading, with the path to it: "A > B"."""
+    headings, marks = Headings(), list[Mark]()
+    for start, level, heading in _headings(text):
+        marks.append(Mark(start, section=headings.enter(level, heading)))
+        if len(marks) == MAX_MARKS:
+            break
+    return tuple(marks)
+
+
+def title_of(name: str, text: str) -> str:
+    """A Markdown text's first heading, else the file's name made readable."""
+    heading = next(_headings(text), None) if PurePath(name).suffix.lower() in _ENDINGS else None
+    return label(heading[2]) if heading else name_as_title(name)
+
+
+def _headings(text: str) -> Iterator[tuple[int, int, str]]:
+    """Start, level and words of each heading, written with `#` or underlined."""
+    front = _FRONT_MATTER.match(text)
+    start = front.end() if front else 0
+    fence, paragraph, began, single = "", "", start, False
+    for line in text[start:].split("\n"):
+        mark = _FENCE.match(line)
+        heading = None if fence else _HEADING.match(line)
+        underline = None if fence or not single else _UNDERLINE.match(line)
+        if fence:
+            if mark and mark[1].startswith(fence) and not mark[2].strip():
+                fence = ""
+        elif mark and not (mark[1][0] == "`" and "`" in mark[2]):
+            fence = mark[1]
+        elif underline and paragraph:
+            yield began, 1 if underline[1] else 2, paragraph.strip()
+        elif heading and (words := heading[2].rstrip().rstrip("#").rstrip()):
+            yield start, len(heading[1]), words
+        plain = not (fence or mark or heading or _NO_PARAGRAPH.match(line))
+        single, paragraph, began = plain and not paragraph, line if plain else "", start
+        start += len(line) + 1
