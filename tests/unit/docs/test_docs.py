@@ -1,13 +1,16 @@
 """What the documentation says is held against the code."""
 
+import json
 import re
 from pathlib import Path
+from typing import Any
 
 from cragside.bootstrap import build_container
 from cragside.domain import errors
 from cragside.entrypoints.http.app import create_app
 from cragside.entrypoints.proxy.errors import status_of
 from cragside.settings import Settings
+from tests.knowledge import Knowledge
 from tools.configuration_reference import reference
 
 ROOT = Path(__file__).parents[3]
@@ -57,3 +60,20 @@ def test_the_readme_begins_with_the_two_commands_and_their_output() -> None:
     assert "Verdict  local" in blocks[1]
     assert blocks[2].strip() == "make test"
     assert " passed" in blocks[3]
+
+
+async def test_the_requests_of_the_readme_find_what_they_promise(tmp_path: Path) -> None:
+    asked = re.findall(r"^curl --json '(.*?)' \$H(\S+)", (ROOT / "README.md").read_text(), re.MULTILINE)
+    answers: dict[str, Any] = {}
+    knowledge = Knowledge(tmp_path)
+    try:
+        await knowledge.http.post("/v1/documents", files={"files": ("cragside.md", b"Water power lit Cragside.")})
+        for body, path in asked:
+            await knowledge.index()
+            answers[path] = (await knowledge.http.post(path, json=json.loads(body))).raise_for_status().json()
+    finally:
+        await knowledge.close()
+    assert list(answers) == ["/query", "/v1/memories", "/v1/memories/search"]
+    assert answers["/query"]["results"]
+    assert answers["/v1/memories"]["indexed"]
+    assert "6380" in answers["/v1/memories/search"]["text"]
