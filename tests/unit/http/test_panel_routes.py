@@ -138,19 +138,29 @@ async def test_an_exchange_is_remembered_once_and_recalled(knowledge: Knowledge)
     ("exchange", "reason"),
     [
         ({"assistant": " "}, "blank_answer"),
+        ({"assistant": None}, "blank_answer"),
+        ({"user": None, "assistant": "b"}, "too_short"),
         ({"user": "Thanks!!", "assistant": "x" * 100}, "greeting"),
         ({"user": "a", "assistant": "b"}, "too_short"),
     ],
 )
-async def test_a_trivial_exchange_is_not_indexed(knowledge: Knowledge, exchange: dict[str, str], reason: str) -> None:
+async def test_a_trivial_exchange_is_not_indexed(knowledge: Knowledge, exchange: dict[str, Any], reason: str) -> None:
     answer = await knowledge.http.post("/v1/memories", json={**EXCHANGE, **exchange})
     assert (answer.status_code, answer.json()) == (200, {"indexed": False, "reason": reason, "retryable": False})
+
+
+async def test_an_exchange_that_nobody_began_is_remembered_like_one_with_a_blank_user(knowledge: Knowledge) -> None:
+    asked = {**EXCHANGE, "assistant": EXCHANGE["assistant"] * 2}
+    taken = (await knowledge.http.post("/v1/memories", json={**asked, "user": None})).json()
+    again = (await knowledge.http.post("/v1/memories", json={**asked, "user": ""})).json()
+    assert (taken["indexed"], again["reason"], again["id"]) == (True, "known", taken["id"])
 
 
 @pytest.mark.parametrize(
     ("path", "body"),
     [
         ("", {}),
+        ("", {"user": "Is anybody there? Please answer, whoever you are."}),
         ("", {**EXCHANGE, "date": "yesterday"}),
         ("", {**EXCHANGE, "user": 7}),
         ("/search", {"query": " "}),

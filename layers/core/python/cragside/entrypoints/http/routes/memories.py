@@ -23,8 +23,8 @@ class ExchangeBody(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    user: str
-    assistant: str
+    user: str | None = Field(description="Null is blank.")
+    assistant: str | None = Field(description="Null is blank, as when nothing was answered.")
     skill: str | None = Field(None, max_length=200, description="The skill that was active, if any.")
     date: datetime | None = Field(None, description="ISO 8601, in UTC without a zone; now when missing.")
     workspace: str | None = Field(None, description="The workspace; the default without it.")
@@ -69,7 +69,7 @@ def router(container: Application, access: Access) -> APIRouter:
     async def remember(request: Request, exchange: ExchangeBody) -> RememberedBody:
         """Take an exchange into memory, unless it is trivial; it is indexed afterwards."""
         workspace = access.workspace(request, exchange.workspace)
-        said = Exchange(exchange.user, exchange.assistant, exchange.skill or "")
+        said = Exchange(exchange.user or "", exchange.assistant or "", exchange.skill or "")
         if exchange.date is not None:
             said = Exchange(said.user, said.assistant, said.skill, exchange.date)
         remembered = await container.memory.remember(said, workspace=workspace)
