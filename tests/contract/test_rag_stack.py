@@ -16,6 +16,7 @@ HTML = (
     b"first house in the world that was lit by hydroelectric power, from the lakes of William Armstrong.</p></article>"
     b"</body></html>"
 )
+BLANK = "unreadable: is a page without text; pages that scripts fill have to be saved from a browser"
 ARMSTRONG = (
     "William Armstrong built the Swing Bridge in Newcastle. William Armstrong lived at Cragside in Northumberland."
 )
@@ -29,7 +30,11 @@ def failed(url: str, reason: str, status: int | None = None) -> FetchFailed:
 
 PAGES: dict[str, FetchedPage | FetchFailed] = {
     PAGE: FetchedPage(PAGE, HTML, "text/html"),
-    "https://example.org/a.zip": FetchedPage("https://example.org/a.zip", b"PK\x05\x06" + bytes(18), "application/zip"),
+    "https://example.org/a.zip": failed(
+        "https://example.org/a.zip", "unsupported_content_type: application/zip", 200
+    ),
+    "https://example.org/blank": FetchedPage("https://example.org/blank", b"<html></html>", "text/html"),
+    "https://example.org/no.pdf": FetchedPage("https://example.org/no.pdf", HTML, "application/pdf"),
     "http://169.254.169.254/latest": failed("http://169.254.169.254/latest", "ssrf_blocked"),
     "https://example.org/slow": failed("https://example.org/slow", "timeout"),
     "https://example.org/big": failed("https://example.org/big", "too_large", 200),
@@ -105,6 +110,8 @@ async def test_what_can_be_fetched_is_taken_and_the_rest_is_listed(knowledge: Kn
             "status": 200,
             "reason": "unsupported_content_type: application/zip",
         },
+        {"url": "https://example.org/blank", "status": 200, "reason": BLANK},
+        {"url": "https://example.org/no.pdf", "status": 200, "reason": "unreadable: is damaged, or no PDF"},
         {"url": "http://169.254.169.254/latest", "status": None, "reason": "ssrf_blocked"},
         {"url": "https://example.org/slow", "status": None, "reason": "timeout"},
         {"url": "https://example.org/big", "status": 200, "reason": "too_large"},

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from cragside.adapters.documents import html
+from cragside.adapters.documents.kinds import kind_of
 from cragside.adapters.documents.loader import FileLoader
+from cragside.adapters.web.fetcher import CONTENT_TYPES
 from cragside.domain.errors import ValidationError
 
 DATA = Path(__file__).parents[2] / "data"
@@ -290,6 +292,7 @@ async def test_a_pdf_is_a_pdf_under_any_name(load, name, content_type, file_type
         ("https://a.example/", "text/html; charset=utf-8", "html"),
         ("https://a.example/a.md?raw=1", "text/plain", "md"),
         ("https://a.example/data", "application/json", "json"),
+        ("https://a.example/data", "application/vnd.api+json", "json"),
         ("https://a.example/x", "text/plain", "txt"),
         ("a/LICENSE", None, "txt"),
         ("Dockerfile", None, "py"),
@@ -301,6 +304,12 @@ async def test_the_type_follows_the_carrier_then_the_name(load, name, content_ty
     source = await load(content, name, content_type)
     assert source.file_type == file_type
     assert "ome" in source.text
+
+
+@pytest.mark.parametrize("content_type", sorted(CONTENT_TYPES))
+def test_every_type_of_page_that_is_fetched_has_a_reader(content_type):
+    kind, _ = kind_of(b"some text", "https://a.example/x", content_type)
+    assert content_type in kind.content_types or content_type.startswith("text/")
 
 
 async def test_a_declared_charset_is_believed(load):

@@ -143,5 +143,5 @@ class Intake:
         except PayloadTooLarge as error:
             raise FetchFailed(page.url, "too_large", error.message, status=page.status) from error
         except ValidationError as error:
-            reason = f"unsupported_content_type: {page.content_type}"
+            reason = f"unreadable: {error.details.get('reason', error.message)}"
             raise FetchFailed(page.url, reason, error.message, status=page.status) from error

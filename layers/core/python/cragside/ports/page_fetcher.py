@@ -7,10 +7,11 @@ from cragside.domain.errors import ValidationError
 
 
 class FetchFailed(ValidationError):
-    """A URL that could not or must not be fetched.
+    """A URL that could not or must not be fetched, or whose page cannot be read.
 
     `reason` is rag-stack's: `fetch_failed`, `timeout`, `ssrf_blocked`, `too_large`, `redirect_limit` or
-    `unsupported_content_type: ...`; `status` is the HTTP status if there was an answer.
+    `unsupported_content_type: ...`; or ours for a page of a type that can be read: `unreadable: ...`. `status` is the
+    HTTP status if there was an answer.
     """
 
     def __init__(self, url: str, reason: str, message: str, *, status: int | None = None) -> None:

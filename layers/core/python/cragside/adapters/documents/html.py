@@ -60,6 +60,8 @@ def tree_of(content: bytes, charset: str | None) -> Any:
     text = decode(content, charset or (declared[1].decode("ascii") if declared else None))
     if text is None:
         raise Unreadable("holds binary data, not a page")
+    if not text.strip():
+        raise Unreadable("is empty")
     # What declares an encoding is refused in text that is decoded already.
     text = re.sub(r"\A\s*+<\?xml[^>]{0,300}+>", "", text)
     parser = lxml_html.HTMLParser(remove_comments=True, remove_pis=True, no_network=True, huge_tree=False)

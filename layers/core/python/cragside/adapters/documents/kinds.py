@@ -110,7 +110,8 @@ _FOREIGN: tuple[tuple[Callable[[bytes], bool], str], ...] = (
 def kind_of(content: bytes, name: str, content_type: str | None) -> tuple[Kind, str]:
     """The format of a file and its type, such as `pdf`. Raises `Unreadable` with the supported ones."""
     head = content[:1024]
-    told = _BY_CONTENT_TYPE.get(media_type(content_type))
+    carried = media_type(content_type)
+    told = JSON if carried.endswith("+json") else _BY_CONTENT_TYPE.get(carried)
     ending = ending_of(name)
     named = named_kind(name)
     for is_it, reason in _FOREIGN:
@@ -126,7 +127,7 @@ def kind_of(content: bytes, name: str, content_type: str | None) -> tuple[Kind, 
     kind = told or named
     if kind in (None, TEXT) and start[:15].lower().startswith((b"<!doctype html", b"<html")) and ending != ".xml":
         return HTML, "html"
-    if kind is None and media_type(content_type).startswith("text/"):
+    if kind is None and carried.startswith("text/"):
         kind = TEXT
     if kind is None:
         raise Unreadable(unsupported(name))

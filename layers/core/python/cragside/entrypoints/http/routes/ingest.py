@@ -77,7 +77,7 @@ class ItemFailure(BaseModel):
     status: int | None
     reason: str = Field(
         description="`fetch_failed`, `timeout`, `ssrf_blocked`, `too_large`, `redirect_limit`, "
-        "`unsupported_content_type: ...`, `missing_text: ...` or `missing_source: ...`"
+        "`unsupported_content_type: ...`, `unreadable: ...`, `missing_text: ...` or `missing_source: ...`"
     )
 
 
