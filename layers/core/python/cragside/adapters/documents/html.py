@@ -52,7 +52,7 @@ def read(content: bytes, origin: Origin) -> Reading:
 
 
 def tree_of(content: bytes, charset: str | None) -> Any:
-    """The page's elements. Raises `Unreadable` for binary data and for pages without any."""
+    """The page's elements. Raises `Unreadable` for binary data, for pages without any, and for what is cut short."""
     from lxml import etree
     from lxml import html as lxml_html
 
@@ -70,6 +70,11 @@ def tree_of(content: bytes, charset: str | None) -> Any:
     except (etree.ParserError, etree.XMLSyntaxError, ValueError):
         # libxml2 does not tell which: it ran out of memory, or there is no element in it.
         raise Unreadable("cannot be read as a page: it is none, or needs more memory than a file is given") from None
+    # Here libxml2 stops without an error, and all that follows is missing from the tree.
+    for limit in parser.error_log.filter_types(etree.ErrorTypes.ERR_RESOURCE_LIMIT):
+        if "depth" in limit.message:
+            raise Unreadable("is nested more than 256 elements deep, which is the limit")
+        raise Unreadable("holds a text without tags, or an attribute, of more than 10,000,000 characters")
     return tree
 
 
