@@ -136,6 +136,15 @@ async def test_request_headers_pass_but_for_those_of_the_connection(proxied):
     ]
 
 
+@pytest.mark.parametrize("prompt", ["hi", "/rag hi"])
+async def test_headers_that_are_for_us_stay_here_with_and_without_a_command(start, prompt):
+    proxied = await start(api_token="s3cret")
+    ours = (b"X-RAG-Workspace: acme", b"LIGHTRAG-WORKSPACE: acme", b"X-Rag-Persona: strict-en", b"X-API-Key: s3cret")
+    await proxied.post("/api/generate", {"prompt": prompt}, (*ours, b"X-Rag-Else: stays"))
+    sent = proxied.ollama.requests[0]
+    assert {name for name, _ in sent.headers} == {b"host", b"content-length", b"x-rag-else"}
+
+
 async def test_headers_that_connection_names_stay_behind(proxied):
     raw = (
         b"POST /x HTTP/1.1\r\nHost: localhost\r\nX-Hop: 1\r\nX-Stays: 1\r\nContent-Length: 2\r\n"

@@ -4,13 +4,13 @@ import logging
 from typing import Any
 
 from cragside.domain.errors import CragsideError, ProcessingError
-from cragside.entrypoints.access import WORKSPACE_HEADERS, Grant, Keyring, credential, local_host, workspace_of
+from cragside.entrypoints.access import Grant, Keyring, credential, local_host, workspace_of
 from cragside.entrypoints.http import peers
 from cragside.entrypoints.http.errors import for_client
 from cragside.entrypoints.proxy.asgi import Application, Body, Message, Receive, Scope, Send, read_body, while_connected
 from cragside.entrypoints.proxy.commanded import ROUTES, CommandFinder
 from cragside.entrypoints.proxy.connection import ClientGone
-from cragside.entrypoints.proxy.enrichment import PERSONA_HEADER, Parts, Preparation, Prepared
+from cragside.entrypoints.proxy.enrichment import Parts, Preparation, Prepared
 from cragside.entrypoints.proxy.errors import answer, code_of
 from cragside.entrypoints.proxy.exchanges import Exchanges
 from cragside.entrypoints.proxy.headers import Header, value_of
@@ -169,7 +169,7 @@ class _Proxy:
             receive,
             send,
             Body(prepared.body, complete=True),
-            dropped={*self._own_headers(scope["headers"]), *WORKSPACE_HEADERS, PERSONA_HEADER},
+            dropped=self._own_headers(scope["headers"]),
             length_changed=True,
             added=prepared.headers,
         )

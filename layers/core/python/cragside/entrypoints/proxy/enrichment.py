@@ -15,11 +15,10 @@ from cragside.entrypoints.access import Grant, workspace_of
 from cragside.entrypoints.proxy.commanded import OPENAI_CHAT, asked
 from cragside.entrypoints.proxy.context_window import ContextWindow, tokens_of, window_of
 from cragside.entrypoints.proxy.exchanges import Remembering
-from cragside.entrypoints.proxy.headers import Header, value_of
+from cragside.entrypoints.proxy.headers import PERSONA_HEADER, Header, value_of
 from cragside.ports.model_host import ModelHost
 from cragside.settings import Settings
 
-PERSONA_HEADER = b"x-rag-persona"
 _OWN_FIELDS = ("workspace", "persona", "compress")
 # The host's word on a model is remembered; a host that takes longer than this (seconds) counts as silent.
 _HOST_PATIENCE = 2.0

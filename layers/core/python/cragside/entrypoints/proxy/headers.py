@@ -2,7 +2,11 @@
 
 from collections.abc import Collection, Sequence
 
+from cragside.entrypoints.access import WORKSPACE_HEADERS
+
 Header = tuple[bytes, bytes]
+
+PERSONA_HEADER = b"x-rag-persona"
 
 _HOP_BY_HOP = frozenset(
     {
@@ -17,8 +21,9 @@ _HOP_BY_HOP = frozenset(
         b"upgrade",
     }
 )
-# The client's `Expect` is answered by our server; `Host` is the upstream's own name.
-_NOT_FORWARDED = _HOP_BY_HOP | {b"host", b"expect"}
+# The client's `Expect` is answered by our server; `Host` is the upstream's own name. The rest is said to us: whose
+# workspace it is, for one, is no business of Ollama's, whether or not the prompt has the command.
+_NOT_FORWARDED = _HOP_BY_HOP | {b"host", b"expect", PERSONA_HEADER, *WORKSPACE_HEADERS}
 # What `Connection` may not take away: the length that the body was read by.
 _FRAMING = frozenset({b"content-length"})
 
