@@ -58,6 +58,26 @@ def test_a_repository_is_indexed_with_what_its_files_can_be_filtered_by(real, pr
     assert real.json("query", "lamp", "--pathPrefix", "src/")["results"][0]["source"] == "lamp#src/lamp.py"
 
 
+@pytest.mark.parametrize(
+    ("language", "paths"),
+    [
+        ("python", {"src/lamp.py", "src/lamp.pyi"}),
+        ("Python", {"src/lamp.py", "src/lamp.pyi"}),
+        ("py", {"src/lamp.py", "src/lamp.pyi"}),
+        (".md", {"README.md"}),
+        ("c", {"src/lamp.h"}),
+        ("javascript", set()),
+    ],
+)
+def test_code_is_found_by_its_language_and_by_its_ending(real, project, language, paths):
+    (project / "src" / "lamp.pyi").write_text("def light() -> None: ...\n")
+    (project / "src" / "lamp.h").write_text("void light(void);\n")
+    commit(project)
+    real("index", "--repo", str(project), "--no-enrich")
+    found = real.json("query", "light the lamp", "--lang", language)["results"]
+    assert {passage["payload"]["path"] for passage in found} == paths
+
+
 def test_without_an_id_it_is_filed_under_its_path(real, project):
     told = real.json("index", "--repo", str(project))
     assert (told["repoId"], told["counts"], told["gone"]) == (project.as_posix(), {"indexed": 2, "skipped": 1}, [])

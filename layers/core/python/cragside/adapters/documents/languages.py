@@ -26,6 +26,7 @@ BY_ENDING = {
     ".graphql": "graphql", ".css": "css", ".scss": "css",
 }  # fmt: skip
 BY_NAME = {"makefile": "make", "dockerfile": "docker", "jenkinsfile": "groovy", "rakefile": "ruby", "gemfile": "ruby"}
+LANGUAGES = frozenset({*BY_ENDING.values(), *BY_NAME.values()})
 
 
 @dataclass(frozen=True)

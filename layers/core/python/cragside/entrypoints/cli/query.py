@@ -4,6 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
+from cragside.adapters.documents.languages import LANGUAGES
 from cragside.domain.errors import ValidationError
 from cragside.entrypoints.cli.api import Address, Api, Token, WorkspaceName, ask
 from cragside.entrypoints.cli.session import session_of
@@ -25,7 +26,10 @@ def query(
     path: Annotated[
         str | None, typer.Option("--path-prefix", "--pathPrefix", help="Passages of paths that begin so.")
     ] = None,
-    language: Annotated[str | None, typer.Option("--lang", help="Passages of code in this language.")] = None,
+    language: Annotated[
+        str | None,
+        typer.Option("--lang", help="Code in this language (python), or a repository's files with this ending (py)."),
+    ] = None,
     graph: Annotated[
         bool, typer.Option("--graph", "--graph-expand", help="Show the entities around what was found, too.")
     ] = False,
@@ -67,7 +71,11 @@ def query(
 
 
 def _conditions(repo: str | None, path: str | None, language: str | None) -> list[dict[str, Any]]:
-    wanted = [("repoId", "value", repo), ("path", "text", path), ("lang", "value", language)]
+    wanted = [("repoId", "value", repo), ("path", "text", path)]
+    if language is not None:
+        # What is both, such as go, is the language: the files with that ending are among its code.
+        named = language.strip().lower().removeprefix(".")
+        wanted.append(("tier1.lang" if named in LANGUAGES else "lang", "value", named))
     return [{"key": key, "match": {how: value}} for key, how, value in wanted if value is not None]
 
 
