@@ -96,6 +96,11 @@ def test_a_greeting_is_not_remembered_and_that_is_no_failure(real):
     assert real("memory", "search", "anything at all").stdout == "Nothing is remembered on this.\n"
 
 
+def test_as_many_memories_can_be_asked_for_as_the_route_gives(real):
+    assert real("memory", "search", "anything at all", "--limit", "100").exit_code == 0
+    assert real("memory", "search", "anything at all", "--limit", "101").exit_code == 2
+
+
 def test_a_date_that_is_none_is_bad_input(real):
     result = real("memory", "add", "--user", "a", "--assistant", "b", "--date", "yesterday")
     assert result.exit_code == 2

@@ -166,6 +166,7 @@ async def test_an_exchange_that_nobody_began_is_remembered_like_one_with_a_blank
         ("/search", {"query": " "}),
         ("/search", {"query": "x", "mode": "bypass"}),
         ("/search", {"query": "x", "limit": 0}),
+        ("/search", {"query": "x", "limit": 101}),
     ],
 )
 async def test_what_memory_cannot_take_is_refused(knowledge: Knowledge, path: str, body: dict[str, Any]) -> None:

@@ -59,7 +59,7 @@ def search(
     mode: Annotated[
         str | None, typer.Option(help="local, global, hybrid, naive or mix. Default: RAG_MEMORY_MODE.")
     ] = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, max=50, help="Most passages.")] = 5,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=100, help="Most passages.")] = 5,
     as_json: AsJson = False,
     workspace: WorkspaceName = None,
     api: Address = None,
