@@ -225,8 +225,8 @@ async def test_a_filter_that_is_not_understood_is_refused_rather_than_left_out(
         {"minScore": 2},
         {"threshold": -1},
         {"strategy": "best"},
-        {"fetchK": 0},
-        {"lambda": 2},
+        {"strategy": "mmr", "fetchK": 0},
+        {"strategy": "mmr", "lambda": 2},
     ],
 )
 async def test_limits_of_a_query_are_kept(knowledge: Knowledge, body: dict[str, Any]) -> None:
@@ -283,7 +283,19 @@ async def test_mmr_is_chosen_by_the_request_or_the_workspace(knowledge: Knowledg
     assert await sources(strategy="mmr", threshold=0, **{"lambda": 1}) == nearest
     await knowledge.http.patch("/v1/settings", json={"similarity_strategy": "mmr"})
     assert "food.txt" in await sources(strategy="preferred", threshold=0, **{"lambda": 0.1})
-    assert await sources(strategy="similarity", threshold=0, **{"lambda": 0.1}) == nearest
+    assert await sources(strategy="similarity", threshold=0) == nearest
+    assert len(await sources(strategy="mmr", threshold=0, fetchK=1)) == 2, "never fewer than were asked for"
+
+
+@pytest.mark.parametrize("options", [{"fetchK": 5}, {"lambda": 0.2}])
+@pytest.mark.parametrize("strategy", [{}, {"strategy": "similarity"}])
+async def test_options_of_mmr_go_with_mmr_alone(
+    knowledge: Knowledge, options: dict[str, Any], strategy: dict[str, str]
+) -> None:
+    answer = await knowledge.http.post("/query", json={"query": "x", **strategy, **options})
+    assert answer.status_code == 400
+    assert next(iter(options)) in answer.json()["error"]
+    assert "mmr" in answer.json()["error"]
 
 
 async def test_compressed_passages_are_told_as_their_relevant_strips(knowledge: Knowledge) -> None:

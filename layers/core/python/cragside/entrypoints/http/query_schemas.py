@@ -14,6 +14,7 @@ _MOST_PASSAGES = 100
 
 # What only a search by cosine can do, as requests name it.
 _COSINE_ALONE = {"strategy": "strategy", "fetch": "fetchK", "balance": "lambda", "compress": "compress"}
+_MMR_ALONE = {"fetch": "fetchK", "balance": "lambda"}
 _NOT_OF_LIGHTRAG = {"collection", "top_passages", "min_score", "threshold", "filter", "graph_expand", *_COSINE_ALONE}
 
 Keyword = Annotated[str, StringConstraints(max_length=1000)]
@@ -100,7 +101,7 @@ class QueryBody(LookupBody):
         "theirs. `mmr` is for diversity, `preferred` is the settings' own.",
     )
     fetch: int | None = Field(
-        None, alias="fetchK", ge=1, le=_MOST_PASSAGES, description=f"What `mmr` chooses from; {DEFAULT_FETCH}."
+        None, alias="fetchK", ge=1, le=_MOST_PASSAGES, description=f"What `mmr` chooses from, at least topK; {DEFAULT_FETCH}."
     )
     balance: float | None = Field(
         None, alias="lambda", ge=0, le=1, description=f"`mmr`: 1 is relevance, 0 diversity; {DEFAULT_BALANCE}."
@@ -116,12 +117,15 @@ class QueryBody(LookupBody):
     def lookup(self) -> Lookup:
         """By LightRAG's mode; by cosine if there is none and a field that is not LightRAG's.
 
-        Raises `ValidationError` for options that a search with a mode does not have.
+        Raises `ValidationError` for options that a search with a mode, or by mere similarity, does not have.
         """
         given = {name for name in self.model_fields_set if getattr(self, name) is not None}
         of_cosine = [name for field, name in _COSINE_ALONE.items() if field in given]
         if self.mode and of_cosine:
             raise ValidationError(f"{of_cosine[0]}: a search with a mode has no such option. Leave mode out.")
+        of_mmr = [name for field, name in _MMR_ALONE.items() if field in given]
+        if of_mmr and self.strategy not in ("mmr", "preferred"):
+            raise ValidationError(f'{of_mmr[0]}: an option of mmr. Ask for it with "strategy": "mmr", or leave it out.')
         mode = self.mode or (None if given & _NOT_OF_LIGHTRAG else "mix")
         default_limit, default_threshold = (DEFAULT_PASSAGES, -1.0) if self.strategy is None else (None, None)
         return Lookup(
