@@ -30,9 +30,7 @@ def failed(url: str, reason: str, status: int | None = None) -> FetchFailed:
 
 PAGES: dict[str, FetchedPage | FetchFailed] = {
     PAGE: FetchedPage(PAGE, HTML, "text/html"),
-    "https://example.org/a.zip": failed(
-        "https://example.org/a.zip", "unsupported_content_type: application/zip", 200
-    ),
+    "https://example.org/a.zip": failed("https://example.org/a.zip", "unsupported_content_type: application/zip", 200),
     "https://example.org/blank": FetchedPage("https://example.org/blank", b"<html></html>", "text/html"),
     "https://example.org/no.pdf": FetchedPage("https://example.org/no.pdf", HTML, "application/pdf"),
     "http://169.254.169.254/latest": failed("http://169.254.169.254/latest", "ssrf_blocked"),

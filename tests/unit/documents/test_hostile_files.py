@@ -167,7 +167,7 @@ REFUSED = {
     "an email of pictures": (b"From: a@b\nContent-Type: image/png\n\nx", "a.eml", "neither a text nor an HTML part"),
     "a transcript without speech": (b"WEBVTT\n\n00:00.000 --> 00:01.000\n\n", "a.vtt", "no spoken text"),
     "a page nested deep": (b"<html>" + b"<div>" * 100_000 + b"text", "a.html", "nested more than 256 elements deep"),
-    "a page that goes on after a nest": (b"<p>a</p>" + b"<div>" * 300 + b"</div>" * 300 + b"b", "a.html", "256 elements"),
+    "a page that goes on after a nest": (b"<p>a" + b"<div>" * 300 + b"</div>" * 300 + b"b", "a.html", "256 elements"),
     "a page of one text": (b"<p>" + b"x" * 11_000_000 + b"</p><p>b", "a.html", "more than 10,000,000 characters"),
     "a page of scripts": (b"<html><script>x</script></html>", "a.html", "page without text"),
 }  # fmt: skip

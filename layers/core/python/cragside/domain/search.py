@@ -17,8 +17,8 @@ MODES: tuple[Mode, ...] = ("local", "global", "hybrid", "naive", "mix")
 class SimilaritySearch:
     """Passages by the cosine between their vector and the question's, at least `threshold`.
 
-    `mmr` chooses `limit` of the `fetch` nearest (of `limit`, if that is more), `balance` (lambda) weighing relevance (1)
-    against diversity (0).
+    `mmr` chooses `limit` of the `fetch` nearest (of `limit`, if that is more), `balance` (lambda) weighing relevance
+    (1) against diversity (0).
     """
 
     text: str

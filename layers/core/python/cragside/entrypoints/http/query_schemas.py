@@ -101,7 +101,11 @@ class QueryBody(LookupBody):
         "theirs. `mmr` is for diversity, `preferred` is the settings' own.",
     )
     fetch: int | None = Field(
-        None, alias="fetchK", ge=1, le=_MOST_PASSAGES, description=f"What `mmr` chooses from, at least topK; {DEFAULT_FETCH}."
+        None,
+        alias="fetchK",
+        ge=1,
+        le=_MOST_PASSAGES,
+        description=f"How many `mmr` chooses from, at least topK; {DEFAULT_FETCH}.",
     )
     balance: float | None = Field(
         None, alias="lambda", ge=0, le=1, description=f"`mmr`: 1 is relevance, 0 diversity; {DEFAULT_BALANCE}."
