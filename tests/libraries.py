@@ -53,6 +53,9 @@ class MemoryWorkspaces:
         self.log.append(("begin", task))
         return self.open_for_enrichment
 
+    async def give_back(self, task: Task | None = None) -> None:
+        self.log.append(("back", task))
+
     async def annotate(self, task: Task, tier2: Sequence[Mapping[str, Any]], tier3: Mapping[str, Any] | None) -> None:
         self.log.append(("annotate", task, list(tier2), tier3))
 

@@ -557,6 +557,32 @@ def cheap(home: Path) -> EmbeddedWorkspaces:
     )
 
 
+async def test_a_part_that_is_no_longer_being_enriched_waits(library: Library, indexer: PartIndexer) -> None:
+    acceptance = await library.accept(text("a.md", LONG))
+    embeds = [task for task in acceptance.tasks if task.stage == "embed"]
+    first, second, *others = (task for task in acceptance.tasks if task.stage == "enrich")
+    await work(indexer, [*embeds, first])
+
+    async def states() -> list[str]:
+        record = await library.document(acceptance.record.id)
+        assert record is not None
+        return [part.enrichment for part in record.parts]
+
+    waiting = ["pending"] * len(others)
+    for task in (second, others[0]):
+        assert await indexer.begin_enrichment(task)
+    await indexer.give_back(second)
+    assert await states() == ["enriched", "pending", "processing", *waiting[1:]]
+    assert (await library.progress()).processing == 1
+    assert await indexer.begin_enrichment(second)
+    await indexer.give_back()
+    assert await states() == ["enriched", "pending", *waiting]
+    await indexer.give_back(first)
+    assert (await states())[0] == "enriched", "what is done stays done"
+    await indexer.give_back(replace(second, document_id="doc-gone"))
+    assert await library.restart() == [second, *others]
+
+
 class LetterEmbedder:
     name = "letters"
     dimensions = 8

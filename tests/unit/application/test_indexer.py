@@ -1,4 +1,11 @@
+import asyncio
+from typing import Any
+
+import pytest
+
 from cragside.application.indexer import Indexer
+from cragside.domain.document import DocType
+from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.indexing import Passage, Task
 from cragside.ports.annotator import DESCRIBED_CHARACTERS
 from tests.libraries import EchoAnnotator, MemoryWorkspaces, record
@@ -43,6 +50,50 @@ async def test_a_task_with_nothing_left_to_do_asks_no_model() -> None:
     workspaces.open_for_enrichment = False
     await Indexer(workspaces, EchoAnnotator()).do(ENRICH)
     assert workspaces.log == [("begin", ENRICH)]
+
+
+class Silent(EchoAnnotator):
+    """A model host that is down, or that takes its time."""
+
+    def __init__(self, failure: Exception | None = None) -> None:
+        self.asked = asyncio.Event()
+        self._failure = failure
+
+    async def tier3(self, doc_type: DocType, text: str) -> dict[str, Any]:
+        self.asked.set()
+        if self._failure is not None:
+            raise self._failure
+        await asyncio.sleep(60)
+        return {}
+
+
+async def test_a_part_that_fails_to_be_enriched_waits_again() -> None:
+    workspaces = MemoryWorkspaces(passages=PASSAGES)
+    with pytest.raises(ServiceUnavailable, match="down"):
+        await Indexer(workspaces, Silent(ServiceUnavailable("model_host", "It is down."))).do(ENRICH)
+    assert workspaces.log == [("begin", ENRICH), ("back", ENRICH)]
+
+
+async def test_a_part_that_is_broken_off_waits_again() -> None:
+    workspaces, annotator = MemoryWorkspaces(passages=PASSAGES), Silent()
+    doing = asyncio.create_task(Indexer(workspaces, annotator).do(ENRICH))
+    await annotator.asked.wait()
+    doing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await doing
+    assert workspaces.log == [("begin", ENRICH), ("back", ENRICH)]
+
+
+async def test_a_failure_is_told_even_when_the_store_cannot_note_that_the_part_waits() -> None:
+    workspaces = MemoryWorkspaces(passages=PASSAGES)
+
+    async def give_back(task: Task | None = None) -> None:
+        raise ServiceUnavailable("knowledge_base", "It is down, too.")
+
+    workspaces.give_back = give_back  # type: ignore[method-assign]
+    with pytest.raises(ServiceUnavailable) as failure:
+        await Indexer(workspaces, Silent(ServiceUnavailable("model_host", "It is down."))).do(ENRICH)
+    assert failure.value.component == "model_host"
 
 
 async def test_a_document_that_goes_while_it_is_described_is_no_failure() -> None:

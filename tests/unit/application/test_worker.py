@@ -289,6 +289,13 @@ async def test_the_sweep_sends_what_a_crash_left_unsent(queue: HastyQueue) -> No
     assert sorted(each.document_id for each in workspaces.done()) == ["doc-1", "doc-2"]
 
 
+async def test_what_a_killed_worker_had_begun_waits_when_the_next_one_starts(queue: HastyQueue) -> None:
+    workspaces = MemoryWorkspaces()
+    workspaces.unfinished = {"a": [], "b": []}
+    await worker_of(queue, workspaces).run(until_idle=True)
+    assert workspaces.log == [("back", None), ("back", None)]
+
+
 async def test_a_worker_that_waits_for_its_turn_sweeps_when_it_comes(queue: HastyQueue, tmp_path: Path) -> None:
     first = LocalQueue(tmp_path)
     await first.receive(limit=1, wait=0)

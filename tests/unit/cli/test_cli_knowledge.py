@@ -150,6 +150,9 @@ def test_enriching_stops_when_what_it_needs_is_down(known, monkeypatch):
     assert result.exit_code == 3
     assert json.loads(result.stdout)["stopped"] == "annotator: is down"
     assert "Nothing is lost: what is not done waits in the queue" in result.stderr
+    left = known.json("enrich-docs", "--stats-only")
+    assert (left["queue"]["pending"], left["queue"]["processing"]) == (1, 0)
+    assert (left["totals"]["pending"], left["totals"]["processing"]) == (1, 0)
 
 
 def test_a_service_is_asked_with_its_token(real, served, tmp_path):

@@ -2,8 +2,10 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
+from cragside.domain.errors import CragsideError
 from cragside.domain.indexing import Passage, Task
 from cragside.ports.annotator import DESCRIBED_CHARACTERS, Annotator
 from cragside.ports.rag_repository import Workspaces
@@ -34,11 +36,16 @@ class Indexer:
         part = await self._workspaces.part_indexer(task.workspace)
         if not await part.begin_enrichment(task):
             return
-        library = await self._workspaces.library(task.workspace)
-        passages = await library.passages(task.document_id, task.part)
-        tier2 = await asyncio.to_thread(self._tier2, passages)
-        await part.annotate(task, tier2, await self._tier3(task, passages))
-        await part.extend_graph(task)
+        try:
+            library = await self._workspaces.library(task.workspace)
+            passages = await library.passages(task.document_id, task.part)
+            tier2 = await asyncio.to_thread(self._tier2, passages)
+            await part.annotate(task, tier2, await self._tier3(task, passages))
+            await part.extend_graph(task)
+        except BaseException:  # also when it is broken off: statuses say what is being done
+            with suppress(CragsideError):
+                await part.give_back(task)
+            raise
 
     def _tier2(self, passages: Sequence[Passage]) -> list[Mapping[str, Any]]:
         return [self._annotator.tier2(passage.text) for passage in passages]

@@ -129,12 +129,13 @@ class Worker:
             return
 
     async def _sweep(self, deliveries: list[Delivery]) -> None:
-        """Send again what the library waits for and the queue does not hold."""
+        """Send again what the library waits for and the queue does not hold. What a killed worker had begun waits."""
         in_hand = {delivery.task.key for delivery in deliveries}
         for name in await self._workspaces.names():
             try:
                 library = await self._workspaces.library(name)
                 tasks = await library.restart(failures=False)
+                await (await self._workspaces.part_indexer(name)).give_back()
             except CragsideError as error:
                 logger.warning("Workspace %s is left out for now: %s", name, error.message)
                 continue

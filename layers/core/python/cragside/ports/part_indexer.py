@@ -25,6 +25,10 @@ class PartIndexer(ABC):
         """
 
     @abstractmethod
+    async def give_back(self, task: Task | None = None) -> None:
+        """What was begun and not ended is no longer being enriched, and waits: the task's part, or all without one."""
+
+    @abstractmethod
     async def annotate(self, task: Task, tier2: Sequence[Mapping[str, Any]], tier3: Mapping[str, Any] | None) -> None:
         """Store tier 2 of each passage of the part, in their order, and tier 3 of the part."""
 

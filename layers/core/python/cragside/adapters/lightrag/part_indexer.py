@@ -20,6 +20,7 @@ from cragside.ports.part_indexer import PartIndexer
 
 _BIND_MODEL = "INSERT OR IGNORE INTO meta VALUES ('embedding_model', ?)"
 _CHANGED = "The document has changed meanwhile."
+_GIVE_BACK = "UPDATE part SET enrichment = 'pending' WHERE enrichment = 'processing'"
 
 
 class LightRagPartIndexer(PartIndexer):
@@ -46,6 +47,13 @@ class LightRagPartIndexer(PartIndexer):
                 return False
             await _update(found[0], task, "enrichment = 'processing', error = ''")
             return True
+
+    async def give_back(self, task: Task | None = None) -> None:
+        """Have what is marked as being enriched wait again."""
+        self._refuse()
+        async with failing_as_unavailable():
+            if store := await self._find():
+                await give_back(store, task)
 
     async def annotate(self, task: Task, tier2: Sequence[Mapping[str, Any]], tier3: Mapping[str, Any] | None) -> None:
         """Store tier 2 of each passage of the part, and tier 3 of the part."""
@@ -188,6 +196,19 @@ async def mark_failed(store: Store, task: Task, reason: str) -> None:
     """See `PartIndexer.failed`."""
     change = "error = ?" if task.stage == "embed" else "enrichment = 'failed', error = ?"
     await _update(store, task, change, reason)
+
+
+async def give_back(store: Store, task: Task | None) -> None:
+    """See `PartIndexer.give_back`."""
+    part = None if task is None else store.catalogue.part(task)
+    if task is not None and part is None:
+        return
+    async with store.accepting():
+        with store.database.transaction() as connection:
+            if part is None:
+                connection.execute(_GIVE_BACK)
+            else:
+                connection.execute(f"{_GIVE_BACK} AND version = ? AND number = ?", (part.version, part.number))
 
 
 @asynccontextmanager
