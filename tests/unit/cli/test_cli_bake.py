@@ -11,6 +11,7 @@ import time
 import pytest
 from typer.testing import CliRunner
 
+from cragside.entrypoints.cli import places
 from cragside.entrypoints.cli.app import app
 from cragside.entrypoints.cli.session import Session
 
@@ -120,6 +121,16 @@ def test_nothing_to_bake_makes_nothing(bake, notes, tmp_path):
     assert result.exit_code == 1
     assert "1 failed. Nothing is baked: mend" in result.stdout
     assert sorted(path.name for path in tmp_path.iterdir()) == ["none", "notes"]
+
+
+def test_an_interrupt_does_not_promise_that_somebody_goes_on(bake, notes, tmp_path, monkeypatch):
+    async def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(places.Here, "progress", interrupted)
+    result = bake("bake", notes, "--out", tmp_path / "kb")
+    assert (result.exit_code, "queue" in result.stderr) == (130, False)
+    assert not (tmp_path / "kb" / "baked.json").exists()
 
 
 def test_baking_again_replaces_the_texts_and_an_empty_folder_is_as_good_as_none(bake, notes, tmp_path):

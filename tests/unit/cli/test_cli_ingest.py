@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from cragside.adapters.documents.loader import MAX_FILE_BYTES
+from cragside.domain.errors import ServiceUnavailable
 from cragside.entrypoints.cli import places
 
 DATA = Path(__file__).parents[2] / "data"
@@ -203,6 +204,37 @@ def test_an_interrupt_says_that_nothing_is_lost(real, notes, monkeypatch):
     result = real("ingest", str(notes))
     assert result.exit_code == 130
     assert "Nothing is lost: 2 documents wait in the queue" in result.stderr
+
+
+def stopped_after(monkeypatch, number):
+    """Nothing can be taken in after so many."""
+    take, taken = places.Here.take, []
+
+    async def taking(self, offer, options):
+        if len(taken) == number:
+            raise ServiceUnavailable("knowledge_base", "The disk is full.")
+        taken.append(offer)
+        return await take(self, offer, options)
+
+    monkeypatch.setattr(places.Here, "take", taking)
+
+
+def test_a_run_that_ends_while_it_takes_in_says_what_is_still_to_be_brought(real, notes, monkeypatch):
+    for number in range(3):
+        (notes / f"z{number}.md").write_text(f"Zulu has number {number}.")
+    (notes / "zz.jpg").write_bytes(b"\xff\xd8")
+    stopped_after(monkeypatch, 2)
+    result = real("ingest", str(notes))
+    assert result.exit_code == 3
+    assert "Nothing is lost: 2 documents wait in the queue" in result.stderr
+    assert "3 more were not taken in: run the same command again." in result.stderr
+    assert "The disk is full" in result.stderr
+
+
+def test_a_run_that_takes_nothing_in_tells_the_failure_alone(real, notes, monkeypatch):
+    stopped_after(monkeypatch, 0)
+    result = real("ingest", str(notes))
+    assert (result.exit_code, len(result.stderr.splitlines())) == (3, 1)
 
 
 def test_a_service_takes_files_in_and_is_waited_for(real, served, notes):

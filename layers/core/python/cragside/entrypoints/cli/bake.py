@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cragside.entrypoints.cli import exits
-from cragside.entrypoints.cli.indexing import Paths, Run, found_in, index_found
+from cragside.entrypoints.cli.indexing import Paths, Report, Run, found_in, index_found
 from cragside.entrypoints.cli.session import session_of
 from cragside.entrypoints.cli.terminal import output, printable
 
@@ -39,7 +39,8 @@ def bake(
     settings = session.settings(workspace)
     console = output()
     with Baking.into(out) as baking:
-        report, known = index_found(session, _embedded(settings, baking.home), found_in(paths), Run(count=True))
+        report = Report()
+        known = index_found(session, _embedded(settings, baking.home), found_in(paths), Run(count=True), report)
         report.show()
         if known is None or report.exit_code:
             console.print(f"{report}. Nothing is baked: mend or leave out what failed.")

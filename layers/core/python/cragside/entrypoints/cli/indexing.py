@@ -80,11 +80,17 @@ class Run:
 
 @dataclass
 class Report:
-    """What became of everything. `stopped` says why the work ended before all was done."""
+    """What became of everything. `stopped` says why the work ended before all was done.
+
+    `found` is what there is to take in, where that is known beforehand, in the order of its lines; `complete` says that
+    all of it was.
+    """
 
     lines: list[Line] = field(default_factory=list)
     taken: dict[str, tuple[int, Taken]] = field(default_factory=dict)
     stopped: str = ""
+    found: Sequence[Found] | None = None
+    complete: bool = False
 
     def add(self, line: Line) -> None:
         """Take a line in."""
@@ -191,6 +197,7 @@ async def index(
                 await _take(place, offer, options, report)
                 bar.update(step, completed=len(report.lines), description=f"Taking in ({len(report.lines)})")
         bar.remove_task(step)
+        report.complete = True
         if wait and report.taken:
             await _follow(place, report, bar)
         elif not wait:
@@ -271,13 +278,23 @@ def _bar() -> Iterator[Any]:
 
 @contextmanager
 def nothing_is_lost(report: Report, *, address: str | None) -> Iterator[None]:
-    """Say so when a run ends early, by Ctrl-C or because something is down."""
+    """Say so, and what was not taken in, when a run ends early, by Ctrl-C or because something is down."""
     try:
         yield
     except (KeyboardInterrupt, CragsideError):
         if report.taken:
             tell_what_waits(len(report.taken), address=address)
+        if report.lines and not report.complete:
+            _tell_what_is_left(report)
         raise
+
+
+def _tell_what_is_left(report: Report) -> None:
+    rest = "The rest was"
+    if report.found is not None:
+        left = sum(not isinstance(item, Refused) for item in report.found[len(report.lines) :])
+        rest = "1 more was" if left == 1 else f"{left} more were"
+    notices().print(f"{rest} not taken in: run the same command again.", soft_wrap=True)
 
 
 def tell_why_it_stopped(reason: str, count: int = 0, *, address: str | None) -> None:
@@ -294,25 +311,24 @@ def tell_what_waits(count: int = 0, *, address: str | None) -> None:
 
 
 def index_found(
-    session: "Session", settings: "Settings", found: Sequence[Found], run: Run
-) -> "tuple[Report, KnowledgeStatus | None]":
+    session: "Session", settings: "Settings", found: Sequence[Found], run: Run, report: Report
+) -> "KnowledgeStatus | None":
     """Index what was found; whatever was opened is closed when this returns.
 
     The status of the workspace is None when nothing could be used, at a service, and unless the run is to count.
     """
-    report = Report()
+    report.found = found
     if all(isinstance(item, Refused) for item in found):
         for item in found:
             if isinstance(item, Refused):
                 report.refuse(item)
-        return report, None
+        return None
 
     async def work(place: Place) -> "KnowledgeStatus | None":
         await index(place, offers_of(found, settings.max_file_bytes), run.options, report, wait=run.wait)
         return await place.status() if run.count else None
 
-    with nothing_is_lost(report, address=run.address):
-        return report, at_place(session, settings, work, address=run.address, token=run.token)
+    return at_place(session, settings, work, address=run.address, token=run.token)
 
 
 def end(report: Report, summary: str, *, as_json: bool, address: str | None, **told: Any) -> None:

@@ -7,7 +7,7 @@ import typer
 
 from cragside.domain.errors import ValidationError
 from cragside.entrypoints.cli.api import Address, Token, WorkspaceName
-from cragside.entrypoints.cli.indexing import Run, end, found_in, index_found
+from cragside.entrypoints.cli.indexing import Report, Run, end, found_in, index_found, nothing_is_lost
 from cragside.entrypoints.cli.places import Options
 from cragside.entrypoints.cli.session import place_of, session_of
 from cragside.entrypoints.cli.terminal import printable
@@ -62,7 +62,9 @@ def ingest(
     if not given and not urls:
         raise ValidationError("Say what to index: cragside ingest PATH..., --file, --dir or --url.")
     run = Run(Options(enrich=not no_enrich), api, token, wait=not no_wait)
-    report, _ = index_found(session, settings, found_in(given, urls or []), run)
+    report, found = Report(), found_in(given, urls or [])
+    with nothing_is_lost(report, address=api):
+        index_found(session, settings, found, run, report)
     place = printable(api or place_of(settings))
     summary = f"Workspace {settings.workspace} in {place}"
     end(report, summary, as_json=as_json, address=api, workspace=settings.workspace)
