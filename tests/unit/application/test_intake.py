@@ -1,5 +1,10 @@
 from pathlib import Path
 
+import pytest
+
+from cragside.adapters.local.queue import FILE_NAME
+from cragside.domain.document import SourceText
+from cragside.domain.errors import ServiceUnavailable
 from cragside.ports.page_fetcher import FetchedPage
 from tests.knowledge import Knowledge
 
@@ -17,3 +22,35 @@ async def test_a_page_is_read_in_the_encoding_that_its_server_names(tmp_path: Pa
     assert source is not None
     assert source.text == "Выдра спит на спине."
     assert source.metadata == {"fetchedUrl": URL, "contentType": "text/plain"}
+
+
+async def test_a_document_that_the_queue_has_no_place_for_is_kept_and_the_failure_says_so(tmp_path: Path) -> None:
+    knowledge = Knowledge(tmp_path)
+    broken, otter = tmp_path / FILE_NAME, SourceText("otter.txt", "Otters sleep on their backs.")
+    broken.write_bytes(b"no database " * 100)
+    with pytest.raises(ServiceUnavailable, match=r"is damaged .* The document itself is kept") as failure:
+        await knowledge.container.intake.text(otter, workspace="default")
+    assert failure.value.component == "queue"
+    library = await knowledge.container.workspaces.library("default")
+    record = await library.named("otter.txt")
+    assert record is not None
+    assert record.status == "pending"
+    broken.unlink()
+    await knowledge.worker().run(until_idle=True)
+    record = await library.named("otter.txt")
+    await knowledge.close()
+    assert record is not None
+    assert record.status == "enriched"
+
+
+async def test_a_document_that_had_no_place_in_the_queue_gets_one_when_it_is_brought_again(tmp_path: Path) -> None:
+    knowledge = Knowledge(tmp_path)
+    broken, otter = tmp_path / FILE_NAME, SourceText("otter.txt", "Otters sleep on their backs.")
+    broken.write_bytes(b"no database " * 100)
+    with pytest.raises(ServiceUnavailable):
+        await knowledge.container.intake.text(otter, workspace="default")
+    broken.unlink()
+    acceptance = await knowledge.container.intake.text(otter, workspace="default")
+    stats = await knowledge.queue.stats()
+    await knowledge.close()
+    assert (acceptance.outcome, stats.pending) == ("unchanged", 2)

@@ -5,12 +5,17 @@ from dataclasses import replace
 from typing import Any
 
 from cragside.domain.document import DocType, SourceText
-from cragside.domain.errors import NotFound, PayloadTooLarge, ValidationError
+from cragside.domain.errors import NotFound, PayloadTooLarge, ServiceUnavailable, ValidationError
 from cragside.domain.indexing import Acceptance
 from cragside.ports.document_loader import DocumentLoader
 from cragside.ports.index_queue import IndexQueue, QueueStats
 from cragside.ports.page_fetcher import FetchedPage, FetchFailed, PageFetcher
 from cragside.ports.rag_repository import Workspaces
+
+_KEPT = (
+    "The document itself is kept: it is indexed when it is brought again, or by the next worker that looks for what "
+    "has no task."
+)
 
 
 class Intake:
@@ -27,10 +32,13 @@ class Intake:
     async def text(
         self, source: SourceText, *, workspace: str, enrich: bool = True, track: str = "", rename: bool = False
     ) -> Acceptance:
-        """Accept a text; see `Library.accept`."""
+        """Accept a text; see `Library.accept`. When only the queue fails, `ServiceUnavailable` says that it is kept."""
         library = await self._workspaces.library(workspace)
         acceptance = await library.accept(source, enrich=enrich, track=track, rename=rename)
-        await self._queue.send(acceptance.tasks)
+        try:
+            await self._queue.send(acceptance.tasks)
+        except ServiceUnavailable as error:
+            raise ServiceUnavailable(error.component, f"{error.message} {_KEPT}") from error
         return acceptance
 
     async def file(
