@@ -86,7 +86,8 @@ class FakeContainer:
         return self.repositories.setdefault(name, FakeRepository(name, failing=self.failing))
 
     async def _prepare_workspace(self, name: str) -> None:
-        """Nothing has to be loaded."""
+        if self.error:
+            raise self.error
 
     async def _reindex(self, workspace: str, progress: Callable[[str], None]) -> int:
         self.reindexed.append(workspace)
