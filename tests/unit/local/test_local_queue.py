@@ -230,7 +230,9 @@ async def test_a_damaged_file_is_told_as_such(queue: LocalQueue, tmp_path: Path)
 
 async def test_a_file_that_cannot_be_opened_is_not_to_be_moved_away(queue: LocalQueue, tmp_path: Path) -> None:
     (tmp_path / FILE_NAME).mkdir()
-    with pytest.raises(ServiceUnavailable, match=r"cannot be used now: unable to open.*Check the permissions") as failed:
+    with pytest.raises(
+        ServiceUnavailable, match=r"cannot be used now: unable to open.*Check the permissions"
+    ) as failed:
         await queue.send([task()])
     assert failed.value.component == "queue"
     assert not re.search("damaged|move", failed.value.message, re.IGNORECASE)
