@@ -94,9 +94,10 @@ def test_a_file_that_may_only_be_read_is_not_damaged(file: Path) -> None:
 
 
 def test_a_full_disk_is_no_damage(file: Path) -> None:
-    with pytest.raises(sqlite3.OperationalError) as full, closing(sqlite3.connect(file)) as connection:
+    with closing(sqlite3.connect(file)) as connection:
         connection.execute("PRAGMA max_page_count = 1")
-        connection.executemany("INSERT INTO t VALUES (?)", [("x" * 3000,) for _ in range(20)])
+        with pytest.raises(sqlite3.OperationalError) as full:
+            connection.executemany("INSERT INTO t VALUES (?)", [("x" * 3000,) for _ in range(20)])
     assert not is_damage(full.value)
     assert unusable(full.value).startswith("cannot be used now: database or disk is full. Check")
 
