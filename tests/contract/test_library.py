@@ -23,6 +23,7 @@ from cragside.adapters.lightrag.workspaces import EmbeddedWorkspaces
 from cragside.bootstrap import Container, build_container
 from cragside.domain.document import Mark, SourceText
 from cragside.domain.errors import ProcessingError, ServiceUnavailable
+from cragside.domain.filter import Condition, Filter
 from cragside.domain.indexing import Acceptance, Task
 from cragside.domain.search import SimilaritySearch
 from cragside.ports.embedder import Vectors
@@ -182,20 +183,47 @@ async def test_a_text_that_is_brought_again_gets_its_new_title_and_metadata(
     assert again.record.updated_at > first.record.updated_at
     same = await library.accept(text("a.md", ARMSTRONG, title="New", metadata={"team": "y"}))
     assert same.record == again.record
-    copy = await library.accept(text("copy.md", ARMSTRONG, title="Copy", metadata={"team": "z"}))
-    assert (copy.known, copy.record) == ("a.md", again.record)
 
 
-async def test_the_same_text_is_taken_once_whatever_its_name(library: Library, indexer: PartIndexer) -> None:
+async def test_a_text_that_is_brought_again_has_the_track_that_it_was_brought_with_last(library: Library) -> None:
+    await library.accept(text("a.md", ARMSTRONG), track="one")
+    assert (await library.accept(text("a.md", ARMSTRONG), track="two")).record.track == "two"
+    assert (await library.accept(text("a.md", ARMSTRONG))).record.track == "two"
+    assert await library.documents(track="one") == ([], 0)
+
+
+async def test_the_same_text_under_the_same_name_is_taken_once(library: Library, indexer: PartIndexer) -> None:
     first = await library.accept(text("a.md", ARMSTRONG))
     again = await library.accept(text("a.md", ARMSTRONG))
-    assert (again.outcome, again.tasks, again.known) == ("unchanged", first.tasks, "")
+    assert (again.outcome, again.tasks) == ("unchanged", first.tasks)
     await work(indexer, first.tasks)
     again = await library.accept(text("a.md", ARMSTRONG))
     assert (again.outcome, list(again.tasks), again.record.status) == ("unchanged", [], "enriched")
-    copy = await library.accept(text("copy.md", ARMSTRONG))
-    assert (copy.outcome, copy.known, copy.record.id) == ("unchanged", "a.md", first.record.id)
     assert (await library.documents())[1] == 1
+
+
+async def test_the_same_text_under_two_names_is_two_documents_and_counts_once_as_evidence(
+    container: Container, library: Library, indexer: PartIndexer
+) -> None:
+    first = await library.accept(text("a.md", ARMSTRONG))
+    copy = await library.accept(text("copy.md", ARMSTRONG, metadata={"team": "z"}))
+    assert (copy.outcome, copy.record.name, copy.record.metadata) == ("new", "copy.md", {"team": "z"})
+    await work(indexer, [*first.tasks, *copy.tasks])
+    assert (await library.documents(status="enriched"))[1] == 2
+    repository = await container.workspaces.repository("w")
+    question = "Who built Cragside in Northumberland?"
+    search = SimilaritySearch(question, limit=5, threshold=0.0)
+    assert len(await repository.retrieve(question, limit=5)) == 1
+    assert len(await repository.similar(search)) == 1
+    assert len(await repository.similar(replace(search, strategy="mmr"))) == 1
+    of_team = replace(search, filter=Filter((Condition("team", "z"),)))
+    assert [found.metadata["filename"] for found in await repository.similar(of_team)] == ["copy.md"]
+    assert await library.delete(first.record.id)
+    for found in (await repository.retrieve(question, limit=5), await repository.similar(search)):
+        assert [document.metadata["filename"] for document in found] == ["copy.md"]
+    assert await library.delete(copy.record.id)
+    status = await repository.status()
+    assert (status.passages, status.entities, status.relations) == (0, 0, 0)
 
 
 async def test_another_text_of_the_same_name_replaces_it_once_it_can_be_found(

@@ -153,12 +153,8 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class Acceptance:
-    """What became of a text that was brought: `new` and `changed` texts have `tasks`, others are there already.
-
-    `known` names the document that holds the same text under another name, when that is why there is nothing to do.
-    """
+    """What became of a text that was brought: `new` and `changed` texts have `tasks`, others are there already."""
 
     record: DocumentRecord
     outcome: Literal["new", "changed", "unchanged"]
     tasks: Sequence[Task] = ()
-    known: str = ""

@@ -27,10 +27,12 @@ class Library(ABC):
     ) -> Acceptance:
         """Take a text in and cut it into passages and parts; nothing is embedded yet.
 
-        The same name with another text replaces the document once the new text is searchable, or, with `rename`,
-        becomes a document of its own under a name that is free. A text that is there already is not taken again: the
-        acceptance then says `unchanged`, with tasks only if work on it is still to be done. Under its own name it gets
-        the title and the metadata that it was brought with this time.
+        The same name with another text replaces the document once the new text is searchable. With the same text it is
+        `unchanged`, with tasks only if work on it is still to be done, and gets the title, the metadata and the track
+        that it was brought with this time. The same text under another name is a document of its own.
+
+        With `rename` the text counts and the name does not: a name that is taken gets a number, and a text that is
+        there under any name is `unchanged`.
         """
 
     @abstractmethod

@@ -97,17 +97,13 @@ class Catalogue:
         self._workspace = workspace
 
     def record(self, where: str, value: Any) -> DocumentRecord | None:
-        """The current document of an `id` or a `name`."""
+        """The current document of an `id` or a `name`; the first one of a `content_hash`."""
         records = self._records(self._database.all(_CURRENT.format(f"{where} = ?"), (value,)))
         return records[0] if records else None
 
     def has_name(self, name: str) -> bool:
         """Whether a current document has this name."""
         return self._database.one("SELECT 1 FROM document WHERE state = 'current' AND name = ?", (name,)) is not None
-
-    def twin(self, content_hash: str) -> DocumentRecord | None:
-        """A current document with this content."""
-        return self.record("content_hash", content_hash)
 
     def page(
         self, limit: int, offset: int, status: DocumentStatus | None, track: str | None
@@ -290,11 +286,11 @@ class Catalogue:
             (*facts.values(), version),
         )
 
-    def describe(self, connection: Connection, document_id: str, source: SourceText) -> None:
-        """Give a current document the title and the metadata of the source."""
+    def describe(self, connection: Connection, document_id: str, source: SourceText, track: str) -> None:
+        """Give a current document the title and the metadata of the source, and the track."""
         connection.execute(
-            "UPDATE document SET title = ?, metadata = ?, updated_at = ? WHERE id = ? AND state = 'current'",
-            (_title(source), _json(source.metadata), datetime.now(UTC).isoformat(), document_id),
+            "UPDATE document SET title = ?, metadata = ?, track = ?, updated_at = ? WHERE id = ? AND state = 'current'",
+            (_title(source), _json(source.metadata), track, datetime.now(UTC).isoformat(), document_id),
         )
 
     def is_described(self, record: DocumentRecord, source: SourceText) -> bool:

@@ -138,10 +138,9 @@ async def accept(store: Store, source: SourceText, *, enrich: bool, track: str, 
             with store.database.transaction() as connection:
                 want_enrichment(store, connection, known.id)
         known = store.catalogue.record("id", known.id) or known
-    other = known.name if known.name != source.name else ""
-    if not other:
-        known = await _described(store, known, source)
-    return Acceptance(known, "unchanged", store.catalogue.tasks(known.id), known=other)
+    if not rename:
+        known = await _described(store, known, source, track)
+    return Acceptance(known, "unchanged", store.catalogue.tasks(known.id))
 
 
 def pieces_of(store: Store, source: SourceText, digest: str) -> tuple[list[Piece], str]:
@@ -229,11 +228,11 @@ def _prepared(source: SourceText) -> tuple[SourceText, str]:
 
 
 def _known(store: Store, source: SourceText, digest: str, *, rename: bool) -> DocumentRecord | None:
-    """The document that holds the text already, under its own name or, for a name that is new, under another."""
+    """The document that holds the text already: the one of that name or, with `rename`, of any."""
     named = store.catalogue.record("name", source.name)
     if named is not None and named.content_hash == digest and named.parts:
         return named
-    return store.catalogue.twin(digest) if named is None or rename else None
+    return store.catalogue.record("content_hash", digest) if rename else None
 
 
 def _entered(store: Store, entry: Entry, *, rename: bool) -> Acceptance:
@@ -251,13 +250,14 @@ def _entered(store: Store, entry: Entry, *, rename: bool) -> Acceptance:
     return Acceptance(record, "changed" if changed else "new", store.catalogue.tasks(entry.identifier))
 
 
-async def _described(store: Store, known: DocumentRecord, source: SourceText) -> DocumentRecord:
-    """The document with the title and the metadata of the source."""
-    if store.catalogue.is_described(known, source):
+async def _described(store: Store, known: DocumentRecord, source: SourceText, track: str) -> DocumentRecord:
+    """The document with the title and the metadata of the source, and with the track if there is one."""
+    track = track or known.track
+    if known.track == track and store.catalogue.is_described(known, source):
         return known
     async with store.accepting():
         with store.database.transaction() as connection:
-            store.catalogue.describe(connection, known.id, source)
+            store.catalogue.describe(connection, known.id, source, track)
     return store.catalogue.record("id", known.id) or known
 
 

@@ -193,8 +193,6 @@ class LightRagRepository(RagRepository):
         """Accept, enrich and embed a text, in this order: the version before it is served until all of it succeeded."""
         async with failing_as_unavailable():
             accepted = await library.accept(self.store, document, enrich=True, track="", rename=False)
-            if accepted.known:
-                return Indexed(document.name, "unchanged", "another source has the same text")
             complete = accepted.record.status == "enriched"
             for task in sorted(accepted.tasks, key=lambda task: task.stage, reverse=True):
                 try:
@@ -220,7 +218,12 @@ class LightRagRepository(RagRepository):
         answer = await self._reader.aquery_data(query, parameters)
         chunks = answer.get("data", {}).get("chunks", [])
         known = self.store.catalogue.passages_by_id([chunk["chunk_id"] for chunk in chunks])
-        return [document_of(*found) for chunk in chunks if (found := known.get(chunk["chunk_id"]))]
+        found = [document_of(*known[chunk["chunk_id"]]) for chunk in chunks if chunk["chunk_id"] in known]
+        # Several documents may hold the same text; as evidence it counts once.
+        distinct: dict[str, Document] = {}
+        for document in found:
+            distinct.setdefault(document.content, document)
+        return list(distinct.values())
 
     async def _ranked(self, query: str, candidates: Sequence[Document]) -> list[Document]:
         scores = await self._ranker.grade(query, candidates)

@@ -73,29 +73,34 @@ class SimilarPassages:
     def _admitted(
         self, keys: npt.NDArray[np.int64], cosines: Vector, wanted: Filter, limit: int
     ) -> list[tuple[int, Found]]:
-        """The first `limit` that the filter lets through, with their keys."""
-        found = self._first(keys[:_TRIED_FIRST], cosines[:_TRIED_FIRST], wanted, limit)
+        """The first `limit` that the filter lets through, with their keys; of equal texts the first one."""
+        found = self._first(keys[:_TRIED_FIRST], cosines[:_TRIED_FIRST], wanted, limit, {})
         if len(found) < limit and len(keys) > _TRIED_FIRST:
             keys, cosines = keys[_TRIED_FIRST:], cosines[_TRIED_FIRST:]
             if (possible := self._possible(wanted)) is not None:
                 chosen = np.isin(keys, possible)
                 keys, cosines = keys[chosen], cosines[chosen]
-            found += self._first(keys, cosines, wanted, limit - len(found))
-        return found
+            found = self._first(keys, cosines, wanted, limit, found)
+        return list(found.values())
 
     def _first(
-        self, keys: npt.NDArray[np.int64], cosines: Vector, wanted: Filter, limit: int
-    ) -> list[tuple[int, Found]]:
-        found: list[tuple[int, Found]] = []
+        self,
+        keys: npt.NDArray[np.int64],
+        cosines: Vector,
+        wanted: Filter,
+        limit: int,
+        found: dict[str, tuple[int, Found]],
+    ) -> dict[str, tuple[int, Found]]:
+        """What was `found`, by its text, and more."""
         size = _BATCH if wanted.must else limit
         for start in range(0, len(keys), max(size, 1)):
             if len(found) >= limit:
                 break
             batch = keys[start : start + size].tolist()
             for key, cosine, (record, passage) in self._read(batch, cosines[start : start + size].tolist()):
-                if not wanted.must or wanted.admits(payload_of(record, passage)):
-                    found.append((key, (record, passage, min(max(cosine, 0.0), 1.0))))
-        return found[:limit]
+                if len(found) < limit and (not wanted.must or wanted.admits(payload_of(record, passage))):
+                    found.setdefault(passage.text, (key, (record, passage, min(max(cosine, 0.0), 1.0))))
+        return found
 
     def _read(
         self, keys: Sequence[int], cosines: Sequence[float]

@@ -96,9 +96,8 @@ class Report:
 
     def take(self, name: str, taken: Taken) -> None:
         """Take note of an offer that was accepted; what becomes of it is told by `settle`."""
-        reason = f"is the same text as {taken.known}" if taken.known else ""
         status = _TOLD_AS.get(taken.outcome, taken.outcome)
-        self.lines.append(Line(name, status, reason, taken.progress.id, taken.progress.passages))
+        self.lines.append(Line(name, status, "", taken.progress.id, taken.progress.passages))
         if not taken.progress.settled:
             self.taken[taken.progress.id] = len(self.lines) - 1, taken
         elif taken.progress.status == "failed":

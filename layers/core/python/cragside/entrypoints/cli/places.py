@@ -66,11 +66,10 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What became of an offer: `new`, `changed` or `unchanged`. `known` is the name that the same text has already."""
+    """What became of an offer: `new`, `changed` or `unchanged`."""
 
     progress: Progress
     outcome: str
-    known: str = ""
 
 
 class Place(Protocol):
@@ -140,7 +139,7 @@ class Here:
                 metadata=offer.metadata,
                 enrich=options.enrich,
             )
-        return Taken(_progress_of(acceptance.record), acceptance.outcome, acceptance.known)
+        return Taken(_progress_of(acceptance.record), acceptance.outcome)
 
     async def progress(self, document_id: str) -> Progress | None:
         """See `Place`."""
@@ -251,7 +250,7 @@ class There:
                 body = {"upload": upload, "name": offer.name, "metadata": dict(offer.metadata), **told}
                 answer = await self._api.post("/v1/documents", body)
         (document,) = _of(answer, "documents")
-        return Taken(_progress_in(document), document["outcome"], document["known"])
+        return Taken(_progress_in(document), document["outcome"])
 
     async def _uploaded(self, content: bytes, refusal: PayloadTooLarge) -> str:
         """The id of what was too large for a request and went to the service's bucket. Raises `refusal` without one."""

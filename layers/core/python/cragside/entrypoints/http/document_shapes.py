@@ -132,7 +132,6 @@ class AcceptedDocument(DocumentBody):
     """A document that was brought: `new` and `changed` ones are being indexed, `unchanged` ones were there already."""
 
     outcome: Literal["new", "changed", "unchanged"]
-    known: str = Field(description="The name of the document that holds the same text already, if there is one.")
 
 
 class RefusedDocument(BaseModel):
@@ -190,7 +189,7 @@ def detail_of(record: DocumentRecord) -> DocumentDetail:
 
 def accepted_of(acceptance: Acceptance) -> AcceptedDocument:
     """A document that was taken."""
-    return AcceptedDocument(**_fields(acceptance.record), outcome=acceptance.outcome, known=acceptance.known)
+    return AcceptedDocument(**_fields(acceptance.record), outcome=acceptance.outcome)
 
 
 def progress_of(record: DocumentRecord) -> Progress:
