@@ -113,6 +113,9 @@ class FakeWorkspaces:
     async def names(self) -> list[str]:
         return ["default"]
 
+    async def prepare(self, workspace: str) -> None:
+        """Nothing has to be loaded."""
+
     async def reindex(self, workspace: str, progress: Callable[[str], None]) -> int:
         raise NotImplementedError("the fake has no embedding model to change")
 

@@ -27,11 +27,11 @@ async def embedder(request):
     elif request.param == "stub":
         async with StubOllama() as stub:
             host = OllamaHost(stub.url, parallel=4)
-            yield await OllamaEmbedder.open(host, "judge")
+            yield OllamaEmbedder(host, "judge")
             await host.close()
     else:
         host = OllamaHost(request.getfixturevalue("real_ollama"), parallel=2)
-        yield await OllamaEmbedder.open(host, ollama.EMBEDDING_MODEL)
+        yield OllamaEmbedder(host, ollama.EMBEDDING_MODEL)
         await host.close()
 
 
@@ -69,4 +69,5 @@ async def test_odd_texts_get_finite_vectors(embedder, text):
 
 async def test_name_and_dimensions_identify_the_model(embedder):
     assert embedder.name.strip() == embedder.name != ""
-    assert embedder.dimensions > 0
+    vectors = await embedder.embed(["a text"])
+    assert embedder.dimensions == vectors.shape[1] > 0

@@ -86,7 +86,7 @@ async def test_a_question_is_rewritten_into_one_usable_line(host):
 
 
 async def test_embeddings_are_unit_vectors_of_384_dimensions_that_know_what_is_alike(host):
-    embedder = await OllamaEmbedder.open(host, "all-minilm")
+    embedder = OllamaEmbedder(host, "all-minilm")
     vectors = await embedder.embed(["a tower in Paris", "the Eiffel tower", "cats sleep", "", "word " * 3000])
     assert vectors.shape == (5, ollama.DIMENSIONS)
     assert np.allclose(np.linalg.norm(vectors, axis=1), 1.0, atol=1e-3)

@@ -1,6 +1,7 @@
 import asyncio
 import json
 import sqlite3
+from contextlib import closing
 
 import pytest
 
@@ -133,6 +134,36 @@ def test_a_store_behind_a_silent_model_host_is_not_to_be_moved_away(run, contain
     (tmp_path / "home" / "default").mkdir(parents=True)
     container.error = ServiceUnavailable("ollama", "does not answer")
     assert findings(run("doctor", "--json"))["store"]["remedy"] == ""
+
+
+@pytest.mark.parametrize("caused", [False, True])
+def test_a_store_that_cannot_be_opened_is_not_to_be_moved_away(run, container, tmp_path, caused):
+    (tmp_path / "home" / "default").mkdir(parents=True)
+    with pytest.raises(sqlite3.OperationalError) as refused:
+        sqlite3.connect(tmp_path).execute("SELECT * FROM sqlite_master")
+    container.error = refused.value
+    if caused:
+        container.error = ServiceUnavailable("knowledge_base", "unable to open database file. Check the permissions")
+        container.error.__cause__ = refused.value
+    store = findings(run("doctor", "--json"))["store"]
+    assert store["state"] == "error"
+    assert "unable to open database file. Check the permissions" in store["detail"]
+    assert "move" not in store["remedy"]
+
+
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [("http://127.0.0.1:1", "embedder: http://127.0.0.1:1 does not answer"), (None, "Set OLLAMA_BASE_URL")],
+)
+def test_a_store_whose_model_cannot_be_asked_is_an_error_that_says_what_is_missing(real, tmp_path, address, said):
+    (tmp_path / "a.md").write_text("Alpha is a letter.")
+    assert real("ingest", str(tmp_path / "a.md")).exit_code == 0
+    with closing(sqlite3.connect(real.home / "default" / "store.sqlite3")) as store, store:
+        store.execute("UPDATE meta SET value = 'nomic-embed-text' WHERE key = 'embedding_model'")
+    result = real("doctor", "--json", **({"OLLAMA_BASE_URL": address} if address else {}))
+    found = findings(result)["store"]
+    assert (result.exit_code, found["state"], found["remedy"]) == (3, "error", "")
+    assert said in found["detail"]
 
 
 def test_the_store_is_opened_after_the_servers_have_answered(run, container, environment, tmp_path):

@@ -1,6 +1,8 @@
 """`cragside query`, `graph`, `memory`, `documents` and `enrich-docs` on a store of their own, and on a service."""
 
 import json
+import sqlite3
+from contextlib import closing
 
 import pytest
 
@@ -42,6 +44,27 @@ def test_documents_that_cannot_be_found_yet_are_told_beside_the_answer(known, tm
     result = known("query", "where is the oil?")
     assert "oil.md" in result.stdout
     assert result.stderr == ""
+
+
+@pytest.mark.parametrize("environment", [{"OLLAMA_BASE_URL": "http://127.0.0.1:1"}, {}])
+def test_what_needs_no_embedding_works_while_the_model_that_built_the_store_is_out_of_reach(
+    known, tmp_path, environment
+):
+    with closing(sqlite3.connect(known.home / "default" / "store.sqlite3")) as store, store:
+        store.execute("UPDATE meta SET value = 'nomic-embed-text' WHERE key = 'embedding_model'")
+    (tmp_path / "oil.md").write_text("The oil of the lamp is kept in the cellar.\n")
+    assert known("ingest", str(tmp_path / "oil.md"), "--no-wait", **environment).exit_code == 0
+    told = known.json("documents", **environment)["documents"]
+    assert {each["name"]: each["status"] for each in told} == {"lamp.md": "enriched", "oil.md": "pending"}
+    assert known("enrich-docs", "--stats-only", **environment).exit_code == 0
+    assert known("graph", "Tern Lighthouse", **environment).exit_code == 0
+    assert known.json("status", **environment)["embedding_model"] == "nomic-embed-text"
+    for search in (("query", "lighthouse"), ("memory", "search", "lighthouse")):
+        result = known(*search, **environment)
+        assert (result.exit_code, result.stdout) == (3 if environment else 2, "")
+        assert ("embedder: " if environment else "Set OLLAMA_BASE_URL") in result.stderr
+        assert result.stderr.count("\n") == 1
+    assert known("forget", "lamp.md", **environment).exit_code == 0
 
 
 @pytest.mark.parametrize("command", [("query",), ("query", " "), ("graph",), ("graph", "")])

@@ -103,6 +103,18 @@ def test_a_store_that_is_locked_is_not_called_damaged(run, container, tmp_path):
     )
 
 
+def test_a_store_that_cannot_be_opened_is_not_called_damaged(run, container, tmp_path):
+    with pytest.raises(sqlite3.OperationalError) as refused:
+        sqlite3.connect(tmp_path).execute("SELECT * FROM sqlite_master")
+    container.error = refused.value
+    result = run("status")
+    assert (result.exit_code, result.stderr) == (
+        3,
+        "error: knowledge_base: the store cannot be used now: unable to open database file. "
+        "Check the permissions of its folder, and its disk\n",
+    )
+
+
 def test_an_unforeseen_error_shows_its_trace_only_when_asked(run, container):
     container.error = KeyError("http://user:secret@host")
     plain = run("status")

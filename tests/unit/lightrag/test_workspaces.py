@@ -1,6 +1,7 @@
 """The embedded store on disk: which model built it, how it is built anew, and who may use it at once."""
 
 import asyncio
+import re
 import sqlite3
 import subprocess
 import sys
@@ -16,6 +17,7 @@ import pytest
 from cragside.adapters.embedded.keywords import keywords_of
 from cragside.adapters.embedded.language_model import EmbeddedLanguageModel
 from cragside.adapters.lightrag import reindexing
+from cragside.adapters.lightrag.database import Database
 from cragside.adapters.lightrag.drafts import Draft
 from cragside.adapters.lightrag.workspaces import EmbeddedWorkspaces
 from cragside.domain.document import SourceText
@@ -415,6 +417,88 @@ async def test_a_file_that_is_no_store_is_a_clear_error(build: Build, tmp_path: 
     (tmp_path / "w" / "store.sqlite3").write_bytes(b"this is not a database, it is a text file" * 100)
     with pytest.raises(ServiceUnavailable, match=r"damaged.*ingest again"):
         await build().repository("w")
+
+
+async def indexed(build: Build) -> None:
+    store = build()
+    await (await store.repository("w")).save_documents([OTTER])
+    await store.close()
+
+
+async def still_intact(build: Build) -> bool:
+    store = build()
+    status = await (await store.repository("w")).status()
+    await store.close()
+    return status.documents == 1
+
+
+async def test_an_intact_store_that_cannot_be_opened_is_not_to_be_moved_away(build: Build, tmp_path: Path) -> None:
+    await indexed(build)
+    (tmp_path / "w" / "store.sqlite3-wal").mkdir()
+    store = build()
+    with pytest.raises(ServiceUnavailable, match=r"workspace w cannot be used now: .*Check the permissions") as refused:
+        await store.repository("w")
+    assert not re.search("damaged|move", refused.value.message, re.IGNORECASE)
+    (tmp_path / "w" / "store.sqlite3-wal").rmdir()
+    assert (await (await store.repository("w")).status()).documents == 1
+    await store.close()
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        sqlite3.SQLITE_READONLY,
+        sqlite3.SQLITE_CANTOPEN,
+        sqlite3.SQLITE_FULL,
+        sqlite3.SQLITE_IOERR_WRITE,
+        sqlite3.SQLITE_BUSY,
+        sqlite3.SQLITE_LOCKED,
+    ],
+)
+async def test_what_is_wrong_with_the_place_is_not_called_damage(
+    build: Build, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    await indexed(build)
+    error = sqlite3.OperationalError("as SQLite says")
+    error.sqlite_errorcode = code
+
+    def refused(_: Database) -> None:
+        raise error
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Database, "_migrate", refused)
+        with pytest.raises(ServiceUnavailable) as failed:
+            await build().repository("w")
+    assert failed.value.component == "knowledge_base"
+    assert failed.value.message.startswith("The store of workspace w cannot be used now: as SQLite says.")
+    assert not re.search("damaged|move", failed.value.message, re.IGNORECASE)
+    assert await still_intact(build)
+
+
+@pytest.mark.parametrize("part", ["baked.json", "w/store.sqlite3"])
+async def test_a_home_that_may_not_be_read_is_a_clear_error(
+    build: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: str
+) -> None:
+    await indexed(build)
+    stat, opened = Path.stat, Path.open
+
+    def guarded(original: Any) -> Any:
+        def call(self: Path, *given: Any, **named: Any) -> Any:
+            if self == tmp_path / part:
+                raise PermissionError(13, "Permission denied", str(self))
+            return original(self, *given, **named)
+
+        return call
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "stat", guarded(stat))
+        patched.setattr(Path, "open", guarded(opened))
+        patched.setattr(Path, "exists", lambda self, **_: bool(self.stat()))
+        with pytest.raises(ServiceUnavailable, match=r"Permission denied. Check RAG_HOME") as refused:
+            await build().repository("w")
+    assert refused.value.component == "knowledge_base"
+    assert "damaged" not in refused.value.message
+    assert await still_intact(build)
 
 
 async def test_a_home_that_cannot_be_a_folder_is_a_clear_error(build: Build, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 import asyncio
 import multiprocessing
 import os
+import re
 import signal
 import sqlite3
 from collections.abc import AsyncIterator
@@ -225,6 +226,16 @@ async def test_a_damaged_file_is_told_as_such(queue: LocalQueue, tmp_path: Path)
     (tmp_path / FILE_NAME).write_bytes(b"no database at all" * 100)
     with pytest.raises(ServiceUnavailable, match="damaged"):
         await queue.send([task()])
+
+
+async def test_a_file_that_cannot_be_opened_is_not_to_be_moved_away(queue: LocalQueue, tmp_path: Path) -> None:
+    (tmp_path / FILE_NAME).mkdir()
+    with pytest.raises(
+        ServiceUnavailable, match=r"cannot be used now: unable to open.*Check the permissions"
+    ) as failed:
+        await queue.send([task()])
+    assert failed.value.component == "queue"
+    assert not re.search("damaged|move", failed.value.message, re.IGNORECASE)
 
 
 async def test_a_file_of_another_version_is_left_alone(queue: LocalQueue, tmp_path: Path) -> None:

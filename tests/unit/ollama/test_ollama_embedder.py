@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from cragside.adapters.ollama.embedder import OllamaEmbedder
+from cragside.adapters.ollama.embedder import HostlessEmbedder, OllamaEmbedder
 from cragside.adapters.ollama.host import OllamaHost
-from cragside.domain.errors import ServiceUnavailable
+from cragside.domain.errors import ConfigurationError, ServiceUnavailable
 from tests.services.stub_ollama import StubOllama
 
 
@@ -20,17 +20,20 @@ async def host(stub):
     await host.close()
 
 
-async def test_dimensions_are_the_models(host):
-    embedder = await OllamaEmbedder.open(host, "nomic")
+async def test_the_host_is_asked_when_something_is_embedded_and_tells_the_dimensions(host, stub):
+    embedder = OllamaEmbedder(host, "nomic")
+    assert (embedder.name, embedder.dimensions, stub.calls) == ("nomic", None, [])
+    assert (await embedder.embed([])).shape == (0, 8)
     assert embedder.dimensions == 8
 
 
 async def test_the_name_is_the_same_with_and_without_latest(host):
-    assert (await OllamaEmbedder.open(host, "nomic")).name == (await OllamaEmbedder.open(host, "nomic:latest")).name
+    assert OllamaEmbedder(host, "nomic").name == OllamaEmbedder(host, "nomic:latest").name
+    assert HostlessEmbedder("nomic").name == HostlessEmbedder("nomic:latest").name == "nomic"
 
 
 async def test_many_texts_go_out_in_batches_and_come_back_in_order(host, stub):
-    embedder = await OllamaEmbedder.open(host, "nomic")
+    embedder = OllamaEmbedder(host, "nomic")
     texts = [f"text {n}" for n in range(70)]
     vectors = await embedder.embed(texts)
     assert [len(asked["input"]) for asked in stub.asked("/api/embed")][1:] == [32, 32, 6]
@@ -39,12 +42,13 @@ async def test_many_texts_go_out_in_batches_and_come_back_in_order(host, stub):
 
 async def test_a_missing_model_is_named_with_the_remedy(host):
     with pytest.raises(ServiceUnavailable, match="ollama pull mxbai") as failure:
-        await OllamaEmbedder.open(host, "mxbai")
+        await OllamaEmbedder(host, "mxbai").embed(["a"])
     assert failure.value.component == "embedder"
 
 
 async def test_a_model_that_changes_its_dimensions_is_refused(host, stub):
-    embedder = await OllamaEmbedder.open(host, "nomic")
+    embedder = OllamaEmbedder(host, "nomic")
+    await embedder.embed([])
     stub.dimensions = 9
     with pytest.raises(ServiceUnavailable, match="8 dimensions"):
         await embedder.embed(["a"])
@@ -52,7 +56,8 @@ async def test_a_model_that_changes_its_dimensions_is_refused(host, stub):
 
 @pytest.mark.parametrize("row", [[0.0] * 8, [float("nan")] * 8, [], ["a"] * 8, None])
 async def test_vectors_without_a_direction_are_refused(host, stub, row):
-    embedder = await OllamaEmbedder.open(host, "nomic")
+    embedder = OllamaEmbedder(host, "nomic")
+    await embedder.embed([])
 
     async def broken(*_):
         return [row]
@@ -63,10 +68,21 @@ async def test_vectors_without_a_direction_are_refused(host, stub, row):
     assert failure.value.component == "embedder"
 
 
-async def test_a_dead_host_is_the_embedders_failure(host, stub):
-    embedder = await OllamaEmbedder.open(host, "nomic")
+@pytest.mark.parametrize("asked_before", [True, False])
+async def test_a_dead_host_is_the_embedders_failure(host, stub, asked_before):
+    embedder = OllamaEmbedder(host, "nomic")
+    if asked_before:
+        await embedder.embed([])
     await stub.stop()
     with pytest.raises(ServiceUnavailable) as failure:
         await embedder.embed(["a"])
     assert failure.value.component == "embedder"
     await stub.start()
+
+
+async def test_without_a_host_the_way_out_is_told():
+    embedder = HostlessEmbedder("nomic")
+    assert embedder.dimensions is None
+    for texts in ([], ["a"]):
+        with pytest.raises(ConfigurationError, match=r"nomic needs an Ollama. Set OLLAMA_BASE_URL.*cragside reindex"):
+            await embedder.embed(texts)

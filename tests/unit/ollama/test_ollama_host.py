@@ -269,7 +269,7 @@ async def everything(host):
         host.default_context("judge"),
         host.chat("judge", "question", max_tokens=8),
         host.chat("judge", "question " * 9000, max_tokens=8),
-        OllamaEmbedder(host, "judge", 1).embed(["text"]),
+        OllamaEmbedder(host, "judge").embed(["text"]),
     ]
     return await asyncio.gather(*calls, return_exceptions=True)
 

@@ -26,7 +26,7 @@ from cragside.adapters.lightrag.workspaces import EmbeddedWorkspaces, OpenEmbedd
 from cragside.adapters.local.preferences import NoPreferences, PreferenceFile
 from cragside.adapters.local.queue import LocalQueue
 from cragside.adapters.ollama.annotator import OllamaAnnotator
-from cragside.adapters.ollama.embedder import OllamaEmbedder
+from cragside.adapters.ollama.embedder import HostlessEmbedder, OllamaEmbedder
 from cragside.adapters.ollama.grader import OllamaGrader
 from cragside.adapters.ollama.host import OllamaHost
 from cragside.adapters.ollama.language_model import OllamaLanguageModel
@@ -45,7 +45,7 @@ from cragside.application.worker import Worker
 from cragside.crag.corrective import CorrectiveRag
 from cragside.crag.state import CragTools
 from cragside.domain.context import CountTokens
-from cragside.domain.errors import ConfigurationError, ServiceUnavailable
+from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.preferences import CHANGEABLE, Preferences
 from cragside.domain.verdict import DecisionPolicy
 from cragside.ports.annotator import Annotator
@@ -210,7 +210,7 @@ def build_container(
     finder = CorrectiveRag(tools)
     enricher = _enricher(settings, finder, workspaces)
     intake = Intake(workspaces, queue, loader=loader, fetcher=fetcher)
-    starters += [finder.prepare, partial(workspaces.repository, settings.workspace)]
+    starters += [finder.prepare, partial(workspaces.prepare, settings.workspace)]
     return Container(
         settings,
         enricher,
@@ -311,20 +311,14 @@ def _enricher(settings: Settings, finder: EvidenceFinder, workspaces: Workspaces
 
 
 def _embedders(embedded: Embedder, host: OllamaHost | None) -> OpenEmbedder:
-    """Opens embedding models by name; for None the one that a new store takes."""
+    """Gives embedding models by name; for None the one that a new store takes. Only that asks the host."""
 
     async def open_embedder(name: str | None) -> Embedder:
         if name is None and host is not None and await _has(host, DEFAULT_EMBEDDING_MODEL):
             name = DEFAULT_EMBEDDING_MODEL
         if name in (None, EMBEDDED, EMBEDDED_MODEL):
             return embedded
-        if host is None:
-            raise ConfigurationError(
-                f"The embedding model {name} needs an Ollama. Set OLLAMA_BASE_URL, or build the store anew with "
-                "RAG_EMBEDDING_MODEL=embedded and cragside reindex.",
-                model=name,
-            )
-        return await OllamaEmbedder.open(host, name)
+        return OllamaEmbedder(host, name) if host else HostlessEmbedder(name)
 
     return open_embedder
 

@@ -107,6 +107,13 @@ class Workspaces(Protocol):
         """The workspaces that have a store, in order."""
         ...
 
+    async def prepare(self, workspace: str) -> None:
+        """Open what is there of a workspace, and have its embedding model loaded.
+
+        Raises as `repository` does, and when the model cannot be asked, without which the workspace can be opened.
+        """
+        ...
+
     async def reindex(self, workspace: str, progress: Callable[[str], None]) -> int:
         """Build a workspace anew with the configured embedding model; returns the number of its sources.
 

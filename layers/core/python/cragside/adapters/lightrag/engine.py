@@ -21,6 +21,18 @@ T = TypeVar("T")
 COSINE_FLOOR = 0.05
 
 
+class Embedding(EmbeddingFunc):
+    """LightRAG's wrapper without its check of lengths.
+
+    It wants to know the length of the vectors ahead of the first one. `CachedEmbedder` holds them against the store's.
+    """
+
+    async def __call__(self, *args: Any, **named: Any) -> Vectors:
+        """A vector for each text."""
+        vectors: Vectors = await self.func(*args, **named)
+        return vectors
+
+
 class Engine(LightRAG):
     """LightRAG whose settings stay as they are once its storages are open.
 
@@ -83,9 +95,7 @@ def build_engine(
         graph_storage="SqliteGraphStorage",
         doc_status_storage="SqliteDocStatusStorage",
         vector_db_storage_cls_kwargs={"search_text": search_text},
-        embedding_func=EmbeddingFunc(
-            embedding_dim=embedder.dimensions, func=embed, max_token_size=None, model_name=embedder.name
-        ),
+        embedding_func=Embedding(embedding_dim=0, func=embed, max_token_size=None, model_name=embedder.name),
         embedding_func_max_async=max(parallel, 8),
         embedding_batch_num=32,
         llm_model_func=complete,

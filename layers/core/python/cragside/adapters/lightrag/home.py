@@ -45,9 +45,12 @@ class Home:
             return self._manifest
         try:
             found = read_manifest(self.folder)
-        except (ManifestError, OSError) as error:
-            reason = error.strerror if isinstance(error, OSError) else error
-            raise self._broken(f"its baked.json {reason}") from error
+        except ManifestError as error:
+            raise self._broken(f"its baked.json {error}") from error
+        except OSError as error:
+            raise ServiceUnavailable(
+                "knowledge_base", f"{self.folder} cannot be read: {error.strerror}. Check RAG_HOME and its permissions."
+            ) from error
         if self._sha256 is not None and (found is None or found[1] != self._sha256):
             state = "not a baked store" if found is None else f"the baked store {found[1]}"
             raise ConfigurationError(

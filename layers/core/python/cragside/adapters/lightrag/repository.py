@@ -132,6 +132,7 @@ class LightRagRepository(RagRepository):
             enable_rerank=False,
         )
         with _failing_as_unavailable():
+            await self.store.embedder.prepare()
             candidates = await self._candidates(query, parameters)
             if not candidates and mode not in ("naive", "mix"):
                 candidates = await self._candidates(query, replace(parameters, mode="naive"))
@@ -140,6 +141,7 @@ class LightRagRepository(RagRepository):
     async def similar(self, search: SimilaritySearch) -> list[Document]:
         """Passages by their exact cosine to the question; see `SimilaritySearch`."""
         with _failing_as_unavailable():
+            await self.store.embedder.prepare()
             found = await self._similar.find(search)
             return [document_of(record, passage).graded(cosine) for record, passage, cosine in found]
 
@@ -234,7 +236,7 @@ def _failing_as_unavailable() -> Iterator[None]:
     """Whatever fails in LightRAG, as an outage that names its kind."""
     try:
         yield
-    except ServiceUnavailable:
+    except CragsideError:
         raise
     except Exception as error:
         raise ServiceUnavailable("knowledge_base", f"The knowledge base failed: {type(error).__name__}.") from error

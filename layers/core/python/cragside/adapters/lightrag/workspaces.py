@@ -15,6 +15,7 @@ from cragside.adapters.lightrag.database import FILE_NAME, Database, StoreFormat
 from cragside.adapters.lightrag.home import Home
 from cragside.adapters.lightrag.manifest import Manifest
 from cragside.adapters.lightrag.unborn import UnbornRepository
+from cragside.adapters.sqlite_failures import is_damage, unusable
 from cragside.domain.context import CountTokens
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
 from cragside.ports.embedder import Embedder
@@ -44,6 +45,7 @@ Chunking = Callable[[str], tuple[int, int]]
 class EmbeddedWorkspaces:
     """Opens workspaces below `home`. `open_embedder` gives a model by name, or the one for a new store for None.
 
+    A store is opened without asking its model, so that whatever needs no vectors can be done while that is down.
     A `home` that is a baked store is opened read-only. `sha256` pins it; with `objects` it is fetched from there first.
     """
 
@@ -116,6 +118,11 @@ class EmbeddedWorkspaces:
 
         return SqliteKnowledgeGraph(partial(self._reading, workspace))
 
+    async def prepare(self, workspace: str) -> None:
+        """Open the workspace's store, if there is one, and have its embedding model loaded."""
+        if store := await self._store(workspace):
+            await store.embedder.prepare()
+
     async def names(self) -> list[str]:
         """The workspaces that have a store, in order."""
         await self._home.ready()
@@ -132,7 +139,7 @@ class EmbeddedWorkspaces:
         """
         await self._home.ready()
         self._home.refuse_baked()
-        if not (self.folder(workspace) / FILE_NAME).exists():
+        if not self._has_store(workspace):
             return 0
         # Texts are read back without their vectors, so the old model may be out of reach.
         old = await self._opened(workspace, self.folder(workspace), check=False)
@@ -167,6 +174,7 @@ class EmbeddedWorkspaces:
 
         fresh = await self._opened(workspace, folder)
         try:
+            await fresh.store.embedder.prepare()
             return await rebuild(old.store, fresh.store, progress)
         finally:
             await fresh.close()
@@ -184,7 +192,7 @@ class EmbeddedWorkspaces:
                 if workspace not in manifest.workspaces:
                     return None
                 opening = self._start(workspace, self._opened_baked(workspace, manifest))
-            elif not (self.folder(workspace) / FILE_NAME).exists():
+            elif not self._has_store(workspace):
                 return None
             else:
                 opening = self._start(workspace, self._opened(workspace, self.folder(workspace)))
@@ -192,6 +200,12 @@ class EmbeddedWorkspaces:
             opening = self._start(workspace, self._reopened(workspace, opening.result()))
         await self._close_idle(workspace)
         return opening.result() if opening.done() else await asyncio.shield(opening)
+
+    def _has_store(self, workspace: str) -> bool:
+        try:
+            return (self.folder(workspace) / FILE_NAME).exists()
+        except OSError as error:
+            raise _out_of_reach(workspace, error) from error
 
     async def _close_idle(self, asked: str) -> None:
         """Close workspaces beyond `MOST_OPEN` that nobody has asked for during `IDLE_SECONDS`."""
@@ -268,7 +282,7 @@ class EmbeddedWorkspaces:
         except BaseException as error:
             database.release()
             if isinstance(error, sqlite3.DatabaseError):
-                raise _damaged(workspace, error, read_only) from error
+                raise _unopened(workspace, error, read_only) from error
             raise
         store = Store(
             engine,
@@ -311,17 +325,22 @@ def _database(workspace: str, folder: Path, *, read_only: bool) -> Database:
     except StoreFormatError as error:
         raise ServiceUnavailable("knowledge_base", f"Workspace {workspace}: {error}") from error
     except sqlite3.DatabaseError as error:
-        raise _damaged(workspace, error, read_only) from error
+        raise _unopened(workspace, error, read_only) from error
     except OSError as error:
-        raise ServiceUnavailable(
-            "knowledge_base",
-            f"The store of workspace {workspace} cannot be opened: {error.strerror}. Check RAG_HOME.",
-        ) from error
+        raise _out_of_reach(workspace, error) from error
 
 
-def _damaged(workspace: str, error: sqlite3.DatabaseError, read_only: bool) -> ServiceUnavailable:
-    remedy = "Bake it again." if read_only else "Move its folder away and ingest again."
-    return ServiceUnavailable("knowledge_base", f"The store of workspace {workspace} is damaged ({error}). {remedy}")
+def _unopened(workspace: str, error: sqlite3.DatabaseError, read_only: bool) -> ServiceUnavailable:
+    said = f"{unusable(error)}."
+    if is_damage(error):
+        said = f"is damaged ({error}). {'Bake it again.' if read_only else 'Move its folder away and ingest again.'}"
+    return ServiceUnavailable("knowledge_base", f"The store of workspace {workspace} {said}")
+
+
+def _out_of_reach(workspace: str, error: OSError) -> ServiceUnavailable:
+    return ServiceUnavailable(
+        "knowledge_base", f"The store of workspace {workspace} cannot be opened: {error.strerror}. Check RAG_HOME."
+    )
 
 
 def _lock_name(folder: Path) -> str:

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 from filelock import FileLock, Timeout
 
 from cragside.adapters.local.queue_schema import QueueFormatError, connect
+from cragside.adapters.sqlite_failures import is_damage, unusable
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.indexing import Task
 from cragside.ports.index_queue import DeadLetter, Delivery, IndexQueue, QueueStats
@@ -303,11 +304,10 @@ def _translated(path: Path) -> Iterator[None]:
         yield
     except QueueFormatError as error:
         raise ServiceUnavailable("queue", f"{path} cannot be used: {error}.") from error
-    except sqlite3.OperationalError as error:
-        raise ServiceUnavailable("queue", f"{path} cannot be used now: {error}.") from error
     except sqlite3.DatabaseError as error:
-        raise ServiceUnavailable(
-            "queue", f"{path} is damaged ({error}). Move it away: the next worker makes it anew from the documents."
-        ) from error
+        said = f"{unusable(error)}."
+        if is_damage(error):
+            said = f"is damaged ({error}). Move it away: the next worker makes it anew from the documents."
+        raise ServiceUnavailable("queue", f"{path} {said}") from error
     except OSError as error:
         raise ServiceUnavailable("queue", f"{path} cannot be used: {error.strerror}. Check RAG_HOME.") from error

@@ -2,49 +2,36 @@
 
 import asyncio
 from collections.abc import Sequence
-from typing import Self
 
 import numpy as np
 
 from cragside.adapters.ollama.host import OllamaHost
-from cragside.domain.errors import ServiceUnavailable
+from cragside.domain.errors import ConfigurationError, ServiceUnavailable
 from cragside.ports.embedder import Vectors
 
 _BATCH = 32
 
 
 class OllamaEmbedder:
-    """Implements `ports.Embedder` on `/api/embed`; made by `open`.
+    """Implements `ports.Embedder` on `/api/embed`. The host is asked when something is embedded, not before.
 
     Queries and passages are embedded alike: the port does not say which is which, so the task prefixes that models such
     as nomic-embed-text were trained with ("search_query: ") are left out on both sides.
     """
 
-    def __init__(self, host: OllamaHost, model: str, dimensions: int) -> None:
+    def __init__(self, host: OllamaHost, model: str) -> None:
         self._host = host
         self._model = model
-        self._dimensions = dimensions
-
-    @classmethod
-    async def open(cls, host: OllamaHost, model: str) -> Self:
-        """An embedder whose dimensions are the model's. Raises `ServiceUnavailable("embedder", ...)`."""
-        embedder = cls(host, model, 0)
-        try:
-            if not await host.has(model):
-                raise ServiceUnavailable("embedder", f"{host.url} does not have {model}: run `ollama pull {model}`")
-        except ServiceUnavailable as failure:
-            raise ServiceUnavailable("embedder", failure.message) from failure
-        embedder._dimensions = (await embedder._batch(["dimensions"])).shape[1]
-        return embedder
+        self._dimensions: int | None = None
 
     @property
     def name(self) -> str:
-        """The model's name, without the tag `latest`: with and without it is the same model."""
-        return self._model.removesuffix(":latest")
+        """See `model_name`."""
+        return model_name(self._model)
 
     @property
-    def dimensions(self) -> int:
-        """Length of a vector."""
+    def dimensions(self) -> int | None:
+        """Length of a vector, None until the host has told."""
         return self._dimensions
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
@@ -52,10 +39,22 @@ class OllamaEmbedder:
 
         Texts longer than the model's context are cut by the host.
         """
+        dimensions = self._dimensions or await self._asked_first()
         if not texts:
-            return np.zeros((0, self._dimensions), dtype=np.float32)
+            return np.zeros((0, dimensions), dtype=np.float32)
         batches = [texts[start : start + _BATCH] for start in range(0, len(texts), _BATCH)]
         return np.concatenate(await asyncio.gather(*(self._batch(batch) for batch in batches)))
+
+    async def _asked_first(self) -> int:
+        """Whether the host has the model, and how long its vectors are."""
+        try:
+            if not await self._host.has(self._model):
+                remedy = f"run `ollama pull {self._model}`"
+                raise ServiceUnavailable("embedder", f"{self._host.url} does not have {self._model}: {remedy}")
+        except ServiceUnavailable as failure:
+            raise ServiceUnavailable("embedder", failure.message) from failure
+        self._dimensions = (await self._batch(["dimensions"])).shape[1]
+        return self._dimensions
 
     async def _batch(self, texts: Sequence[str]) -> Vectors:
         try:
@@ -77,3 +76,25 @@ class OllamaEmbedder:
             raise ServiceUnavailable("embedder", f"{self._model} answered vectors without a direction")
         unit: Vectors = vectors / lengths
         return unit
+
+
+class HostlessEmbedder:
+    """Stands for a model of a host while none is configured: what was embedded with it can be read, not searched."""
+
+    dimensions = None
+
+    def __init__(self, model: str) -> None:
+        self.name = model_name(model)
+
+    async def embed(self, texts: Sequence[str]) -> Vectors:
+        """Raises `ConfigurationError` with the way out."""
+        raise ConfigurationError(
+            f"The embedding model {self.name} needs an Ollama. Set OLLAMA_BASE_URL, or build the store anew with "
+            "RAG_EMBEDDING_MODEL=embedded and cragside reindex.",
+            model=self.name,
+        )
+
+
+def model_name(model: str) -> str:
+    """The name without the tag `latest`: with and without it is the same model."""
+    return model.removesuffix(":latest")

@@ -116,8 +116,12 @@ def ask(
     *,
     address: str | None,
     token: str | None,
+    searches: bool = False,
 ) -> Result:
-    """What `work` returns, asking the service at the address, or the routes of this process."""
+    """What `work` returns, asking the service at the address, or the routes of this process.
+
+    What `searches` needs the workspace's embedding model; the rest is answered without it.
+    """
     if address is not None:
         return ask_service(settings, work, address, token)
     # Whoever runs the command may read the files that the routes answer from.
@@ -129,7 +133,8 @@ def ask(
         from cragside.entrypoints.http.app import create_app
 
         # The routes tell no client what is wrong with the settings: opening the store does, to whoever made them.
-        await container.workspaces.repository(settings.workspace)
+        opening = container.workspaces.prepare if searches else container.workspaces.repository
+        await opening(settings.workspace)
         transport = httpx.ASGITransport(create_app(container))
         async with _client("http://localhost", settings, None, transport) as client:
             return await work(Api(client))

@@ -3,7 +3,6 @@
 import asyncio
 import os
 import platform
-import sqlite3
 import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from urllib.parse import urlsplit
 
 from cragside import __version__
 from cragside.adapters.lightrag.manifest import MANIFEST, damage_of, read_manifest
+from cragside.adapters.sqlite_failures import is_damage
 from cragside.domain.errors import CragsideError, ServiceUnavailable
 from cragside.entrypoints.cli.exits import message_of
 
@@ -115,6 +115,8 @@ async def _store(container: "Container") -> list[Finding]:
     detail = f"workspace {known.workspace}: {known.documents} documents, embedded by {known.embedding_model}"
     if damage := await asyncio.to_thread(_damage, settings):
         return [Finding("store", "error", detail=damage, remedy=_BAKE_REMEDY)]
+    # The store can be opened without its model, but not be searched.
+    await container.workspaces.prepare(settings.workspace)
     return [Finding("store", "ok", detail=detail)]
 
 
@@ -197,13 +199,20 @@ def _package(name: str) -> Finding:
 
 
 def _store_remedy(settings: "Settings", error: Exception) -> str:
-    if isinstance(error, sqlite3.Error) or (isinstance(error, ServiceUnavailable) and error.component != "ollama"):
+    if _may_be_damaged(error):
         if not isinstance(settings.home, Path) or (settings.home / MANIFEST).exists():
             return ""  # the error of a baked store says what to do
         folder = settings.home / settings.workspace
         return f"If it is damaged, move {folder} away and index its texts again with `cragside ingest`."
     # Our other errors say themselves what to do.
     return "" if isinstance(error, CragsideError) else _other_home()
+
+
+def _may_be_damaged(error: Exception) -> bool:
+    """Whether it is the store's failure, and not one of its place or of its model."""
+    if isinstance(error, ServiceUnavailable):
+        return error.component == "knowledge_base" and (error.__cause__ is None or is_damage(error.__cause__))
+    return is_damage(error)
 
 
 def _other_home() -> str:

@@ -2,6 +2,7 @@
 
 import sqlite3
 
+from cragside.adapters.sqlite_failures import is_damage, unusable
 from cragside.domain.errors import (
     ConfigurationError,
     CragsideError,
@@ -23,18 +24,6 @@ MEANINGS = {
     UNAVAILABLE: "a component that is needed is unavailable",
     INTERRUPTED: "interrupted (serve, which is meant to be, ends with 0)",
 }
-
-_NOT_DAMAGED = frozenset(
-    {
-        sqlite3.SQLITE_BUSY,
-        sqlite3.SQLITE_LOCKED,
-        sqlite3.SQLITE_FULL,
-        sqlite3.SQLITE_READONLY,
-        sqlite3.SQLITE_CANTOPEN,
-        sqlite3.SQLITE_PERM,
-        sqlite3.SQLITE_NOMEM,
-    }
-)
 
 
 def exit_code_of(error: Exception) -> int:
@@ -58,9 +47,8 @@ def message_of(error: Exception) -> str:
 
 
 def _store_failure(error: sqlite3.Error) -> str:
-    # The primary code is the low byte. Python's own complaints, such as about a wrong type in a column, have none.
-    if getattr(error, "sqlite_errorcode", 0) & 0xFF in _NOT_DAMAGED:
-        return f"the store cannot be used now: {error}"
+    if not is_damage(error):
+        return f"the store {unusable(error)}"
     return (
         f"the store is damaged ({error}): move the workspace's folder away from RAG_HOME and index its texts again "
         "with cragside ingest"

@@ -73,7 +73,7 @@ def search(
     async def work(client: Api) -> Any:
         return await client.post("/v1/memories/search", body)
 
-    answer = ask(session, settings, work, address=api, token=token)
+    answer = ask(session, settings, work, address=api, token=token, searches=True)
     if as_json:
         print_json(answer)
     else:

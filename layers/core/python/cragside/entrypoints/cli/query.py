@@ -58,7 +58,7 @@ def query(
         waiting = 0 if as_json else (await client.get("/v1/documents", status="pending", limit=1))["total"]
         return answer, waiting
 
-    answer, waiting = ask(session, settings, work, address=api, token=token)
+    answer, waiting = ask(session, settings, work, address=api, token=token, searches=True)
     if path:
         answer["results"] = [found for found in answer["results"] if _path(found).startswith(path)]
     if as_json:

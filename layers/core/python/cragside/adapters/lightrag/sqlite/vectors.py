@@ -58,7 +58,7 @@ class SqliteVectorStorage(BaseVectorStorage):
         if query_embedding is None:
             query_embedding = (await self.embedding_func([query], context="query"))[0]
         vector = np.asarray(query_embedding, np.float32)
-        index = self._current_index()
+        index = self._current_index(len(vector))
         wide = 3 * top_k if self._has_text else top_k
         cosine = dict(index.search(vector, wide, self.cosine_better_than_threshold))
         lexical = self._full_text(query, wide, len(index)) if self._has_text else {}
@@ -73,7 +73,7 @@ class SqliteVectorStorage(BaseVectorStorage):
         self, vector: npt.NDArray[np.float32], threshold: float
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
         """The numbers (`seq`) of all rows whose cosine is at least `threshold`, nearest first, and the cosines."""
-        return self._current_index().nearest(vector, threshold)
+        return self._current_index(len(vector)).nearest(vector, threshold)
 
     def vectors(self, seqs: Sequence[int]) -> npt.NDArray[np.float32]:
         """The vectors of rows that `nearest` has just named."""
@@ -192,13 +192,13 @@ class SqliteVectorStorage(BaseVectorStorage):
             connection.executemany("DELETE FROM passage WHERE rowid = ?", numbers)
         self._seen_version = -1
 
-    def _current_index(self) -> VectorIndex:
+    def _current_index(self, dimensions: int) -> VectorIndex:
         """The index with everything that any process has committed."""
         version = self._db.data_version()
         if self._index is not None and version == self._seen_version:
             return self._index
         if self._index is None:
-            self._index = VectorIndex(self.embedding_func.embedding_dim)
+            self._index = VectorIndex(dimensions)
         fresh = self._db.all(
             "SELECT seq, vector FROM vector WHERE namespace = ? AND seq > ? ORDER BY seq",
             (self.namespace, self._last_seq),
