@@ -128,6 +128,34 @@ def report_forms(questions: list[Question]) -> None:
     for name, form in forms.items():
         above = [grader.scores(q.text, [form(q)])[0] > DEFAULT_THRESHOLD for q in questions]
         print(f"  {name:34} {share(above)}")
+    above = [
+        grader.scores(question.text, [("", _buried(questions, number))])[0] > DEFAULT_THRESHOLD
+        for number, question in enumerate(questions)
+    ]
+    print(f"  {'the snippet amid 200 other words':34} {share(above)}")
+
+
+def report_cosines(questions: list[Question]) -> None:
+    """What a plain similarity search of all passages sees."""
+    passages = list({question.passage.key: question.passage for question in questions}.values())
+    answerable = [question for question in questions if question.answerable]
+    embedder = WordLlamaEmbedder()
+    cosines = embedder.encode([q.text for q in answerable]) @ embedder.encode([p.text for p in passages]).T
+    mine = np.array([[q.passage.key == p.key for p in passages] for q in answerable])
+    least, middle, most = np.percentile(cosines[mine], [5, 50, 95])
+    print(f"\nCosines of gold passages: {least:.2f} to {most:.2f} (5 to 95 %), {middle:.2f} in the middle")
+    for threshold in (0.7, 0.5, 0.4, 0.3, 0.25):
+        others = ((cosines >= threshold) & ~mine).sum(axis=1).mean()
+        print(f"  at least {threshold:.2f}: gold {share((cosines[mine] >= threshold).tolist())}, {others:.1f} others")
+
+
+def _buried(questions: list[Question], number: int) -> str:
+    """The question's snippet between the first 100 words of two other passages."""
+    before, after = (
+        " ".join(questions[(number + step) % len(questions)].passage.text.split()[:100]) for step in (1, 2)
+    )
+    question = questions[number]
+    return f"{before} {snippet(question.text, question.passage.text)} {after}"
 
 
 def _same_page(false: list[tuple[Grading, Document, float]]) -> int:
@@ -172,6 +200,7 @@ async def evaluate(questions: list[Question]) -> None:
     print(f"  still local                                {share(unanswerable)}")
     report(graded)
     report_forms(answerable)
+    report_cosines(questions)
 
 
 def main() -> None:

@@ -141,6 +141,20 @@ async def test_a_passage_knows_its_section_and_its_page_and_does_not_go_on_to_th
     assert {"filename", "fileType", "chunkIndex", "totalChunks"} <= set(best.metadata)
 
 
+async def test_a_passage_through_several_sections_is_cited_with_the_first_and_the_last(
+    library: Library, indexer: PartIndexer, container: Container
+) -> None:
+    short = "Pumps lift water. Pumps run at night. Grease is applied in April."
+    marks = (Mark(0, section="Introduction"), Mark(18, section="Operation"), Mark(38, section="Maintenance"))
+    acceptance = await library.accept(text("pumps.md", short, marks=marks))
+    await work(indexer, acceptance.tasks)
+    (passage,) = await library.passages(acceptance.record.id)
+    assert passage.section == "Introduction – Maintenance"
+    assert passage.sections == ("Introduction", "Operation", "Maintenance")
+    (best,) = await (await container.workspaces.repository("w")).retrieve("When is grease applied?", limit=1)
+    assert best.metadata["section"] == "Introduction – Maintenance"
+
+
 async def test_embedding_makes_a_part_searchable_and_the_graph_comes_after_it(
     library: Library, indexer: PartIndexer, container: Container
 ) -> None:

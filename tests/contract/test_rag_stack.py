@@ -317,6 +317,11 @@ async def test_nothing_found_is_said_beside_an_empty_response(knowledge: Knowled
     nothing = await query(knowledge, query="Armstrong", threshold=1)
     assert (nothing["response"], nothing["results"]) == ("", [])
     assert nothing["message"] == "No relevant information found in documents."
+    (nearest,) = (await query(knowledge, query="Armstrong", threshold=0))["results"]
+    assert nothing["best_score"] == nearest["score"] < 1
+    assert "best_score" not in await query(knowledge, query="Armstrong", threshold=0)
+    assert "best_score" not in await query(knowledge, query="Armstrong", collection="elsewhere", threshold=1)
+    assert "best_score" not in await query(knowledge, query="Armstrong", mode="naive", minScore=1)
     assert "message" not in await query(knowledge, query="Armstrong", threshold=0)
     assert (await query(knowledge, query="Armstrong", threshold=0, minScore=1))["results"] == []
 
@@ -500,7 +505,7 @@ async def test_a_text_is_read_alike_by_whatever_way_it_comes(knowledge: Knowledg
             assert record is not None
             sections = [passage.section for passage in await library.passages(record.id)]
             told.append((record.file_type, record.doc_type, sections))
-        assert [told[0][0], told[0][2], told[1][1]] == ["md", ["Weirs"], "email"], route
+        assert [told[0][0], told[0][2], told[1][1]] == ["md", ["Weirs – Locks"], "email"], route
 
 
 async def test_a_workspace_may_be_named_by_the_query_or_by_its_own_name(knowledge: Knowledge) -> None:

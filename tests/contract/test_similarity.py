@@ -126,6 +126,7 @@ async def fill(home: Path) -> None:
         SourceText(f"near/{n}.md", f"Sea otters eat sea urchins, number {n}.", metadata={"shelf": "near"})
         for n in range(MANY)
     ]
+    marks = (Mark(0, page=3, section="s"),)
     far = [
         SourceText(
             f"far/Ärger {n}.md",
@@ -141,7 +142,7 @@ async def fill(home: Path) -> None:
                 "section": "forged",
             },
             tier1={"author": 'Zoë "Z" Brandt'},
-            marks=(Mark(0, page=3 + n, section="s"),),
+            marks=(Mark(0, page=3 + n, section="s"), Mark(5, 3 + n, "m"), Mark(12, 3 + n, "t")) if n else marks,
         )
         for n in range(3)
     ]
@@ -161,8 +162,13 @@ async def fill(home: Path) -> None:
         (Condition("year", 1991), 1),
         (Condition("year", 1991.0), 1),
         (Condition("pageNumber", 4), 1),
-        (Condition("section", "s"), 3),
+        (Condition("section", "s"), 1),
+        (Condition("section", "s – t"), 2),
+        (Condition("section", "S", text=True), 3),
         (Condition("section", "forged"), 0),
+        (Condition("sections", "s"), 3),
+        (Condition("sections", "m"), 2),
+        (Condition("sections", "s – t"), 0),
         (Condition("source", "far/", text=True), 3),
         (Condition("source", "FAR/ÄRGER 1", text=True), 1),
         (Condition("filename", "Ärger 2.md"), 1),

@@ -140,12 +140,17 @@ async def test_what_documents_say_is_found_by_rag_with_page_and_section(
         assert f"p. {number}, section Part {(number - 1) // 20 + 1}" in heading
 
     expected = [
-        ("How much water does the weir hold back for the turbine house?", "weir.docx", "The weir", "four metres"),
-        ("When is the float gauge calibrated?", "sluice#README.md", "Sluice", "every March"),
+        (
+            "How much water does the weir hold back for the turbine house?",
+            "weir.docx",
+            "The weir – The turbine",
+            "four metres",
+        ),
+        ("When is the float gauge calibrated?", "sluice#README.md", "Sluice – Calibration", "every March"),
         ("What does debounce_ripples take the median of?", "sluice#src/gauge.py", None, "last seven readings"),
         ("Where are the spare shear pins for the north gate?", "pins.eml", None, "green cupboard"),
         ("What does siltPerHour return below a flow of two?", "silt.js", "siltPerHour", "Silt settles"),
-        ("How do eels climb past the weir?", site, "The eel ladder", "nylon bristles"),
+        ("How do eels climb past the weir?", site, "The eel ladder – Counting", "nylon bristles"),
     ]
     for question, filename, section, words in expected:
         cited, heading = await asked(knowledge, question)

@@ -15,7 +15,9 @@ def test_what_the_client_says_is_in_the_payload() -> None:
     assert payload_of(replace(record(), metadata={"team": "x"}), PASSAGE)["team"] == "x"
 
 
-@pytest.mark.parametrize("name", ["pageNumber", "section", "tier1", "tier2", "tier3", "text", "source", "documentId"])
+@pytest.mark.parametrize(
+    "name", ["pageNumber", "section", "sections", "tier1", "tier2", "tier3", "text", "source", "documentId"]
+)
 def test_nothing_the_client_says_passes_for_ours_also_where_we_say_nothing(name: str) -> None:
     plain = record()
     claimed = replace(plain, metadata={name: "forged"})
@@ -23,7 +25,7 @@ def test_nothing_the_client_says_passes_for_ours_also_where_we_say_nothing(name:
 
 
 def test_every_field_of_ours_is_reserved() -> None:
-    full = replace(PASSAGE, page=3, section="Lamps", tier2={"keywords": []})
+    full = replace(PASSAGE, page=3, section="Lamps", sections=("Lamps",), tier2={"keywords": []})
     document = replace(record(), parts=(Part(0, 0, 0, tier3={"summary": "s"}),))
     ours = payload_of(document, full)
     forged = replace(document, metadata=dict.fromkeys(ours, "forged"))

@@ -69,5 +69,21 @@ def test_a_short_text_is_not_cut_and_a_mark_behind_many_blocks_is_found() -> Non
     assert {(piece.page, piece.section) for piece in pieces} == {(1, "Early"), (2, "Late")}
 
 
+def test_a_passage_knows_the_sections_it_goes_through_and_not_the_one_that_begins_behind_it() -> None:
+    text = "No section. " + "Grease is applied in April. " * 3 + "The end."
+    marks = (Mark(12, section="Care"), Mark(40, section="Care > Grease"), Mark(96, section="End"))
+    split = chunker(count_tokens, count_tokens("Grease is applied in April. ") + 1, 0)
+    pieces = cut(text, marks, split, count_tokens)
+    assert [(piece.text, piece.section, piece.sections) for piece in pieces] == [
+        ("No section.", "", ()),
+        ("Grease is applied in April.", "Care", ("Care",)),
+        ("Grease is applied in April.", "Care > Grease", ("Care > Grease",)),
+        ("Grease is applied in April.", "Care > Grease", ("Care > Grease",)),
+        ("The end.", "End", ("End",)),
+    ]
+    (whole,) = cut(text, marks, chunker(count_tokens, 1000, 200), count_tokens)
+    assert (whole.section, whole.sections) == ("", ("Care", "Care > Grease", "End"))
+
+
 def test_a_long_text_is_made_storable_like_a_short_one() -> None:
     assert storable("a\x00b" * 40_000) == "a b" * 40_000

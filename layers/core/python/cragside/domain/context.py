@@ -36,6 +36,9 @@ _CONTROL_CHARACTER = re.compile(
 # What would pass for the heading of another piece of evidence.
 _NUMBER = re.compile(r"^([ \t]*)\[(\d+)\]", re.MULTILINE)
 
+# Two headings of 120 characters, which is the most that a loader keeps of one.
+_LONGEST_PLACE = 260
+
 
 def neutralise(text: str) -> str:
     """The text with control tokens made harmless and invisible control characters removed; all else as it was."""
@@ -87,10 +90,10 @@ def _heading(number: int, document: Document) -> str:
 
 
 def _place(document: Document) -> tuple[str, ...]:
-    """Where in its file the passage begins, as far as that is known."""
+    """Where in its file the passage is, as far as that is known."""
     page, section = document.metadata.get("page"), document.metadata.get("section")
     shown = (f"p. {page}" if page else "", f"section {section}" if section else "")
-    return tuple(_on_one_line(part, 120) for part in shown if part)
+    return tuple(_on_one_line(part, _LONGEST_PLACE) for part in shown if part)
 
 
 def _on_one_line(text: str, limit: int) -> str:

@@ -1,13 +1,17 @@
 """A passage of evidence, and the file or page it came from."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from typing import Any, Literal
 
 from cragside.domain.errors import ValidationError
 
 Origin = Literal["local", "web"]
 DocType = Literal["code", "slack", "email", "meeting", "pdf", "image", "article", "text"]
+
+# Between the headings of a path to a section.
+_BELOW = " > "
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +51,22 @@ class Mark:
     start: int
     page: int | None = None
     section: str = ""
+
+
+def cited_section(sections: Sequence[str]) -> str:
+    """How a passage is cited that goes through these sections, given in their order as paths: "A > B".
+
+    From the first to the last, what their paths share told once: "A > B – C" for "A > B" and "A > C". A passage that
+    begins outside of any section ("") has none.
+    """
+    if not sections or not sections[0]:
+        return ""
+    first, *others = dict.fromkeys(filter(None, sections))
+    if not others:
+        return first
+    path = others[-1].split(_BELOW)
+    shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(first.split(_BELOW), path, strict=False)))
+    return f"{first} – {_BELOW.join(path[shared:] or path)}"
 
 
 @dataclass(frozen=True, slots=True)

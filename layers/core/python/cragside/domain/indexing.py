@@ -138,7 +138,10 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A stored passage. `tier2` is {"entities": [{"text", "label"}], "keywords": [...], "language": ...} once known."""
+    """A stored passage. `tier2` is {"entities": [{"text", "label"}], "keywords": [...], "language": ...} once known.
+
+    `section` is how it is cited, `sections` are those that it goes through.
+    """
 
     id: str
     document_id: str
@@ -147,6 +150,7 @@ class Passage:
     text: str
     page: int | None = None
     section: str = ""
+    sections: tuple[str, ...] = ()
     enrichment: EnrichmentStatus = "none"
     tier2: Mapping[str, Any] | None = None
 

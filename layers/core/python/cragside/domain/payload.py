@@ -25,6 +25,7 @@ _OURS = frozenset(
         "tier3",
         "pageNumber",
         "section",
+        "sections",
     }
 )
 
@@ -50,6 +51,7 @@ def payload_of(record: DocumentRecord, passage: Passage) -> dict[str, Any]:
     optional = {
         "pageNumber": passage.page,
         "section": passage.section or None,
+        "sections": list(passage.sections) or None,
         "tier2": None if passage.tier2 is None else dict(passage.tier2),
         "tier3": _tier3(part),
     }

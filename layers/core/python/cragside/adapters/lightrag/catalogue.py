@@ -313,7 +313,7 @@ class Catalogue:
             for order, piece in enumerate(pieces):
                 chunk = f"{part_key}-chunk-{order:03d}"
                 entered[chunk] = part_key, piece
-                chunks.append((chunk, version, number, first + order, piece.page, storable(piece.section)))
+                chunks.append((chunk, version, number, first + order, piece.page, _places(piece)))
         connection.executemany("INSERT OR IGNORE INTO part VALUES (?, ?, ?, ?, ?, 0, ?, '', NULL, NULL)", parts)
         connection.executemany("INSERT OR REPLACE INTO chunk VALUES (?, ?, ?, ?, ?, ?, NULL)", chunks)
         return entered
@@ -361,8 +361,15 @@ def _record(row: Sequence[Any], parts: Iterable[Part]) -> DocumentRecord:
     )
 
 
+def _places(piece: Piece) -> str:
+    """How a passage's section is cited and, if that is not the only one, which ones it goes through: one a line."""
+    alone = piece.sections in ((), (piece.section,))
+    return storable(piece.section if alone else "\n".join((piece.section, *piece.sections)))
+
+
 def _passage(row: Sequence[Any]) -> Passage:
-    identifier, part, number, page, section, tier2, enrichment, value, _, document_id = row
+    identifier, part, number, page, places, tier2, enrichment, value, _, document_id = row
+    section, *sections = places.split("\n")
     return Passage(
         id=identifier,
         document_id=document_id,
@@ -371,6 +378,7 @@ def _passage(row: Sequence[Any]) -> Passage:
         text="" if value is None else json.loads(value)["content"],
         page=page,
         section=section,
+        sections=tuple(sections or filter(None, [section])),
         enrichment=enrichment,
         tier2=None if tier2 is None else json.loads(tier2),
     )

@@ -1,7 +1,7 @@
 """Cutting texts into passages that know where they stand."""
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -10,7 +10,7 @@ from itertools import pairwise
 from langchain_text_splitters import RecursiveCharacterTextSplitter
 
 from cragside.domain.context import CountTokens
-from cragside.domain.document import Mark
+from cragside.domain.document import Mark, cited_section
 
 # Neither XML nor UTF-8 can hold these. One blank for each keeps the offsets of all marks.
 _UNSTORABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
@@ -25,12 +25,13 @@ Chunker = Callable[[str], list[str]]
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A passage in the making: its tokens, and the page and the section in which it begins."""
+    """A passage in the making: its tokens, its page, how its place is cited, and the sections that it goes through."""
 
     text: str
     tokens: int
     page: int | None
     section: str
+    sections: tuple[str, ...]
 
 
 def chunker(count_tokens: CountTokens, size: int, overlap: int) -> Chunker:
@@ -104,10 +105,17 @@ def cut(text: str, marks: Sequence[Mark], chunks: Chunker, count_tokens: CountTo
             # Neighbours overlap, so the next one begins anywhere behind the beginning of this one.
             found = page.find(chunk, at + 1)
             at = found if found >= 0 else at
-            index = bisect_right(starts, begin + max(at, 0)) - 1
+            start = begin + max(at, 0)
+            within = marks[bisect_right(starts, start) : bisect_left(starts, start + len(chunk))]
+            index = bisect_right(starts, start) - 1
             mark = marks[index] if index >= 0 else Mark(0)
-            pieces.append(Piece(chunk, count_tokens(chunk), mark.page, mark.section))
+            through = [mark.section, *(mark.section for mark in within)]
+            pieces.append(Piece(chunk, count_tokens(chunk), mark.page, cited_section(through), _distinct(through)))
     return pieces
+
+
+def _distinct(sections: Sequence[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(filter(None, sections)))
 
 
 def _pages(marks: Sequence[Mark], length: int) -> Iterator[tuple[int, int]]:

@@ -44,6 +44,7 @@ _COLUMNS = {
     "tier2": "chunk.tier2",
     "tier3": "part.tier3",
     "section": "chunk.section",
+    "sections": "chunk.section",
     "enrichmentStatus": "part.enrichment",
 }
 _JSON = {_METADATA, "document.tier1", "chunk.tier2", "part.tier3"}

@@ -207,6 +207,9 @@ class QueryAnswer(BaseModel):
     ok: Literal[True]
     results: list[FoundPassage]
     message: str | None = Field(None, description="Says so when nothing was found.")
+    best_score: float | None = Field(
+        None, description="When nothing was found: the best cosine there is below the least one that was asked for."
+    )
     graph: GraphAround | None = None
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from fastapi import APIRouter, Request
@@ -44,6 +45,8 @@ def router(container: Application, access: Access) -> APIRouter:
         optional: dict[str, Any] = {} if around is None else {"graph": _graph(around)}
         if not hits:
             optional["message"] = _NOTHING_FOUND
+            below = await finder.within(request, finder.best_score(body, workspace))
+            optional |= {} if below is None else {"best_score": below}
         return shapes.QueryAnswer(
             response=finder.response(hits, body),
             references=_references(hits, content=bool(body.include_chunk_content)) if body.include_references else None,
@@ -85,6 +88,14 @@ class _Finder:
         """The passages, and the graph around them if the body asks for it."""
         hits = await self._found(body, body.lookup(), workspace)
         return hits, await self._passages.around(hits, workspace=workspace) if body.graph_expand else None
+
+    async def best_score(self, body: shapes.QueryBody, workspace: str) -> float | None:
+        """The best cosine there is, whatever the least one that the body asks for; None with a mode, or for none."""
+        lookup = body.lookup()
+        if lookup.mode is not None:
+            return None
+        nearest = replace(lookup, limit=1, threshold=-1.0, strategy="similarity", compress=False)
+        return next((hit.evidence.score for hit in await self._found(body, nearest, workspace)), None)
 
     def response(self, hits: Sequence[Hit], body: shapes.QueryBody) -> str:
         """The evidence as text, numbered as the references are; "" for none."""
