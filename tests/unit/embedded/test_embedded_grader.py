@@ -140,6 +140,19 @@ def test_a_long_passage_passes_by_its_best_part_and_not_by_its_length() -> None:
     assert score(QUESTION, f"{GLUCAGON} {BRIDGES} {MEMORY} " * 12, "Notes") <= 0.6
 
 
+def test_one_sentence_of_a_long_page_on_something_else_passes_if_it_says_what_is_asked() -> None:
+    page = " ".join(
+        f"Valley number 137 holds {count} otters near the eastern pond, as counted by observers in {1900 + count}."
+        for count in range(14)
+    )
+    bell = "The bell of Saint Wendelin was cast by Ottokar Brandt from melted cannon."
+    for text in (f"{bell} {page}", f"{page} {bell}", f"{page} {bell} {page}"):
+        assert score("Who cast the bell of Saint Wendelin?", text, "Survey of Two Hundred Valleys") > 0.6
+        assert score("Who cast the bell of Saint Florian?", text, "Survey of Two Hundred Valleys") <= 0.6
+        assert score("Who painted the bridge of Saint Wendelin?", text, "Survey of Two Hundred Valleys") <= 0.6
+    assert score("Who cast the bell of Saint Wendelin?", page, "Survey of Two Hundred Valleys") <= 0.6
+
+
 async def test_a_grade_does_not_depend_on_the_company() -> None:
     def document(name: str, text: str) -> Document:
         return Document(id=name, content=text, source="local")
@@ -168,10 +181,13 @@ def test_forgetting_words_and_passages_changes_no_grade(monkeypatch: pytest.Monk
     monkeypatch.setattr("cragside.adapters.embedded.lexicon._MOST_WORDS", 3)
     monkeypatch.setattr("cragside.adapters.embedded.lexicon._FIRST_CAPACITY", 2)
     monkeypatch.setattr(module, "_REMEMBERED_PASSAGES", 1)
+    monkeypatch.setattr(module, "_REMEMBERED_CLOSELY", 1)
     small = EmbeddedGrader(WordLlamaEmbedder())
-    for text in (INSULIN, GLUCAGON, BERLIN, INSULIN):
+    long = [f"{BRIDGES * 5} {text} {BRIDGES * 5}" for text in (INSULIN, GLUCAGON)]
+    for text in (INSULIN, GLUCAGON, BERLIN, INSULIN, *long, *long):
         assert small.scores(QUESTION, [("", text)])[0] == pytest.approx(score(QUESTION, text), abs=1e-6)
     assert len(small._passages) == 1
+    assert len(small._closely) <= 1
 
 
 @settings(deadline=None, max_examples=100)

@@ -31,8 +31,7 @@ class Library(ABC):
         `unchanged`, with tasks only if work on it is still to be done, and gets the title, the metadata and the track
         that it was brought with this time. The same text under another name is a document of its own.
 
-        With `rename` the text counts and the name does not: a name that is taken gets a number, and a text that is
-        there under any name is `unchanged`.
+        With `rename` a name that another text has gets a number, and nothing is replaced.
         """
 
     @abstractmethod

@@ -19,6 +19,11 @@ Features = npt.NDArray[np.float64]
 _MOST_QUESTION_WORDS = 24
 # Passages longer than the first figure are judged by their best window, so that length alone collects no matches.
 _LONGEST_SEGMENT, _WINDOW, _STRIDE = 300, 240, 160
+# A passage of more words than the first figure may say it in one sentence among many on something else. So it is also
+# looked at in runs of as many words as the web snippets have that the weights were fitted on.
+_LONG, _RUN, _RUN_STRIDE = 200, 40, 20
+# Runs with less of the question than this are no evidence. Whatever a run has, the segment around it has as well.
+_MOST_OF_IT = 0.6
 # In English, likeness beyond this says nothing new. In other languages any pair of texts goes beyond it, because the
 # background is English.
 _MOST_LIKENESS = 6.0
@@ -77,11 +82,12 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A passage taken apart: nothing in it depends on a question."""
+    """A passage taken apart: nothing in it depends on a question. `length` is in words, without the title."""
 
     language: Language
     title: tuple[str, ...]
     segments: tuple[Segment, ...]
+    length: int
 
 
 def read_question(text: str, lexicon: Lexicon) -> Question:
@@ -100,14 +106,15 @@ def read_question(text: str, lexicon: Lexicon) -> Question:
     return Question(tuple(every), tuple(content), rows, weights, _direction(lexicon, lexicon.rows(every)), spelt)
 
 
-def read_passage(title: str, text: str, lexicon: Lexicon) -> Passage:
-    """A passage taken apart, its title included in each segment."""
+def read_passage(title: str, text: str, lexicon: Lexicon, *, closely: bool = False) -> Passage:
+    """A passage taken apart, its title included in each segment; `closely` into runs of 40 words that overlap by 20."""
     body = words(text)
     language = language_of(body)
     heading = words(title)
     named = words(_PARENTHESIS.sub(" ", _FILE_SUFFIX.sub("", title))) or heading
-    segments = tuple(_segment([*heading, *part], language, lexicon) for part in _parts(body))
-    return Passage(language, tuple(named), segments)
+    parts = _overlapping(body, _RUN, _RUN_STRIDE) if closely else _parts(body)
+    segments = tuple(_segment([*heading, *part], language, lexicon) for part in parts)
+    return Passage(language, tuple(named), segments, len(body))
 
 
 def compare(
@@ -131,6 +138,17 @@ def compare(
     table[:, 2] = [match for match, passage in zip(matches, passages, strict=True) for _ in passage.segments]
     table[:, 3] = ((1 - met) * lexicon.norms[question.rows]).max(axis=1)
     return [table[start:end] for start, end in pairwise([0, *ends])]
+
+
+def deserves_a_closer_look(passage: Passage, features: Features) -> bool:
+    """Whether a run of words in a long passage, given the features of its segments, could have most of the question."""
+    return passage.length > _LONG and bool(has_most_of_it(features).any())
+
+
+def has_most_of_it(features: Features) -> npt.NDArray[np.bool_]:
+    """Which rows of features have most of what is asked."""
+    found: npt.NDArray[np.bool_] = features[:, FEATURES.index("coverage")] >= _MOST_OF_IT
+    return found
 
 
 def _nearest(question: Question, segments: Sequence[Segment], lexicon: Lexicon) -> Vectors:
@@ -180,7 +198,11 @@ def novelty(question: Question, passage: Passage) -> int:
 def _parts(body: list[str]) -> Sequence[list[str]]:
     if len(body) <= _LONGEST_SEGMENT:
         return [body]
-    return [body[start : start + _WINDOW] for start in range(0, len(body) - _WINDOW + _STRIDE, _STRIDE)]
+    return _overlapping(body, _WINDOW, _STRIDE)
+
+
+def _overlapping(body: list[str], size: int, stride: int) -> Sequence[list[str]]:
+    return [body[start : start + size] for start in range(0, len(body) - size + stride, stride)]
 
 
 def _segment(part: list[str], language: Language, lexicon: Lexicon) -> Segment:

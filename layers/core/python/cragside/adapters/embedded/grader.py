@@ -18,6 +18,8 @@ from cragside.adapters.embedded.features import (
     Features,
     Passage,
     compare,
+    deserves_a_closer_look,
+    has_most_of_it,
     novelty,
     read_passage,
     read_question,
@@ -30,9 +32,13 @@ from cragside.ports.embedder import Vectors
 WEIGHTS_FILE = "grader_weights.json"
 
 _REMEMBERED_PASSAGES = 2048
+# Taken apart more closely, a passage needs several times as much memory: 0.1 MB for one of 700 words.
+_REMEMBERED_CLOSELY = 256
 _REMEMBERED_QUESTIONS = 128
 # A passage with fewer new content words than this cannot answer much; the score falls in proportion.
 _ENOUGH_NEW_WORDS = 5
+# A passage has many runs of words and the best one counts, so its odds are taken e times lower.
+_HANDICAP = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +49,9 @@ class GraderWeights:
     intercept: float
     background: Background
 
-    def probability(self, features: Features) -> Features:
-        """The relevance (0..1) for rows of features."""
-        logits = features @ self.coefficients + self.intercept
+    def probability(self, features: Features, *, handicap: float = 0.0) -> Features:
+        """The relevance (0..1) for rows of features, its log-odds lowered by `handicap`."""
+        logits = features @ self.coefficients + self.intercept - handicap
         result: Features = 1.0 / (1.0 + np.exp(-np.clip(logits, -40, 40)))
         return result
 
@@ -72,7 +78,8 @@ class EmbeddedGrader:
     """Grades with WordLlama's vectors and the words themselves; each document is judged on its own.
 
     The score is the probability that a passage which retrieval brought up is relevant, as measured on CLAP-NQ
-    (evals/README.md). It tells whether a passage is about what is asked, not whether the answer is in it.
+    (evals/README.md). It tells whether a passage is about what is asked, not whether the answer is in it. One of more
+    than 200 words with most of what is asked in 40 of them is judged by these, with a handicap, if the whole says less.
     The 2,048 passages graded last are remembered, taken apart, and the scores of the last 128 questions.
     """
 
@@ -81,6 +88,7 @@ class EmbeddedGrader:
         self._weights = weights
         self._lexicon: Lexicon | None = None
         self._passages: OrderedDict[tuple[str, str], Passage] = OrderedDict()
+        self._closely: OrderedDict[tuple[str, str], Passage] = OrderedDict()
         self._questions: OrderedDict[str, dict[tuple[str, str], float]] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -105,11 +113,17 @@ class EmbeddedGrader:
         question = read_question(query, lexicon)
         if not question.content:
             return [0.0] * len(pairs)
-        passages = [self._passage(title, text, lexicon) for title, text in pairs]
+        passages = [self._passage(pair, lexicon) for pair in pairs]
         tables = compare(question, passages, lexicon, weights.background)
+        scores = [float(weights.probability(table).max()) for table in tables]
+        near = [n for n, table in enumerate(tables) if deserves_a_closer_look(passages[n], table)]
+        runs = [self._passage(pairs[n], lexicon, closely=True) for n in near]
+        for n, table in zip(near, compare(question, runs, lexicon, weights.background), strict=True):
+            likely = weights.probability(table[has_most_of_it(table)], handicap=_HANDICAP)
+            scores[n] = max(scores[n], float(likely.max(initial=0.0)))
         return [
-            float(weights.probability(table).max()) * min(1.0, novelty(question, passage) / _ENOUGH_NEW_WORDS)
-            for passage, table in zip(passages, tables, strict=True)
+            score * min(1.0, novelty(question, passage) / _ENOUGH_NEW_WORDS)
+            for passage, score in zip(passages, scores, strict=True)
         ]
 
     def _known_scores(self, query: str) -> dict[tuple[str, str], float]:
@@ -121,15 +135,15 @@ class EmbeddedGrader:
                 self._questions.popitem(last=False)
         return known
 
-    def _passage(self, title: str, text: str, lexicon: Lexicon) -> Passage:
-        key = (title, text)
-        passage = self._passages.get(key)
+    def _passage(self, pair: tuple[str, str], lexicon: Lexicon, *, closely: bool = False) -> Passage:
+        known, most = (self._closely, _REMEMBERED_CLOSELY) if closely else (self._passages, _REMEMBERED_PASSAGES)
+        passage = known.get(pair)
         if passage is None:
-            passage = self._passages[key] = read_passage(title, text, lexicon)
-            if len(self._passages) > _REMEMBERED_PASSAGES:
-                self._passages.popitem(last=False)
+            passage = known[pair] = read_passage(*pair, lexicon, closely=closely)
+            if len(known) > most:
+                known.popitem(last=False)
         else:
-            self._passages.move_to_end(key)
+            known.move_to_end(pair)
         return passage
 
     def _ready_lexicon(self) -> Lexicon:
@@ -138,6 +152,7 @@ class EmbeddedGrader:
         elif self._lexicon.full:
             self._lexicon.clear()
             self._passages.clear()
+            self._closely.clear()
         return self._lexicon
 
 

@@ -97,9 +97,13 @@ class Catalogue:
         self._workspace = workspace
 
     def record(self, where: str, value: Any) -> DocumentRecord | None:
-        """The current document of an `id` or a `name`; the first one of a `content_hash`."""
+        """The current document of an `id` or a `name`."""
         records = self._records(self._database.all(_CURRENT.format(f"{where} = ?"), (value,)))
         return records[0] if records else None
+
+    def twins(self, content_hash: str) -> list[DocumentRecord]:
+        """The current documents with this content."""
+        return self._records(self._database.all(_CURRENT.format("content_hash = ?"), (content_hash,)))
 
     def has_name(self, name: str) -> bool:
         """Whether a current document has this name."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import PurePosixPath
@@ -228,11 +229,15 @@ def _prepared(source: SourceText) -> tuple[SourceText, str]:
 
 
 def _known(store: Store, source: SourceText, digest: str, *, rename: bool) -> DocumentRecord | None:
-    """The document that holds the text already: the one of that name or, with `rename`, of any."""
+    """The document that holds the text already under this name or, with `rename`, under this name with a number."""
     named = store.catalogue.record("name", source.name)
     if named is not None and named.content_hash == digest and named.parts:
         return named
-    return store.catalogue.record("content_hash", digest) if rename else None
+    if not rename or named is None:
+        return None
+    stem, suffix = _stem_and_suffix(source.name)
+    numbered = re.compile(rf"{re.escape(stem)} \(\d+\){re.escape(suffix)}")
+    return next((twin for twin in store.catalogue.twins(digest) if numbered.fullmatch(twin.name)), None)
 
 
 def _entered(store: Store, entry: Entry, *, rename: bool) -> Acceptance:
@@ -263,8 +268,7 @@ async def _described(store: Store, known: DocumentRecord, source: SourceText, tr
 
 def _free_name(store: Store, name: str) -> str:
     """The name with a number that nobody has, in steps that grow with the number's length."""
-    path = PurePosixPath(name)
-    stem, suffix = (name[: -len(path.suffix)], path.suffix) if path.suffix else (name, "")
+    stem, suffix = _stem_and_suffix(name)
 
     def numbered(number: int) -> str:
         return f"{stem} ({number}){suffix}"
@@ -276,3 +280,8 @@ def _free_name(store: Store, name: str) -> str:
         between = (taken + free) // 2
         taken, free = (between, free) if store.catalogue.has_name(numbered(between)) else (taken, between)
     return numbered(free)
+
+
+def _stem_and_suffix(name: str) -> tuple[str, str]:
+    suffix = PurePosixPath(name).suffix
+    return (name.removesuffix(suffix), suffix) if suffix else (name, "")
