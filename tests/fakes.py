@@ -8,6 +8,7 @@ from typing import Any, BinaryIO
 
 from cragside.domain.document import Document, SourceText
 from cragside.domain.errors import NotFound, PayloadTooLarge
+from cragside.domain.filter import EVERYTHING, Filter
 from cragside.domain.query import Query
 from cragside.domain.search import Mode, SimilaritySearch
 from cragside.ports.knowledge_graph import (
@@ -50,7 +51,9 @@ class FakeRepository(RagRepository):
     async def save_documents(self, documents: Sequence[SourceText]) -> list[Indexed]:
         return [self._saved(document) for document in documents]
 
-    async def retrieve(self, query: str, *, limit: int, mode: Mode = "mix") -> list[Document]:
+    async def retrieve(
+        self, query: str, *, limit: int, mode: Mode = "mix", wanted: Filter = EVERYTHING
+    ) -> list[Document]:
         if self.failure:
             raise self.failure
         found = [

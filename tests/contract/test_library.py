@@ -199,11 +199,30 @@ async def test_a_text_that_is_brought_again_gets_its_new_title_and_metadata(
     assert same.record == again.record
 
 
-async def test_a_text_that_is_brought_again_has_the_track_that_it_was_brought_with_last(library: Library) -> None:
-    await library.accept(text("a.md", ARMSTRONG), track="one")
-    assert (await library.accept(text("a.md", ARMSTRONG), track="two")).record.track == "two"
-    assert (await library.accept(text("a.md", ARMSTRONG))).record.track == "two"
-    assert await library.documents(track="one") == ([], 0)
+@pytest.mark.parametrize("content", [ARMSTRONG, SWAN])
+async def test_of_two_tracks_under_one_name_each_has_a_document_of_its_own(library: Library, content: str) -> None:
+    for _ in range(2):
+        await library.accept(text("a.md", ARMSTRONG), track="one")
+        await library.accept(text("a.md", content), track="two/b")
+    for track, name, there in (("one", "a.md", ARMSTRONG), ("two/b", "a.md#two%2Fb", content)):
+        (record,), total = await library.documents(track=track)
+        assert (record.name, total) == (name, 1)
+        assert (await library.source(record.id) or text("", "")).text == there
+    assert await library.delete((await library.documents(track="one"))[0][0].id)
+    assert (await library.accept(text("a.md", content), track="two/b")).outcome == "unchanged"
+
+
+async def test_a_track_takes_over_a_document_that_has_none(library: Library) -> None:
+    first = await library.accept(text("a.md", ARMSTRONG))
+    assert (await library.accept(text("a.md", ARMSTRONG), track="one")).record.track == "one"
+    again = await library.accept(text("a.md", ARMSTRONG))
+    assert (again.record.track, again.record.id) == ("one", first.record.id)
+
+
+async def test_with_rename_a_text_that_another_name_has_is_taken_all_the_same(library: Library) -> None:
+    await library.accept(text("a.md", ARMSTRONG))
+    taken = await library.accept(text("conv.txt", ARMSTRONG), rename=True)
+    assert (taken.outcome, taken.record.name) == ("new", "conv.txt")
 
 
 async def test_the_same_text_under_the_same_name_is_taken_once(library: Library, indexer: PartIndexer) -> None:

@@ -391,6 +391,31 @@ async def test_enrichment_is_told_by_the_clients_id_the_documents_id_and_the_sou
         assert (await knowledge.http.get(f"/enrichment/status/{base_id}")).json()["chunks"] == body["chunks"]
 
 
+async def test_items_of_one_source_with_ids_of_their_own_are_documents_of_their_own(knowledge: Knowledge) -> None:
+    items = [{"id": "a", "text": CODE, "source": "s.txt"}, {"id": "b", "text": ARMSTRONG, "source": "s.txt"}]
+    for _ in range(2):
+        await ingest(knowledge, *items)
+    await knowledge.index()
+    for base_id in "ab":
+        status = (await knowledge.http.get(f"/enrichment/status/{base_id}")).json()
+        assert (status["status"], status["chunks"]["total"]) == ("enriched", 1)
+    found = (await query(knowledge, query="redis connect Armstrong"))["results"]
+    assert sorted(result["source"].partition("#")[0] for result in found) == ["s.txt", "s.txt"]
+
+
+async def test_a_text_that_two_repositories_have_is_found_in_each_of_them(knowledge: Knowledge) -> None:
+    await ingest(
+        knowledge, *({"text": CODE, "source": f"{repo}#a.py", "metadata": {"repoId": repo}} for repo in ("one", "two"))
+    )
+    await knowledge.index()
+    for mode in ({}, {"mode": "naive"}, {"mode": "mix"}):
+        for repo in ("one", "two"):
+            wanted = {"must": [{"key": "repoId", "match": {"value": repo}}]}
+            found = await query(knowledge, query="How to connect redis?", filter=wanted, **mode)
+            assert [result["source"] for result in found["results"]] == [f"{repo}#a.py"]
+        assert len((await query(knowledge, query="How to connect redis?", **mode))["results"]) == 1
+
+
 async def test_an_id_that_nobody_knows_is_a_404(knowledge: Knowledge) -> None:
     answer = await knowledge.http.get("/enrichment/status/none")
     assert (answer.status_code, answer.json()) == (404, {"error": "No chunks found for baseId: none"})

@@ -8,6 +8,7 @@ from cragside.application.memory import Memory
 from cragside.domain.document import SourceText
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable, ValidationError
 from cragside.domain.exchange import Exchange
+from cragside.domain.filter import EVERYTHING, Filter
 from cragside.domain.indexing import Acceptance, DocumentRecord
 from cragside.domain.search import Mode
 from tests.fakes import FakeRepository, FakeWorkspaces
@@ -39,7 +40,7 @@ class Modes(FakeRepository):
         super().__init__(*sources, failure=failure)
         self.asked: list[tuple[str, int]] = []
 
-    async def retrieve(self, query: str, *, limit: int, mode: Mode = "mix") -> Any:
+    async def retrieve(self, query: str, *, limit: int, mode: Mode = "mix", wanted: Filter = EVERYTHING) -> Any:
         self.asked.append((mode, limit))
         return await super().retrieve(query, limit=limit, mode=mode)
 

@@ -1,13 +1,15 @@
 import asyncio
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 
 import boto3
 import pytest
+from botocore.exceptions import ClientError
 from moto import mock_aws
 
 from cragside.adapters.aws.sqs import SqsQueue, body_of, task_of
-from cragside.domain.errors import ConfigurationError, ServiceUnavailable
+from cragside.domain.errors import ConfigurationError, ServiceUnavailable, ValidationError
 from cragside.domain.indexing import Task
 from tests.queues import make_fifo
 
@@ -23,6 +25,27 @@ def aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def test_a_task_comes_out_of_its_message_as_it_went_in() -> None:
     assert task_of(body_of(TASK)) == TASK
+
+
+def test_a_part_beyond_all_bounds_is_no_task() -> None:
+    with pytest.raises(ValidationError, match="not those of a task"):
+        task_of(body_of(replace(TASK, part=2**31)))
+
+
+async def test_closing_gives_back_what_it_can(monkeypatch: pytest.MonkeyPatch) -> None:
+    queue = SqsQueue(make_fifo(boto3.client("sqs")))
+    await queue.send([TASK, replace(TASK, document_id="doc-2", stage="embed")])
+    taken = await queue.receive(limit=10, wait=0)
+    assert len(taken) == 2
+    given_back: list[str] = []
+
+    def hidden(*, ReceiptHandle: str, **_: object) -> None:  # noqa: N803 (boto3's name)
+        given_back.append(ReceiptHandle)
+        raise ClientError({"Error": {"Code": "ReceiptHandleIsInvalid"}}, "ChangeMessageVisibility")
+
+    monkeypatch.setattr(queue._client, "change_message_visibility", hidden)
+    await queue.close()
+    assert sorted(given_back) == sorted(delivery.receipt for delivery in taken)
 
 
 async def test_a_queue_that_is_not_there_is_a_matter_of_configuration() -> None:

@@ -13,7 +13,7 @@ from cragside.domain.search import Mode, Strategy
 from cragside.ports.knowledge_graph import Neighbourhood
 from cragside.ports.rag_repository import Workspaces
 
-# Candidates to filter: a retrieval through the graph cannot be told what to leave out.
+# Candidates to filter: the graph cannot be told what to leave out.
 _WIDE = 100
 # Entities that a graph is expanded from, and that it has in all.
 _SEEDS = 20
@@ -72,7 +72,7 @@ class PassageFinder:
         library = await self._workspaces.library(workspace)
         known = await library.passages_by_id([document.id for document in documents])
         hits = [Hit(document, *known[document.id]) for document in documents if document.id in known]
-        return [hit for hit in hits if _wanted(hit, lookup)][: lookup.limit]
+        return [hit for hit in hits if _near(hit, lookup.threshold)][: lookup.limit]
 
     async def around(self, hits: Sequence[Hit], *, workspace: str, depth: int = 2) -> Neighbourhood:
         """The entities that the passages mention, and what is reached from them in `depth` steps."""
@@ -102,7 +102,7 @@ class PassageFinder:
             return await self._similar(lookup, workspace)
         repository = await self._workspaces.repository(workspace)
         limit = _WIDE if lookup.filter.must or lookup.limit is None else lookup.limit
-        return await repository.retrieve(lookup.question, limit=limit, mode=lookup.mode)
+        return await repository.retrieve(lookup.question, limit=limit, mode=lookup.mode, wanted=lookup.filter)
 
     async def _similar(self, lookup: Lookup, workspace: str) -> list[Document]:
         search = self._retriever.search_for(
@@ -118,6 +118,5 @@ class PassageFinder:
         return await self._retriever.search(search, workspace=workspace, compress=lookup.compress)
 
 
-def _wanted(hit: Hit, lookup: Lookup) -> bool:
-    near = lookup.threshold is None or (hit.evidence.score or 0.0) >= lookup.threshold
-    return near and lookup.filter.admits(hit.payload)
+def _near(hit: Hit, threshold: float | None) -> bool:
+    return threshold is None or (hit.evidence.score or 0.0) >= threshold

@@ -36,3 +36,6 @@ class Filter:
     def admits(self, payload: Mapping[str, Any]) -> bool:
         """Whether the payload meets all conditions."""
         return all(condition.holds(payload) for condition in self.must)
+
+
+EVERYTHING = Filter()

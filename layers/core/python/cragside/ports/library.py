@@ -29,7 +29,8 @@ class Library(ABC):
 
         The same name with another text replaces the document once the new text is searchable. With the same text it is
         `unchanged`, with tasks only if work on it is still to be done, and gets the title, the metadata and the track
-        that it was brought with this time. The same text under another name is a document of its own.
+        that it was brought with this time. The same text under another name is a document of its own, and so is a text
+        of another track under the same name: that is put behind the name then.
 
         With `rename` a name that another text has gets a number, and nothing is replaced.
         """

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from cragside.domain.document import Document, SourceText
+from cragside.domain.filter import EVERYTHING, Filter
 from cragside.domain.query import Query
 from cragside.domain.search import Mode, SimilaritySearch
 from cragside.ports.knowledge_graph import KnowledgeGraph
@@ -52,8 +53,10 @@ class RagRepository(ABC):
         """Index whole texts. A text that is already there unchanged is not indexed twice; a changed one replaces it."""
 
     @abstractmethod
-    async def retrieve(self, query: str, *, limit: int, mode: Mode = "mix") -> list[Document]:
-        """At most `limit` candidate passages, ungraded, most promising first.
+    async def retrieve(
+        self, query: str, *, limit: int, mode: Mode = "mix", wanted: Filter = EVERYTHING
+    ) -> list[Document]:
+        """At most `limit` candidate passages that are `wanted`, ungraded, most promising first; equal texts once.
 
         `mode` is LightRAG's: `local` and `global` go through entities and relations, `hybrid` through both, `naive`
         through vectors, `mix` through all.

@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import json
+import logging
 import math
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,6 +27,8 @@ _FIELDS = ("workspace", "document_id", "content_hash", "part", "stage")
 # Codes of answers that are the same the next time.
 _REFUSED = ("AccessDenied", "InvalidClientTokenId", "SignatureDoesNotMatch", "InvalidAccessKeyId", "KmsAccessDenied")
 
+_log = logging.getLogger("cragside")
+
 Message = Mapping[str, Any]
 Result = TypeVar("Result")
 
@@ -45,7 +48,8 @@ def task_of(body: str) -> Task:
         lacks = ", ".join(missing) if isinstance(given, dict) else "all fields of a task"
         raise ValidationError(f"The message lacks {lacks}.")
     texts = all(isinstance(given[name], str) and given[name] for name in _FIELDS if name != "part")
-    if not texts or type(given["part"]) is not int or given["part"] < 0 or given["stage"] not in ("embed", "enrich"):
+    numbered = type(given["part"]) is int and 0 <= given["part"] < 2**31
+    if not texts or not numbered or given["stage"] not in ("embed", "enrich"):
         raise ValidationError("The message's fields are not those of a task.")
     return Task(*(given[name] for name in _FIELDS))
 
@@ -146,7 +150,10 @@ class SqsQueue(IndexQueue):
         """Give back what is in hand, and close the connections."""
         receipts, self._in_hand = self._in_hand, set()
         for receipt in receipts:
-            await self._hide(receipt, 0)
+            try:
+                await self._hide(receipt, 0)
+            except ServiceUnavailable as error:
+                _log.warning("A task comes back only when its lease has run out: %s", error.message)
         client, self._client = self._client, None
         if client is not None:
             client.close()
@@ -205,8 +212,8 @@ class SqsQueue(IndexQueue):
         self._delete(client, receipt)
 
     def _delete(self, client: Any, receipt: str) -> None:
+        self._in_hand.discard(receipt)  # also if it cannot be deleted: then it comes again by itself
         client.delete_message(QueueUrl=self._url, ReceiptHandle=receipt)
-        self._in_hand.discard(receipt)
 
     def _delete_letter(self, client: Any, message: Message) -> None:
         client.delete_message(QueueUrl=self._dead_letter_url(client), ReceiptHandle=message["ReceiptHandle"])

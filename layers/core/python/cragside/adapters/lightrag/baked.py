@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from cragside.domain.document import Document, SourceText
 from cragside.domain.errors import ReadOnlyStore
+from cragside.domain.filter import EVERYTHING, Filter
 from cragside.domain.query import Query
 from cragside.domain.search import Mode, SimilaritySearch
 from cragside.ports.rag_repository import Indexed, KnowledgeStatus, RagRepository
@@ -38,9 +39,11 @@ class BakedRepository(RagRepository):
         """Raises `ReadOnlyStore`."""
         raise ReadOnlyStore(self._refusal)
 
-    async def retrieve(self, query: str, *, limit: int, mode: Mode = "mix") -> list[Document]:
+    async def retrieve(
+        self, query: str, *, limit: int, mode: Mode = "mix", wanted: Filter = EVERYTHING
+    ) -> list[Document]:
         """Candidate passages."""
-        return await self._repository.retrieve(query, limit=limit, mode=mode)
+        return await self._repository.retrieve(query, limit=limit, mode=mode, wanted=wanted)
 
     async def similar(self, search: SimilaritySearch) -> list[Document]:
         """Passages by their cosine to the question."""

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import PurePosixPath
+from urllib.parse import quote
 
 from cragside.adapters.lightrag.catalogue import Entry
 from cragside.adapters.lightrag.chunking import Piece, cut, storable
@@ -126,11 +127,13 @@ class LightRagLibrary(Library):
 
 async def accept(store: Store, source: SourceText, *, enrich: bool, track: str, rename: bool) -> Acceptance:
     """See `Library.accept`."""
-    source, digest = await asyncio.to_thread(_prepared, source)
+    given, digest = await asyncio.to_thread(_prepared, source)
+    source = given if rename else _of_track(store, given, track)
     if (known := _known(store, source, digest, rename=rename)) is None:
         pieces, made = await asyncio.to_thread(pieces_of, store, source, digest)
         async with store.accepting():
-            # Somebody else may have brought the same text meanwhile.
+            # Somebody else may have brought the same text, or taken the name, meanwhile.
+            source = given if rename else _of_track(store, given, track)
             if (known := _known(store, source, digest, rename=rename)) is None:
                 entry = Entry(identifier_of(source.name), digest, made, source, pieces, enrich, track)
                 return _entered(store, entry, rename=rename)
@@ -238,6 +241,17 @@ def _known(store: Store, source: SourceText, digest: str, *, rename: bool) -> Do
     stem, suffix = _stem_and_suffix(source.name)
     numbered = re.compile(rf"{re.escape(stem)} \(\d+\){re.escape(suffix)}")
     return next((twin for twin in store.catalogue.twins(digest) if numbered.fullmatch(twin.name)), None)
+
+
+def _of_track(store: Store, source: SourceText, track: str) -> SourceText:
+    """The source, with its track behind its name when that is the name of another track's document."""
+    if not track:
+        return source
+    longer = replace(source, name=storable(f"{source.name}#{quote(track, safe='')}"))
+    if store.catalogue.has_name(longer.name):
+        return longer
+    named = store.catalogue.record("name", source.name)
+    return longer if named and named.track not in ("", track) else source
 
 
 def _entered(store: Store, entry: Entry, *, rename: bool) -> Acceptance:

@@ -19,7 +19,9 @@ from cragside.adapters.lightrag.store import Store, failing_as_unavailable
 from cragside.adapters.lightrag.sweeping import sweep
 from cragside.domain.document import Document, SourceText
 from cragside.domain.errors import CragsideError, ServiceUnavailable
+from cragside.domain.filter import EVERYTHING, Filter
 from cragside.domain.indexing import DocumentRecord, Passage, Task
+from cragside.domain.payload import payload_of
 from cragside.domain.query import Query
 from cragside.domain.search import Mode, SimilaritySearch
 from cragside.ports.rag_repository import Indexed, KnowledgeStatus, RagRepository
@@ -112,7 +114,9 @@ class LightRagRepository(RagRepository):
         outcomes = dict(zip(last, await asyncio.gather(*map(save, last.values())), strict=True))
         return [outcomes[document.name] for document in documents]
 
-    async def retrieve(self, query: str, *, limit: int, mode: Mode = "mix") -> list[Document]:
+    async def retrieve(
+        self, query: str, *, limit: int, mode: Mode = "mix", wanted: Filter = EVERYTHING
+    ) -> list[Document]:
         """At most `limit` passages, most promising first by the cheap ranking.
 
         A text can be found before the graph knows it: where `local`, `global` and `hybrid` come upon nothing, vectors
@@ -133,9 +137,9 @@ class LightRagRepository(RagRepository):
         )
         with _failing_as_unavailable():
             await self.store.embedder.prepare()
-            candidates = await self._candidates(query, parameters)
+            candidates = await self._candidates(query, parameters, wanted)
             if not candidates and mode not in ("naive", "mix"):
-                candidates = await self._candidates(query, replace(parameters, mode="naive"))
+                candidates = await self._candidates(query, replace(parameters, mode="naive"), wanted)
             return (await self._ranked(query, candidates))[:limit]
 
     async def similar(self, search: SimilaritySearch) -> list[Document]:
@@ -214,15 +218,15 @@ class LightRagRepository(RagRepository):
         await mark_failed(self.store, task, reason)
         return Indexed(name, "failed", reason)
 
-    async def _candidates(self, query: str, parameters: QueryParam) -> list[Document]:
+    async def _candidates(self, query: str, parameters: QueryParam, wanted: Filter) -> list[Document]:
         answer = await self._reader.aquery_data(query, parameters)
         chunks = answer.get("data", {}).get("chunks", [])
         known = self.store.catalogue.passages_by_id([chunk["chunk_id"] for chunk in chunks])
-        found = [document_of(*known[chunk["chunk_id"]]) for chunk in chunks if chunk["chunk_id"] in known]
         # Several documents may hold the same text; as evidence it counts once.
         distinct: dict[str, Document] = {}
-        for document in found:
-            distinct.setdefault(document.content, document)
+        for key in (chunk["chunk_id"] for chunk in chunks):
+            if key in known and (not wanted.must or wanted.admits(payload_of(*known[key]))):
+                distinct.setdefault(known[key][1].text, document_of(*known[key]))
         return list(distinct.values())
 
     async def _ranked(self, query: str, candidates: Sequence[Document]) -> list[Document]:

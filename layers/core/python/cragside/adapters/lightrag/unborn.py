@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable, Sequence
 
 from cragside.domain.document import Document, SourceText
+from cragside.domain.filter import EVERYTHING, Filter
 from cragside.domain.query import Query
 from cragside.domain.search import Mode, SimilaritySearch
 from cragside.ports.rag_repository import Indexed, KnowledgeStatus, RagRepository
@@ -39,10 +40,12 @@ class UnbornRepository(RagRepository):
         """Index whole texts, into a new store if there is none."""
         return await (await self._create()).save_documents(documents)
 
-    async def retrieve(self, query: str, *, limit: int, mode: Mode = "mix") -> list[Document]:
+    async def retrieve(
+        self, query: str, *, limit: int, mode: Mode = "mix", wanted: Filter = EVERYTHING
+    ) -> list[Document]:
         """Candidate passages."""
         store = await self._find()
-        return await store.retrieve(query, limit=limit, mode=mode) if store else []
+        return await store.retrieve(query, limit=limit, mode=mode, wanted=wanted) if store else []
 
     async def similar(self, search: SimilaritySearch) -> list[Document]:
         """Passages by their cosine to the question."""

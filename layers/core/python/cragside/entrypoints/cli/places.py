@@ -257,7 +257,8 @@ class There:
         try:
             place = await self._api.post("/v1/documents/uploads", {})
             if len(content) > place["max_bytes"]:
-                raise refusal
+                limit = place["max_bytes"]
+                raise PayloadTooLarge(f"The file has {len(content)} bytes; the service takes at most {limit}.")
             await self._api.send(place["url"], place["fields"], content)
             return str(place["id"])
         except (ValidationError, NotFound):
