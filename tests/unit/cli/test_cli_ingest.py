@@ -242,11 +242,13 @@ def test_a_service_takes_files_in_and_is_waited_for(real, served, notes):
     result = real("ingest", str(notes), "--api", served.address, "--token", "secret", "--json", "-w", "w")
     assert result.exit_code == 1, result.stderr
     told = json.loads(result.stdout)
-    assert told["counts"] == {"indexed": 2, "failed": 1}
+    assert (told["counts"], told["workspace"]) == ({"indexed": 2, "failed": 1}, "w")
     assert "is damaged" in next(each["reason"] for each in told["documents"] if each["name"] == "x.pdf")
     assert not real.home.exists()
     listed = real.json("documents", "--api", served.address, "--token", "secret", "-w", "w")
     assert {each["status"] for each in listed["documents"]} == {"enriched"}
+    unnamed = real("ingest", str(notes), "--api", served.address, "--token", "secret", "--no-wait")
+    assert f"In {served.address}" in unnamed.stdout
 
 
 def test_a_wrong_token_ends_the_run_at_once(real, served, notes):

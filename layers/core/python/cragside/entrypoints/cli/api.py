@@ -159,14 +159,18 @@ def ask_service(
     return asyncio.run(outside())
 
 
+def named_workspace(settings: "Settings", address: str | None) -> str | None:
+    """The workspace to ask for; None where the service's token says by itself which that is."""
+    return settings.workspace if address is None or "workspace" in settings.model_fields_set else None
+
+
 def _client(
     address: str, settings: "Settings", token: str | None, transport: "httpx.ASGITransport | None"
 ) -> "httpx.AsyncClient":
     import httpx
 
-    # A token for one workspace says by itself which that is.
-    named = transport is not None or "workspace" in settings.model_fields_set
-    headers = {"X-RAG-Workspace": settings.workspace} if named else {}
+    workspace = named_workspace(settings, None if transport else address)
+    headers = {"X-RAG-Workspace": workspace} if workspace else {}
     if token:
         headers["Authorization"] = f"Bearer {token}"
     return httpx.AsyncClient(base_url=address, headers=headers, timeout=_SECONDS, transport=transport)

@@ -11,12 +11,12 @@ from cragside.adapters.documents.folders import Refused
 from cragside.adapters.documents.kinds import ENDINGS, named_kind, unsupported
 from cragside.domain.document import DocType
 from cragside.domain.errors import ValidationError
-from cragside.entrypoints.cli.api import Address, Token, WorkspaceName
-from cragside.entrypoints.cli.indexing import Line, Report, end, nothing_is_lost
+from cragside.entrypoints.cli.api import Address, Token, WorkspaceName, named_workspace
+from cragside.entrypoints.cli.indexing import Line, Report, end, nothing_is_lost, where_of
 from cragside.entrypoints.cli.indexing import index as index_offers
 from cragside.entrypoints.cli.ingest import NoEnrich, NoWait
 from cragside.entrypoints.cli.places import Offer, Options, Place, at_place
-from cragside.entrypoints.cli.session import place_of, session_of
+from cragside.entrypoints.cli.session import session_of
 from cragside.entrypoints.cli.terminal import notices, printable
 
 if TYPE_CHECKING:
@@ -135,9 +135,8 @@ def index(
         notices().print(f"The clone stays: {printable(repository.folder)}", soft_wrap=True)
     if gone and not prune and not as_json:
         _tell_vanished(gone)
-    where = f"Workspace {settings.workspace} in {printable(api or place_of(settings))}"
-    summary = f"{where}\nDone. repoId={printable(str(repository.repo_id))}"
-    told = {"workspace": settings.workspace, "repoId": repository.repo_id, "gone": gone}
+    summary = f"{where_of(settings, api)}\nDone. repoId={printable(str(repository.repo_id))}"
+    told = {"workspace": named_workspace(settings, api), "repoId": repository.repo_id, "gone": gone}
     end(report, summary, as_json=as_json, address=api, **told)
 
 

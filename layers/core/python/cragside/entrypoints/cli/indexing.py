@@ -24,7 +24,9 @@ from cragside.domain.errors import (
     ValidationError,
 )
 from cragside.entrypoints.cli import exits
+from cragside.entrypoints.cli.api import named_workspace
 from cragside.entrypoints.cli.places import Offer, Options, Place, Progress, Taken, at_place
+from cragside.entrypoints.cli.session import place_of
 from cragside.entrypoints.cli.terminal import notices, output, print_json, printable
 
 if TYPE_CHECKING:
@@ -328,6 +330,12 @@ def index_found(
         return await place.status() if run.count else None
 
     return at_place(session, settings, work, address=run.address, token=run.token)
+
+
+def where_of(settings: "Settings", address: str | None) -> str:
+    """The workspace, where it is known, and its place."""
+    place, workspace = printable(address or place_of(settings)), named_workspace(settings, address)
+    return f"Workspace {workspace} in {place}" if workspace else f"In {place}"
 
 
 def end(report: Report, summary: str, *, as_json: bool, address: str | None, **told: Any) -> None:

@@ -6,11 +6,10 @@ from typing import Annotated
 import typer
 
 from cragside.domain.errors import ValidationError
-from cragside.entrypoints.cli.api import Address, Token, WorkspaceName
-from cragside.entrypoints.cli.indexing import Report, Run, end, found_in, index_found, nothing_is_lost
+from cragside.entrypoints.cli.api import Address, Token, WorkspaceName, named_workspace
+from cragside.entrypoints.cli.indexing import Report, Run, end, found_in, index_found, nothing_is_lost, where_of
 from cragside.entrypoints.cli.places import Options
-from cragside.entrypoints.cli.session import place_of, session_of
-from cragside.entrypoints.cli.terminal import printable
+from cragside.entrypoints.cli.session import session_of
 
 NoEnrich = Annotated[
     bool,
@@ -65,6 +64,5 @@ def ingest(
     report, found = Report(), found_in(given, urls or [])
     with nothing_is_lost(report, address=api):
         index_found(session, settings, found, run, report)
-    place = printable(api or place_of(settings))
-    summary = f"Workspace {settings.workspace} in {place}"
-    end(report, summary, as_json=as_json, address=api, workspace=settings.workspace)
+    told = {"workspace": named_workspace(settings, api)}
+    end(report, where_of(settings, api), as_json=as_json, address=api, **told)

@@ -261,6 +261,8 @@ class There:
                 raise PayloadTooLarge(f"The file has {len(content)} bytes; the service takes at most {limit}.")
             await self._api.send(place["url"], place["fields"], content)
             return str(place["id"])
+        except PayloadTooLarge:
+            raise
         except (ValidationError, NotFound):
             raise refusal from None
         except (KeyError, TypeError, AttributeError, ValueError) as error:
