@@ -83,6 +83,7 @@ async def test_what_was_done_can_be_done_again(queue: IndexQueue) -> None:
     for _ in range(2):
         await queue.send([task()])
         (delivery,) = await received(queue)
+        assert delivery.task == task()
         await queue.finish(delivery)
 
 

@@ -194,6 +194,7 @@ async def test_embedding_goes_on_while_what_enriching_needs_is_down(queue: Hasty
         await asyncio.sleep(0.01)
     worker.stop()
     await running
+    assert workspaces.done() == [task("new")]
 
 
 async def test_one_task_at_a_time_tries_whether_an_outage_is_over() -> None:

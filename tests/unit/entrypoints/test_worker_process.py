@@ -79,6 +79,7 @@ async def test_work_starts_one_and_new_work_another_and_only_the_first_sweeps(
 async def test_one_can_be_started_without_a_look(queue: LocalQueue, tmp_path: Path) -> None:
     async with kept(process_of(queue, tmp_path), at_once=True):
         await until_called(tmp_path, 1)
+    assert [argument for _, argument in calls(tmp_path)] == ["--sweep"]
 
 
 async def test_one_that_fails_is_started_again_and_sweeps(

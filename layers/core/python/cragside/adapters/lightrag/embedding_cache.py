@@ -84,9 +84,9 @@ class CachedEmbedder:
         return vectors
 
     async def _known(self, texts: Sequence[str]) -> dict[str, Vectors]:
-        if self.dimensions is None:
+        if (dimensions := self.dimensions) is None:
             await self.prepare()
-        dimensions = self.dimensions
+            dimensions = self.dimensions
         by_hash = {_hash(text): text for text in texts}
         rows = self._database.within(
             "SELECT text_hash, vector FROM embedding WHERE model = ? AND text_hash IN ({})", by_hash, [self.name]
