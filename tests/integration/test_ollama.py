@@ -2,6 +2,7 @@
 
 import asyncio
 
+import httpx
 import numpy as np
 import pytest
 
@@ -12,6 +13,7 @@ from cragside.adapters.ollama.language_model import OllamaLanguageModel
 from cragside.adapters.ollama.rewriter import OllamaRewriter
 from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable
+from cragside.domain.tokens import most_tokens
 from tests.services import ollama
 from tests.services.tools import Unavailable
 
@@ -53,8 +55,7 @@ async def test_the_host_says_what_it_has(host):
     assert await host.version() == ollama.VERSION
     assert {ollama.CHAT_MODEL, ollama.EMBEDDING_MODEL} <= await host.models()
     assert await host.context_length(ollama.CHAT_MODEL) == 8192
-    assert await host.default_context(ollama.CHAT_MODEL) == 4096
-    assert await host.default_context(ollama.EMBEDDING_MODEL) == 512
+    assert await host.window(ollama.CHAT_MODEL) == 4096
 
 
 async def test_an_embedding_model_is_never_chosen_to_chat(host):
@@ -98,6 +99,28 @@ async def test_a_prompt_beyond_the_default_context_is_read_in_a_larger_one(host)
     loaded = await host._fetch_loaded()
     assert reply.text
     assert loaded[ollama.CHAT_MODEL] == 8192
+
+
+async def test_a_window_that_was_raised_is_kept_for_what_would_fit_a_smaller_one(host):
+    await host.chat(ollama.CHAT_MODEL, "Blue sea. " * 350, max_tokens=3000, schema={"const": "yes"})
+    await host.chat(ollama.CHAT_MODEL, "Short.", max_tokens=5)
+    assert (await host._fetch_loaded())[ollama.CHAT_MODEL] == 8192
+
+
+@pytest.mark.parametrize(
+    "text", ["3.14159 ", "漢字仮名交じり文。", "a[i] ^= b[i] << 3; "], ids=["numbers", "CJK", "code"]
+)
+async def test_a_real_model_counts_no_more_tokens_than_we_reckon_with(server, text):
+    asked = {
+        "model": ollama.CHAT_MODEL,
+        "prompt": text * 60,
+        "raw": True,
+        "stream": False,
+        "options": {"num_predict": 1},
+    }
+    async with httpx.AsyncClient(base_url=server.url, timeout=60) as client:
+        answer = (await client.post("/api/generate", json=asked)).json()
+    assert 0 < answer["prompt_eval_count"] <= most_tokens(text * 60)
 
 
 @pytest.mark.parametrize("work", ["grade", "complete"])

@@ -26,13 +26,15 @@ def relevance_by_words(asked: dict[str, Any]) -> str:
 
 
 class StubOllama:
-    """Serves `/api/{version,tags,ps,show,chat,embed}` while its context is open."""
+    """Serves `/api/{version,tags,ps,show,generate,chat,embed}` while its context is open."""
 
     def __init__(self, say: Say = relevance_by_words, *, models: tuple[str, ...] = ("judge:latest",)) -> None:
         self.say = say
         self.models = list(models)
         self.cards: dict[str, dict[str, Any]] = {}
         self.loaded: dict[str, int] = {}
+        self.default_context = 4096
+        self.refusals: dict[str, int] = {}
         self.dimensions = 8
         self.seconds = 0.0
         self.status: tuple[int, str] | None = None
@@ -66,6 +68,7 @@ class StubOllama:
         app.router.add_get("/api/tags", self._tags)
         app.router.add_get("/api/ps", self._ps)
         app.router.add_post("/api/show", self._show)
+        app.router.add_post("/api/generate", self._load)
         app.router.add_post("/api/chat", self._chat)
         app.router.add_post("/api/embed", self._embed)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.01)
@@ -83,6 +86,8 @@ class StubOllama:
         self.calls.append((request.path, body))
         self.authorisations.append(request.headers.get("Authorization"))
         working = request.path in ("/api/chat", "/api/embed")
+        if request.path in self.refusals:
+            return web.Response(status=self.refusals[request.path], text="not here")
         if request.path in self.nonsense:
             return web.Response(text=self.nonsense[request.path], content_type="application/json")
         if self.status and working:
@@ -113,6 +118,12 @@ class StubOllama:
             "capabilities": ["completion"],
         }
         return web.json_response({**card, **self.cards.get(name, {})})
+
+    async def _load(self, request: web.Request) -> web.Response:
+        """What Ollama does without a prompt."""
+        asked = await request.json()
+        self.loaded[asked["model"]] = self.default_context
+        return web.json_response({"model": asked["model"], "response": "", "done": True, "done_reason": "load"})
 
     async def _chat(self, request: web.Request) -> web.Response:
         asked = await request.json()

@@ -11,8 +11,9 @@ from tests.services.stub_searxng import StubSearxng
 
 
 class Host:
-    def __init__(self, *models, error=None):
-        self._models, self._error = frozenset(models), error
+    def __init__(self, *models, error=None, call=None):
+        self._models, self._error, self._call = frozenset(models), error, call
+        self.called = []
 
     async def version(self):
         if self._error:
@@ -21,6 +22,16 @@ class Host:
 
     async def models(self):
         return self._models
+
+    async def check_chat(self, model):
+        self.called.append(("chat", model))
+        if isinstance(self._call, Exception):
+            raise self._call
+        if self._call == "hang":
+            await asyncio.Event().wait()
+
+    async def check_embedding(self, model):
+        self.called.append(("embedding", model))
 
 
 class Search:
@@ -69,6 +80,30 @@ def test_a_model_that_was_named_and_is_missing_is_an_error(run, container, envir
     assert found["chat model"]["state"] == "error"
     assert "ollama pull big:70b" in found["chat model"]["remedy"]
     assert found["embedding model"]["state"] == "ok"
+
+
+def test_each_model_is_given_a_test_call(run, container, environment):
+    environment["OLLAMA_BASE_URL"] = "http://127.0.0.1:1"
+    container.host = Host("qwen2.5:7b", "nomic-embed-text:latest")
+    result = run("doctor", "--json")
+    assert result.exit_code == 0
+    assert container.host.called == [("chat", "qwen2.5:7b"), ("embedding", "nomic-embed-text")]
+    assert "answered a test call" in findings(result)["chat model"]["detail"]
+
+
+def test_a_model_that_fails_its_test_call_is_an_error(run, container, environment):
+    environment["OLLAMA_BASE_URL"] = "http://127.0.0.1:1"
+    container.host = Host("qwen2.5:7b", call=ServiceUnavailable("ollama", "out of memory"))
+    result = run("doctor", "--json")
+    assert result.exit_code == 3
+    assert "out of memory" in findings(result)["chat model"]["detail"]
+
+
+def test_a_model_that_gives_no_answer_is_not_waited_for(run, container, environment, monkeypatch):
+    monkeypatch.setattr(components, "_LOAD_SECONDS", 0.05)
+    environment["OLLAMA_BASE_URL"] = "http://127.0.0.1:1"
+    container.host = Host("qwen2.5:7b", call="hang")
+    assert "no answer" in findings(run("doctor", "--json"))["chat model"]["detail"]
 
 
 def test_a_default_model_that_is_missing_is_a_warning(run, container, environment):

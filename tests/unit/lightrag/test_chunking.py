@@ -2,9 +2,9 @@
 
 import pytest
 
-from cragside.adapters.embedded.tokens import count_tokens
 from cragside.adapters.lightrag.chunking import chunker, cut, storable
 from cragside.domain.document import Mark
+from cragside.domain.tokens import count_tokens
 
 PARAGRAPH = "William Armstrong built a bridge over the river Coquet. " * 15 + "\n\n"
 SHAPES = {

@@ -6,9 +6,9 @@ import pytest
 from cragside.adapters.ollama import grading
 from cragside.adapters.ollama.grader import OllamaGrader
 from cragside.adapters.ollama.host import OllamaHost
-from cragside.adapters.ollama.text import estimated_tokens
 from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable
+from cragside.domain.tokens import most_tokens
 from tests.services.stub_ollama import StubOllama, relevance_by_words
 
 QUESTION = "Who designed the Eiffel tower?"
@@ -139,7 +139,7 @@ async def test_a_hostile_document_can_neither_close_its_block_nor_smuggle_contro
 async def test_long_documents_are_cut_to_share_the_context(grader, stub):
     await grader.grade(QUESTION, passages(*["word " * 4000] * 8), model="judge")
     assert len(prompts(stub)) == 1
-    assert estimated_tokens(prompts(stub)[0]) < 8192
+    assert most_tokens(prompts(stub)[0]) < 8192
     assert stub.asked("/api/chat")[0]["options"]["num_ctx"] == 8192
 
 
@@ -148,7 +148,13 @@ async def test_more_documents_than_a_small_context_holds_are_graded_in_several_c
     documents = passages(*["Cats sleep. " * 200] * 12, "The tower, by Eiffel.")
     assert await grader.grade(QUESTION, documents, model="judge") == [0.1] * 12 + [0.9]
     assert len(prompts(stub)) > 1
-    assert all(estimated_tokens(prompt) < 2048 for prompt in prompts(stub))
+    assert all(most_tokens(prompt) < 2048 for prompt in prompts(stub))
+
+
+@pytest.mark.parametrize("text", ["3.14159 ", "漢字仮名交じり文", "def f(x): return x[1]\n", "QmFzZTY0"])
+async def test_hard_texts_stay_within_the_context_too(grader, stub, text):
+    await grader.grade(QUESTION, passages(*[text * 1000] * 8), model="judge")
+    assert all(most_tokens(prompt) < 8192 for prompt in prompts(stub))
 
 
 async def test_a_question_full_of_control_tokens_is_neutralised(grader, stub):

@@ -4,8 +4,8 @@ import json
 import pytest
 
 from cragside.adapters.ollama.embedder import OllamaEmbedder
-from cragside.adapters.ollama.host import DEFAULT_CONTEXT, OllamaHost, tagged
-from cragside.adapters.ollama.text import abridged, estimated_tokens, sendable
+from cragside.adapters.ollama.host import OllamaHost, tagged
+from cragside.adapters.ollama.text import abridged, sendable
 from cragside.domain.errors import ServiceUnavailable
 from tests.services.stub_ollama import StubOllama
 from tests.services.tools import free_port
@@ -84,22 +84,55 @@ async def test_a_configured_model_that_cannot_work_is_named(stub, model, says):
     await host.close()
 
 
-async def test_context_lengths_come_from_the_model_card(host, stub):
-    stub.cards["judge:latest"] = {"parameters": 'stop    "<|im_end|>"\nnum_ctx                        16384'}
+async def test_the_limit_comes_from_the_model_card(host):
     assert await host.context_length("judge") == 32_768
-    assert await host.default_context("judge") == 16_384
-    assert await host.default_context("qwen2.5:7b") == DEFAULT_CONTEXT
-
-
-async def test_the_default_context_is_never_longer_than_the_models(host, stub):
-    stub.cards["judge:latest"] = {"model_info": {"bert.context_length": 512}}
-    assert await host.default_context("judge") == 512
-
-
-async def test_an_unknown_model_has_no_context_length_and_the_default(host, stub):
     assert await host.context_length("never-heard-of") is None
-    assert await host.default_context("never-heard-of") == DEFAULT_CONTEXT
-    assert stub.asked("/api/show") == []
+
+
+@pytest.mark.parametrize("window", [2048, 4096, 32_768])
+async def test_the_window_is_what_the_host_reports_of_the_loaded_model(host, stub, window):
+    stub.loaded["judge:latest"] = window
+    assert await host.window("judge") == window
+    assert stub.asked("/api/generate") == []
+
+
+async def test_a_model_that_is_not_loaded_is_loaded_once_to_know_its_window(host, stub):
+    stub.default_context = 32_768
+    assert await asyncio.gather(*(host.window("judge") for _ in range(3))) == [32_768] * 3
+    assert stub.asked("/api/generate") == [{"model": "judge:latest", "stream": False}]
+
+
+async def test_a_models_own_num_ctx_needs_no_loading(host, stub):
+    stub.cards["judge:latest"] = {"parameters": 'stop    "<|im_end|>"\nnum_ctx                        16384'}
+    assert await host.window("judge") == 16_384
+    assert stub.asked("/api/generate") == []
+
+
+async def test_a_models_own_num_ctx_is_never_longer_than_its_limit(host, stub):
+    stub.cards["judge:latest"] = {"parameters": "num_ctx 4096", "model_info": {"bert.context_length": 512}}
+    assert await host.window("judge") == 512
+
+
+async def test_the_window_of_an_unknown_model_is_unknown(host, stub):
+    assert await host.window("never-heard-of") is None
+    assert stub.asked("/api/show") == stub.asked("/api/generate") == []
+
+
+@pytest.mark.parametrize("answer", [404, 405, 501, "no JSON", "[]"])
+async def test_a_host_without_ps_and_show_is_unknown_and_works(stub, answer):
+    for path in ("/api/ps", "/api/show"):
+        if isinstance(answer, int):
+            stub.refusals[path] = answer
+        else:
+            stub.nonsense[path] = answer
+    host = OllamaHost(stub.url, parallel=4)
+    assert (await host.context_length("judge"), await host.window("judge")) == (None, None)
+    assert await host.choose("judge") == "judge:latest"
+    assert (await host.chat("judge", "short", max_tokens=10)).complete
+    assert len(await host.embed("judge", ["a"])) == 1
+    assert "num_ctx" not in stub.asked("/api/chat")[0]["options"]
+    assert stub.asked("/api/generate") == []
+    await host.close()
 
 
 async def test_a_card_without_a_context_length_has_none(host, stub):
@@ -107,21 +140,25 @@ async def test_a_card_without_a_context_length_has_none(host, stub):
     assert await host.context_length("judge") is None
 
 
-async def test_a_text_that_fits_leaves_num_ctx_alone(host, stub):
+@pytest.mark.parametrize("window", [2048, 4096, 32_768])
+async def test_a_text_that_fits_keeps_the_window_that_the_host_reports(host, stub, window):
+    stub.loaded["judge:latest"] = window
     await host.chat("judge", "short", max_tokens=10)
-    assert stub.asked("/api/chat")[0]["options"] == {"temperature": 0, "num_predict": 10}
+    assert stub.asked("/api/chat")[0]["options"] == {"temperature": 0, "num_predict": 10, "num_ctx": window}
 
 
 async def test_a_longer_text_raises_num_ctx_to_a_power_of_two_within_the_models_limit(host, stub):
+    stub.loaded["judge:latest"] = 2048
+    await host.chat("judge", "word " * 1500, max_tokens=10)
     await host.chat("judge", "word " * 3000, max_tokens=10)
     await host.chat("judge", "word " * 60_000, max_tokens=10)
-    assert [asked["options"]["num_ctx"] for asked in stub.asked("/api/chat")] == [8192, 32_768]
+    assert [asked["options"]["num_ctx"] for asked in stub.asked("/api/chat")] == [4096, 8192, 32_768]
 
 
-async def test_a_context_that_is_loaded_already_is_used_again(host, stub):
-    stub.loaded["judge:latest"] = 16_384
-    await host.chat("judge", "short", max_tokens=10)
-    assert stub.asked("/api/chat")[0]["options"]["num_ctx"] == 16_384
+async def test_num_ctx_is_raised_where_a_host_does_not_say_its_window_and_may_cut(host, stub):
+    stub.refusals["/api/ps"] = 404
+    await host.chat("judge", "word " * 3000, max_tokens=10)
+    assert stub.asked("/api/chat")[0]["options"]["num_ctx"] == 8192
 
 
 async def test_a_thinking_model_is_told_not_to_and_given_room_if_it_does(host, stub):
@@ -227,13 +264,6 @@ def test_a_name_without_a_tag_means_latest(name, full):
     assert tagged(name) == full
 
 
-@pytest.mark.parametrize(
-    ("text", "at_least"), [("hello world, this is text", 6), ("東京は日本の首都です", 10), ("", 1)]
-)
-def test_tokens_are_estimated_rather_too_many(text, at_least):
-    assert estimated_tokens(text) >= at_least
-
-
 def test_a_long_text_keeps_its_beginning_and_its_end():
     shortened = abridged("first " + "x" * 5000 + " last?", 100)
     assert shortened.startswith("first")
@@ -266,7 +296,7 @@ async def everything(host):
         host.models(),
         host.choose("judge"),
         host.context_length("judge"),
-        host.default_context("judge"),
+        host.window("judge"),
         host.chat("judge", "question", max_tokens=8),
         host.chat("judge", "question " * 9000, max_tokens=8),
         OllamaEmbedder(host, "judge").embed(["text"]),
@@ -287,4 +317,4 @@ async def test_nonsense_from_the_host_is_an_answer_or_a_failure_of_the_host(stub
 @pytest.mark.parametrize("info", [["x"], "x", 7, {"a.context_length": True}, {"a.context_length": "9"}])
 async def test_a_card_that_cannot_be_read_says_nothing(stub, host, info):
     stub.cards["judge:latest"] = {"model_info": info, "parameters": "num_ctx " + "9" * 5000}
-    assert (await host.context_length("judge"), await host.default_context("judge")) == (None, DEFAULT_CONTEXT)
+    assert await host.context_length("judge") is None

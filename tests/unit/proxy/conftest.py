@@ -23,7 +23,7 @@ async def start() -> AsyncIterator[Start]:
             stack.callback(server.close)
             ollama.port = server.sockets[0].getsockname()[1]
             address = (base or "http://127.0.0.1:{port}").format(port=ollama.port)
-            parts = Parts(Settings(ollama_base_url=address, **settings), host=host)
+            parts = Parts(Settings(ollama_base_url=address, **settings), upstream=host or FakeHost(None, None))
             port = await stack.enter_async_context(listening(create_proxy(parts, own_app(), token=parts.api_token())))
             return Proxied(port, ollama, parts)
 

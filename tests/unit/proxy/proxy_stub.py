@@ -144,30 +144,31 @@ class FakeMemory:
 
 
 class FakeHost:
-    """A host whose models all have the same limit and default."""
+    """A host whose models all have the same limit and window."""
 
-    def __init__(self, limit: int | None, default: int = 4096, failure: bool = False) -> None:
-        self.limit, self.default, self.failure = limit, default, failure
+    def __init__(self, limit: int | None, window: int | None = 4096, failure: bool = False) -> None:
+        self.limit, self.reported, self.failure = limit, window, failure
+
+    async def version(self) -> str:
+        return "0.17.4"
+
+    async def models(self) -> frozenset[str]:
+        return frozenset()
 
     async def context_length(self, model: str) -> int | None:
         if self.failure:
             raise ServiceUnavailable("ollama", "silent")
         return self.limit
 
-    async def default_context(self, model: str) -> int:
-        return self.default
-
-
-def words(text: str) -> int:
-    return len(text.split())
+    async def window(self, model: str) -> int | None:
+        return self.reported
 
 
 @dataclass
 class Parts:
     settings: Settings
     enricher: FakeEnricher = field(default_factory=FakeEnricher)
-    host: FakeHost | None = None
-    count_tokens: Callable[[str], int] = words
+    upstream: FakeHost = field(default_factory=lambda: FakeHost(None, None))
     memory: FakeMemory = field(default_factory=FakeMemory)
 
     def api_token(self) -> str | None:

@@ -10,13 +10,13 @@ def words(text: str) -> int:
 
 
 @pytest.mark.parametrize(
-    ("options", "limit", "default", "current", "largest"),
+    ("options", "limit", "reported", "current", "largest"),
     [
         (None, 32_768, 4096, 4096, 32_768),
         ({}, 32_768, 4096, 4096, 32_768),
         ({}, 2048, 4096, 2048, 2048),
         ({}, None, 4096, 4096, 4096),
-        ({}, 8192, None, 8192, 8192),
+        ({}, 131_072, 32_768, 32_768, 131_072),
         ({"num_ctx": 2048}, 32_768, 4096, 2048, 2048),
         ({"num_ctx": 65_536}, 32_768, 4096, 32_768, 32_768),
         ({"num_ctx": 2048}, None, None, 2048, 2048),
@@ -27,18 +27,18 @@ def words(text: str) -> int:
         ("wrong", 32_768, 4096, 4096, 4096),
     ],
 )
-def test_the_window_is_what_ollama_reads_and_may_be_made_to_read(options, limit, default, current, largest):
-    window = window_of({"options": options}, limit=limit, default=default, adjustable=True)
+def test_the_window_is_what_ollama_reads_and_may_be_made_to_read(options, limit, reported, current, largest):
+    window = window_of({"options": options}, limit=limit, reported=reported, adjustable=True)
     assert (window.current, window.largest) == (current, largest)
 
 
 def test_an_api_without_num_ctx_keeps_the_hosts_default():
-    window = window_of({"options": {"num_ctx": 9999}}, limit=32_768, default=4096, adjustable=False)
+    window = window_of({"options": {"num_ctx": 9999}}, limit=32_768, reported=4096, adjustable=False)
     assert (window.current, window.largest) == (4096, 4096)
 
 
 def test_nothing_is_known_where_nobody_says_anything():
-    assert window_of({}, limit=None, default=None, adjustable=True) is None
+    assert window_of({}, limit=None, reported=None, adjustable=True) is None
 
 
 @pytest.mark.parametrize(
@@ -54,15 +54,15 @@ def test_nothing_is_known_where_nobody_says_anything():
     ],
 )
 def test_room_is_kept_for_the_answer(request_, largest, reserve):
-    assert window_of(request_, limit=largest, default=2048, adjustable=True).reserve == reserve
+    assert window_of(request_, limit=largest, reported=2048, adjustable=True).reserve == reserve
 
 
 @pytest.mark.parametrize(
     ("window", "request_tokens", "evidence"),
     [
         (ContextWindow(4096, 32_768, 1024), 100, 3000),
-        (ContextWindow(4096, 4096, 1024), 800, 1930),
-        (ContextWindow(2048, 2048, 512), 1365, 0),
+        (ContextWindow(4096, 4096, 1024), 800, 1514),
+        (ContextWindow(2048, 2048, 512), 1536, 0),
         (ContextWindow(2048, 2048, 512), 9999, 0),
     ],
 )
@@ -73,16 +73,20 @@ def test_evidence_takes_what_request_and_answer_leave(window, request_tokens, ev
 @pytest.mark.parametrize(
     ("window", "tokens", "num_ctx"),
     [
-        (ContextWindow(4096, 32_768, 1024), 2730, None),
-        (ContextWindow(4096, 32_768, 1024), 2731, 8192),
-        (ContextWindow(4096, 32_768, 1024), 6371, 8192),
-        (ContextWindow(4096, 32_768, 1024), 6372, 12_288),
+        (ContextWindow(4096, 32_768, 1024), 3072, 4096),
+        (ContextWindow(4096, 32_768, 1024), 3073, 8192),
+        (ContextWindow(2048, 32_768, 1024), 1025, 4096),
+        (ContextWindow(4096, 32_768, 1024), 7168, 8192),
+        (ContextWindow(4096, 32_768, 1024), 7169, 12_288),
+        (ContextWindow(10_000, 32_768, 1024), 9000, 12_288),
+        (ContextWindow(32_768, 131_072, 1024), 6000, 32_768),
         (ContextWindow(4096, 6000, 1024), 4000, 6000),
         (ContextWindow(4096, 6000, 1024), 90_000, 6000),
-        (ContextWindow(4096, 4096, 1024), 90_000, None),
+        (ContextWindow(4096, 4096, 1024), 90_000, 4096),
+        (ContextWindow(4096, 4096, 1024, adjustable=False), 90_000, None),
     ],
 )
-def test_num_ctx_grows_in_few_steps_and_only_when_it_has_to(window, tokens, num_ctx):
+def test_num_ctx_grows_in_few_steps_and_never_shrinks(window, tokens, num_ctx):
     assert window.num_ctx_for(tokens) == num_ctx
 
 
@@ -97,13 +101,14 @@ def test_an_enriched_request_always_fits_unless_it_was_too_long_before(
     current, more, request_tokens, budget, predicted
 ):
     request = {"options": {"num_predict": predicted}}
-    window = window_of(request, limit=current + more, default=current, adjustable=True)
+    window = window_of(request, limit=current + more, reported=current, adjustable=True)
     evidence = window.evidence_tokens(budget, request_tokens)
     assert 0 <= evidence <= budget
-    read = window.num_ctx_for(request_tokens + evidence) or window.current
+    enriched = request_tokens + int(evidence * 1.5)
+    read = window.num_ctx_for(enriched)
     assert window.current <= read <= window.largest
     if evidence:
-        assert (request_tokens + evidence) * 1.125 + window.reserve <= read + 2
+        assert enriched + window.reserve <= read
 
 
 def test_every_part_of_the_prompt_is_counted():
@@ -133,4 +138,4 @@ def test_every_part_of_the_prompt_is_counted():
 )
 def test_no_request_is_too_odd_to_be_counted(request_):
     assert tokens_of(request_, words) >= 0
-    window_of(request_, limit=8192, default=4096, adjustable=True)
+    window_of(request_, limit=8192, reported=4096, adjustable=True)

@@ -246,22 +246,36 @@ async def test_a_client_that_leaves_ends_the_search_for_evidence(proxied):
 QUESTION = {"model": "m", "messages": [{"role": "user", "content": "/rag why?"}]}
 
 
-async def test_num_ctx_stays_as_it_is_where_everything_fits(start):
-    proxied = await start(host=FakeHost(limit=32_768, default=4096))
+LONG = "It was said again at length. " * 500
+
+
+@pytest.mark.parametrize("window", [4096, 8192, 32_768])
+async def test_the_window_that_the_host_reports_is_kept_where_everything_fits(start, window):
+    proxied = await start(host=FakeHost(limit=32_768, window=window))
     await proxied.post("/api/chat", QUESTION)
-    assert "options" not in forwarded(proxied)
+    assert forwarded(proxied)["options"] == {"num_ctx": window}
 
 
-async def test_num_ctx_is_raised_where_ollama_would_cut(start):
-    proxied = await start(host=FakeHost(limit=32_768, default=4096))
-    proxied.enricher.block = "word " * 3500
-    await proxied.post("/api/chat", {**QUESTION, "options": {"seed": 1}})
+async def test_a_large_window_is_never_lowered(start):
+    proxied = await start(host=FakeHost(limit=131_072, window=32_768))
+    proxied.enricher.block = LONG
+    reply = await proxied.post("/api/chat", QUESTION)
+    assert forwarded(proxied)["options"] == {"num_ctx": 32_768}
+    assert reply.header(b"x-rag-degraded") == []
+
+
+@pytest.mark.parametrize("window", [2048, 4096])
+async def test_num_ctx_is_raised_where_ollama_would_cut(start, window):
+    proxied = await start(host=FakeHost(limit=32_768, window=window))
+    proxied.enricher.block = LONG
+    reply = await proxied.post("/api/chat", {**QUESTION, "options": {"seed": 1}})
     assert forwarded(proxied)["options"] == {"seed": 1, "num_ctx": 8192}
+    assert reply.header(b"x-rag-degraded") == []
 
 
 async def test_num_ctx_is_not_raised_beyond_the_models_limit(start):
-    proxied = await start(host=FakeHost(limit=5000, default=4096))
-    proxied.enricher.block = "word " * 3500
+    proxied = await start(host=FakeHost(limit=5000, window=4096))
+    proxied.enricher.block = LONG
     await proxied.post("/api/chat", QUESTION)
     assert forwarded(proxied)["options"] == {"num_ctx": 5000}
 
@@ -269,38 +283,64 @@ async def test_num_ctx_is_not_raised_beyond_the_models_limit(start):
 async def test_evidence_is_shortened_to_a_num_ctx_that_the_request_sets(start):
     proxied = await start(host=FakeHost(limit=32_768))
     await proxied.post("/api/chat", {**QUESTION, "options": {"num_ctx": 2048}})
-    assert 1000 < proxied.enricher.calls[0]["evidence_tokens"] < 1536
+    assert 900 < proxied.enricher.calls[0]["evidence_tokens"] < 1024
     assert forwarded(proxied)["options"] == {"num_ctx": 2048}
 
 
 async def test_evidence_is_shortened_on_openais_route_which_has_no_num_ctx(start):
-    proxied = await start(host=FakeHost(limit=32_768, default=2048))
+    proxied = await start(host=FakeHost(limit=32_768, window=2048))
     await proxied.post("/v1/chat/completions", QUESTION)
-    assert 1000 < proxied.enricher.calls[0]["evidence_tokens"] < 1536
+    assert 900 < proxied.enricher.calls[0]["evidence_tokens"] < 1024
     assert "options" not in forwarded(proxied)
 
 
+async def test_evidence_has_its_budget_on_openais_route_of_a_host_with_a_large_window(start):
+    proxied = await start(host=FakeHost(limit=131_072, window=32_768))
+    earlier = {"role": "user", "content": LONG}
+    reply = await proxied.post("/v1/chat/completions", {"model": "m", "messages": [earlier, *QUESTION["messages"]]})
+    assert proxied.enricher.calls[0]["evidence_tokens"] == 3000
+    assert reply.header(b"x-rag-degraded") == []
+
+
 async def test_a_request_that_fills_the_window_gets_no_evidence_and_says_so(start):
-    proxied = await start(host=FakeHost(limit=2048, default=2048))
+    proxied = await start(host=FakeHost(limit=2048, window=2048))
     proxied.enricher.documents = 0
-    long = {"role": "user", "content": "word " * 5000}
-    reply = await proxied.post("/api/chat", {"model": "m", "messages": [long, *QUESTION["messages"]]})
+    earlier = {"role": "user", "content": LONG}
+    reply = await proxied.post("/api/chat", {"model": "m", "messages": [earlier, *QUESTION["messages"]]})
     assert proxied.enricher.calls[0]["evidence_tokens"] == 0
     assert reply.header(b"x-rag-degraded") == [b"context_window"]
 
 
-@pytest.mark.parametrize("host", [None, FakeHost(limit=None), FakeHost(limit=1, failure=True)])
-async def test_a_silent_host_leaves_the_budget_and_num_ctx_alone(start, host):
+async def test_a_history_that_the_host_cuts_is_told_even_with_evidence(start):
+    proxied = await start(host=FakeHost(limit=32_768, window=4096))
+    earlier = {"role": "user", "content": LONG * 2}
+    reply = await proxied.post("/v1/chat/completions", {"model": "m", "messages": [earlier, *QUESTION["messages"]]})
+    assert reply.header(b"x-rag-documents") == [b"1"]
+    assert reply.header(b"x-rag-degraded") == [b"context_window"]
+
+
+@pytest.mark.parametrize(
+    "host", [FakeHost(limit=None, window=None), FakeHost(limit=32_768, window=None), FakeHost(limit=1, failure=True)]
+)
+async def test_a_host_that_does_not_say_leaves_the_budget_and_num_ctx_alone(start, host):
     proxied = await start(host=host, context_tokens=777)
     proxied.enricher.block = "word " * 9000
-    await proxied.post("/api/chat", QUESTION)
+    reply = await proxied.post("/api/chat", QUESTION)
     assert proxied.enricher.calls[0]["evidence_tokens"] == 777
     assert "options" not in forwarded(proxied)
+    assert reply.header(b"x-rag-degraded") == []
 
 
-@pytest.mark.parametrize("options", ["x", [], 7, {"num_ctx": "x"}, {"num_ctx": None}, {"num_predict": 1e300}, None])
+@pytest.mark.parametrize("options", ["x", [], 7, {"num_ctx": "x"}, {"num_ctx": None}])
 @pytest.mark.parametrize("model", ["m", None, 7, ["m"]])
 async def test_options_of_a_wrong_type_are_ollamas_to_refuse(start, options, model):
     proxied = await start(host=FakeHost(limit=8192))
     await proxied.post("/api/chat", {**QUESTION, "options": options, "model": model, "tools": 7, "images": "x"})
     assert forwarded(proxied)["options"] == options
+
+
+@pytest.mark.parametrize("options", [{"num_predict": 1e300}, {"num_predict": -1}, None])
+async def test_odd_options_stay_beside_the_window(start, options):
+    proxied = await start(host=FakeHost(limit=8192))
+    await proxied.post("/api/chat", {**QUESTION, "options": options})
+    assert forwarded(proxied)["options"] == {**(options or {}), "num_ctx": 4096}

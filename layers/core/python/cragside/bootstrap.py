@@ -20,7 +20,6 @@ from cragside.adapters.embedded.grader import EmbeddedGrader, packaged_weights
 from cragside.adapters.embedded.keywords import keywords_of, terms
 from cragside.adapters.embedded.language_model import EmbeddedLanguageModel
 from cragside.adapters.embedded.rewrite import search_query
-from cragside.adapters.embedded.tokens import count_tokens
 from cragside.adapters.lightrag.manifest import MANIFEST
 from cragside.adapters.lightrag.workspaces import EmbeddedWorkspaces, OpenEmbedder
 from cragside.adapters.local.preferences import NoPreferences, PreferenceFile
@@ -47,6 +46,7 @@ from cragside.crag.state import CragTools
 from cragside.domain.context import CountTokens
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.preferences import CHANGEABLE, Preferences
+from cragside.domain.tokens import count_tokens
 from cragside.domain.verdict import DecisionPolicy
 from cragside.ports.annotator import Annotator
 from cragside.ports.document_loader import DocumentLoader
@@ -70,12 +70,16 @@ Step = Callable[[], Awaitable[object]]
 
 @dataclass(slots=True)
 class Container:
-    """What the entrypoints work with. `host` and `search` are None when they are not configured."""
+    """What the entrypoints work with. `host` and `search` are None when they are not configured.
+
+    `upstream` is the Ollama behind the proxy: `host`, or the one at the default address.
+    """
 
     settings: Settings
     enricher: Enricher
     workspaces: Workspaces
     host: ModelHost | None
+    upstream: ModelHost
     search: SearchService | None
     count_tokens: CountTokens
     preferences: WorkspacePreferences
@@ -166,6 +170,10 @@ def build_container(
         host = OllamaHost(settings.ollama_base_url, parallel=settings.ollama_parallel, chat_model=settings.chat_model)
         starters.append(host.prepare)
         disconnectors.append(host.close)
+    upstream = host
+    if upstream is None:
+        upstream = OllamaHost(settings.upstream, parallel=settings.ollama_parallel)
+        disconnectors.append(upstream.close)
     if search is None and settings.searxng_host:
         rewrite = OllamaRewriter(host, search_query).rewrite if host else _embedded_rewrite
         search = SearxngSearch(settings.searxng_host, rewrite)
@@ -216,6 +224,7 @@ def build_container(
         enricher,
         workspaces,
         host,
+        upstream,
         search,
         count_tokens,
         preferences,

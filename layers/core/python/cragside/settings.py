@@ -236,6 +236,11 @@ class Settings(BaseSettings):
         return value.expanduser() if isinstance(value, Path) else value
 
     @property
+    def upstream(self) -> str:
+        """The Ollama that the proxy passes requests on to."""
+        return self.ollama_base_url or "http://127.0.0.1:11434"
+
+    @property
     def asks_for_token(self) -> bool:
         """Whether requests have to bring a token."""
         return any((self.api_token, self.api_token_secret, self.workspace_tokens))

@@ -18,6 +18,17 @@ class ModelHost(Protocol):
         """The longest context the model can take, in tokens; None when the host does not say."""
         ...
 
-    async def default_context(self, model: str) -> int:
-        """`num_ctx` of a request that sets none, in tokens: the model's own parameter, or Ollama's default."""
+    async def window(self, model: str) -> int | None:
+        """Tokens that the host reads of a request that sets no `num_ctx`; None when the host does not say.
+
+        May have the host load the model. Raises `ServiceUnavailable("ollama", ...)`.
+        """
+        ...
+
+    async def check_chat(self, model: str) -> None:
+        """Have a model write a few words. Raises `ServiceUnavailable("ollama", ...)` when it does not."""
+        ...
+
+    async def check_embedding(self, model: str) -> None:
+        """Have a model embed a word. Raises `ServiceUnavailable("ollama", ...)` when it does not."""
         ...

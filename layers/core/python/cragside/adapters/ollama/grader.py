@@ -6,14 +6,16 @@ from collections.abc import Callable, Coroutine, Iterable, Sequence
 
 from cragside.adapters.ollama import grading
 from cragside.adapters.ollama.host import OllamaHost
-from cragside.adapters.ollama.text import abridged, estimated_tokens
+from cragside.adapters.ollama.text import abridged
 from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable
+from cragside.domain.tokens import most_tokens
 from cragside.ports.relevance_grader import RelevanceGrader
 
 _SINGLE_SECONDS = 600.0
 _LONGEST_DOCUMENT = 4000
 _SHORTEST_DOCUMENT = 400
+_FRAME_TOKENS = 100  # of a document: its tags and its title
 _MODELS_REMEMBERED = 64
 
 
@@ -53,7 +55,7 @@ class OllamaGrader:
     async def _graded(self, model: str, query: str, documents: Sequence[Document]) -> list[float]:
         if len(documents) > 1 and not self._does_batches(model):
             return await self._one_by_one(model, query, documents)
-        size, characters = await self._share(model, query, len(documents))
+        size, characters = await self._share(model, query, documents)
         batches = [documents[start : start + size] for start in range(0, len(documents), size)]
         graded = await _all(self._batch(model, query, batch, characters) for batch in batches)
         return [score for scores in graded for score in scores]
@@ -68,7 +70,7 @@ class OllamaGrader:
         return await self._one_by_one(model, query, batch)
 
     async def _one_by_one(self, model: str, query: str, documents: Sequence[Document]) -> list[float]:
-        _, characters = await self._share(model, query, 1)
+        _, characters = await self._share(model, query, documents[:1])
         graded = await _all(self._batch(model, query, [document], characters) for document in documents)
         return [score for scores in graded for score in scores]
 
@@ -85,16 +87,17 @@ class OllamaGrader:
         )
         return grading.scores_in(reply.text, count) if reply.complete else None
 
-    async def _share(self, model: str, query: str, count: int) -> tuple[int, int]:
-        """Documents in one call, and characters of each, so that the call fits the model's context."""
+    async def _share(self, model: str, query: str, documents: Sequence[Document]) -> tuple[int, int]:
+        """How many documents go into one call, and how many characters of each, so that the model reads all of it."""
         context = min(self._context, await self._host.context_length(model) or self._context)
-        fixed = (
-            estimated_tokens(grading.SYSTEM) + 2 * estimated_tokens(abridged(query, grading.QUESTION_CHARACTERS)) + 100
-        )
-        characters = 3 * max(context - fixed, 0)
-        size = max(1, min(count, characters // (_SHORTEST_DOCUMENT + 200)))
-        each = characters // size - 3 * grading.answer_tokens(size) // size - 200
-        return size, max(_SHORTEST_DOCUMENT, min(_LONGEST_DOCUMENT, each))
+        asked = abridged(query, grading.QUESTION_CHARACTERS)
+        left = context - most_tokens(grading.SYSTEM) - 2 * most_tokens(asked) - 100
+        # Numbers and Chinese take a token a character, English a third of one.
+        density = max(most_tokens(text) / len(text) for text in (d.content[:_LONGEST_DOCUMENT] for d in documents))
+        shortest = min(_SHORTEST_DOCUMENT * density, left)
+        size = max(1, min(len(documents), int(left // (shortest + _FRAME_TOKENS))))
+        each = left // size - grading.answer_tokens(1) - _FRAME_TOKENS
+        return size, max(1, min(_LONGEST_DOCUMENT, int(each / density)))
 
     def _does_batches(self, model: str) -> bool:
         return self._clock() >= self._singly_until.get(model, 0.0)

@@ -1,20 +1,23 @@
 """An Ollama host: what it has, which of its models does the work, and calls to them."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeGuard
+from typing import Any, TypeGuard, TypeVar
 
 from cragside.adapters.ollama.connection import Address, Connections, HostSilent, ModelMissing, translated
 from cragside.adapters.ollama.remembered import Remembered
-from cragside.adapters.ollama.text import estimated_tokens, sendable
+from cragside.adapters.ollama.text import sendable
 from cragside.domain.errors import ServiceUnavailable
+from cragside.domain.tokens import most_tokens
+
+T = TypeVar("T")
 
 EMBEDDED = "embedded"
 FALLBACK_MODEL = "qwen2.5:7b"
-# What Ollama takes when neither request nor model sets num_ctx and the GPUs have less than 23 GiB together;
-# it takes 32,768 and 262,144 from 23 and 47 GiB on (server/routes.go of 0.17.4), which a client cannot see.
-DEFAULT_CONTEXT = 4096
+# The smallest window that Ollama takes by default. It takes 32,768 and 262,144 tokens on GPUs of 23 and 47 GiB
+# (server/routes.go of 0.17.4), which a client sees in /api/ps alone, once the model is loaded.
+_SMALLEST_DEFAULT = 4096
 _LOADED_SECONDS = 5.0
 _MODELS_REMEMBERED = 64
 # Models that think although told not to need room for it in front of the answer.
@@ -31,11 +34,11 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class ModelCard:
-    """What the host says of a model."""
+    """What the host says of a model; nothing where the host has no /api/show."""
 
-    context_length: int | None
-    num_ctx: int | None
-    capabilities: frozenset[str] | None
+    context_length: int | None = None
+    num_ctx: int | None = None
+    capabilities: frozenset[str] | None = None
 
     @property
     def completes(self) -> bool:
@@ -67,6 +70,7 @@ class OllamaHost:
         self._models = Remembered(self._fetch_models)
         self._loaded = Remembered(self._fetch_loaded, fine=_LOADED_SECONDS)
         self._cards: dict[str, Remembered[ModelCard]] = {}
+        self._windows: dict[str, Remembered[int | None]] = {}
 
     @property
     def url(self) -> str:
@@ -90,13 +94,20 @@ class OllamaHost:
         card = await self._card_if_there(model)
         return None if card is None else card.context_length
 
-    async def default_context(self, model: str) -> int:
-        """`num_ctx` that applies when a request sets none, in tokens: the model's own, or Ollama's default."""
-        card = await self._card_if_there(model)
-        if card is None:
-            return DEFAULT_CONTEXT
-        own = card.num_ctx or DEFAULT_CONTEXT
-        return min(own, card.context_length) if card.context_length else own
+    async def window(self, model: str) -> int | None:
+        """Tokens that the host reads of a request that sets no `num_ctx`; None when the host does not say.
+
+        A model that is not loaded is loaded for it, unless its own `num_ctx` tells: a request would load it anyway.
+        Raises `ServiceUnavailable("ollama", ...)` when the host is silent or cannot load the model.
+        """
+        name = tagged(model)
+        loaded = await self._loaded.get()
+        if loaded is None or name in loaded or not await self.has(name):
+            return (loaded or {}).get(name)
+        card = await self._card(name)
+        if card.num_ctx is not None:
+            return min(card.num_ctx, card.context_length or card.num_ctx)
+        return await self._remembered(self._windows, name, lambda: self._load(name)).get()
 
     async def choose(self, requested: str | None) -> str | None:
         """The model that does the work, or None when the embedded set is to do it.
@@ -124,7 +135,8 @@ class OllamaHost:
     ) -> Reply:
         """One answer at temperature 0, held to a JSON schema if given. Raises `ServiceUnavailable("ollama", ...)`.
 
-        `num_ctx` is raised only when the text needs it, since another value makes Ollama load the model anew.
+        `num_ctx` is the window that the host reports, raised only when the text needs it: another value makes Ollama
+        load the model anew.
         """
         turns = [*([("system", system)] if system else []), *((t["role"], t["content"]) for t in history)]
         turns.append(("user", prompt))
@@ -132,7 +144,7 @@ class OllamaHost:
         thinks = (await self._card(model)).thinks
         limit = max_tokens + (_THINKING_TOKENS if thinks else 0)
         options: dict[str, Any] = {"temperature": 0, "num_predict": limit}
-        context = await self._context_for(model, limit + sum(estimated_tokens(text) + 8 for _, text in turns))
+        context = await self._context_for(model, limit + sum(most_tokens(text) + 8 for _, text in turns))
         if context is not None:
             options["num_ctx"] = context
         asked: dict[str, Any] = {"model": model, "options": options, "stream": False}
@@ -154,6 +166,14 @@ class OllamaHost:
         if not isinstance(vectors, list) or len(vectors) != len(texts):
             raise ServiceUnavailable("ollama", f"{model} answered another number of vectors than it was given texts")
         return vectors
+
+    async def check_chat(self, model: str) -> None:
+        """Have a model write a few words. Raises `ServiceUnavailable("ollama", ...)` when it does not."""
+        await self.chat(model, "Answer with one word: ready?", max_tokens=8)
+
+    async def check_embedding(self, model: str) -> None:
+        """Have a model embed a word. Raises `ServiceUnavailable("ollama", ...)` when it does not."""
+        await self.embed(model, ["ready"])
 
     async def prepare(self) -> None:
         """Load the chat client, a second of imports, ahead of the first request."""
@@ -194,30 +214,41 @@ class OllamaHost:
         return tagged(model)
 
     async def _context_for(self, model: str, tokens: int) -> int | None:
-        loaded = (await self._loaded.get()).get(tagged(model), 0)
-        if loaded >= tokens:
-            return loaded
-        card = await self._card(model)
-        if tokens <= await self.default_context(model):
-            return None
+        window = await self.window(model)
+        if tokens <= (window or _SMALLEST_DEFAULT):
+            return window
+        longest = (await self._card(model)).context_length
         wanted = 1 << (tokens - 1).bit_length()
-        return min(wanted, card.context_length) if card.context_length else wanted
+        return max(window or 0, min(wanted, longest or wanted))
 
     async def _card_if_there(self, model: str) -> ModelCard | None:
         return await self._card(model) if await self.has(model) else None
 
     async def _card(self, model: str) -> ModelCard:
         name = tagged(model)
-        remembered = self._cards.get(name)
-        if remembered is None:
-            if len(self._cards) >= _MODELS_REMEMBERED:
-                self._cards.pop(next(iter(self._cards)))
+        return await self._remembered(self._cards, name, lambda: self._fetch_card(name)).get()
 
-            async def fetch() -> ModelCard:
-                return _card_of(await self._connections.json("POST", "/api/show", {"model": name}))
+    @staticmethod
+    def _remembered(answers: dict[str, Remembered[T]], name: str, fetch: Callable[[], Awaitable[T]]) -> Remembered[T]:
+        if name not in answers:
+            if len(answers) >= _MODELS_REMEMBERED:
+                answers.pop(next(iter(answers)))
+            answers[name] = Remembered(fetch)
+        return answers[name]
 
-            remembered = self._cards[name] = Remembered(fetch)
-        return await remembered.get()
+    async def _fetch_card(self, model: str) -> ModelCard:
+        try:
+            return _card_of(await self._connections.json("POST", "/api/show", {"model": model}))
+        except HostSilent:
+            raise
+        except ServiceUnavailable:  # gateways and llama.cpp have no such route
+            return ModelCard()
+
+    async def _load(self, model: str) -> int | None:
+        """Have the host load a model, and its window then."""
+        await self._connections.answer("/api/generate", {"model": model, "stream": False})
+        self._loaded.forget()
+        return (await self._loaded.get() or {}).get(model)
 
     async def _fetch_version(self) -> str:
         answer = await self._connections.json("GET", "/api/version")
@@ -227,10 +258,16 @@ class OllamaHost:
         models = _field(await self._connections.json("GET", "/api/tags"), "models", list, self.url)
         return frozenset(tagged(str(m["name"])) for m in models if isinstance(m, dict) and m.get("name"))
 
-    async def _fetch_loaded(self) -> dict[str, int]:
-        models = _field(await self._connections.json("GET", "/api/ps"), "models", list, self.url)
+    async def _fetch_loaded(self) -> dict[str, int] | None:
+        """The windows of the models that are loaded; None where the host has no /api/ps."""
+        try:
+            models = _field(await self._connections.json("GET", "/api/ps"), "models", list, self.url)
+        except HostSilent:
+            raise
+        except ServiceUnavailable:
+            return None
         contexts = ((m.get("name"), m.get("context_length")) for m in models if isinstance(m, dict))
-        return {tagged(str(name)): context for name, context in contexts if name and _is_number(context)}
+        return {tagged(name): context for name, context in contexts if isinstance(name, str) and _is_number(context)}
 
 
 def _field(answer: Any, name: str, kind: type, url: str) -> Any:

@@ -27,6 +27,8 @@ _PACKAGES = ("lightrag-hku", "langgraph", "langchain-ollama", "wordllama", "fast
 _OLDEST_PYTHON, _NEWEST_PYTHON = (3, 11), (3, 13)
 _DEFAULT_CHAT_MODEL, _DEFAULT_EMBEDDING_MODEL, _EMBEDDED = "qwen2.5:7b", "nomic-embed-text", "embedded"
 _PATIENCE_SECONDS = 10.0
+# A model that is not loaded takes as long as its file takes to read.
+_LOAD_SECONDS = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,9 @@ async def examine_components(container: "Container") -> list[Finding]:
     """The store, Ollama with its models, and SearXNG."""
     settings = container.settings
     servers = await asyncio.gather(
-        _patiently("ollama", lambda: _ollama(container), lambda _: _OLLAMA_REMEDY),
+        _patiently(
+            "ollama", lambda: _ollama(container), lambda _: _OLLAMA_REMEDY, _PATIENCE_SECONDS + 2 * _LOAD_SECONDS
+        ),
         _patiently(
             "searxng", lambda: _searxng(container), lambda _: f"Start it, or correct SEARXNG_HOST. {_JSON_REMEDY}"
         ),
@@ -90,14 +94,18 @@ _JSON_REMEDY = "Its settings.yml needs `json` under search.formats."
 
 
 async def _patiently(
-    component: str, ask: Callable[[], Awaitable[list[Finding]]], remedy_for: Callable[[Exception], str]
+    component: str,
+    ask: Callable[[], Awaitable[list[Finding]]],
+    remedy_for: Callable[[Exception], str],
+    seconds: float | None = None,
 ) -> list[Finding]:
+    seconds = _PATIENCE_SECONDS if seconds is None else seconds
     failure: Exception
     try:
-        async with asyncio.timeout(_PATIENCE_SECONDS):
+        async with asyncio.timeout(seconds):
             return await ask()
     except TimeoutError as error:
-        failure, reason = error, f"no answer within {_PATIENCE_SECONDS:.0f} s"
+        failure, reason = error, f"no answer within {seconds:.0f} s"
     except Exception as error:
         failure, reason = error, message_of(error)
     return [Finding(component, "error", detail=reason, remedy=remedy_for(failure))]
@@ -140,11 +148,32 @@ async def _ollama(container: "Container") -> list[Finding]:
         remedy = "Set OLLAMA_BASE_URL to let its models grade. Without it the embedded models do the work."
         return [Finding("ollama", "not configured", remedy=remedy)]
     found, models = await host.version(), await host.models()
+    chat = _model("chat model", settings.chat_model, _DEFAULT_CHAT_MODEL, "RAG_CHAT_MODEL", models)
+    embedding = _model(
+        "embedding model", settings.embedding_model, _DEFAULT_EMBEDDING_MODEL, "RAG_EMBEDDING_MODEL", models
+    )
     return [
         Finding("ollama", "ok", found),
-        _model("chat model", settings.chat_model, _DEFAULT_CHAT_MODEL, "RAG_CHAT_MODEL", models),
-        _model("embedding model", settings.embedding_model, _DEFAULT_EMBEDDING_MODEL, "RAG_EMBEDDING_MODEL", models),
+        await _tried(chat, host.check_chat),
+        await _tried(embedding, host.check_embedding),
     ]
+
+
+async def _tried(finding: Finding, call: Callable[[str], Awaitable[object]]) -> Finding:
+    """The finding on a model of the host, after one call to it."""
+    model = finding.detail
+    if finding.state != "ok" or model.startswith(_EMBEDDED):
+        return finding
+    try:
+        async with asyncio.timeout(_LOAD_SECONDS):
+            await call(model)
+    except TimeoutError:
+        remedy = f"It may still be loading: try `ollama run {model}`, then run `cragside doctor` again."
+        return Finding(finding.component, "error", detail=f"{model} gave no answer in {_LOAD_SECONDS} s", remedy=remedy)
+    except ServiceUnavailable as error:
+        remedy = f"Try `ollama run {model}`, and see Ollama's log."
+        return Finding(finding.component, "error", detail=f"{model}: {message_of(error)}", remedy=remedy)
+    return Finding(finding.component, "ok", detail=f"{model}, answered a test call")
 
 
 def _model(component: str, chosen: str | None, default: str, variable: str, models: frozenset[str]) -> Finding:

@@ -23,7 +23,8 @@ def doctor(
 ) -> None:
     """Check every component and say what to do about it.
 
-    Ends with 0 only if nothing that is configured is broken. With SEARXNG_HOST set, one test search is made.
+    Ends with 0 only if nothing that is configured is broken. Each model of
+    Ollama that would do work gets a test call, which may load it; SEARXNG_HOST gets a test search.
     """
     findings = _examine(session_of(context))
     if as_json:

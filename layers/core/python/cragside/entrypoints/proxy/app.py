@@ -15,7 +15,7 @@ from cragside.entrypoints.proxy.errors import answer, code_of
 from cragside.entrypoints.proxy.exchanges import Exchanges
 from cragside.entrypoints.proxy.headers import Header, value_of
 from cragside.entrypoints.proxy.relay import BrokenOff, relay
-from cragside.entrypoints.proxy.upstream import DEFAULT_ADDRESS, Upstream
+from cragside.entrypoints.proxy.upstream import Upstream
 
 # What is cragside's: these paths, and all that lies below these prefixes. Everything else is Ollama's.
 OWN_ROUTES = frozenset({"/v1/enrich", "/healthz", "/health", "/openapi.json"})
@@ -47,7 +47,7 @@ class _Proxy:
     ) -> None:
         settings = container.settings
         self._app = app
-        self._upstream = Upstream(settings.ollama_base_url or DEFAULT_ADDRESS)
+        self._upstream = Upstream(settings.upstream)
         self._finder = CommandFinder(settings.command_prefix)
         self._preparation = Preparation(container)
         self._body_limit = settings.max_body_bytes

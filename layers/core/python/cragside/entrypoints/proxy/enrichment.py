@@ -4,13 +4,15 @@ import asyncio
 import json
 import logging
 import re
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from cragside.application.enricher import Enriched
 from cragside.domain.errors import CragsideError
 from cragside.domain.outcome import RagContext
+from cragside.domain.tokens import count_tokens, most_tokens
 from cragside.entrypoints.access import Grant, workspace_of
 from cragside.entrypoints.proxy.commanded import OPENAI_CHAT, asked
 from cragside.entrypoints.proxy.context_window import ContextWindow, tokens_of, window_of
@@ -20,8 +22,8 @@ from cragside.ports.model_host import ModelHost
 from cragside.settings import Settings
 
 _OWN_FIELDS = ("workspace", "persona", "compress")
-# The host's word on a model is remembered; a host that takes longer than this (seconds) counts as silent.
-_HOST_PATIENCE = 2.0
+# Seconds to wait for the host's word on a model, which is remembered. A model that is not loaded is loaded meanwhile.
+_HOST_PATIENCE = 10.0
 
 logger = logging.getLogger(__name__)
 
@@ -36,6 +38,7 @@ class Enriching(Protocol):
         workspace: str | None = None,
         persona: str | None = None,
         evidence_tokens: int | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109 (a budget, as the enricher has it)
     ) -> Enriched:
         """The request with evidence for its question."""
         ...
@@ -60,13 +63,8 @@ class Parts(Protocol):
         ...
 
     @property
-    def host(self) -> ModelHost | None:
-        """The model host, None when none is configured."""
-        ...
-
-    @property
-    def count_tokens(self) -> Callable[[str], int]:
-        """Estimate of a text's tokens."""
+    def upstream(self) -> ModelHost:
+        """The Ollama that requests are passed on to."""
         ...
 
 
@@ -84,8 +82,7 @@ class Preparation:
     def __init__(self, parts: Parts) -> None:
         self._settings = parts.settings
         self._enricher = parts.enricher
-        self._host = parts.host
-        self._count = parts.count_tokens
+        self._host = parts.upstream
 
     async def prepare(self, path: str, request: Mapping[str, Any], headers: Sequence[Header], grant: Grant) -> Prepared:
         """The request with evidence. Raises what `Enricher.enrich` raises, and `Unauthorized`.
@@ -99,48 +96,56 @@ class Preparation:
         question = asked(path, forwarded)
         told = {name: request[name] for name in _OWN_FIELDS if name != "workspace" and name in request}
         persona = value_of(headers, PERSONA_HEADER)
+        began = time.monotonic()
         window = await self._window(path, question)
         budget = self._settings.context_tokens
         if window is not None:
-            budget = window.evidence_tokens(budget, tokens_of(question, self._count))
+            budget = window.evidence_tokens(budget, tokens_of(question, most_tokens))
         enriched = await self._enricher.enrich(
             {**question, **told},
             workspace=workspace,
             persona=None if persona is None else persona.decode("latin-1").strip() or None,
             evidence_tokens=budget,
+            timeout=self._settings.timeout_seconds - (time.monotonic() - began),
         )
         forwarded.update({name: value for name, value in enriched.request.items() if name not in told})
-        self._fit(forwarded, enriched.request, window)
-        shortened = budget < self._settings.context_tokens
-        return Prepared(json.dumps(forwarded).encode(), _told(enriched.rag_context, shortened))
+        cut = window is not None and _fit(forwarded, enriched.request, window)
+        without = budget < self._settings.context_tokens and not _documents(enriched)
+        return Prepared(json.dumps(forwarded).encode(), _told(enriched.rag_context, cut or without))
 
     async def _window(self, path: str, request: Mapping[str, Any]) -> ContextWindow | None:
-        limit, default = await self._lengths(request.get("model"))
-        return window_of(request, limit=limit, default=default, adjustable=path != OPENAI_CHAT)
+        limit, reported = await self._lengths(request.get("model"))
+        return window_of(request, limit=limit, reported=reported, adjustable=path != OPENAI_CHAT)
 
     async def _lengths(self, model: object) -> tuple[int | None, int | None]:
-        if self._host is None or not isinstance(model, str):
+        if not isinstance(model, str):
             return None, None
         try:
-            async with asyncio.timeout(_HOST_PATIENCE):
-                limit = await self._host.context_length(model)
-                return limit, None if limit is None else await self._host.default_context(model)
+            async with asyncio.timeout(min(_HOST_PATIENCE, self._settings.timeout_seconds / 2)):
+                return await self._host.context_length(model), await self._host.window(model)
         except (CragsideError, TimeoutError):
             return None, None
 
-    def _fit(self, forwarded: dict[str, Any], question: Mapping[str, Any], window: ContextWindow | None) -> None:
-        num_ctx = None if window is None else window.num_ctx_for(tokens_of(question, self._count))
-        if num_ctx is not None:
-            forwarded["options"] = {**(forwarded.get("options") or {}), "num_ctx": num_ctx}
+
+def _fit(forwarded: dict[str, Any], question: Mapping[str, Any], window: ContextWindow) -> bool:
+    """Have Ollama read all of an enriched request; True when its window is too small for that."""
+    num_ctx = window.num_ctx_for(tokens_of(question, most_tokens))
+    if num_ctx is not None:
+        forwarded["options"] = {**(forwarded.get("options") or {}), "num_ctx": num_ctx}
+    return tokens_of(question, count_tokens) > (num_ctx or window.current)
 
 
-def _told(context: RagContext | None, shortened: bool) -> tuple[Header, ...]:
+def _documents(enriched: Enriched) -> int:
+    return 0 if enriched.rag_context is None else len(enriched.rag_context.documents)
+
+
+def _told(context: RagContext | None, beyond_window: bool) -> tuple[Header, ...]:
     if context is None:
         return ()
     if logger.isEnabledFor(logging.DEBUG):
         logger.debug("rag_context %s", json.dumps(context.as_dict(), default=str))
     degraded = [degradation.component for degradation in context.degraded]
-    if shortened and not context.documents:
+    if beyond_window:
         degraded.append("context_window")
     told = [(b"x-rag-verdict", context.verdict), (b"x-rag-documents", str(len(context.documents)))]
     if degraded:

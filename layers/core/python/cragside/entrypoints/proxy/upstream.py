@@ -10,7 +10,6 @@ from urllib.parse import unquote, urlsplit
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
 from cragside.entrypoints.proxy.connection import Connection
 
-DEFAULT_ADDRESS = "http://127.0.0.1:11434"
 _PORTS = {"http": 80, "https": 443}
 
 

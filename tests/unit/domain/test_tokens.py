@@ -2,9 +2,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cragside.adapters.embedded import tokens
 from cragside.adapters.embedded.embedder import WordLlamaEmbedder
-from cragside.adapters.embedded.tokens import count_tokens
+from cragside.domain import tokens
+from cragside.domain.tokens import count_tokens, most_tokens
 
 PROSE = (
     "Insulin is a peptide hormone produced by beta cells of the pancreatic islets. It regulates the metabolism of "
@@ -40,8 +40,32 @@ def test_what_has_no_pieces_of_its_own_is_not_underestimated_badly(text: str) ->
     assert count_tokens(text) >= 0.8 * len(WordLlamaEmbedder().token_ids(text))
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        PROSE,
+        GERMAN,
+        CODE,
+        "0.23796462709189137 0.5442292252959519 17 42 1999 2026-11-22 " * 20,
+        "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
+        "QmFzZTY0IHRleHQgaXMgaGFyZCBmb3IgdG9rZW5pemVycywgYXMgaXQgbG9va3MgbGlrZSBub3RoaW5nLg==",
+        "for (int i = 0; i < n; ++i) { a[i] ^= (b[i] << 3) | (c[i] >> 5); }",
+        "!@#$%^&*()[]{};:<>/?~+=-_|",
+        "龘靐齉爩鱻麤龗灪吁爨癵籱" * 20,
+        "北京是中华人民共和国的首都，位于华北平原的北部。",
+        "القاهرة هي عاصمة جمهورية مصر العربية وأكبر مدنها",
+        "Η Αθήνα είναι η πρωτεύουσα της Ελλάδας",
+        "हिन्दी भाषा क्या है",
+        "🦄🧬🪐🫠🥷🏽👩‍🚀",
+        "Donaudampfschifffahrtsgesellschaft, Verwaltungsgerichtsordnung",
+    ],
+)
+def test_no_hard_text_takes_more_than_the_most(text: str) -> None:
+    assert len(WordLlamaEmbedder().token_ids(text)) <= most_tokens(text)
+
+
 def test_the_empty_text_takes_no_tokens() -> None:
-    assert count_tokens("") == 0
+    assert count_tokens("") == most_tokens("") == 0
 
 
 @given(st.text(max_size=300), st.text(max_size=300))
