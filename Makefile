@@ -1,7 +1,7 @@
 # Every target sets up what it needs on a machine with python3 (3.11 to 3.13), make and the package registries.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench eval lint types imports format layers artifacts synth deploy destroy e2e
+.PHONY: help demo test check bench attacks eval lint types imports format layers artifacts synth deploy destroy e2e
 
 export UV_PROJECT_ENVIRONMENT ?= .venv
 export UV_PYTHON_DOWNLOADS := never
@@ -61,6 +61,9 @@ format: $(UV) ## put the code in shape
 
 bench: $(UV) ## speed and memory side by side with peers, as ratios of one run
 	@for name in embedded enrich indexing limits passthrough scale coldstart; do $(RUN) python -m benchmarks.$$name || exit 1; done
+
+attacks: $(UV) ## try every attack of the tests, and count them in docs/security.md
+	@$(RUN) python -m tools.attack_table
 
 eval: $(UV) ## answer quality on CLAP-NQ; CLAPNQ_DIR names its folder
 	@$(RUN) python evals/clapnq.py --data "$(CLAPNQ_DIR)"

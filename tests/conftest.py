@@ -1,7 +1,19 @@
 """What holds for every test."""
 
+from collections import Counter
+
+import pytest
 from hypothesis import settings
+
+from tools.attack_table import ATTACKS
 
 # Tests assert no timings: an example may take its time on a busy machine.
 settings.register_profile("cragside", deadline=None)
 settings.load_profile("cragside")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Count the attacks by family, before any test is deselected."""
+    marks = (item.get_closest_marker("attack") for item in items)
+    config.stash[ATTACKS] = Counter(mark.args[0] for mark in marks if mark)

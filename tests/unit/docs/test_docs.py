@@ -5,12 +5,15 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from cragside.bootstrap import build_container
 from cragside.domain import errors
 from cragside.entrypoints.http.app import create_app
 from cragside.entrypoints.proxy.errors import status_of
 from cragside.settings import Settings
 from tests.knowledge import Knowledge
+from tools.attack_table import ATTACKS, counts_on_page
 from tools.configuration_reference import reference
 
 ROOT = Path(__file__).parents[3]
@@ -18,6 +21,12 @@ ROOT = Path(__file__).parents[3]
 
 def test_the_configuration_page_is_what_the_settings_say() -> None:
     assert (ROOT / "docs/configuration.md").read_text() == reference()
+
+
+def test_the_table_of_attacks_counts_those_of_the_suite(pytestconfig: pytest.Config) -> None:
+    if pytestconfig.args != pytestconfig.getini("testpaths"):
+        pytest.skip("the table counts the whole suite")
+    assert counts_on_page() == pytestconfig.stash[ATTACKS]
 
 
 def test_every_error_code_has_its_heading_and_status() -> None:

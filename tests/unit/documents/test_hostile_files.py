@@ -173,6 +173,7 @@ REFUSED = {
 }  # fmt: skip
 
 
+@pytest.mark.attack("hostile files")
 @pytest.mark.parametrize("case", REFUSED)
 async def test_it_is_refused_with_the_reason(loader, case):
     content, name, reason = REFUSED[case]
@@ -183,6 +184,7 @@ async def test_it_is_refused_with_the_reason(loader, case):
     assert refused.value.message == f"{name} {refused.value.details['reason']}."
 
 
+@pytest.mark.attack("hostile files")
 @pytest.mark.parametrize("head", [LAUGHS, OUTSIDE], ids=["a billion laughs", "an external entity"])
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
 async def test_a_document_type_in_word_is_refused(loader, docx_of, head, encoding):

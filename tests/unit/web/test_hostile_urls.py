@@ -267,6 +267,7 @@ async def refused(net, url, *, allow=()):
     return failure.value
 
 
+@pytest.mark.attack("hostile addresses")
 @pytest.mark.parametrize(("url", "says"), URLS, ids=ascii)
 async def test_a_hostile_url_opens_no_socket(net, url, says):
     failure = await refused(net, url.replace("{port}", str(net.port)))
@@ -276,6 +277,7 @@ async def test_a_hostile_url_opens_no_socket(net, url, says):
     assert not net.resolver.asked
 
 
+@pytest.mark.attack("hostile addresses")
 @pytest.mark.parametrize(("addresses", "says"), ANSWERS, ids=str)
 async def test_a_name_with_a_hostile_address_opens_no_socket(net, addresses, says):
     net.resolver.answers["evil.example"] = [addresses]
@@ -286,6 +288,7 @@ async def test_a_name_with_a_hostile_address_opens_no_socket(net, addresses, say
     assert net.resolver.asked == {"evil.example": 1}
 
 
+@pytest.mark.attack("hostile redirects")
 @pytest.mark.parametrize(("location", "says"), LOCATIONS, ids=ascii)
 async def test_a_redirect_is_checked_like_the_first_url(net, location, says):
     net.resolver.answers |= {"evil.example": [[VICTIM]], "mixed.example": [["8.8.8.8", VICTIM]]}
@@ -305,6 +308,7 @@ async def test_an_allowed_range_does_not_make_local_names_public(net, name):
     assert net.watch == []
 
 
+@pytest.mark.attack("hostile redirects")
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 async def test_every_kind_of_redirect_is_checked(net, status):
     net.site.pages["/"] = redirect(f"http://{VICTIM}:{net.port}/", status)
@@ -312,6 +316,7 @@ async def test_every_kind_of_redirect_is_checked(net, status):
     assert net.connected == {STAND_IN}
 
 
+@pytest.mark.attack("hostile redirects")
 @pytest.mark.parametrize("hops", range(1, 6))
 async def test_the_last_of_several_redirects_is_checked(net, hops):
     for hop in range(1, hops):
@@ -366,6 +371,7 @@ async def test_without_the_rules_for_addresses_the_victim_is_reached(net, monkey
     assert net.victim.connections == 1
 
 
+@pytest.mark.attack("hostile addresses")
 @pytest.mark.parametrize("address", [*METADATA_4, *METADATA_6])
 async def test_metadata_services_stay_out_of_reach_whatever_is_allowed(net, address):
     net.resolver.answers["evil.example"] = [[address]]
