@@ -291,5 +291,5 @@ async def test_a_folder_that_others_could_change_is_not_opened(
 
 
 async def test_no_place_to_put_it_is_told(made: tuple[Path, str], objects: FolderObjectStore, tmp_path: Path) -> None:
-    with pytest.raises(ServiceUnavailable, match="cannot be kept below"):
+    with pytest.raises(ServiceUnavailable, match="cannot be kept in the temporary directory"):
         await fetch(objects, made[1], tmp_path / "gone" / "kb")

@@ -16,8 +16,7 @@ import pytest
 
 from cragside.adapters.embedded.keywords import keywords_of
 from cragside.adapters.embedded.language_model import EmbeddedLanguageModel
-from cragside.adapters.lightrag import reindexing
-from cragside.adapters.lightrag.database import Database
+from cragside.adapters.lightrag import database, reindexing
 from cragside.adapters.lightrag.drafts import Draft
 from cragside.adapters.lightrag.workspaces import EmbeddedWorkspaces
 from cragside.domain.document import SourceText
@@ -183,9 +182,9 @@ async def test_an_opening_that_fails_meanwhile_leaves_no_other_workspace_open(bu
 
 
 async def test_a_store_that_could_not_be_opened_is_tried_again(build: Build, tmp_path: Path) -> None:
-    (tmp_path / "w").write_text("a file")
     store = build()
     repository = await store.repository("w")
+    (tmp_path / "w").write_text("a file")
     with pytest.raises(ServiceUnavailable):
         await repository.save_documents([OTTER])
     (tmp_path / "w").unlink()
@@ -462,11 +461,11 @@ async def test_what_is_wrong_with_the_place_is_not_called_damage(
     error = sqlite3.OperationalError("as SQLite says")
     error.sqlite_errorcode = code
 
-    def refused(_: Database) -> None:
+    def refused(_: sqlite3.Connection) -> None:
         raise error
 
     with monkeypatch.context() as patched:
-        patched.setattr(Database, "_migrate", refused)
+        patched.setattr(database, "migrate", refused)
         with pytest.raises(ServiceUnavailable) as failed:
             await build().repository("w")
     assert failed.value.component == "knowledge_base"

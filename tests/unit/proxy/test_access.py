@@ -142,6 +142,7 @@ def test_what_is_brought_is_held_against_every_token(brought, monkeypatch):
         (Grant(("a",)), None, {}, "a"),
         (Grant(("a", "home")), None, {}, "home"),
         (Grant(("a", "b")), "b", {b"x-rag-workspace": b"z"}, "b"),
+        (Grant(("a",)), "A", {}, "a"),
     ],
 )
 def test_the_workspace_is_the_one_that_is_named_first(grant, named, headers, workspace):
@@ -154,7 +155,7 @@ def test_the_workspace_is_the_one_that_is_named_first(grant, named, headers, wor
         (Grant(("a",)), "b", {}),
         (Grant(("a",)), None, {b"lightrag-workspace": b"b"}),
         (Grant(("a", "b")), None, {}),
-        (Grant(("a",)), "A", {}),
+        (Grant(("a",)), "B", {}),
     ],
 )
 def test_a_workspace_that_is_not_granted_is_refused(grant, named, headers):

@@ -20,7 +20,7 @@ from cragside.adapters.embedded.grader import EmbeddedGrader, packaged_weights
 from cragside.adapters.embedded.keywords import keywords_of, terms
 from cragside.adapters.embedded.language_model import EmbeddedLanguageModel
 from cragside.adapters.embedded.rewrite import search_query
-from cragside.adapters.lightrag.manifest import MANIFEST
+from cragside.adapters.lightrag.manifest import is_baked
 from cragside.adapters.lightrag.workspaces import EmbeddedWorkspaces, OpenEmbedder
 from cragside.adapters.local.preferences import NoPreferences, PreferenceFile
 from cragside.adapters.local.queue import LocalQueue
@@ -109,7 +109,7 @@ class Container:
     def keeps_worker(self) -> bool:
         """Whether `cragside serve` has a worker: not beside a baked store, nor where others empty an SQS queue."""
         home = self.settings.home
-        return self.settings.queue_url is None and isinstance(home, Path) and not (home / MANIFEST).exists()
+        return self.settings.queue_url is None and isinstance(home, Path) and not is_baked(home)
 
     async def prepare(self) -> None:
         """Load and open what the first request would otherwise wait for. Raises `ConfigurationError`.
@@ -246,7 +246,7 @@ def build_container(
 def _preferences(settings: Settings) -> WorkspacePreferences:
     defaults = Preferences(**{name: getattr(settings, name) for name in CHANGEABLE})
     home = settings.home
-    if isinstance(home, Path) and not (home / MANIFEST).exists():
+    if isinstance(home, Path) and not is_baked(home):
         return WorkspacePreferences(defaults, PreferenceFile(home))
     return WorkspacePreferences(defaults, NoPreferences())
 

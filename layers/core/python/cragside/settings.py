@@ -14,12 +14,12 @@ from pydantic import ValidationError as PydanticValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from cragside.domain.command import DEFAULT_PREFIX
-from cragside.domain.errors import ConfigurationError
+from cragside.domain.errors import ConfigurationError, ValidationError
 from cragside.domain.personas import PERSONAS
 from cragside.domain.query import DEFAULT_WORKSPACE
 from cragside.domain.verdict import DEFAULT_THRESHOLD
+from cragside.domain.workspace_name import workspace_name
 
-WORKSPACE_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$"
 _BUCKET_ADDRESS = re.compile(r"s3://(?P<bucket>[a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:/(?P<prefix>.*))?")
 
 
@@ -69,7 +69,8 @@ class Settings(BaseSettings):
         "manifest is not opened. Needed for a store in a bucket, all of whose files are held against it.",
     )
     workspace: str = Field(
-        DEFAULT_WORKSPACE, pattern=WORKSPACE_PATTERN, description="The workspace of requests that name none."
+        DEFAULT_WORKSPACE,
+        description="The workspace of requests that name none. Names that differ in case only are one.",
     )
     command_prefix: str = Field(DEFAULT_PREFIX, pattern=r"^\S+$", description="The word that asks for evidence.")
     threshold: float = Field(
@@ -199,6 +200,14 @@ class Settings(BaseSettings):
     def _stripped(cls, value: object) -> object:
         return value.strip() if isinstance(value, str) else value
 
+    @field_validator("workspace")
+    @classmethod
+    def _canonical(cls, value: str) -> str:
+        try:
+            return workspace_name(value)
+        except ValidationError as error:
+            raise ValueError(error.message.rstrip(".")) from None
+
     @field_validator("persona")
     @classmethod
     def _known_persona(cls, value: str | None) -> str | None:
@@ -272,16 +281,20 @@ def _bound_tokens(text: str) -> dict[str, tuple[str, ...]]:
     if len(set(tokens)) < len(tokens):
         raise ValueError("A token is in it twice; list its workspaces at one place")
     for number, (_, workspaces) in enumerate(pairs, start=1):
-        if not isinstance(workspaces, list) or not workspaces or not all(map(_is_workspace, workspaces)):
-            raise ValueError(
-                f"Token number {number} needs a list of workspace names: 1 to 63 letters, digits, dots, dashes or "
-                "underscores, beginning with a letter or digit"
-            )
-    return {token: tuple(workspaces) for token, (_, workspaces) in zip(tokens, pairs, strict=True)}
+        if not isinstance(workspaces, list) or not workspaces:
+            raise ValueError(f"Token number {number} needs a list of workspace names")
+    names = [_workspace_names(number, workspaces) for number, (_, workspaces) in enumerate(pairs, start=1)]
+    return dict(zip(tokens, names, strict=True))
 
 
-def _is_workspace(name: object) -> bool:
-    return isinstance(name, str) and re.fullmatch(WORKSPACE_PATTERN, name) is not None
+def _workspace_names(number: int, workspaces: list[object]) -> tuple[str, ...]:
+    try:
+        return tuple(dict.fromkeys(map(workspace_name, workspaces)))
+    except ValidationError:
+        raise ValueError(
+            f"Token number {number} names a workspace that there cannot be. A name has 1 to 63 letters, digits, dots, "
+            "dashes or underscores, begins with a letter or digit, and does not end as files of the store do"
+        ) from None
 
 
 def variable_of(field_name: str) -> str:

@@ -1,7 +1,6 @@
 """The use case: a request with `/rag` in, the same request with evidence out."""
 
 import asyncio
-import re
 import uuid
 from collections.abc import Mapping
 from contextlib import suppress
@@ -15,9 +14,8 @@ from cragside.domain.personas import instruction_of
 from cragside.domain.prompt import inject, question_in
 from cragside.domain.query import Query, ask
 from cragside.domain.verdict import verdict_of
+from cragside.domain.workspace_name import workspace_name
 from cragside.ports.rag_repository import Workspaces
-
-_WORKSPACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
 
 _KINDS = {str: "a string", dict: "an object", bool: "true or false"}
 
@@ -125,13 +123,7 @@ class Enricher:
         return Enriched(inject(request, findings.block, query.text), context)
 
     def _query(self, request: Mapping[str, Any], question: str, workspace: str | None) -> Query:
-        name = workspace or _optional(request, "workspace", str) or self._default_workspace
-        if not _WORKSPACE.fullmatch(name):
-            raise ValidationError(
-                "A workspace name has 1 to 63 letters, digits, dots, dashes or underscores and begins with a letter or "
-                "digit.",
-                field="workspace",
-            )
+        name = workspace_name(workspace or _optional(request, "workspace", str) or self._default_workspace)
         for field, kind in (("metadata", dict), ("timestamp", str), ("stream", bool), ("user_id", str)):
             _optional(request, field, kind)
         identifier = _optional(request, "id", str) or str(uuid.uuid4())

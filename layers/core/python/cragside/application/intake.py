@@ -38,7 +38,7 @@ class Intake:
         try:
             await self._queue.send(acceptance.tasks)
         except ServiceUnavailable as error:
-            raise ServiceUnavailable(error.component, f"{error.message} {_KEPT}") from error
+            raise ServiceUnavailable(error.component, f"{error.message} {_KEPT}").at(error.place) from error
         return acceptance
 
     async def file(

@@ -99,7 +99,7 @@ class Worker:
                 idle = until_idle and not deliveries and not self._in_hand and not await self._waiting()
             except ServiceUnavailable as error:
                 failures += 1
-                logger.warning("%s: %s", error.component, error.message)
+                logger.warning("%s: %s", error.component, error.told_to_operator)
                 await self._pause(min(2.0**failures, LONGEST_PAUSE_SECONDS))
                 continue
             failures = 0
@@ -125,7 +125,7 @@ class Worker:
                 logger.error("Indexing pauses: %s", error.message)
                 continue
             except CragsideError as error:
-                logger.warning("%s comes again: the queue failed: %s", delivery.task.key, error.message)
+                logger.warning("%s comes again: the queue failed: %s", delivery.task.key, error.told_to_operator)
             return
 
     async def _sweep(self, deliveries: list[Delivery]) -> None:
@@ -137,7 +137,7 @@ class Worker:
                 tasks = await library.restart(failures=False)
                 await (await self._workspaces.part_indexer(name)).give_back()
             except CragsideError as error:
-                logger.warning("Workspace %s is left out for now: %s", name, error.message)
+                logger.warning("Workspace %s is left out for now: %s", name, error.told_to_operator)
                 continue
             await self._queue.send([task for task in tasks if task.key not in in_hand])
 
@@ -161,7 +161,7 @@ class Worker:
                 try:
                     await self._queue.extend(delivery)
                 except CragsideError as error:
-                    logger.warning("A lease could not be renewed: %s", error.message)
+                    logger.warning("A lease could not be renewed: %s", error.told_to_operator)
 
     async def _give_back(self) -> None:
         """Break off what is in hand; the queue hands it out again once this worker is gone."""

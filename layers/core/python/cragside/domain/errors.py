@@ -13,11 +13,15 @@ CragsideError
 """
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 
 class CragsideError(Exception):
-    """Carries a code of the error contract, a message for a human and optional details without secrets."""
+    """Carries a code of the error contract, a message for a human and optional details without secrets.
+
+    Clients see message and details, which therefore name no path of the machine. What is for whoever runs cragside,
+    such as a path, is the `place`: the log and the command line show it.
+    """
 
     code: ClassVar[str] = "processing_error"
     retryable: ClassVar[bool] = False
@@ -26,6 +30,17 @@ class CragsideError(Exception):
         super().__init__(message)
         self.message = message
         self.details: Mapping[str, Any] = details
+        self.place = ""
+
+    def at(self, place: object) -> Self:
+        """The error with the place where it happened."""
+        self.place = str(place)
+        return self
+
+    @property
+    def told_to_operator(self) -> str:
+        """The message with its place."""
+        return f"{self.message} [{self.place}]" if self.place else self.message
 
 
 class ValidationError(CragsideError):

@@ -3,16 +3,14 @@
 import hashlib
 import hmac
 import ipaddress
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from cragside.domain.errors import Unauthorized, ValidationError
-from cragside.settings import WORKSPACE_PATTERN
+from cragside.domain.errors import Unauthorized
+from cragside.domain.workspace_name import workspace_name
 
 RawHeaders = Iterable[tuple[bytes, bytes]]
-_NAME = re.compile(WORKSPACE_PATTERN)
 # The second is LightRAG's name for it.
 WORKSPACE_HEADERS = (b"x-rag-workspace", b"lightrag-workspace")
 
@@ -110,16 +108,6 @@ def _named_by_header(headers: RawHeaders) -> str | None:
             values.setdefault(name, value)
     names = (values[header].decode("latin-1").strip() for header in WORKSPACE_HEADERS if header in values)
     return next((name for name in names if name), None)
-
-
-def workspace_name(name: object) -> str:
-    """The name of a workspace as it was given. Raises `ValidationError` for what is none."""
-    if isinstance(name, str) and _NAME.fullmatch(name):
-        return name
-    raise ValidationError(
-        "A workspace name has 1 to 63 letters, digits, dots, dashes or underscores and begins with a letter or digit.",
-        field="workspace",
-    )
 
 
 def _digest(token: bytes) -> bytes:

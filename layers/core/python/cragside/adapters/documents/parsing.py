@@ -97,7 +97,9 @@ class _Child:
                 env=_environment(),
             )
         except OSError as error:
-            raise ServiceUnavailable("loader", f"No process to read files in could be started: {error}.") from error
+            raise ServiceUnavailable(
+                "loader", f"No process to read files in could be started: {error.strerror}."
+            ) from error
 
     def ask(self, kind: Kind, content: bytes, origin: Origin, seconds: int) -> Mapping[str, Any]:
         """The child's answer. Raises `_Ended` with the reason when there is none in time."""

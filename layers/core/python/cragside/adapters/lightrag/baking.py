@@ -3,6 +3,7 @@
 import os
 import shutil
 import sqlite3
+import stat
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -76,6 +77,7 @@ class Baking:
             files |= {file_of(name): self._before.files[file_of(name)] for name in others}
         manifest = Manifest(workspaces, files)
         (self.home / MANIFEST).write_bytes(manifest.content())
+        self._open_to_readers()
         self._put_in_place()
         return manifest, baked_file(self._out / MANIFEST).sha256
 
@@ -85,6 +87,12 @@ class Baking:
             shutil.copyfile(self._out / file_of(name), self.home / file_of(name))
         if self._before and (damage := damage_of(self.home, self._before, list(map(file_of, workspaces)), hashes=True)):
             raise ValidationError(f"{self._out} is damaged: {damage}. Remove it, and bake all its workspaces again.")
+
+    def _open_to_readers(self) -> None:
+        """Give what is shipped the permissions that the umask leaves, as the folder has that it is made in."""
+        allowed = stat.S_IMODE(self.home.parent.stat().st_mode) & 0o777
+        for path in (self.home, *self.home.rglob("*")):
+            path.chmod(allowed if path.is_dir() else allowed & 0o666)
 
     def _put_in_place(self) -> None:
         aside = self.home.parent / "before"

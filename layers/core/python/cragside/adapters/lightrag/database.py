@@ -9,84 +9,16 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, ClassVar
 
-from cragside.adapters.lightrag.migration import add_catalogue
+from cragside.adapters.lightrag.schema import check_format, make_store, migrate
+from cragside.adapters.private_files import make_folder, tighten_folder
+from cragside.adapters.sqlite_failures import is_damage
 
 FILE_NAME = "store.sqlite3"
-SCHEMA_VERSION = 2
 # How long a write waits for another process's commit; whole writers take turns at a lock file.
 BUSY_MILLISECONDS = 5_000
 _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.002, 0.05
 # SQLite's limit on bound parameters is 32,766 since 3.32; a smaller batch keeps statements reusable.
 BATCH = 500
-
-_SCHEMA = """
-CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE kv (namespace TEXT NOT NULL, id TEXT NOT NULL, value TEXT NOT NULL, UNIQUE (namespace, id));
-CREATE TABLE doc_status (
-    id TEXT PRIMARY KEY, status TEXT NOT NULL, created_at TEXT NOT NULL, updated_at TEXT NOT NULL,
-    file_path TEXT, track_id TEXT, content_hash TEXT, duplicate_of TEXT, value TEXT NOT NULL);
-CREATE INDEX doc_status_by_status ON doc_status (status, created_at, id);
-CREATE INDEX doc_status_by_file ON doc_status (file_path);
-CREATE INDEX doc_status_by_track ON doc_status (track_id);
-CREATE INDEX doc_status_by_hash ON doc_status (content_hash, created_at, id);
-CREATE TABLE node (id TEXT PRIMARY KEY, value TEXT NOT NULL, degree INTEGER NOT NULL);
-CREATE INDEX node_by_degree ON node (degree DESC, id);
-CREATE TABLE edge (source TEXT NOT NULL, target TEXT NOT NULL, value TEXT NOT NULL, PRIMARY KEY (source, target));
-CREATE INDEX edge_by_target ON edge (target);
-CREATE TRIGGER edge_added AFTER INSERT ON edge BEGIN
-    UPDATE node SET degree = degree + 1 WHERE id IN (new.source, new.target); END;
-CREATE TRIGGER edge_removed AFTER DELETE ON edge BEGIN
-    UPDATE node SET degree = degree - 1 WHERE id IN (old.source, old.target); END;
-CREATE TABLE vector (
-    seq INTEGER PRIMARY KEY AUTOINCREMENT, namespace TEXT NOT NULL, id TEXT NOT NULL,
-    source TEXT, target TEXT, vector BLOB NOT NULL, value TEXT NOT NULL, UNIQUE (namespace, id));
-CREATE INDEX vector_by_source ON vector (namespace, source);
-CREATE INDEX vector_by_target ON vector (namespace, target);
-CREATE VIRTUAL TABLE passage USING fts5 (terms);
-CREATE VIRTUAL TABLE passage_term USING fts5vocab (passage, row);
-CREATE TABLE query (id TEXT PRIMARY KEY, text TEXT NOT NULL, created_at TEXT NOT NULL);
-"""
-# A row of `document` is one version of a document. Of each id one is `current`; the one before it is `replaced` while
-# not all of the current one is embedded, and what is `gone` waits for its share of the graph to be taken out.
-CATALOGUE = """
-CREATE TABLE document (
-    version INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL, content_hash TEXT NOT NULL, state TEXT NOT NULL,
-    name TEXT NOT NULL, title TEXT NOT NULL, file_type TEXT NOT NULL, doc_type TEXT NOT NULL, size INTEGER NOT NULL,
-    characters INTEGER NOT NULL, created_at TEXT NOT NULL, updated_at TEXT NOT NULL, track TEXT NOT NULL,
-    enrich INTEGER NOT NULL, tier1 TEXT NOT NULL, metadata TEXT NOT NULL, marks TEXT NOT NULL, text TEXT NOT NULL,
-    UNIQUE (id, content_hash));
-CREATE UNIQUE INDEX document_current ON document (id) WHERE state = 'current';
-CREATE UNIQUE INDEX document_by_name ON document (name) WHERE state = 'current';
-CREATE INDEX document_by_time ON document (updated_at, version) WHERE state = 'current';
-CREATE INDEX document_by_hash ON document (content_hash);
-CREATE INDEX document_by_track ON document (track);
-CREATE INDEX document_by_state ON document (state) WHERE state <> 'current';
-CREATE TABLE part (
-    version INTEGER NOT NULL, number INTEGER NOT NULL, key TEXT NOT NULL UNIQUE, first INTEGER NOT NULL,
-    last INTEGER NOT NULL, embedded INTEGER NOT NULL, enrichment TEXT NOT NULL, error TEXT NOT NULL, tier3 TEXT,
-    enriched_at TEXT, PRIMARY KEY (version, number)) WITHOUT ROWID;
-CREATE TABLE chunk (
-    id TEXT PRIMARY KEY, version INTEGER NOT NULL, part INTEGER NOT NULL, number INTEGER NOT NULL, page INTEGER,
-    section TEXT NOT NULL, tier2 TEXT) WITHOUT ROWID;
-CREATE INDEX chunk_by_version ON chunk (version, number);
-CREATE TABLE mention (
-    kind TEXT NOT NULL, name TEXT NOT NULL, passage TEXT NOT NULL, PRIMARY KEY (kind, name, passage)) WITHOUT ROWID;
-CREATE INDEX mention_by_passage ON mention (passage, kind);
-CREATE INDEX node_by_name ON node (lower(id));
-DROP INDEX edge_by_target;
-CREATE INDEX edge_by_source ON edge (source, json_extract(value, '$.weight') DESC, target);
-CREATE INDEX edge_by_target ON edge (target, json_extract(value, '$.weight') DESC, source);
-CREATE TABLE embedding (
-    seq INTEGER PRIMARY KEY AUTOINCREMENT, model TEXT NOT NULL, text_hash BLOB NOT NULL, document_id TEXT NOT NULL,
-    vector BLOB NOT NULL, UNIQUE (model, text_hash));
-CREATE INDEX embedding_by_document ON embedding (document_id);
-CREATE TRIGGER document_outdated AFTER UPDATE OF state ON document WHEN old.state = 'current' AND new.state <> 'current'
-BEGIN DELETE FROM embedding WHERE document_id = old.id; END;
-"""
-
-
-class StoreFormatError(Exception):
-    """The file is not a store of this version."""
 
 
 class Database:
@@ -101,14 +33,20 @@ class Database:
 
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
         if not read_only:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(path.parent)
+            tighten_folder(path.parent)
+            make_store(path)
+        if path.stat().st_size == 0:
+            raise sqlite3.DatabaseError("its file is empty")
         self.path = path
+        # What SQLite has said of the file that only another file mends; "" for nothing.
+        self.damage = ""
         self._users = 0
         self._opened = uuid.uuid4().hex
         self._beside = 0
         self._connection = sqlite3.connect(
-            f"{path.as_uri()}?mode=ro&immutable=1" if read_only else path,
-            uri=read_only,
+            f"{path.as_uri()}?{'mode=ro&immutable=1' if read_only else 'mode=rw'}",
+            uri=True,
             isolation_level=None,
             check_same_thread=False,
             timeout=BUSY_MILLISECONDS / 1000,
@@ -118,11 +56,11 @@ class Database:
             if read_only:
                 # There may be nowhere to put temporary files.
                 self._connection.execute("PRAGMA temp_store = MEMORY")
-                self._check_version()
             else:
                 self._connection.execute("PRAGMA journal_mode = WAL")
                 self._connection.execute("PRAGMA synchronous = NORMAL")
-                self._migrate()
+                migrate(self._connection)
+            check_format(self._connection)
         except BaseException:
             self._connection.close()
             raise
@@ -146,11 +84,19 @@ class Database:
 
     def all(self, sql: str, parameters: Sequence[Any] = ()) -> list[Any]:
         """All rows of a query."""
-        return self._connection.execute(sql, parameters).fetchall()
+        try:
+            return self._connection.execute(sql, parameters).fetchall()
+        except sqlite3.DatabaseError as error:
+            self._notice(error)
+            raise
 
     def one(self, sql: str, parameters: Sequence[Any] = ()) -> Any:
         """The first row of a query, or None."""
-        return self._connection.execute(sql, parameters).fetchone()
+        try:
+            return self._connection.execute(sql, parameters).fetchone()
+        except sqlite3.DatabaseError as error:
+            self._notice(error)
+            raise
 
     def within(self, sql: str, values: Iterable[Any], before: Sequence[Any] = ()) -> Iterator[Any]:
         """Rows of a query with `IN ({})` over any number of values, or of pairs of them for `VALUES {}`.
@@ -169,13 +115,23 @@ class Database:
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
         """Everything or nothing. Must not be held across an `await`."""
-        self._connection.execute("BEGIN IMMEDIATE")
         try:
-            yield self._connection
-        except BaseException:
-            self._connection.execute("ROLLBACK")
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._connection
+                self._connection.execute("COMMIT")
+            except BaseException:
+                # SQLite ends it by itself after some failures.
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+                raise
+        except sqlite3.DatabaseError as error:
+            self._notice(error)
             raise
-        self._connection.execute("COMMIT")
+
+    def _notice(self, error: sqlite3.DatabaseError) -> None:
+        if is_damage(error):
+            self.damage = str(error)
 
     async def turn(self) -> None:
         """Wait while another process is writing, at most as long as a write would wait, and leave the event loop free.
@@ -239,29 +195,3 @@ class Database:
         """Remember a fact about the store."""
         with self.transaction() as connection:
             connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
-
-    def _migrate(self) -> None:
-        if self._version() == 0:
-            with self.transaction() as connection:
-                # Another process may have created the schema while this one waited for the lock.
-                if self._version() == 0:
-                    for statement in (_SCHEMA + CATALOGUE).split(";\n"):
-                        connection.execute(statement)
-                    connection.execute("INSERT INTO meta VALUES ('generation', hex(randomblob(8)))")
-                    connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-        if self._version() == 1:
-            with self.transaction() as connection:
-                if self._version() == 1:
-                    add_catalogue(connection, CATALOGUE)
-                    connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-        self._check_version()
-
-    def _check_version(self) -> None:
-        if (version := self._version()) != SCHEMA_VERSION:
-            remedy = " Bake it again." if version < SCHEMA_VERSION else ""
-            raise StoreFormatError(
-                f"the store has format {version}, and this version of cragside reads format {SCHEMA_VERSION}.{remedy}"
-            )
-
-    def _version(self) -> int:
-        return int(self.one("PRAGMA user_version")[0])

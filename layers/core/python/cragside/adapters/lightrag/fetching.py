@@ -22,6 +22,7 @@ from cragside.adapters.lightrag.manifest import (
     parse_manifest,
     read_manifest,
 )
+from cragside.adapters.private_files import FOLDER_MODE, make_file
 from cragside.domain.errors import ConfigurationError, NotFound, PayloadTooLarge, ServiceUnavailable
 from cragside.ports.object_store import ObjectStore
 
@@ -37,14 +38,14 @@ async def fetch(objects: ObjectStore, sha256: str, folder: Path) -> None:
         scratch = Path(await asyncio.to_thread(tempfile.mkdtemp, dir=folder.parent, prefix=f"{folder.name}-"))
         try:
             fresh = scratch / "fresh"
-            fresh.mkdir(mode=0o700)
+            fresh.mkdir(mode=FOLDER_MODE)
             await _fetch_into(fresh, objects, sha256)
             await asyncio.to_thread(_publish, fresh, folder, sha256)
         finally:
             await asyncio.to_thread(shutil.rmtree, scratch, ignore_errors=True)
     except OSError as error:
-        reason = f"{objects.address} cannot be kept below {folder.parent}: {error.strerror}."
-        raise ServiceUnavailable("knowledge_base", reason) from error
+        reason = f"{objects.address} cannot be kept in the temporary directory: {error.strerror}."
+        raise ServiceUnavailable("knowledge_base", reason).at(folder.parent) from error
 
 
 async def _fetch_into(fresh: Path, objects: ObjectStore, sha256: str) -> None:
@@ -59,11 +60,13 @@ async def _fetch_into(fresh: Path, objects: ObjectStore, sha256: str) -> None:
         )
     for name, wanted in _manifest(content, objects).files.items():
         await _fetch_file(objects, name, wanted, fresh / name)
+    make_file(fresh / MANIFEST)
     await asyncio.to_thread((fresh / MANIFEST).write_bytes, content)
 
 
 async def _fetch_file(objects: ObjectStore, name: str, wanted: BakedFile, path: Path) -> None:
-    path.parent.mkdir()
+    path.parent.mkdir(mode=FOLDER_MODE)
+    make_file(path)
     with path.open("wb") as file:
         await _fetch(objects, name, file, limit=wanted.bytes)
     if await asyncio.to_thread(baked_file, path) != wanted:

@@ -1,11 +1,22 @@
 """Where the workspaces are: a folder to write in, or a baked store, which may have to be fetched first."""
 
 import asyncio
+import logging
 from pathlib import Path
 
-from cragside.adapters.lightrag.manifest import Manifest, ManifestError, damage_of, file_of, read_manifest
+from cragside.adapters.lightrag.folders import WorkspaceFolders
+from cragside.adapters.lightrag.manifest import (
+    Manifest,
+    ManifestError,
+    damage_of,
+    file_of,
+    misplaced,
+    read_manifest,
+)
 from cragside.domain.errors import ConfigurationError, ReadOnlyStore, ServiceUnavailable
 from cragside.ports.object_store import ObjectStore
+
+_log = logging.getLogger("cragside")
 
 
 class Home:
@@ -17,6 +28,8 @@ class Home:
         self._objects = objects
         self._fetching: asyncio.Task[None] | None = None
         self._manifest: Manifest | None = None
+        self._folders = WorkspaceFolders(folder)
+        self._told = False
 
     async def ready(self) -> None:
         """The folder is there, if it had to be fetched. Whoever gives up leaves the fetching to go on."""
@@ -28,6 +41,24 @@ class Home:
             self._fetching = asyncio.create_task(fetch(self._objects, self._sha256, self.folder))
         if not self._fetching.done():
             await asyncio.shield(self._fetching)
+
+    def folder_of(self, workspace: str) -> Path:
+        """Where a workspace is stored. Raises `ServiceUnavailable` when that cannot be told."""
+        if manifest := self.baked():
+            return self.folder / (self.baked_name(manifest, workspace) or workspace)
+        return self._folders.of(workspace)
+
+    def baked_name(self, manifest: Manifest, workspace: str) -> str | None:
+        """What a baked store calls a workspace, None when it has none. Older ones have names with capitals."""
+        if workspace in manifest.workspaces:
+            return workspace
+        return next((name for name in sorted(manifest.workspaces) if name.lower() == workspace), None)
+
+    def names(self) -> list[str]:
+        """The workspaces that have a store, in order."""
+        if manifest := self.baked():
+            return sorted({name.lower() for name in manifest.workspaces})
+        return self._folders.names()
 
     async def close(self) -> None:
         """End a fetching that is under way."""
@@ -49,14 +80,18 @@ class Home:
             raise self._broken(f"its baked.json {error}") from error
         except OSError as error:
             raise ServiceUnavailable(
-                "knowledge_base", f"{self.folder} cannot be read: {error.strerror}. Check RAG_HOME and its permissions."
-            ) from error
+                "knowledge_base",
+                f"The folder of the stores cannot be read: {error.strerror}. Check RAG_HOME and its permissions.",
+            ).at(self.folder) from error
         if self._sha256 is not None and (found is None or found[1] != self._sha256):
             state = "not a baked store" if found is None else f"the baked store {found[1]}"
             raise ConfigurationError(
                 f"RAG_HOME_SHA256 asks for the baked store {self._sha256}, but {self.folder} is {state}. Set the "
                 "variable to what `cragside bake` printed for this store, or unset it."
             )
+        if found is None and not self._told and (problem := misplaced(self.folder)):
+            self._told = True
+            _log.warning("%s", problem)
         self._manifest = None if found is None else found[0]
         return self._manifest
 
@@ -85,8 +120,8 @@ class Home:
 
     def _broken(self, reason: str) -> ServiceUnavailable:
         return ServiceUnavailable(
-            "knowledge_base", f"The baked store {self.folder} is damaged: {reason}. Bake it again, or copy it again."
-        )
+            "knowledge_base", f"The baked store is damaged: {reason}. Bake it again, or copy it again."
+        ).at(self.folder)
 
 
 def _failed(task: "asyncio.Task[None]") -> bool:

@@ -1,8 +1,11 @@
 """What a baked store says of itself: `baked.json` names its workspaces and pins every file by size and SHA-256."""
 
+import errno
 import hashlib
 import json
+import os
 import re
+import stat
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -12,6 +15,8 @@ from cragside.adapters.lightrag.database import FILE_NAME
 
 MANIFEST = "baked.json"
 FORMAT = 1
+# A pipe without a writer is opened without waiting for one. Windows has no such flag, and no such pipes.
+_AT_ONCE = getattr(os, "O_NONBLOCK", 0)
 # Ten thousand workspaces take less.
 MAX_MANIFEST_BYTES = 4_000_000
 
@@ -79,14 +84,46 @@ def parse_manifest(content: bytes) -> Manifest:
 
 def read_manifest(folder: Path) -> tuple[Manifest, str] | None:
     """The folder's manifest with its SHA-256, None when it is no baked store. Raises `ManifestError`, `OSError`."""
-    try:
-        with (folder / MANIFEST).open("rb") as file:
-            content = file.read(MAX_MANIFEST_BYTES + 1)
-    except (FileNotFoundError, NotADirectoryError):
+    if not is_baked(folder):
         return None
+    # Not to wait for a pipe that takes the file's place just now.
+    with open(folder / MANIFEST, "rb", opener=lambda path, flags: os.open(path, flags | _AT_ONCE)) as file:
+        content = file.read(MAX_MANIFEST_BYTES + 1)
     if len(content) > MAX_MANIFEST_BYTES:
         raise ManifestError("is too long for a manifest")
     return parse_manifest(content), hashlib.sha256(content).hexdigest()
+
+
+def is_baked(folder: Path) -> bool:
+    """Whether the folder has a manifest: a file of that name, and nothing else. Raises `OSError`."""
+    status = _status(folder)
+    return status is not None and stat.S_ISREG(status.st_mode)
+
+
+def misplaced(folder: Path) -> str:
+    """What has the manifest's name in a folder without being a file, and what to do about it; else ""."""
+    try:
+        if _status(folder) is None or is_baked(folder):
+            return ""
+    except OSError:
+        return ""
+    return (
+        f"{MANIFEST} in RAG_HOME is not a file, so it is no manifest of a baked store and is passed over. Move it out "
+        "of RAG_HOME, or rename it if it is a workspace's folder."
+    )
+
+
+def _status(folder: Path) -> os.stat_result | None:
+    """What has the manifest's name, followed where it links to; None for nothing."""
+    path = folder / MANIFEST
+    try:
+        return path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return path.lstat() if path.is_symlink() else None
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            return path.lstat() if path.is_symlink() else None
+        raise
 
 
 def file_of(workspace: str) -> str:

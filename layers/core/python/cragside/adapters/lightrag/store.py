@@ -13,6 +13,7 @@ from cragside.adapters.lightrag.chunking import Chunker
 from cragside.adapters.lightrag.database import Database
 from cragside.adapters.lightrag.embedding_cache import CachedEmbedder
 from cragside.adapters.lightrag.engine import Engine
+from cragside.adapters.private_files import FILE_MODE
 from cragside.domain.context import CountTokens
 from cragside.domain.errors import ServiceUnavailable
 
@@ -50,8 +51,8 @@ class Store:
         self._generation = database.generation()
         self._writing = asyncio.Lock()
         self._accepting = asyncio.Lock()
-        self._write_lock = AsyncFileLock(folder / "writer.lock", timeout=-1)
-        self._accept_lock = AsyncFileLock(folder / "catalogue.lock", timeout=-1)
+        self._write_lock = AsyncFileLock(folder / "writer.lock", timeout=-1, mode=FILE_MODE)
+        self._accept_lock = AsyncFileLock(folder / "catalogue.lock", timeout=-1, mode=FILE_MODE)
 
     @property
     def replaced(self) -> bool:

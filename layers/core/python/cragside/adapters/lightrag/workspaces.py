@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cragside.adapters.lightrag.baked import BakedRepository
-from cragside.adapters.lightrag.database import FILE_NAME, Database, StoreFormatError
+from cragside.adapters.lightrag.database import FILE_NAME, Database
+from cragside.adapters.lightrag.folders import check_store_file
 from cragside.adapters.lightrag.home import Home
 from cragside.adapters.lightrag.manifest import Manifest
+from cragside.adapters.lightrag.schema import StoreFormatError
 from cragside.adapters.lightrag.unborn import UnbornRepository
 from cragside.adapters.sqlite_failures import is_damage, unusable
 from cragside.domain.context import CountTokens
@@ -85,7 +87,7 @@ class EmbeddedWorkspaces:
 
     def folder(self, workspace: str) -> Path:
         """Where a workspace is stored."""
-        return self._home.folder / workspace
+        return self._home.folder_of(workspace)
 
     async def repository(self, workspace: str) -> RagRepository:
         """The workspace's repository, opened at its first use; an unknown workspace is empty and is not made by asking.
@@ -126,10 +128,7 @@ class EmbeddedWorkspaces:
     async def names(self) -> list[str]:
         """The workspaces that have a store, in order."""
         await self._home.ready()
-        if manifest := self._home.baked():
-            return sorted(manifest.workspaces)
-        stores = self._home.folder.glob(f"[!.]*/{FILE_NAME}")
-        return sorted(store.parent.name for store in stores)
+        return self._home.names()
 
     async def reindex(self, workspace: str, progress: Callable[[str], None]) -> int:
         """Build the workspace anew with the configured embedding model; returns the number of its documents.
@@ -189,9 +188,9 @@ class EmbeddedWorkspaces:
         opening = self._open.get(workspace)
         if opening is None:
             if manifest := self._home.baked():
-                if workspace not in manifest.workspaces:
+                if (baked := self._home.baked_name(manifest, workspace)) is None:
                     return None
-                opening = self._start(workspace, self._opened_baked(workspace, manifest))
+                opening = self._start(workspace, self._opened_baked(workspace, manifest, baked))
             elif not self._has_store(workspace):
                 return None
             else:
@@ -203,7 +202,9 @@ class EmbeddedWorkspaces:
 
     def _has_store(self, workspace: str) -> bool:
         try:
-            return (self.folder(workspace) / FILE_NAME).exists()
+            folder = self.folder(workspace)
+            check_store_file(folder)
+            return (folder / FILE_NAME).exists()
         except OSError as error:
             raise _out_of_reach(workspace, error) from error
 
@@ -239,8 +240,8 @@ class EmbeddedWorkspaces:
         assert opened.store is not None  # noqa: S101 (only a baked store that is not there has none)
         return opened.store
 
-    async def _opened_baked(self, workspace: str, manifest: Manifest) -> BakedRepository:
-        self._home.check(manifest, workspace)
+    async def _opened_baked(self, workspace: str, manifest: Manifest, baked: str) -> BakedRepository:
+        self._home.check(manifest, baked)
         store = await self._opened(workspace, self.folder(workspace), read_only=True)
         return BakedRepository(store, self._home.refusal, store.store)
 
@@ -321,6 +322,7 @@ def _working(opened: "Opened") -> bool:
 
 def _database(workspace: str, folder: Path, *, read_only: bool) -> Database:
     try:
+        check_store_file(folder)
         return Database.acquire(folder, read_only=read_only)
     except StoreFormatError as error:
         raise ServiceUnavailable("knowledge_base", f"Workspace {workspace}: {error}") from error
@@ -331,10 +333,14 @@ def _database(workspace: str, folder: Path, *, read_only: bool) -> Database:
 
 
 def _unopened(workspace: str, error: sqlite3.DatabaseError, read_only: bool) -> ServiceUnavailable:
-    said = f"{unusable(error)}."
     if is_damage(error):
-        said = f"is damaged ({error}). {'Bake it again.' if read_only else 'Move its folder away and ingest again.'}"
-    return ServiceUnavailable("knowledge_base", f"The store of workspace {workspace} {said}")
+        return _damaged(workspace, str(error), read_only)
+    return ServiceUnavailable("knowledge_base", f"The store of workspace {workspace} {unusable(error)}.")
+
+
+def _damaged(workspace: str, how: str, read_only: bool) -> ServiceUnavailable:
+    remedy = "Bake it again." if read_only else "Move its folder away and ingest again."
+    return ServiceUnavailable("knowledge_base", f"The store of workspace {workspace} is damaged ({how}). {remedy}")
 
 
 def _out_of_reach(workspace: str, error: OSError) -> ServiceUnavailable:

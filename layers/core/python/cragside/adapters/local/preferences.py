@@ -10,6 +10,7 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
+from cragside.adapters.private_files import FILE_MODE, make_folder
 from cragside.domain.errors import ServiceUnavailable, ValidationError
 
 # The leading dot: no workspace can have this name.
@@ -34,8 +35,8 @@ class PreferenceFile:
     def change(self, workspace: str, changes: Mapping[str, Any]) -> None:
         """See the port."""
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            with FileLock(f"{self._path}.lock", timeout=_WAIT_SECONDS):
+            make_folder(self._path.parent)
+            with FileLock(f"{self._path}.lock", timeout=_WAIT_SECONDS, mode=FILE_MODE):
                 everything = dict(self._all())
                 merged = {**everything.get(workspace, {}), **changes}
                 everything[workspace] = {name: value for name, value in merged.items() if value is not None}
@@ -85,4 +86,8 @@ class NoPreferences:
 def _workspaces(content: Any) -> dict[str, dict[str, Any]]:
     if not isinstance(content, dict) or not all(isinstance(changes, dict) for changes in content.values()):
         raise ValueError("not an object of objects")
-    return content
+    # An older version told names apart that differ in case: what was said of the one in lower case goes first.
+    folded: dict[str, dict[str, Any]] = {}
+    for name in sorted(content, key=str.islower):
+        folded[name.lower()] = {**folded.get(name.lower(), {}), **content[name]}
+    return folded

@@ -3,6 +3,7 @@
 # ruff: noqa: S608 - statements are put together from names in this module, values are bound
 
 import asyncio
+import os
 import sqlite3
 import threading
 import time
@@ -17,6 +18,7 @@ from typing import Any, TypeVar
 from filelock import FileLock, Timeout
 
 from cragside.adapters.local.queue_schema import QueueFormatError, connect
+from cragside.adapters.private_files import FILE_MODE
 from cragside.adapters.sqlite_failures import is_damage, unusable
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.indexing import Task
@@ -46,7 +48,7 @@ class LocalQueue(IndexQueue):
         self._path = folder / FILE_NAME
         self._lease_seconds = lease_seconds
         self._clock = clock
-        self._lock = FileLock(folder / LOCK_NAME, timeout=0, thread_local=False)
+        self._lock = FileLock(folder / LOCK_NAME, timeout=0, thread_local=False, mode=FILE_MODE)
         self._connection: sqlite3.Connection | None = None
         self._using = threading.Lock()
         self._settled = asyncio.Event()
@@ -170,7 +172,7 @@ class LocalQueue(IndexQueue):
     def _done(self, work: Callable[[sqlite3.Connection], Result], writing: bool, **default: Result) -> Result:
         with self._using, _translated(self._path):
             if self._connection is None:
-                if default and not self._path.exists():
+                if default and not os.path.lexists(self._path):
                     return default["default"]
                 self._connection = connect(self._path)
             with _transaction(self._connection) if writing else nullcontext():
@@ -303,11 +305,15 @@ def _translated(path: Path) -> Iterator[None]:
     try:
         yield
     except QueueFormatError as error:
-        raise ServiceUnavailable("queue", f"{path} cannot be used: {error}.") from error
+        raise _unusable(path, f"cannot be used: {error}.") from error
     except sqlite3.DatabaseError as error:
         said = f"{unusable(error)}."
         if is_damage(error):
             said = f"is damaged ({error}). Move it away: the next worker makes it anew from the documents."
-        raise ServiceUnavailable("queue", f"{path} {said}") from error
+        raise _unusable(path, said) from error
     except OSError as error:
-        raise ServiceUnavailable("queue", f"{path} cannot be used: {error.strerror}. Check RAG_HOME.") from error
+        raise _unusable(path, f"cannot be used: {error.strerror}. Check RAG_HOME.") from error
+
+
+def _unusable(path: Path, said: str) -> ServiceUnavailable:
+    return ServiceUnavailable("queue", f"{path.name} in RAG_HOME {said}").at(path)

@@ -1,10 +1,15 @@
 """The queue's file: its tables and its one connection."""
 
 import sqlite3
+from contextlib import suppress
 from pathlib import Path
 
-SCHEMA_VERSION = 1
+from cragside.adapters.private_files import make_file, make_folder, tighten
+
+SCHEMA_VERSION = 2
 BUSY_SECONDS = 5.0
+# What the queue, its worker and the settings have in RAG_HOME.
+_OURS = (".queue.sqlite3*", ".worker.lock", ".settings.json*")
 
 # `lease` is when it runs out, None for a task that waits; `deaths` counts the workers that ended with it in hand.
 _SCHEMA = """
@@ -22,6 +27,12 @@ CREATE TABLE dead (
     workspace TEXT NOT NULL, document_id TEXT NOT NULL, content_hash TEXT NOT NULL, part INTEGER NOT NULL,
     stage TEXT NOT NULL, reason TEXT NOT NULL, attempts INTEGER NOT NULL, at TEXT NOT NULL);
 """
+# In format 1 names of workspaces could have capitals.
+_LOWER = "workspace = lower(workspace), key = lower(workspace) || substr(key, length(workspace) + 1)"
+_ONE_CASE = f"""
+UPDATE task SET grp = lower(workspace) || substr(grp, length(workspace) + 1), {_LOWER}
+    WHERE workspace <> lower(workspace);
+UPDATE OR REPLACE dead SET {_LOWER} WHERE workspace <> lower(workspace)"""  # noqa: S608 (our own names)
 
 
 class QueueFormatError(Exception):
@@ -34,7 +45,11 @@ def connect(path: Path) -> sqlite3.Connection:
     WAL with `synchronous=NORMAL`: a killed process loses nothing that was committed; after a power cut the worker's
     sweep finds what the last commits may have lost.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
+    with suppress(FileExistsError):
+        make_file(path)
+    # What SQLite makes beside its file gets the file's permissions. The rest is for what an older version made.
+    tighten(*(found for ours in _OURS for found in path.parent.glob(ours)))
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=BUSY_SECONDS)
     try:
         connection.execute("PRAGMA journal_mode = WAL")
@@ -47,11 +62,13 @@ def connect(path: Path) -> sqlite3.Connection:
 
 
 def _migrate(connection: sqlite3.Connection) -> None:
-    if _version(connection) == 0:
+    for version, statements in ((0, _SCHEMA), (1, _ONE_CASE)):
+        if _version(connection) != version:
+            continue
         connection.execute("BEGIN IMMEDIATE")
-        # Another process may have made the tables while this one waited.
-        if _version(connection) == 0:
-            for statement in _SCHEMA.split(";\n"):
+        # Another process may have done it while this one waited.
+        if _version(connection) == version:
+            for statement in statements.split(";\n"):
                 connection.execute(statement)
             connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
         connection.execute("COMMIT")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlsplit
 
 from cragside import __version__
-from cragside.adapters.lightrag.manifest import MANIFEST, damage_of, read_manifest
+from cragside.adapters.lightrag.manifest import damage_of, is_baked, misplaced, read_manifest
 from cragside.adapters.sqlite_failures import is_damage
 from cragside.domain.errors import CragsideError, ServiceUnavailable
 from cragside.entrypoints.cli.exits import message_of
@@ -59,8 +59,10 @@ def examine_folder(settings: "Settings") -> Finding:
     if not isinstance(settings.home, Path):
         return Finding("folder", "ok", detail=f"{settings.home}, a baked store that is fetched at the first use")
     home = settings.home.absolute()
-    if (home / MANIFEST).exists():
+    if is_baked(home):
         return Finding("folder", "ok", detail=f"{home}, a baked store, opened read-only")
+    if problem := misplaced(home):
+        return Finding("folder", "warning", detail=f"{home}", remedy=problem)
     nearest = next(folder for folder in (home, *home.parents) if folder.exists())
     if not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK):
         return Finding("folder", "error", detail=f"{nearest} is not a folder that can be written", remedy=_other_home())
@@ -131,7 +133,7 @@ async def _store(container: "Container") -> list[Finding]:
 def _holds_something(settings: "Settings") -> bool:
     """Whether there is something to open; a baked store is opened in any case, to say whether it can be."""
     home = settings.home
-    return not isinstance(home, Path) or (home / MANIFEST).exists() or (home / settings.workspace).exists()
+    return not isinstance(home, Path) or is_baked(home) or (home / settings.workspace).exists()
 
 
 def _damage(settings: "Settings") -> str:
@@ -229,7 +231,7 @@ def _package(name: str) -> Finding:
 
 def _store_remedy(settings: "Settings", error: Exception) -> str:
     if _may_be_damaged(error):
-        if not isinstance(settings.home, Path) or (settings.home / MANIFEST).exists():
+        if not isinstance(settings.home, Path) or is_baked(settings.home):
             return ""  # the error of a baked store says what to do
         folder = settings.home / settings.workspace
         return f"If it is damaged, move {folder} away and index its texts again with `cragside ingest`."

@@ -36,9 +36,9 @@ def exit_code_of(error: Exception) -> int:
 def message_of(error: Exception) -> str:
     """One line for a human. Only our own errors and the system's speak for themselves: others may quote secrets."""
     if isinstance(error, ServiceUnavailable):
-        return _one_line(f"{error.component}: {error.message}")
+        return _one_line(f"{error.component}: {error.told_to_operator}")
     if isinstance(error, CragsideError):
-        return _one_line(error.message)
+        return _one_line(error.told_to_operator)
     if isinstance(error, sqlite3.Error):
         return _one_line(f"knowledge_base: {_store_failure(error)}")
     if isinstance(error, OSError) and error.strerror:

@@ -2,7 +2,6 @@
 
 import logging
 import os
-import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import typer
 
-from cragside.domain.errors import ValidationError
+from cragside.domain.workspace_name import workspace_name
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
@@ -31,17 +30,10 @@ class Session:
 
     def settings(self, workspace: str | None = None) -> "Settings":
         """The environment's settings, with the workspace that was asked for. Raises `ConfigurationError`."""
-        from cragside.settings import WORKSPACE_PATTERN, load_settings  # pydantic costs half a second
+        from cragside.settings import load_settings  # pydantic costs half a second
 
         settings = load_settings(self.environment)
-        if workspace is None:
-            return settings
-        if not re.fullmatch(WORKSPACE_PATTERN, workspace):
-            raise ValidationError(
-                "A workspace's name begins with a letter or digit; 63 letters, digits, '.', '_' and '-' are the most.",
-                field="workspace",
-            )
-        return settings.model_copy(update={"workspace": workspace})
+        return settings if workspace is None else settings.model_copy(update={"workspace": workspace_name(workspace)})
 
     def run(
         self,

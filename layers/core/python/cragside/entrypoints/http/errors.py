@@ -57,8 +57,10 @@ def _answer(body: dict[str, Any], status: int, headers: Mapping[str, str] | None
 
 
 def for_client(error: CragsideError) -> CragsideError:
-    """The error as a client may see it: what is wrong with the settings goes to the log instead."""
+    """The error as a client may see it: what is wrong with the settings, and places, go to the log instead."""
     if not isinstance(error, ConfigurationError):
+        if error.place:
+            _log.error("%s", error.told_to_operator)
         return error
     if isinstance(error, ReadOnlyStore):
         return ValidationError("This knowledge base is read-only. Bring documents to one that is not baked.")

@@ -1,0 +1,55 @@
+"""Folders and files that only the user who runs cragside can read: 0700 and 0600, whatever the umask."""
+
+import os
+import stat
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+FOLDER_MODE = 0o700
+FILE_MODE = 0o600
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder, and the folders above it. Those that are there keep their permissions. Raises `OSError`."""
+    if path.is_dir():
+        return
+    if path.parent != path:
+        make_folder(path.parent)
+    try:
+        path.mkdir(mode=FOLDER_MODE)
+    except FileExistsError:
+        # Somebody else made it meanwhile, or it is something else.
+        if not path.is_dir():
+            raise
+
+
+def make_file(path: Path) -> None:
+    """Make an empty file. Raises `FileExistsError`, and other kinds of `OSError`."""
+    os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, FILE_MODE))
+
+
+def tighten(*paths: Path) -> None:
+    """Take the rights of others away from files and folders that are this user's.
+
+    For those that an older version made. Nothing happens to other users' files, or where rights cannot be changed.
+    """
+    for path in paths:
+        with suppress(OSError):
+            status = path.stat()
+            ours = not hasattr(os, "geteuid") or status.st_uid == os.geteuid()
+            kind = stat.S_IFMT(status.st_mode)
+            if ours and kind in (stat.S_IFREG, stat.S_IFDIR) and status.st_mode & 0o077:
+                path.chmod(stat.S_IMODE(status.st_mode) & ~0o077)
+
+
+def tighten_folder(folder: Path) -> None:
+    """`tighten` for a folder and the files in it."""
+    tighten(folder, *_files(folder))
+
+
+def _files(folder: Path) -> Iterable[Path]:
+    try:
+        return [Path(entry.path) for entry in os.scandir(folder) if entry.is_file(follow_symlinks=False)]
+    except OSError:
+        return ()
