@@ -13,7 +13,7 @@ from cragside.adapters.ollama.language_model import OllamaLanguageModel
 from cragside.adapters.ollama.rewriter import OllamaRewriter
 from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable
-from cragside.domain.tokens import most_tokens
+from cragside.domain.token_counts import most_tokens
 from tests.services import ollama
 from tests.services.tools import Unavailable
 

@@ -3,8 +3,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cragside.adapters.embedded.embedder import WordLlamaEmbedder
-from cragside.domain import tokens
-from cragside.domain.tokens import count_tokens, most_tokens
+from cragside.domain import token_counts as tokens
+from cragside.domain.token_counts import count_tokens, most_tokens
 
 PROSE = (
     "Insulin is a peptide hormone produced by beta cells of the pancreatic islets. It regulates the metabolism of "

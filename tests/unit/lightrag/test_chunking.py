@@ -4,7 +4,7 @@ import pytest
 
 from cragside.adapters.lightrag.chunking import chunker, cut, storable
 from cragside.domain.document import Mark
-from cragside.domain.tokens import count_tokens
+from cragside.domain.token_counts import count_tokens
 
 PARAGRAPH = "William Armstrong built a bridge over the river Coquet. " * 15 + "\n\n"
 SHAPES = {

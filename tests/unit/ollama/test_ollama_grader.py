@@ -8,7 +8,7 @@ from cragside.adapters.ollama.grader import OllamaGrader
 from cragside.adapters.ollama.host import OllamaHost
 from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable
-from cragside.domain.tokens import most_tokens
+from cragside.domain.token_counts import most_tokens
 from tests.services.stub_ollama import StubOllama, relevance_by_words
 
 QUESTION = "Who designed the Eiffel tower?"

@@ -46,7 +46,7 @@ from cragside.crag.state import CragTools
 from cragside.domain.context import CountTokens
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.preferences import CHANGEABLE, Preferences
-from cragside.domain.tokens import count_tokens
+from cragside.domain.token_counts import count_tokens
 from cragside.domain.verdict import DecisionPolicy
 from cragside.ports.annotator import Annotator
 from cragside.ports.document_loader import DocumentLoader

@@ -9,7 +9,7 @@ from cragside.adapters.ollama.host import OllamaHost
 from cragside.adapters.ollama.text import abridged
 from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable
-from cragside.domain.tokens import most_tokens
+from cragside.domain.token_counts import most_tokens
 from cragside.ports.relevance_grader import RelevanceGrader
 
 _SINGLE_SECONDS = 600.0

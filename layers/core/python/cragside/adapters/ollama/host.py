@@ -9,7 +9,7 @@ from cragside.adapters.ollama.connection import Address, Connections, HostSilent
 from cragside.adapters.ollama.remembered import Remembered
 from cragside.adapters.ollama.text import sendable
 from cragside.domain.errors import ServiceUnavailable
-from cragside.domain.tokens import most_tokens
+from cragside.domain.token_counts import most_tokens
 
 T = TypeVar("T")
 

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from cragside.application.enricher import Enriched
 from cragside.domain.errors import CragsideError
 from cragside.domain.outcome import RagContext
-from cragside.domain.tokens import count_tokens, most_tokens
+from cragside.domain.token_counts import count_tokens, most_tokens
 from cragside.entrypoints.access import Grant, workspace_of
 from cragside.entrypoints.proxy.commanded import OPENAI_CHAT, asked
 from cragside.entrypoints.proxy.context_window import ContextWindow, tokens_of, window_of
