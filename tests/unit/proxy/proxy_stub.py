@@ -19,6 +19,7 @@ from cragside.domain.errors import ServiceUnavailable, ValidationError
 from cragside.domain.exchange import Exchange
 from cragside.domain.outcome import Degradation, RagContext
 from cragside.domain.prompt import inject, question_in
+from cragside.domain.tokens import IssuedToken
 from cragside.settings import Settings
 
 
@@ -169,9 +170,13 @@ class Parts:
     host: FakeHost | None = None
     count_tokens: Callable[[str], int] = words
     memory: FakeMemory = field(default_factory=FakeMemory)
+    issued: tuple[IssuedToken, ...] = ()
 
     def api_token(self) -> str | None:
         return self.settings.api_token.get_secret_value() if self.settings.api_token else None
+
+    def issued_tokens(self) -> tuple[IssuedToken, ...]:
+        return self.issued
 
 
 @dataclass

@@ -1,7 +1,7 @@
 """The composition root: the only file that chooses adapters for the ports. Nothing is opened before it is used."""
 
 import tempfile
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -47,6 +47,7 @@ from cragside.crag.state import CragTools
 from cragside.domain.context import CountTokens
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.preferences import CHANGEABLE, Preferences
+from cragside.domain.tokens import IssuedToken
 from cragside.domain.verdict import DecisionPolicy
 from cragside.ports.annotator import Annotator
 from cragside.ports.document_loader import DocumentLoader
@@ -97,6 +98,10 @@ class Container:
         if self.secret is not None:
             return self.secret.value()
         return self.settings.api_token.get_secret_value() if self.settings.api_token else None
+
+    def issued_tokens(self) -> Sequence[IssuedToken]:
+        """The tokens of RAG_TOKENS_FILE. Raises `ServiceUnavailable` when they cannot be read."""
+        return ()
 
     def worker(self) -> Worker:
         """A new worker, which runs once."""

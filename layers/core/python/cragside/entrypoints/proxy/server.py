@@ -14,6 +14,7 @@ import uvicorn
 
 from cragside.domain.errors import ConfigurationError
 from cragside.entrypoints.http.app import create_app
+from cragside.entrypoints.keyring import Keys
 from cragside.entrypoints.proxy.app import create_proxy
 from cragside.entrypoints.proxy.asgi import Application
 from cragside.entrypoints.proxy.handover import Receiver
@@ -60,10 +61,13 @@ def greeting(listening: socket.socket, host: str) -> str:
 
 
 def _proxy(container: "Container", host: str) -> Application:
-    # Read once: both layers ask for the same token, and no request waits for a secret.
-    token = container.api_token()
-    app = create_app(container, api_token=lambda: token)
-    return create_proxy(container, app, token=token, check_host=is_loopback(host), bound_host=host)
+    # One for both layers, each of which may be the first to judge a request.
+    keys = Keys(container)
+    container.api_token()
+    container.issued_tokens()
+    return create_proxy(
+        container, create_app(container, keys=keys), keys=keys, check_host=is_loopback(host), bound_host=host
+    )
 
 
 def is_loopback(host: str) -> bool:
