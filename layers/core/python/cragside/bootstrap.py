@@ -25,6 +25,7 @@ from cragside.adapters.lightrag.manifest import MANIFEST
 from cragside.adapters.lightrag.workspaces import EmbeddedWorkspaces, OpenEmbedder
 from cragside.adapters.local.preferences import NoPreferences, PreferenceFile
 from cragside.adapters.local.queue import LocalQueue
+from cragside.adapters.local.token_file import TokenFile
 from cragside.adapters.ollama.annotator import OllamaAnnotator
 from cragside.adapters.ollama.embedder import HostlessEmbedder, OllamaEmbedder
 from cragside.adapters.ollama.grader import OllamaGrader
@@ -91,6 +92,7 @@ class Container:
     closers: list[Step] = field(default_factory=list)
     disconnectors: list[Step] = field(default_factory=list)
     secret: Secret | None = None
+    tokens: TokenFile | None = None
     fetcher: PageFetcher = field(default_factory=GuardedFetcher)
 
     def api_token(self) -> str | None:
@@ -101,7 +103,7 @@ class Container:
 
     def issued_tokens(self) -> Sequence[IssuedToken]:
         """The tokens of RAG_TOKENS_FILE. Raises `ServiceUnavailable` when they cannot be read."""
-        return ()
+        return () if self.tokens is None else self.tokens.tokens()
 
     def worker(self) -> Worker:
         """A new worker, which runs once."""
@@ -235,6 +237,7 @@ def build_container(
         closers=[*disconnectors, *closers],
         disconnectors=disconnectors,
         secret=Secret(settings.api_token_secret) if settings.api_token_secret else None,
+        tokens=TokenFile(settings.tokens_file) if settings.tokens_file else None,
         fetcher=fetcher,
     )
 
