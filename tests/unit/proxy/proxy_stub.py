@@ -12,6 +12,7 @@ from fastapi import FastAPI
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
+from cragside.adapters.aws.secrets import Secret
 from cragside.application.enricher import Enriched
 from cragside.application.memory import Remembered
 from cragside.domain.document import Document
@@ -171,6 +172,7 @@ class Parts:
     count_tokens: Callable[[str], int] = words
     memory: FakeMemory = field(default_factory=FakeMemory)
     issued: tuple[IssuedToken, ...] = ()
+    secret: Secret | None = None
 
     def api_token(self) -> str | None:
         return self.settings.api_token.get_secret_value() if self.settings.api_token else None

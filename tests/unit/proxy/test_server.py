@@ -60,7 +60,7 @@ async def test_a_token_that_is_exchanged_is_exchanged_for_both_layers_at_once():
         await running
 
 
-async def test_a_token_in_a_secret_is_asked_for(monkeypatch, tmp_path):
+async def test_a_secret_that_is_exchanged_is_taken_up_while_it_serves(monkeypatch, tmp_path):
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "none")
     monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-central-1")
@@ -69,13 +69,15 @@ async def test_a_token_in_a_secret_is_asked_for(monkeypatch, tmp_path):
         manager = boto3.client("secretsmanager")
         arn = manager.create_secret(Name="token", SecretString="old")["ARN"]
         container = build_container(load_settings({"RAG_HOME": str(tmp_path), "RAG_API_TOKEN_SECRET": arn}))
+        now = 0.0
+        container.secret._clock = lambda: now
+        keep_fresh = container.secret.keep_fresh
+        container.secret.keep_fresh = lambda: keep_fresh(every=0.01)
         running = asyncio.create_task(
             server.serve(container, server.listen("127.0.0.1", 0), "127.0.0.1", announce=said.put_nowait)
         )
         async with asyncio.timeout(20):
             address = (await said.get()).split()[-1]
-            manager.put_secret_value(SecretId=arn, SecretString="new")
-            container.secret.forget()
             async with aiohttp.ClientSession() as session:
 
                 async def status(token):
@@ -83,7 +85,12 @@ async def test_a_token_in_a_secret_is_asked_for(monkeypatch, tmp_path):
                     async with session.post(f"{address}/v1/enrich", json={"prompt": "x"}, headers=headers) as reply:
                         return reply.status
 
-                assert [await status(token) for token in ("old", "new")] == [401, 200]
+                assert [await status(token) for token in ("old", "new")] == [200, 401]
+                manager.put_secret_value(SecretId=arn, SecretString="new")
+                now += 301
+                while await status("new") != 200:
+                    await asyncio.sleep(0.01)
+                assert await status("old") == 401
             os.kill(os.getpid(), signal.SIGTERM)
             await running
 

@@ -168,8 +168,8 @@ class Settings(BaseSettings):
     api_token_secret: str | None = Field(
         None,
         description="ARN of the AWS Secrets Manager secret that holds the token, in place of RAG_API_TOKEN. The "
-        "Lambda function reads it at the first request that needs it, and again after five minutes; "
-        "`cragside serve` once, at its start.",
+        "Lambda function reads it at the first request that needs it, `cragside serve` at its start, and both again "
+        "after five minutes. While it cannot be read the old token is trusted for 15 minutes at most.",
     )
     allow_anonymous: bool = Field(
         False,

@@ -43,8 +43,9 @@ async def serve(
 
     Requests under way get 5 seconds to end. Raises `ServiceUnavailable` when the token cannot be read.
     """
-    server = Server(_proxy(container, host), lambda: announce(greeting(listening, host)))
-    await server.serve(sockets=[listening])
+    async with _fresh_token(container):
+        server = Server(_proxy(container, host), lambda: announce(greeting(listening, host)))
+        await server.serve(sockets=[listening])
 
 
 async def serve_handed(container: "Container", channel: socket.socket, host: str) -> None:
@@ -52,12 +53,18 @@ async def serve_handed(container: "Container", channel: socket.socket, host: str
 
     Requests under way get 5 seconds to end. Raises `ServiceUnavailable` when the token cannot be read.
     """
-    await HandedServer(_proxy(container, host), channel).serve()
+    async with _fresh_token(container):
+        await HandedServer(_proxy(container, host), channel).serve()
 
 
 def greeting(listening: socket.socket, host: str) -> str:
     """What the server says when it is ready; the address comes last."""
     return f"cragside listens on http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}"
+
+
+def _fresh_token(container: "Container") -> contextlib.AbstractAsyncContextManager[None]:
+    """Have a token that is kept in a secret read in the background: no request waits for it."""
+    return contextlib.nullcontext() if container.secret is None else container.secret.keep_fresh()
 
 
 def _proxy(container: "Container", host: str) -> Application:
