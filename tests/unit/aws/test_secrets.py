@@ -1,4 +1,6 @@
+import asyncio
 import sys
+import threading
 from typing import Any
 
 import pytest
@@ -122,3 +124,75 @@ def test_the_sdk_reads_a_real_looking_secret(monkeypatch: pytest.MonkeyPatch) ->
     with moto.mock_aws():
         made = boto3.client("secretsmanager").create_secret(Name="cragside-token", SecretString="s3cret")
         assert Secret(made["ARN"]).value() == "s3cret"
+
+
+@pytest.mark.attack("hostile tokens")
+@pytest.mark.parametrize("failure", [Refused(), OSError("no route"), "", b"bytes"])
+def test_while_the_store_is_down_a_token_is_trusted_for_fifteen_minutes_at_most(failure: Any) -> None:
+    kept = secret(SecretsManager("old", *[failure] * 10, "new"), clock := Clock())
+    assert kept.value() == "old"
+    for clock.now in (301, 600, 899):
+        assert kept.value() == "old"
+    for clock.now in (901, 1000, 5000, 100_000):
+        with pytest.raises(ServiceUnavailable) as raised:
+            kept.value()
+        assert raised.value.retryable
+    while clock.now < 100_060:
+        clock.now += 6
+        try:
+            assert kept.value() == "new"
+            break
+        except ServiceUnavailable:
+            continue
+    assert kept.value() == "new"
+
+
+@pytest.mark.attack("hostile tokens")
+def test_a_function_that_was_frozen_for_long_does_not_trust_what_it_knew() -> None:
+    kept = secret(SecretsManager("old", Refused()), clock := Clock())
+    assert kept.value() == "old"
+    clock.now = 86_400
+    with pytest.raises(ServiceUnavailable):
+        kept.value()
+
+
+@pytest.mark.attack("hostile tokens")
+def test_a_clock_that_was_set_back_makes_no_token_live_longer() -> None:
+    kept = secret(SecretsManager("old", Refused(), "new"), clock := Clock())
+    clock.now = 1_000_000.0
+    assert kept.value() == "old"
+    clock.now = 10.0
+    with pytest.raises(ServiceUnavailable):
+        kept.value()
+    clock.now = 16.0
+    assert kept.value() == "new"
+
+
+async def test_in_the_background_it_is_read_anew_and_no_request_waits() -> None:
+    class Slow(SecretsManager):
+        released = threading.Event()
+
+        def get_secret_value(self, SecretId: str) -> dict[str, Any]:  # noqa: N803 (the SDK's name)
+            if self.asked:
+                assert self.released.wait(10)
+            return super().get_secret_value(SecretId)
+
+    manager = Slow("old", "new")
+    kept = secret(manager, clock := Clock())
+    async with asyncio.timeout(10), kept.keep_fresh(every=0.001):
+        assert kept.value() == "old"
+        clock.now = 400
+        await asyncio.sleep(0.01)
+        assert kept.value() == "old", "the read is under way, and nobody waits for it"
+        manager.released.set()
+        while kept.value() != "new":
+            await asyncio.sleep(0.001)
+        clock.now = 2000
+        with pytest.raises(ServiceUnavailable):
+            kept.value()
+
+
+async def test_the_background_does_not_begin_without_a_value() -> None:
+    with pytest.raises(ServiceUnavailable):
+        async with secret(SecretsManager(Refused())).keep_fresh():
+            pytest.fail("it serves")

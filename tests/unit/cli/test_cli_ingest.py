@@ -254,7 +254,7 @@ def test_a_service_takes_files_in_and_is_waited_for(real, served, notes):
 def test_a_wrong_token_ends_the_run_at_once(real, served, notes):
     result = real("ingest", str(notes), "--api", served.address, "--token", "wrong")
     assert result.exit_code == 1
-    assert result.stderr.startswith("error: Send the token")
+    assert result.stderr.startswith("error: Send a valid token")
 
 
 def test_a_service_that_is_not_there_is_unavailable(real, notes):

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from proxy_stub import FakeHost, Parts, Proxied, StubOllama, listening, own_app
 
+from cragside.entrypoints.keyring import Keys
 from cragside.entrypoints.proxy.app import create_proxy
 from cragside.settings import Settings
 
@@ -24,7 +25,7 @@ async def start() -> AsyncIterator[Start]:
             ollama.port = server.sockets[0].getsockname()[1]
             address = (base or "http://127.0.0.1:{port}").format(port=ollama.port)
             parts = Parts(Settings(ollama_base_url=address, **settings), upstream=host or FakeHost(None, None))
-            port = await stack.enter_async_context(listening(create_proxy(parts, own_app(), token=parts.api_token())))
+            port = await stack.enter_async_context(listening(create_proxy(parts, own_app(), keys=Keys(parts))))
             return Proxied(port, ollama, parts)
 
         yield starting

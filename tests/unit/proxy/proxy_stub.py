@@ -12,6 +12,7 @@ from fastapi import FastAPI
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
+from cragside.adapters.aws.secrets import Secret
 from cragside.application.enricher import Enriched
 from cragside.application.memory import Remembered
 from cragside.domain.document import Document
@@ -19,6 +20,7 @@ from cragside.domain.errors import ServiceUnavailable, ValidationError
 from cragside.domain.exchange import Exchange
 from cragside.domain.outcome import Degradation, RagContext
 from cragside.domain.prompt import inject, question_in
+from cragside.domain.tokens import IssuedToken
 from cragside.settings import Settings
 
 
@@ -170,9 +172,14 @@ class Parts:
     enricher: FakeEnricher = field(default_factory=FakeEnricher)
     upstream: FakeHost = field(default_factory=lambda: FakeHost(None, None))
     memory: FakeMemory = field(default_factory=FakeMemory)
+    issued: tuple[IssuedToken, ...] = ()
+    secret: Secret | None = None
 
     def api_token(self) -> str | None:
         return self.settings.api_token.get_secret_value() if self.settings.api_token else None
+
+    def issued_tokens(self) -> tuple[IssuedToken, ...]:
+        return self.issued
 
 
 @dataclass

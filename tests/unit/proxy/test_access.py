@@ -5,7 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cragside.domain.errors import Unauthorized, ValidationError
-from cragside.entrypoints.access import Grant, Keyring, local_host, workspace_of
+from cragside.entrypoints.access import Grant, Pass, local_host, workspace_of
+from cragside.entrypoints.keyring import Keyring
+
+
+def opening(*workspaces):
+    return Grant((Pass(workspaces=workspaces or None),))
 
 
 def authorised(headers, token):
@@ -100,18 +105,21 @@ BOUND = {"a-key": ["a"], "both-key": ["a", "b"]}
 @pytest.mark.parametrize(
     ("brought", "opened"),
     [
-        ([b"every-key"], Grant()),
-        ([b"a-key"], Grant(("a",))),
-        ([b"both-key"], Grant(("a", "b"))),
-        ([b"a-key", b"both-key"], Grant(("a", "b"))),
-        ([b"a-key", b"wrong"], Grant(("a",))),
-        ([b"a-key", b"every-key"], Grant()),
-        ([b"wrong"], None),
-        ([], None),
+        ([b"every-key"], None),
+        ([b"a-key"], ("a",)),
+        ([b"both-key"], ("a", "b")),
+        ([b"a-key", b"both-key"], ("a", "b")),
+        ([b"a-key", b"wrong"], ("a",)),
+        ([b"a-key", b"every-key"], None),
     ],
 )
 def test_a_token_opens_its_workspaces(brought, opened):
-    assert Keyring("every-key", BOUND).grant([(b"x-api-key", key) for key in brought]) == opened
+    assert Keyring("every-key", BOUND).grant([(b"x-api-key", key) for key in brought]).workspaces == opened
+
+
+@pytest.mark.parametrize("brought", [[b"wrong"], []])
+def test_what_is_no_token_opens_nothing(brought):
+    assert Keyring("every-key", BOUND).grant([(b"x-api-key", key) for key in brought]) is None
 
 
 def test_with_bound_tokens_alone_nobody_comes_in_without_one():
@@ -119,7 +127,7 @@ def test_with_bound_tokens_alone_nobody_comes_in_without_one():
 
 
 def test_a_token_that_is_bound_opens_no_more_when_it_is_the_common_one_too():
-    assert Keyring("a-key", BOUND).grant([(b"x-api-key", b"a-key")]) == Grant(("a",))
+    assert Keyring("a-key", BOUND).grant([(b"x-api-key", b"a-key")]).workspaces == ("a",)
 
 
 @pytest.mark.parametrize("brought", [b"every-key", b"a-key", b"both-key", b"wrong"])
@@ -139,10 +147,10 @@ def test_what_is_brought_is_held_against_every_token(brought, monkeypatch):
         (Grant(), None, {b"x-rag-workspace": b"b", b"lightrag-workspace": b"c"}, "b"),
         (Grant(), None, {b"x-rag-workspace": b" ", b"lightrag-workspace": b"c"}, "c"),
         (Grant(), "a", {b"x-rag-workspace": b"b"}, "a"),
-        (Grant(("a",)), None, {}, "a"),
-        (Grant(("a", "home")), None, {}, "home"),
-        (Grant(("a", "b")), "b", {b"x-rag-workspace": b"z"}, "b"),
-        (Grant(("a",)), "A", {}, "a"),
+        (opening("a"), None, {}, "a"),
+        (opening("a", "home"), None, {}, "home"),
+        (opening("a", "b"), "b", {b"x-rag-workspace": b"z"}, "b"),
+        (opening("a"), "A", {}, "a"),
     ],
 )
 def test_the_workspace_is_the_one_that_is_named_first(grant, named, headers, workspace):
@@ -152,10 +160,10 @@ def test_the_workspace_is_the_one_that_is_named_first(grant, named, headers, wor
 @pytest.mark.parametrize(
     ("grant", "named", "headers"),
     [
-        (Grant(("a",)), "b", {}),
-        (Grant(("a",)), None, {b"lightrag-workspace": b"b"}),
-        (Grant(("a", "b")), None, {}),
-        (Grant(("a",)), "B", {}),
+        (opening("a"), "b", {}),
+        (opening("a"), None, {b"lightrag-workspace": b"b"}),
+        (opening("a", "b"), None, {}),
+        (opening("a"), "B", {}),
     ],
 )
 def test_a_workspace_that_is_not_granted_is_refused(grant, named, headers):

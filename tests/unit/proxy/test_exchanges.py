@@ -8,6 +8,7 @@ import pytest
 from proxy_stub import OK, FakeMemory, Parts
 
 from cragside.domain.errors import ServiceUnavailable
+from cragside.entrypoints.keyring import Keys
 from cragside.entrypoints.proxy import exchanges as module
 from cragside.entrypoints.proxy.answers import answered_text, asked_text
 from cragside.entrypoints.proxy.app import create_proxy
@@ -288,7 +289,7 @@ async def test_a_server_that_stops_waits_for_what_is_on_its_way_into_memory():
             pass
         stopped_with.append(len(parts.memory.exchanges))
 
-    proxy = create_proxy(parts, app, token=None)
+    proxy = create_proxy(parts, app, keys=Keys(parts))
     recording = proxy._exchanges.record(_nowhere, path="/api/chat", request=json.dumps(CHAT).encode(), workspace="w")
     await recording({"type": "http.response.start", "status": 200, "headers": []})
     await recording({"type": "http.response.body", "body": said("Very deep.")})

@@ -5,6 +5,7 @@ import pytest
 from proxy_stub import Parts, Proxied, Reply, StubOllama, listening, own_app
 
 from cragside.domain.errors import ConfigurationError
+from cragside.entrypoints.keyring import Keys
 from cragside.entrypoints.proxy.app import create_proxy
 from cragside.entrypoints.proxy.upstream import Upstream
 from cragside.settings import Settings
@@ -19,7 +20,7 @@ async def nobody():
     with socket.create_server(("127.0.0.1", 0)) as server:
         free = server.getsockname()[1]
     parts = Parts(Settings(ollama_base_url=f"http://user:hush@127.0.0.1:{free}/base"))
-    async with listening(create_proxy(parts, own_app(), token=None)) as port:
+    async with listening(create_proxy(parts, own_app(), keys=Keys(parts))) as port:
         yield Proxied(port, StubOllama(), parts), free
 
 
@@ -207,7 +208,7 @@ async def test_a_server_that_lets_line_breaks_through_cannot_split_requests(star
         "headers": [],
         **scope,
     }
-    await create_proxy(proxied.parts, own_app(), token=None)(full, receive, send)
+    await create_proxy(proxied.parts, own_app(), keys=Keys(proxied.parts))(full, receive, send)
     assert sent[0]["status"] == 400
     assert proxied.ollama.requests == []
 
@@ -218,7 +219,8 @@ async def test_websockets_are_closed():
     async def send(message):
         sent.append(message)
 
-    proxy = create_proxy(Parts(Settings()), own_app(), token=None)
+    parts = Parts(Settings())
+    proxy = create_proxy(parts, own_app(), keys=Keys(parts))
     await proxy({"type": "websocket", "path": "/", "headers": []}, None, send)
     assert sent == [{"type": "websocket.close", "code": 1003}]
 

@@ -36,12 +36,11 @@ async def test_it_says_where_it_listens_answers_and_ends_on_a_signal():
         await running
 
 
-async def test_a_token_that_was_read_at_the_start_stays_the_token_of_both_layers():
-    """The secret is exchanged while it serves: nobody is locked out, and no request waits for it to be read."""
+async def test_a_token_that_is_exchanged_is_exchanged_for_both_layers_at_once():
     said = asyncio.Queue()
-    container = Container(Settings(ollama_base_url="http://127.0.0.1:9"))
-    tokens = ["old", "new", "new"]
-    container.api_token = lambda: tokens.pop(0)
+    container = Container(Settings(ollama_base_url="http://127.0.0.1:9", api_token="ignored"))
+    token = "old"
+    container.api_token = lambda: token
     running = asyncio.create_task(
         server.serve(container, server.listen("127.0.0.1", 0), "127.0.0.1", announce=said.put_nowait)
     )
@@ -49,17 +48,19 @@ async def test_a_token_that_was_read_at_the_start_stays_the_token_of_both_layers
         address = (await said.get()).split()[-1]
         async with aiohttp.ClientSession() as session:
 
-            async def status(token):
-                async with session.get(f"{address}/health", headers={"X-API-Key": token}) as reply:
+            async def status(token, path):
+                async with session.get(f"{address}{path}", headers={"X-API-Key": token}) as reply:
                     return reply.status
 
-            assert [await status(token) for token in ("old", "new", "old")] == [200, 401, 200]
+            assert [await status("old", path) for path in ("/openapi.json", "/api/tags")] == [200, 502]
+            token = "new"
+            assert [await status("old", path) for path in ("/openapi.json", "/api/tags")] == [401, 401]
+            assert [await status("new", path) for path in ("/openapi.json", "/api/tags")] == [200, 502]
         os.kill(os.getpid(), signal.SIGTERM)
         await running
-    assert tokens == ["new", "new"]
 
 
-async def test_a_token_in_a_secret_is_asked_for(monkeypatch, tmp_path):
+async def test_a_secret_that_is_exchanged_is_taken_up_while_it_serves(monkeypatch, tmp_path):
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "none")
     monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-central-1")
@@ -68,13 +69,15 @@ async def test_a_token_in_a_secret_is_asked_for(monkeypatch, tmp_path):
         manager = boto3.client("secretsmanager")
         arn = manager.create_secret(Name="token", SecretString="old")["ARN"]
         container = build_container(load_settings({"RAG_HOME": str(tmp_path), "RAG_API_TOKEN_SECRET": arn}))
+        now = 0.0
+        container.secret._clock = lambda: now
+        keep_fresh = container.secret.keep_fresh
+        container.secret.keep_fresh = lambda: keep_fresh(every=0.01)
         running = asyncio.create_task(
             server.serve(container, server.listen("127.0.0.1", 0), "127.0.0.1", announce=said.put_nowait)
         )
         async with asyncio.timeout(20):
             address = (await said.get()).split()[-1]
-            manager.put_secret_value(SecretId=arn, SecretString="new")
-            container.secret.forget()
             async with aiohttp.ClientSession() as session:
 
                 async def status(token):
@@ -83,6 +86,11 @@ async def test_a_token_in_a_secret_is_asked_for(monkeypatch, tmp_path):
                         return reply.status
 
                 assert [await status(token) for token in ("old", "new")] == [200, 401]
+                manager.put_secret_value(SecretId=arn, SecretString="new")
+                now += 301
+                while await status("new") != 200:
+                    await asyncio.sleep(0.01)
+                assert await status("old") == 401
             os.kill(os.getpid(), signal.SIGTERM)
             await running
 

@@ -1,7 +1,7 @@
 """The composition root: the only file that chooses adapters for the ports. Nothing is opened before it is used."""
 
 import tempfile
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -24,6 +24,7 @@ from cragside.adapters.lightrag.manifest import is_baked
 from cragside.adapters.lightrag.workspaces import EmbeddedWorkspaces, OpenEmbedder
 from cragside.adapters.local.preferences import NoPreferences, PreferenceFile
 from cragside.adapters.local.queue import LocalQueue
+from cragside.adapters.local.token_file import TokenFile
 from cragside.adapters.ollama.annotator import OllamaAnnotator
 from cragside.adapters.ollama.embedder import HostlessEmbedder, OllamaEmbedder
 from cragside.adapters.ollama.grader import OllamaGrader
@@ -47,6 +48,7 @@ from cragside.domain.context import CountTokens
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.preferences import CHANGEABLE, Preferences
 from cragside.domain.token_counts import count_tokens
+from cragside.domain.tokens import IssuedToken
 from cragside.domain.verdict import DecisionPolicy
 from cragside.ports.annotator import Annotator
 from cragside.ports.document_loader import DocumentLoader
@@ -94,6 +96,7 @@ class Container:
     closers: list[Step] = field(default_factory=list)
     disconnectors: list[Step] = field(default_factory=list)
     secret: Secret | None = None
+    tokens: TokenFile | None = None
     fetcher: PageFetcher = field(default_factory=GuardedFetcher)
 
     def api_token(self) -> str | None:
@@ -101,6 +104,10 @@ class Container:
         if self.secret is not None:
             return self.secret.value()
         return self.settings.api_token.get_secret_value() if self.settings.api_token else None
+
+    def issued_tokens(self) -> Sequence[IssuedToken]:
+        """The tokens of RAG_TOKENS_FILE. Raises `ServiceUnavailable` when they cannot be read."""
+        return () if self.tokens is None else self.tokens.tokens()
 
     def worker(self) -> Worker:
         """A new worker, which runs once."""
@@ -239,6 +246,7 @@ def build_container(
         closers=[*disconnectors, *closers],
         disconnectors=disconnectors,
         secret=Secret(settings.api_token_secret) if settings.api_token_secret else None,
+        tokens=TokenFile(settings.tokens_file) if settings.tokens_file else None,
         fetcher=fetcher,
     )
 

@@ -159,13 +159,18 @@ class Settings(BaseSettings):
     workspace_tokens: SecretStr | None = Field(
         None,
         description='Tokens that open some workspaces only, as JSON: `{"token": ["workspace", ...]}`. RAG_API_TOKEN '
-        "opens all.",
+        "opens all. They have the scopes `read`, `write` and `chat`.",
+    )
+    tokens_file: Path | None = Field(
+        None,
+        description="File of the tokens that `cragside token` makes, as hashes, with scopes, workspaces and an expiry. "
+        "Servers take up a change within 2 seconds. Others must not be able to write it.",
     )
     api_token_secret: str | None = Field(
         None,
         description="ARN of the AWS Secrets Manager secret that holds the token, in place of RAG_API_TOKEN. The "
-        "Lambda function reads it at the first request that needs it, and again after five minutes; "
-        "`cragside serve` once, at its start.",
+        "Lambda function reads it at the first request that needs it, `cragside serve` at its start, and both again "
+        "after five minutes. While it cannot be read the old token is trusted for 15 minutes at most.",
     )
     allow_anonymous: bool = Field(
         False,
@@ -244,6 +249,11 @@ class Settings(BaseSettings):
     def _expanded(cls, value: Path | BucketAddress) -> Path | BucketAddress:
         return value.expanduser() if isinstance(value, Path) else value
 
+    @field_validator("tokens_file")
+    @classmethod
+    def _expanded_file(cls, value: Path | None) -> Path | None:
+        return None if value is None else value.expanduser()
+
     @property
     def upstream(self) -> str:
         """The Ollama that the proxy passes requests on to."""
@@ -252,7 +262,7 @@ class Settings(BaseSettings):
     @property
     def asks_for_token(self) -> bool:
         """Whether requests have to bring a token."""
-        return any((self.api_token, self.api_token_secret, self.workspace_tokens))
+        return any((self.api_token, self.api_token_secret, self.workspace_tokens, self.tokens_file))
 
     @property
     def bound_tokens(self) -> dict[str, tuple[str, ...]]:

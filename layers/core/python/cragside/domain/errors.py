@@ -6,6 +6,7 @@ CragsideError
 ├── ConfigurationError     service_unavailable   the settings or the store are at fault, not the request
 │   └── ReadOnlyStore      validation_error      a baked store, to which nothing is written
 ├── Unauthorized           unauthorized
+├── Forbidden              forbidden             the token is known, but does not allow this
 ├── NotFound               not_found
 ├── ServiceUnavailable     service_unavailable   a component is down; retryable
 ├── DeadlineExceeded       timeout_error         the time budget is spent; retryable
@@ -79,6 +80,12 @@ class Unauthorized(CragsideError):
     """No token, or a wrong one."""
 
     code = "unauthorized"
+
+
+class Forbidden(CragsideError):
+    """The token does not allow this. `details` name the missing `scope`, or the `limit` that is reached."""
+
+    code = "forbidden"
 
 
 class NotFound(CragsideError):

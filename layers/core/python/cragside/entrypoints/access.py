@@ -1,13 +1,13 @@
-"""Who may come in: the tokens, and the guard against DNS rebinding where there are none."""
+"""What a request may do: its grant, its workspace, and the guard against DNS rebinding where there are no tokens."""
 
-import hashlib
-import hmac
 import ipaddress
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import datetime
 from functools import lru_cache
 
-from cragside.domain.errors import Unauthorized
+from cragside.domain.errors import Forbidden, Unauthorized
+from cragside.domain.tokens import ALL_SCOPES, NO_LIMITS, Limits, Scope, listed
 from cragside.domain.workspace_name import workspace_name
 
 RawHeaders = Iterable[tuple[bytes, bytes]]
@@ -16,68 +16,68 @@ WORKSPACE_HEADERS = (b"x-rag-workspace", b"lightrag-workspace")
 
 
 @dataclass(frozen=True, slots=True)
-class Grant:
-    """The workspaces that a request may use; None is all of them."""
+class Pass:
+    """What one token opens. `id` and `name` are for people and logs; `workspaces` None means all."""
 
+    id: str = "anonymous"
+    name: str = "anonymous"
+    scopes: frozenset[Scope] = ALL_SCOPES
     workspaces: tuple[str, ...] | None = None
+    limits: Limits = NO_LIMITS
+    expires: datetime | None = None
+
+    def opens(self, workspace: str) -> bool:
+        """Whether the token opens the workspace."""
+        return self.workspaces is None or workspace in self.workspaces
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """What the tokens of a request open. Each token's scopes hold in its own workspaces only.
+
+    `headers` are the names of those that brought our tokens, which are no business of Ollama's.
+    """
+
+    passes: tuple[Pass, ...] = (Pass(),)
+    headers: tuple[bytes, ...] = ()
+
+    @property
+    def workspaces(self) -> tuple[str, ...] | None:
+        """The workspaces that the request may use; None means all."""
+        if any(each.workspaces is None for each in self.passes):
+            return None
+        return tuple(dict.fromkeys(name for each in self.passes for name in each.workspaces or ()))
+
+    def allows(self, *scopes: Scope) -> bool:
+        """Whether a token has one of these scopes."""
+        return any(not each.scopes.isdisjoint(scopes) for each in self.passes)
+
+    def narrowed(self, *scopes: Scope) -> "Grant":
+        """What the tokens with one of these scopes open. Raises `Forbidden` when there is none."""
+        passes = tuple(each for each in self.passes if not each.scopes.isdisjoint(scopes))
+        if not passes:
+            raise Forbidden(
+                f"The token does not have the scope {listed(scopes)}. Use one that has it, or make one: "
+                f"cragside token new NAME --scope {scopes[0]}.",
+                scope=scopes[0],
+            )
+        return Grant(passes, self.headers)
 
     def choose(self, named: str | None, default: str) -> str:
         """The workspace that is named, else the only one granted, else the default.
 
         Raises `Unauthorized` for one that is not granted, whether it exists or not.
         """
-        if self.workspaces is None:
+        granted = self.workspaces
+        if granted is None:
             return named or default
         if named is None:
-            named = self.workspaces[0] if len(self.workspaces) == 1 else default
-            if named not in self.workspaces:
+            named = granted[0] if len(granted) == 1 else default
+            if named not in granted:
                 raise Unauthorized("The token opens several workspaces. Name one: workspace, or X-RAG-Workspace.")
-        if named not in self.workspaces:
+        if named not in granted:
             raise Unauthorized("The token does not open this workspace.")
         return named
-
-
-class Keyring:
-    """The tokens that are known: one that opens every workspace, and others that open some. Without any, all is open.
-
-    A token of both kinds opens some workspaces only.
-    """
-
-    def __init__(self, token: str | None, bound: Mapping[str, Sequence[str]]) -> None:
-        self._grants: list[tuple[bytes, tuple[str, ...] | None]] = [
-            (_digest(known.encode()), tuple(workspaces)) for known, workspaces in bound.items()
-        ]
-        if token and token not in bound:
-            self._grants.append((_digest(token.encode()), None))
-
-    @property
-    def empty(self) -> bool:
-        """Whether no token is asked for."""
-        return not self._grants
-
-    def grant(self, headers: RawHeaders) -> Grant | None:
-        """What the headers (lower-case names) open, None for nothing.
-
-        Takes `Authorization: Bearer` and `X-API-Key`. Each token that is brought is held against all that are known,
-        in constant time, so that the time it takes tells of none.
-        """
-        if self.empty:
-            return Grant()
-        brought = [_digest(given) for name, value in headers if (given := credential(name, value)) is not None]
-        opened = [workspaces for given in brought for workspaces in self._opened_by(given)]
-        if not opened:
-            return None
-        if None in opened:
-            return Grant()
-        return Grant(tuple(dict.fromkeys(name for workspaces in opened for name in workspaces or ())))
-
-    def knows(self, token: bytes) -> bool:
-        """Whether it is one of the tokens."""
-        return bool(self._opened_by(_digest(token)))
-
-    def _opened_by(self, digest: bytes) -> list[tuple[str, ...] | None]:
-        matches = [hmac.compare_digest(known, digest) for known, _ in self._grants]
-        return [workspaces for (_, workspaces), match in zip(self._grants, matches, strict=True) if match]
 
 
 def credential(name: bytes, value: bytes) -> bytes | None:
@@ -108,11 +108,6 @@ def _named_by_header(headers: RawHeaders) -> str | None:
             values.setdefault(name, value)
     names = (values[header].decode("latin-1").strip() for header in WORKSPACE_HEADERS if header in values)
     return next((name for name in names if name), None)
-
-
-def _digest(token: bytes) -> bytes:
-    """Of one length for all tokens, so that a comparison does not tell how long the known one is."""
-    return hashlib.sha256(token).digest()
 
 
 def local_host(headers: RawHeaders, bound: str | None = None) -> bool:

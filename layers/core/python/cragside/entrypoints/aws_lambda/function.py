@@ -10,6 +10,7 @@ from mangum import Mangum
 from mangum.protocols import HTTPCycle
 from mangum.types import LambdaHandler
 
+from cragside.adapters.local.token_file import TokenFile
 from cragside.domain.errors import ConfigurationError, CragsideError, PayloadTooLarge, ValidationError
 from cragside.entrypoints.aws_lambda import snapshot
 from cragside.entrypoints.aws_lambda.deadline import seconds_left
@@ -94,6 +95,8 @@ def start() -> Handler:
             "RAG_ALLOW_ANONYMOUS=true where the gateway authorises by itself.",
             variable="RAG_API_TOKEN_SECRET",
         )
+    if settings.tokens_file is not None:
+        TokenFile(settings.tokens_file).all()  # a file that cannot be used ends INIT, not each request
     container = LateContainer(settings)
     function = Function(create_app(container))
     if snapshot.ahead():

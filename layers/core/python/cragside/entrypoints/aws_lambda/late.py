@@ -1,5 +1,6 @@
 """The container of a function that may be asked for its health alone."""
 
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ from cragside.application.retriever import Retriever
 from cragside.application.uploads import Uploads
 from cragside.domain.context import CountTokens
 from cragside.domain.errors import ServiceUnavailable
+from cragside.domain.tokens import IssuedToken
 from cragside.ports.index_queue import IndexQueue
 from cragside.ports.model_host import ModelHost
 from cragside.ports.rag_repository import Workspaces
@@ -92,6 +94,10 @@ class LateContainer:
     def api_token(self) -> str | None:
         """The token that requests have to bring, None for none. Raises `ServiceUnavailable` when it cannot be read."""
         return self.built.api_token()
+
+    def issued_tokens(self) -> Sequence[IssuedToken]:
+        """The tokens in the file. Raises `ServiceUnavailable` when they cannot be read."""
+        return self.built.issued_tokens()
 
     async def try_out(self) -> None:
         """Load everything and answer a question with it; what is down is left for the requests to report."""

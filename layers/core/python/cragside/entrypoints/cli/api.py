@@ -9,6 +9,7 @@ import typer
 from cragside.domain.errors import (
     CragsideError,
     DeadlineExceeded,
+    Forbidden,
     NotFound,
     PayloadTooLarge,
     ProcessingError,
@@ -40,7 +41,7 @@ WorkspaceName = Annotated[
 _SECONDS = 300.0
 _ERRORS: Mapping[int, type[CragsideError]] = {
     401: Unauthorized,
-    403: Unauthorized,
+    403: Forbidden,
     404: NotFound,
     413: PayloadTooLarge,
     504: DeadlineExceeded,
@@ -125,7 +126,8 @@ def ask(
     if address is not None:
         return ask_service(settings, work, address, token)
     # Whoever runs the command may read the files that the routes answer from.
-    settings = settings.model_copy(update={"api_token": None, "api_token_secret": None, "workspace_tokens": None})
+    asked = ("api_token", "api_token_secret", "workspace_tokens", "tokens_file")
+    settings = settings.model_copy(update=dict.fromkeys(asked))
 
     async def inside(container: "Container") -> Result:
         import httpx

@@ -26,6 +26,7 @@ from cragside.entrypoints.cli.reindex import reindex
 from cragside.entrypoints.cli.serve import serve
 from cragside.entrypoints.cli.session import Session, session_of
 from cragside.entrypoints.cli.status import status
+from cragside.entrypoints.cli.token import token
 from cragside.entrypoints.cli.worker import worker
 
 _EPILOG = "Exit codes: " + "; ".join(f"{code} {meaning}" for code, meaning in exits.MEANINGS.items()) + "."
@@ -105,6 +106,7 @@ _COMMANDS = (
 for _command in _COMMANDS:
     app.command()(_command)
 app.add_typer(memory, name="memory")
+app.add_typer(token, name="token")
 
 
 def _failed(message: str, code: int) -> int:

@@ -1,6 +1,6 @@
 """The FastAPI application: every route of cragside's own."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -8,7 +8,7 @@ from fastapi import Depends, FastAPI, Security
 from fastapi.security import APIKeyHeader, HTTPBearer
 
 from cragside import __version__
-from cragside.entrypoints.http import errors, peers
+from cragside.entrypoints.http import errors, peers, scopes
 from cragside.entrypoints.http.application import Application
 from cragside.entrypoints.http.routes import (
     documents,
@@ -25,6 +25,7 @@ from cragside.entrypoints.http.routes import (
     uploads,
 )
 from cragside.entrypoints.http.tenancy import Access
+from cragside.entrypoints.keyring import Keys
 
 # The routes by topic, each `router(container, access)`; all of them ask for a token.
 ROUTERS = (
@@ -43,15 +44,15 @@ ROUTERS = (
 )
 
 
-def create_app(container: Application, *, api_token: Callable[[], str | None] | None = None) -> FastAPI:
+def create_app(container: Application, *, keys: Keys | None = None) -> FastAPI:
     """cragside's routes for a container, which is closed when the application stops.
 
-    `api_token` is asked at each request for the token that opens every workspace, on the event loop; unset, the
-    container is. A host that grants a request less time than the settings says so in the ASGI scope's `state`: `ends`
-    is when the time is up, by `time.monotonic`. After the answer it finds the `rag_context` there.
+    `keys` are asked at each request for the tokens, on the event loop; unset, they are the container's. A host that
+    grants a request less time than the settings says so in the ASGI scope's `state`: `ends` is when the time is up, by
+    `time.monotonic`. After the answer it finds the `rag_context` there.
     """
     configured = container.settings
-    access = Access(api_token or container.api_token, configured.bound_tokens, default=configured.workspace)
+    access = Access(keys or Keys(container), default=configured.workspace)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -67,7 +68,7 @@ def create_app(container: Application, *, api_token: Callable[[], str | None] | 
     schemes = [Security(HTTPBearer(auto_error=False)), Security(APIKeyHeader(name="X-API-Key", auto_error=False))]
     guard = [Depends(access.authorise), *schemes]
     for router in ROUTERS:
-        app.include_router(router(container, access), dependencies=guard)
+        app.include_router(scopes.check(router(container, access)), dependencies=guard)
 
     @app.get("/openapi.json", dependencies=guard, include_in_schema=False)
     async def openapi() -> dict[str, Any]:

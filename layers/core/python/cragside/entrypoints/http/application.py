@@ -1,5 +1,6 @@
 """What the routes need of a container."""
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from cragside.application.enricher import Enricher
@@ -9,6 +10,7 @@ from cragside.application.preferences import WorkspacePreferences
 from cragside.application.retriever import Retriever
 from cragside.application.uploads import Uploads
 from cragside.domain.context import CountTokens
+from cragside.domain.tokens import IssuedToken
 from cragside.ports.index_queue import IndexQueue
 from cragside.ports.model_host import ModelHost
 from cragside.ports.rag_repository import Workspaces
@@ -74,7 +76,11 @@ class Application(Protocol):
         ...
 
     def api_token(self) -> str | None:
-        """The token that opens every workspace, None for none."""
+        """The token that opens everything, None for none. Raises `ServiceUnavailable` when it cannot be read."""
+        ...
+
+    def issued_tokens(self) -> Sequence[IssuedToken]:
+        """The tokens in the file. Raises `ServiceUnavailable` when they cannot be read."""
         ...
 
     async def close(self) -> None:

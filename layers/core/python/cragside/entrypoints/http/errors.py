@@ -26,6 +26,7 @@ from cragside.entrypoints.http.schemas import ErrorBody
 STATUS = {
     "validation_error": 400,
     "unauthorized": 401,
+    "forbidden": 403,
     "not_found": 404,
     "payload_too_large": 413,
     "processing_error": 500,

@@ -1,28 +1,27 @@
 """Which workspace a request may use."""
 
-from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated
 
 from fastapi import Query, Request
 
 from cragside.domain.errors import Unauthorized
-from cragside.entrypoints.access import Grant, Keyring, workspace_of
+from cragside.entrypoints.access import Grant, workspace_of
+from cragside.entrypoints.http.scopes import SCOPES
+from cragside.entrypoints.keyring import Keys
 
 
 class Access:
-    """Holds requests against the tokens and the workspaces that they open.
+    """Holds requests against the tokens, the scopes that their routes need, and the workspaces that the tokens open."""
 
-    `token` is asked at each request for the one that opens all workspaces, None for none.
-    """
-
-    def __init__(self, token: Callable[[], str | None], bound: Mapping[str, Sequence[str]], *, default: str) -> None:
-        self._token = token
-        self._bound = bound
+    def __init__(self, keys: Keys, *, default: str) -> None:
+        self._keys = keys
         self._default = default
-        self._keys: tuple[str | None, Keyring] | None = None
 
     async def authorise(self, request: Request) -> None:
-        """Let the request in. Raises `Unauthorized` without a token that is known."""
+        """Let the request in.
+
+        Raises `Unauthorized` without a token that is known, and `Forbidden` for one without the route's scope.
+        """
         self._grant(request)
 
     def workspace(self, request: Request, named: object = None) -> str:
@@ -40,16 +39,12 @@ class Access:
         return self.workspace(request, workspace)
 
     def _grant(self, request: Request) -> Grant:
-        # Once for a request: a secret that is exchanged between two questions would let half of it in.
-        grant: Grant | None = getattr(request.state, "grant", None)
+        # Once for a request: a token that is revoked between two questions would let half of it in.
+        grant: Grant | None = getattr(request.state, "narrowed_grant", None)
         if grant is None:
-            grant = self._keyring(self._token()).grant(request.scope["headers"])
-            if grant is None:
-                raise Unauthorized("Send the token as Authorization: Bearer or as X-API-Key.")
-            request.state.grant = grant
+            known = getattr(request.state, "grant", None) or self._keys.keyring().grant(request.scope["headers"])
+            if known is None:
+                raise Unauthorized("Send a valid token as Authorization: Bearer or as X-API-Key.")
+            grant = known.narrowed(SCOPES[f"{request.method} {request.scope['route'].path}"])
+            request.state.narrowed_grant = grant
         return grant
-
-    def _keyring(self, token: str | None) -> Keyring:
-        if self._keys is None or self._keys[0] != token:
-            self._keys = token, Keyring(token, self._bound)
-        return self._keys[1]

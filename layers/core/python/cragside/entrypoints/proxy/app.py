@@ -4,9 +4,10 @@ import logging
 from typing import Any
 
 from cragside.domain.errors import CragsideError, ProcessingError
-from cragside.entrypoints.access import Grant, Keyring, credential, local_host, workspace_of
+from cragside.entrypoints.access import Grant, local_host, workspace_of
 from cragside.entrypoints.http import peers
 from cragside.entrypoints.http.errors import for_client
+from cragside.entrypoints.keyring import Keys
 from cragside.entrypoints.proxy.asgi import Application, Body, Message, Receive, Scope, Send, read_body, while_connected
 from cragside.entrypoints.proxy.commanded import ROUTES, CommandFinder
 from cragside.entrypoints.proxy.connection import ClientGone
@@ -15,6 +16,7 @@ from cragside.entrypoints.proxy.errors import answer, code_of
 from cragside.entrypoints.proxy.exchanges import Exchanges
 from cragside.entrypoints.proxy.headers import Header, value_of
 from cragside.entrypoints.proxy.relay import BrokenOff, relay
+from cragside.entrypoints.proxy.scopes import scopes_of
 from cragside.entrypoints.proxy.upstream import Upstream
 
 # What is cragside's: these paths, and all that lies below these prefixes. Everything else is Ollama's.
@@ -31,19 +33,19 @@ def is_own(path: str) -> bool:
 
 
 def create_proxy(
-    container: Parts, app: Application, *, token: str | None, check_host: bool = True, bound_host: str | None = None
+    container: Parts, app: Application, *, keys: Keys, check_host: bool = True, bound_host: str | None = None
 ) -> Application:
     """An ASGI application in front of `app` (cragside's own routes) and Ollama (all others, byte for byte).
 
-    Requests have to bring the `token`, or one that the settings bind to workspaces. With `check_host`, and no tokens at
-    all, they have to name this machine or `bound_host` in `Host`.
+    Requests have to bring one of the `keys`, with the scope that its route needs. With `check_host`, and where no token
+    is asked for, they have to name this machine or `bound_host` in `Host`.
     """
-    return _Proxy(container, app, token=token, check_host=check_host, bound_host=bound_host)
+    return _Proxy(container, app, keys=keys, check_host=check_host, bound_host=bound_host)
 
 
 class _Proxy:
     def __init__(
-        self, container: Parts, app: Application, *, token: str | None, check_host: bool, bound_host: str | None
+        self, container: Parts, app: Application, *, keys: Keys, check_host: bool, bound_host: str | None
     ) -> None:
         settings = container.settings
         self._app = app
@@ -51,8 +53,8 @@ class _Proxy:
         self._finder = CommandFinder(settings.command_prefix)
         self._preparation = Preparation(container)
         self._body_limit = settings.max_body_bytes
-        self._keyring = Keyring(token, settings.bound_tokens)
-        self._check_host = check_host and self._keyring.empty
+        self._keys = keys
+        self._check_host = check_host and not keys.asked
         self._bound_host = bound_host
         self._default_workspace = settings.workspace
         self._exchanges = Exchanges(container.memory, settings.command_prefix) if settings.store_exchanges else None
@@ -74,12 +76,20 @@ class _Proxy:
         if path in _OPEN_ROUTES:
             await self._app(scope, receive, send)
             return
-        grant = self._keyring.grant(scope["headers"])
+        try:
+            grant = self._keys.keyring().grant(scope["headers"])
+            if grant is not None and not own:
+                grant.narrowed(*scopes_of(scope["method"], path))
+        except CragsideError as error:
+            await answer(send, path, error.code, error.message, own=own, error=error)
+            return
         if grant is None:
-            await answer(send, path, "unauthorized", "Send the token as Authorization: Bearer or X-API-Key.", own=own)
+            said = "Send a valid token as Authorization: Bearer or X-API-Key."
+            await answer(send, path, "unauthorized", said, own=own)
         elif self._check_host and not local_host(scope["headers"], self._bound_host):
             await answer(send, path, "forbidden", "The Host header does not name this machine.", own=own)
         elif own:
+            scope.setdefault("state", {})["grant"] = grant
             await self._app(scope, receive, send)
         else:
             await self._forward(path, grant, scope, receive, send)
@@ -89,8 +99,9 @@ class _Proxy:
             commandable = scope["method"] == "POST" and path in ROUTES
             body = await read_body(receive, self._body_limit if commandable else 0)
             request = self._commanded(path, scope["headers"], body) if commandable else None
-            if self._exchanges is not None and commandable and self._readable(scope["headers"], body):
-                await self._remembered(self._exchanges, path, request, body, grant, scope, receive, send)
+            exchanges = self._exchanges if grant.allows("write") else None
+            if exchanges is not None and commandable and self._readable(scope["headers"], body):
+                await self._remembered(exchanges, path, request, body, grant, scope, receive, send)
             else:
                 await self._passed_on(path, request, body, grant, scope, receive, send)
         except ClientGone:
@@ -112,7 +123,7 @@ class _Proxy:
         send: Send,
     ) -> None:
         if request is None:
-            await relay(self._upstream, scope, receive, send, body, dropped=self._own_headers(scope["headers"]))
+            await relay(self._upstream, scope, receive, send, body, dropped=grant.headers)
         else:
             await self._enriched(path, request, grant, scope, receive, send)
 
@@ -130,7 +141,7 @@ class _Proxy:
         """The same, with a copy of the exchange for memory once it is complete."""
         named = None if request is None else request.get("workspace")
         try:
-            workspace = workspace_of(grant, scope["headers"], named, self._default_workspace)
+            workspace = workspace_of(grant.narrowed("write"), scope["headers"], named, self._default_workspace)
         except CragsideError:  # of a request that passes through, this is no business of ours
             await self._passed_on(path, request, body, grant, scope, receive, send)
             return
@@ -162,14 +173,15 @@ class _Proxy:
     async def _enriched(
         self, path: str, request: dict[str, Any], grant: Grant, scope: Scope, receive: Receive, send: Send
     ) -> None:
-        prepared = await while_connected(receive, self._prepared(path, request, scope["headers"], grant))
+        reading = grant.narrowed("read")
+        prepared = await while_connected(receive, self._prepared(path, request, scope["headers"], reading))
         await relay(
             self._upstream,
             scope,
             receive,
             send,
             Body(prepared.body, complete=True),
-            dropped=self._own_headers(scope["headers"]),
+            dropped=grant.headers,
             length_changed=True,
             added=prepared.headers,
         )
@@ -182,13 +194,6 @@ class _Proxy:
         except Exception as error:
             logger.exception("Enrichment failed")
             raise ProcessingError("The request could not be enriched.") from error
-
-    def _own_headers(self, headers: list[Header]) -> tuple[bytes, ...]:
-        """Names of the headers that bring our token, which is no business of Ollama's."""
-        if self._keyring.empty:
-            return ()
-        brought = ((name, credential(name, value)) for name, value in headers)
-        return tuple(name for name, given in brought if given is not None and self._keyring.knows(given))
 
     def _message(self, error: CragsideError) -> str:
         if code_of(error) != "bad_gateway":

@@ -9,7 +9,7 @@ from cragside.entrypoints.http import peers
 from cragside.entrypoints.http.errors import STATUS
 from cragside.entrypoints.proxy.asgi import Send
 
-_STATUS = {**STATUS, "forbidden": 403, "bad_gateway": 502}
+_STATUS = {**STATUS, "bad_gateway": 502}
 _OPENAI_TYPES = {401: "authentication_error", 403: "permission_error", 404: "not_found_error"}
 _ANTHROPIC_TYPES = {**_OPENAI_TYPES, 413: "request_too_large"}
 
@@ -24,16 +24,18 @@ def status_of(code: str) -> int:
     return _STATUS.get(code, 500)
 
 
-def _envelope(code: str, message: str) -> dict[str, Any]:
-    body = error_envelope(CragsideError(message))
+def _envelope(code: str, message: str, error: CragsideError | None) -> dict[str, Any]:
+    body = error_envelope(error or CragsideError(message))
     return {**body, "error": {**body["error"], "type": code}}
 
 
-def error_body(path: str, code: str, message: str, *, own: bool = False) -> dict[str, Any]:
+def error_body(
+    path: str, code: str, message: str, *, own: bool = False, error: CragsideError | None = None
+) -> dict[str, Any]:
     """The JSON body that a client of `path` expects for an error. `own`: the route is cragside's, not Ollama's."""
     status = status_of(code)
     if own:
-        return peers.failure_of(path, message).model_dump() if peers.serves(path) else _envelope(code, message)
+        return peers.failure_of(path, message).model_dump() if peers.serves(path) else _envelope(code, message, error)
     fallback = "invalid_request_error" if status < 500 else "api_error"
     if path.startswith("/v1/messages"):
         return {"type": "error", "error": {"type": _ANTHROPIC_TYPES.get(status, fallback), "message": message}}
@@ -43,9 +45,13 @@ def error_body(path: str, code: str, message: str, *, own: bool = False) -> dict
     return {"error": message}
 
 
-async def answer(send: Send, path: str, code: str, message: str, *, own: bool = False) -> None:
+async def answer(
+    send: Send, path: str, code: str, message: str, *, own: bool = False, error: CragsideError | None = None
+) -> None:
     """Send an error as the whole response."""
-    body = json.dumps(error_body(path, code, message, own=own), ensure_ascii=False).encode("utf-8", "replace")
+    body = json.dumps(error_body(path, code, message, own=own, error=error), ensure_ascii=False).encode(
+        "utf-8", "replace"
+    )
     headers = [(b"content-type", b"application/json; charset=utf-8"), (b"content-length", b"%d" % len(body))]
     await send({"type": "http.response.start", "status": status_of(code), "headers": headers})
     await send({"type": "http.response.body", "body": body})

@@ -14,6 +14,7 @@ import uvicorn
 
 from cragside.domain.errors import ConfigurationError
 from cragside.entrypoints.http.app import create_app
+from cragside.entrypoints.keyring import Keys
 from cragside.entrypoints.proxy.app import create_proxy
 from cragside.entrypoints.proxy.asgi import Application
 from cragside.entrypoints.proxy.handover import Receiver
@@ -42,8 +43,9 @@ async def serve(
 
     Requests under way get 5 seconds to end. Raises `ServiceUnavailable` when the token cannot be read.
     """
-    server = Server(_proxy(container, host), lambda: announce(greeting(listening, host)))
-    await server.serve(sockets=[listening])
+    async with _fresh_token(container):
+        server = Server(_proxy(container, host), lambda: announce(greeting(listening, host)))
+        await server.serve(sockets=[listening])
 
 
 async def serve_handed(container: "Container", channel: socket.socket, host: str) -> None:
@@ -51,7 +53,8 @@ async def serve_handed(container: "Container", channel: socket.socket, host: str
 
     Requests under way get 5 seconds to end. Raises `ServiceUnavailable` when the token cannot be read.
     """
-    await HandedServer(_proxy(container, host), channel).serve()
+    async with _fresh_token(container):
+        await HandedServer(_proxy(container, host), channel).serve()
 
 
 def greeting(listening: socket.socket, host: str) -> str:
@@ -59,11 +62,19 @@ def greeting(listening: socket.socket, host: str) -> str:
     return f"cragside listens on http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}"
 
 
+def _fresh_token(container: "Container") -> contextlib.AbstractAsyncContextManager[None]:
+    """Have a token that is kept in a secret read in the background: no request waits for it."""
+    return contextlib.nullcontext() if container.secret is None else container.secret.keep_fresh()
+
+
 def _proxy(container: "Container", host: str) -> Application:
-    # Read once: both layers ask for the same token, and no request waits for a secret.
-    token = container.api_token()
-    app = create_app(container, api_token=lambda: token)
-    return create_proxy(container, app, token=token, check_host=is_loopback(host), bound_host=host)
+    # One for both layers, each of which may be the first to judge a request.
+    keys = Keys(container)
+    container.api_token()
+    container.issued_tokens()
+    return create_proxy(
+        container, create_app(container, keys=keys), keys=keys, check_host=is_loopback(host), bound_host=host
+    )
 
 
 def is_loopback(host: str) -> bool:

@@ -1,0 +1,211 @@
+"""Issued tokens in a JSON file, by their hashes.
+
+A token has 256 random bits. No dictionary and no guess finds it from its SHA-256, so that a slow hash, as passwords
+need it, would only cost each request time.
+"""
+
+import hashlib
+import json
+import logging
+import os
+import re
+import secrets
+import stat
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from cragside.adapters.local.token_schema import TokensBody, entry_of, token_of
+from cragside.domain.errors import ConfigurationError, NotFound, ServiceUnavailable, ValidationError
+from cragside.domain.tokens import TOKEN_PREFIX, IssuedToken
+
+# Within this time (seconds) every process takes up what was changed.
+_LOOKS_EVERY = 1.0
+# So long (seconds) the last good state holds while the file cannot be used, such as a copy that is half written.
+_TRUSTED = 60.0
+_MOST_BYTES = 10_000_000
+_WAIT_SECONDS = 5.0
+_BITS = 256
+_NAME = re.compile(r"[^\x00-\x1f\x7f-\x9f\u2028\u2029]{1,100}")
+_log = logging.getLogger("cragside")
+
+_Stamp = tuple[int, int, int, int]
+
+
+class TokenFile:
+    """The tokens of one file. Every process reads it anew within a second after it has changed."""
+
+    def __init__(self, path: Path, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._path = path
+        self._clock = clock
+        self._tokens: Sequence[IssuedToken] = ()
+        self._stamp: _Stamp | None = None
+        self._looked: float | None = None
+        self._good: float | None = None
+        self._complaint = ""
+
+    def tokens(self) -> Sequence[IssuedToken]:
+        """The tokens; the same object while nothing has changed.
+
+        A file that cannot be used raises `ConfigurationError` at the first call. Later on the last good state holds for
+        a minute, and then `ServiceUnavailable` is raised. A file that was removed holds no tokens.
+        """
+        now = self._clock()
+        if self._looked is None:
+            self._tokens = self._load()
+            self._looked = self._good = now
+        elif now - self._looked >= _LOOKS_EVERY:
+            self._looked = now
+            self._look(now)
+        if self._good is None or now - self._good > _TRUSTED:
+            raise ServiceUnavailable("tokens", "The tokens cannot be read; the log has the reason.")
+        return self._tokens
+
+    def create(self, token: IssuedToken) -> tuple[str, IssuedToken]:
+        """Add a token, which gets its id and secret here: the secret, which nobody can be told again, and the entry.
+
+        The file is made when it is missing. Raises `ValidationError` for a name that is taken or cannot be one.
+        """
+        _check_name(token.name)
+        secret = f"{TOKEN_PREFIX}{secrets.token_urlsafe(_BITS // 8)}"
+        made = replace(token, id=f"tok_{secrets.token_hex(6)}", digest=hashlib.sha256(secret.encode()).digest())
+        self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+
+        def added(tokens: Sequence[IssuedToken]) -> list[IssuedToken]:
+            if any(token.name in (each.name, each.id) for each in tokens):
+                raise ValidationError(
+                    f"There is a token {token.name} already. Choose another name, or revoke it first."
+                )
+            return [*tokens, made]
+
+        self._change(added, missing=())
+        return secret, made
+
+    def revoke(self, name: str) -> IssuedToken:
+        """Remove a token by its id or name. Raises `NotFound`."""
+        gone: list[IssuedToken] = []
+
+        def without(tokens: Sequence[IssuedToken]) -> list[IssuedToken]:
+            gone.extend(each for each in tokens if name in (each.id, each.name))
+            if not gone:
+                raise NotFound("There is no token of that id or name. See cragside token list.")
+            return [each for each in tokens if each not in gone]
+
+        self._change(without)
+        return gone[0]
+
+    def all(self) -> Sequence[IssuedToken]:
+        """The tokens as the file has them at this moment, expired ones included. Raises `ConfigurationError`."""
+        return self._load()
+
+    def _look(self, now: float) -> None:
+        try:
+            if self._stamp_of(self._path.stat()) != self._stamp:
+                self._tokens = self._load()
+            self._good, self._complaint = now, ""
+        except ConfigurationError as error:
+            if not self._path.exists():
+                self._tokens, self._stamp, self._good = (), None, now
+            self._complain(error.message)
+        except FileNotFoundError:
+            self._tokens, self._stamp, self._good = (), None, now
+            self._complain(f"{self._path} is gone: no token of it is valid any more")
+        except OSError as error:
+            self._complain(f"{self._path} cannot be read: {error.strerror or type(error).__name__}")
+
+    def _complain(self, complaint: str) -> None:
+        if complaint != self._complaint:
+            self._complaint = complaint
+            _log.error("%s", complaint)
+
+    def _stamp_of(self, status: os.stat_result) -> _Stamp:
+        return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino
+
+    def _load(self) -> Sequence[IssuedToken]:
+        try:
+            with self._path.open("rb") as file:
+                status = os.fstat(file.fileno())
+                self._check(status)
+                content = file.read(_MOST_BYTES + 1)
+            tokens = _parsed(content)
+        except FileNotFoundError as error:
+            raise _unusable(
+                f"{self._path}, which RAG_TOKENS_FILE names, does not exist. Make it: cragside token new NAME."
+            ) from error
+        except OSError as error:
+            raise _unusable(f"{self._path} cannot be read: {error.strerror or type(error).__name__}.") from error
+        except (ValueError, RecursionError):  # whatever it quotes may be secret
+            raise _unusable(
+                f"{self._path} is no file of tokens, or a damaged one. Restore it from a backup, or move it away and "
+                "make new tokens: cragside token new NAME."
+            ) from None
+        self._stamp = self._stamp_of(status)
+        return tokens
+
+    def _check(self, status: os.stat_result) -> None:
+        """Whoever may write the file could let themselves in."""
+        if os.name == "nt":
+            return
+        if not stat.S_ISREG(status.st_mode):
+            raise _unusable(f"{self._path} is not a file.")
+        if status.st_mode & 0o022:
+            raise _unusable(f"{self._path} may be written by others. Run: chmod 600 {self._path}")
+        if status.st_mode & 0o044 and self._stamp is None:
+            _log.warning("%s may be read by others. Run: chmod 600 %s", self._path, self._path)
+
+    def _change(
+        self,
+        change: Callable[[Sequence[IssuedToken]], list[IssuedToken]],
+        missing: Sequence[IssuedToken] | None = None,
+    ) -> None:
+        try:
+            with FileLock(f"{self._path}.lock", timeout=_WAIT_SECONDS):
+                known = missing if missing is not None and not self._path.exists() else self._load()
+                self._replace(change(known))
+        except (OSError, Timeout) as error:
+            reason = getattr(error, "strerror", None) or "another process holds it"
+            raise ServiceUnavailable("tokens", f"{self._path} cannot be written: {reason}.") from error
+
+    def _replace(self, tokens: list[IssuedToken]) -> None:
+        # A link stays one: what it leads to is replaced.
+        target = self._path.resolve()
+        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)  # made with mode 0600
+        try:
+            with os.fdopen(handle, "w") as file:
+                file.write(TokensBody(version=1, tokens=[entry_of(each) for each in tokens]).model_dump_json(indent=2))
+                file.flush()
+                os.fsync(file.fileno())
+            Path(name).replace(target)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
+
+
+def new_token(name: str, **opened: object) -> IssuedToken:
+    """A token that `TokenFile.create` completes."""
+    return IssuedToken(id="", name=name, digest=b"", created=datetime.now(UTC), **opened)  # type: ignore[arg-type]
+
+
+def _parsed(content: bytes) -> Sequence[IssuedToken]:
+    if len(content) > _MOST_BYTES:
+        raise ValueError("too large")
+    tokens = tuple(token_of(entry) for entry in TokensBody.model_validate(json.loads(content)).tokens)
+    if len({each.id for each in tokens} | {each.digest for each in tokens}) < 2 * len(tokens):
+        raise ValueError("a token is in it twice")
+    return tokens
+
+
+def _check_name(name: str) -> None:
+    if not _NAME.fullmatch(name) or name != name.strip():
+        raise ValidationError("A token's name has 1 to 100 characters that can be printed.", field="name")
+    if name.startswith(TOKEN_PREFIX):
+        raise ValidationError("A token is not its own name: that would be shown in lists and logs.", field="name")
+
+
+def _unusable(message: str) -> ConfigurationError:
+    return ConfigurationError(message, variable="RAG_TOKENS_FILE")

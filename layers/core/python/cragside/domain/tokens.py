@@ -1,0 +1,62 @@
+"""What a token opens: scopes, workspaces, a time, and how much may be stored with it."""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal, get_args
+
+Scope = Literal["read", "write", "chat", "models"]
+SCOPES: tuple[Scope, ...] = get_args(Scope)
+ALL_SCOPES: frozenset[Scope] = frozenset(SCOPES)
+# What a token may do that is made without a word on scopes: everything but to change the models of the host.
+USUAL_SCOPES: frozenset[Scope] = ALL_SCOPES - {"models"}
+# Every issued token begins like this, so that scanners for secrets find one that was published by mistake.
+TOKEN_PREFIX = "crag_"  # noqa: S105 (no password)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The most that may be stored: workspaces, and documents and their bytes in all of the workspaces together."""
+
+    workspaces: int | None = None
+    documents: int | None = None
+    bytes: int | None = None
+
+    def __bool__(self) -> bool:
+        return (self.workspaces, self.documents, self.bytes) != (None, None, None)
+
+    def filled(self, defaults: "Limits") -> "Limits":
+        """These limits, or the defaults when there are none."""
+        return self if self else defaults
+
+
+NO_LIMITS = Limits()
+
+
+@dataclass(frozen=True, slots=True)
+class IssuedToken:
+    """A token as it is kept: by its SHA-256. `workspaces` None means all, `expires` None means never."""
+
+    id: str
+    name: str
+    digest: bytes = field(repr=False)
+    scopes: frozenset[Scope]
+    workspaces: tuple[str, ...] | None
+    created: datetime
+    expires: datetime | None = None
+    limits: Limits = NO_LIMITS
+
+    def expired(self, now: datetime) -> bool:
+        """Whether its time is over."""
+        return self.expires is not None and self.expires <= now
+
+
+def in_order(scopes: Collection[Scope]) -> list[Scope]:
+    """The scopes in the order in which the documentation names them."""
+    return [scope for scope in SCOPES if scope in scopes]
+
+
+def listed(names: Iterable[str]) -> str:
+    """`a`, `a or b`, `a, b or c`."""
+    *first, last = names
+    return f"{', '.join(first)} or {last}" if first else last

@@ -1,0 +1,175 @@
+"""`cragside token`: make, list and revoke tokens."""
+
+import re
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cragside.domain.errors import ConfigurationError, ValidationError
+from cragside.entrypoints.cli.session import session_of
+from cragside.entrypoints.cli.terminal import output, print_json, printable
+
+if TYPE_CHECKING:
+    from cragside.adapters.local.token_file import TokenFile
+    from cragside.domain.tokens import IssuedToken, Scope
+    from cragside.settings import Settings
+
+token = typer.Typer(
+    help="Make, list and revoke tokens, which stand as hashes in RAG_TOKENS_FILE.", no_args_is_help=True
+)
+_UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
+_MOST_HOURS = 24 * 366 * 100
+
+
+@token.command()
+def new(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="What to call it, such as who uses it.")],
+    scope: Annotated[
+        list[str] | None,
+        typer.Option("--scope", help="read, write, chat or models; may be repeated. Default: read, write and chat."),
+    ] = None,
+    workspace: Annotated[
+        list[str] | None,
+        typer.Option("--workspace", "-w", metavar="NAME", help="Workspace it opens; may be repeated. Default: all."),
+    ] = None,
+    expires: Annotated[
+        str | None,
+        typer.Option("--expires", help="12h, 90d, 8w, 2027-01-01 or a time in ISO 8601 (UTC). Default: never."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the entry with the token as JSON.")] = False,
+) -> None:
+    """Make a token and show it, once: only its hash is kept.
+
+    Servers that run take it up within seconds. Standard output has the token alone, so that it can be piped.
+    """
+    from cragside.adapters.local.token_file import new_token
+    from cragside.domain.tokens import NO_LIMITS
+
+    settings = session_of(context).settings()
+    file = _file(settings)
+    secret, made = file.create(
+        new_token(
+            name,
+            scopes=_scopes(scope),
+            workspaces=_workspaces(workspace),
+            expires=None if expires is None else _expiry(expires, datetime.now(UTC)),
+            limits=NO_LIMITS,
+        )
+    )
+    if as_json:
+        print_json({**_shown(made), "token": secret})
+        return
+    opened = "all workspaces" if made.workspaces is None else ", ".join(made.workspaces)
+    until = "never expires" if made.expires is None else f"expires {_iso(made.expires)}"
+    typer.echo(f"{made.id} {printable(name)}: {', '.join(_in_order(made))}; {opened}; {until}", err=True)
+    typer.echo("This is the only time that the token is shown:", err=True)
+    typer.echo(secret)
+
+
+@token.command("list")
+def list_(
+    context: typer.Context,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the entries as JSON.")] = False,
+) -> None:
+    """Show the tokens, without the tokens themselves or their hashes."""
+    tokens = _file(session_of(context).settings()).all()
+    if as_json:
+        print_json({"tokens": [_shown(each) for each in tokens]})
+        return
+    now = datetime.now(UTC)
+    for each in tokens:
+        opened = "all workspaces" if each.workspaces is None else ", ".join(each.workspaces)
+        until = "never expires" if each.expires is None else f"expires {_iso(each.expires)}"
+        until = f"expired {_iso(each.expires)}" if each.expires and each.expired(now) else until
+        line = f"{each.id}  {each.name}  {', '.join(_in_order(each))}  {opened}  {until}"
+        output().print(printable(line), soft_wrap=True, markup=False, highlight=False)
+
+
+@token.command()
+def revoke(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(metavar="ID|NAME", help="The token's id or name.")],
+) -> None:
+    """Revoke a token. Servers that run refuse it within seconds."""
+    settings = session_of(context).settings()
+    gone = _file(settings).revoke(name)
+    output().print(printable(f"{gone.id} {gone.name} is revoked."), soft_wrap=True, markup=False, highlight=False)
+
+
+def _file(settings: "Settings") -> "TokenFile":
+    from cragside.adapters.local.token_file import TokenFile
+
+    if settings.tokens_file is None:
+        raise ConfigurationError(
+            "RAG_TOKENS_FILE is not set. Set it to the file that shall hold the tokens, here and where cragside serve "
+            "runs, such as RAG_TOKENS_FILE=~/.cragside/.tokens.json.",
+            variable="RAG_TOKENS_FILE",
+        )
+    return TokenFile(settings.tokens_file)
+
+
+def _scopes(given: list[str] | None) -> "frozenset[Scope]":
+    from cragside.domain.tokens import SCOPES, USUAL_SCOPES, listed
+
+    if not given:
+        return USUAL_SCOPES
+    unknown = [scope for scope in given if scope not in SCOPES]
+    if unknown:
+        raise ValidationError(f"--scope is {listed(SCOPES)}.", field="scope")
+    return frozenset(scope for scope in SCOPES if scope in given)
+
+
+def _workspaces(given: list[str] | None) -> tuple[str, ...] | None:
+    from cragside.domain.workspace_name import workspace_name
+
+    return tuple(dict.fromkeys(workspace_name(name) for name in given)) if given else None
+
+
+def _expiry(given: str, now: datetime) -> datetime:
+    if span := re.fullmatch(r"([0-9]{1,6})([hdw])", given.strip()):
+        expires = now + int(span[1]) * _UNITS[span[2]] if _hours(span) <= _MOST_HOURS else None
+    else:
+        try:
+            expires = datetime.fromisoformat(given.strip())
+        except ValueError:
+            expires = None
+    if expires is None:
+        raise ValidationError("--expires is like 12h, 90d, 8w, 2027-01-01 or 2027-01-01T12:00:00Z.", field="expires")
+    expires = expires.replace(tzinfo=UTC) if expires.tzinfo is None else expires
+    if expires <= now:
+        raise ValidationError("--expires is in the past. Name a time to come.", field="expires")
+    return expires
+
+
+def _hours(span: re.Match[str]) -> float:
+    return int(span[1]) * _UNITS[span[2]] / timedelta(hours=1)
+
+
+def _in_order(token: "IssuedToken") -> "list[Scope]":
+    from cragside.domain.tokens import in_order
+
+    return in_order(token.scopes)
+
+
+def _iso(moment: datetime) -> str:
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _shown(token: "IssuedToken") -> dict[str, Any]:
+    """All but the hash."""
+    return {
+        "id": token.id,
+        "name": token.name,
+        "scopes": _in_order(token),
+        "workspaces": None if token.workspaces is None else list(token.workspaces),
+        "created": _iso(token.created),
+        "expires": None if token.expires is None else _iso(token.expires),
+        "expired": token.expired(datetime.now(UTC)),
+        "limits": {
+            "workspaces": token.limits.workspaces,
+            "documents": token.limits.documents,
+            "bytes": token.limits.bytes,
+        },
+    }

@@ -1,0 +1,152 @@
+"""Who may come in: the tokens that are known."""
+
+import hashlib
+import hmac
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Protocol
+
+from cragside.domain.errors import ServiceUnavailable, ValidationError
+from cragside.domain.tokens import NO_LIMITS, TOKEN_PREFIX, USUAL_SCOPES, IssuedToken, Limits
+from cragside.domain.workspace_name import workspace_name
+from cragside.entrypoints.access import Grant, Pass, RawHeaders, credential
+from cragside.settings import Settings
+
+
+class Keyring:
+    """The tokens that are known: one that opens everything, others that open some workspaces, and those in the file.
+
+    What a later one of these kinds says of a token holds. Without any of them everything is open to everybody, unless
+    `asked` says that tokens are asked for all the same, as when all of them were revoked. `outage` is why some tokens
+    are not known at present.
+    """
+
+    def __init__(
+        self,
+        token: str | None,
+        bound: Mapping[str, Sequence[str]],
+        issued: Sequence[IssuedToken] = (),
+        *,
+        limits: Limits = NO_LIMITS,
+        asked: bool = False,
+        outage: ServiceUnavailable | None = None,
+    ) -> None:
+        passes: dict[bytes, Pass] = {}
+        if token:
+            passes[_digest(token.encode())] = Pass("RAG_API_TOKEN", "RAG_API_TOKEN", limits=limits)
+        for number, (known, workspaces) in enumerate(bound.items(), start=1):
+            name = f"RAG_WORKSPACE_TOKENS[{number}]"
+            passes[_digest(known.encode())] = Pass(name, name, USUAL_SCOPES, _names(workspaces), limits)
+        passes |= {each.digest: _pass_of(each, limits) for each in issued}
+        self._passes = list(passes.items())
+        self._open = not (self._passes or asked or outage)
+        self._anonymous = Grant((Pass(limits=limits),))
+        self._outage = outage
+
+    @property
+    def empty(self) -> bool:
+        """Whether no token is asked for."""
+        return self._open
+
+    def grant(self, headers: RawHeaders) -> Grant | None:
+        """What the headers (lower-case names) open, None for nothing.
+
+        Takes `Authorization: Bearer` and `X-API-Key`. Each token that is brought is held against all that are known,
+        in constant time, so that the time it takes tells of none. Raises `ServiceUnavailable` when a token is not known
+        while some cannot be read.
+        """
+        if self._open:
+            return self._anonymous
+        brought = [(name, given) for name, value in headers if (given := credential(name, value)) is not None]
+        now = datetime.now(UTC)
+        opened: dict[Pass, None] = {}
+        ours: list[bytes] = []
+        for name, given in brought:
+            known = self._opened_by(_digest(given))
+            opened |= {each: None for each in known if each.expires is None or each.expires > now}
+            # What looks like a token of ours may be one that was revoked.
+            if known or given.startswith(TOKEN_PREFIX.encode()):
+                ours.append(name)
+        if opened:
+            return Grant(tuple(opened), tuple(ours))
+        if brought and self._outage is not None:
+            raise self._outage
+        return None
+
+    def _opened_by(self, digest: bytes) -> list[Pass]:
+        matches = [hmac.compare_digest(known, digest) for known, _ in self._passes]
+        return [each for (_, each), match in zip(self._passes, matches, strict=True) if match]
+
+
+def _pass_of(token: IssuedToken, limits: Limits) -> Pass:
+    workspaces = None if token.workspaces is None else _names(token.workspaces)
+    return Pass(token.id, token.name, token.scopes, workspaces, token.limits.filled(limits), token.expires)
+
+
+def _names(workspaces: Sequence[str]) -> tuple[str, ...]:
+    """The names as requests are held against them; what is none opens nothing."""
+    names = []
+    for workspace in workspaces:
+        with suppress(ValidationError):
+            names.append(workspace_name(workspace))
+    return tuple(names)
+
+
+class Source(Protocol):
+    """What a container knows of tokens."""
+
+    @property
+    def settings(self) -> Settings:
+        """The settings."""
+        ...
+
+    def api_token(self) -> str | None:
+        """The token that opens everything, None for none. Raises `ServiceUnavailable` when it cannot be read."""
+        ...
+
+    def issued_tokens(self) -> Sequence[IssuedToken]:
+        """The tokens in the file. Raises `ServiceUnavailable` when they cannot be read."""
+        ...
+
+
+class Keys:
+    """The keyring as it is at present. Both layers of `cragside serve` ask one of these, once for each request."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        settings = source.settings
+        self._bound = settings.bound_tokens
+        self._asked = settings.asks_for_token
+        self._limits = NO_LIMITS
+        self._made: tuple[str | None, Sequence[IssuedToken], ServiceUnavailable | None] | None = None
+        self._keyring = Keyring(None, {}, asked=True)
+
+    @property
+    def asked(self) -> bool:
+        """Whether requests have to bring a token."""
+        return self._asked
+
+    def keyring(self) -> Keyring:
+        """The tokens that are valid now; made anew only when they have changed."""
+        token: str | None = None
+        issued: Sequence[IssuedToken] = ()
+        outage: ServiceUnavailable | None = None
+        try:
+            token = self._source.api_token()
+        except ServiceUnavailable as error:
+            outage = error
+        try:
+            issued = self._source.issued_tokens()
+        except ServiceUnavailable as error:
+            outage = error
+        made = self._made
+        if made is None or made[0] != token or made[1] is not issued or made[2] != outage:
+            self._keyring = Keyring(token, self._bound, issued, limits=self._limits, asked=self._asked, outage=outage)
+            self._made = token, issued, outage
+        return self._keyring
+
+
+def _digest(token: bytes) -> bytes:
+    """Of one length for all tokens, so that a comparison does not tell how long the known one is."""
+    return hashlib.sha256(token).digest()

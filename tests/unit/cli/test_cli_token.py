@@ -1,0 +1,114 @@
+import json
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+
+@pytest.fixture
+def tokens(environment, tmp_path):
+    """The file of the tokens."""
+    environment["RAG_TOKENS_FILE"] = str(tmp_path / "keys" / "tokens.json")
+    return tmp_path / "keys" / "tokens.json"
+
+
+def listed(run):
+    return json.loads(run("token", "list", "--json").stdout)["tokens"]
+
+
+def test_standard_output_is_the_token_alone(run, tokens):
+    result = run("token", "new", "ci")
+    assert result.exit_code == 0
+    assert result.stdout.startswith("crag_")
+    assert len(result.stdout.split()) == 1
+    assert "read, write, chat; all workspaces; never expires" in result.stderr
+    assert tokens.exists()
+
+
+def test_a_token_is_made_as_it_was_asked_for(run, tokens):
+    arguments = ("--scope", "read", "--scope", "chat", "-w", "a", "-w", "b", "--expires", "90d", "--json")
+    made = json.loads(run("token", "new", "bot", *arguments).stdout)
+    assert made["token"].startswith("crag_")
+    assert (made["name"], made["scopes"], made["workspaces"]) == ("bot", ["read", "chat"], ["a", "b"])
+    until = datetime.fromisoformat(made["expires"]) - datetime.now(UTC)
+    assert timedelta(days=89) < until <= timedelta(days=90)
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ("2100-01-01", "2100-01-01T00:00:00Z"),
+        ("2100-01-01T12:00:00", "2100-01-01T12:00:00Z"),
+        ("2100-01-01T12:00:00+02:00", "2100-01-01T10:00:00Z"),
+    ],
+)
+def test_a_time_is_in_utc(run, tokens, given, told):
+    assert json.loads(run("token", "new", "x", "--expires", given, "--json").stdout)["expires"] == told
+
+
+@pytest.mark.attack("hostile tokens")
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--scope", "admin"),
+        ("--scope", ""),
+        ("--scope", "read,chat"),
+        ("--workspace", "../a"),
+        ("--workspace", ""),
+        ("--expires", "0d"),
+        ("--expires", "-1d"),
+        ("--expires", "2000-01-01"),
+        ("--expires", "soon"),
+        ("--expires", "999999w"),
+        ("--expires", "٩d"),
+        ("--expires", ""),
+        ("--expires", "1" * 5000 + "d"),
+    ],
+)
+def test_what_cannot_be_is_refused_and_makes_no_token(run, tokens, arguments):
+    result = run("token", "new", "x", *arguments)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith("error: ")
+    assert not tokens.exists()
+
+
+def test_the_list_shows_neither_tokens_nor_hashes(run, tokens):
+    secret = run("token", "new", "ci", "--workspace", "a").stdout.strip()
+    digest = json.loads(tokens.read_text())["tokens"][0]["sha256"]
+    for arguments in ((), ("--json",)):
+        shown = run("token", "list", *arguments).stdout
+        assert "ci" in shown
+        assert secret not in shown
+        assert digest not in shown
+    assert set(listed(run)[0]) == {
+        *("id", "name", "scopes", "workspaces", "created", "expires", "expired", "limits"),
+    }
+
+
+@pytest.mark.parametrize("by", ["id", "name"])
+def test_a_token_is_revoked_by_its_id_or_name(run, tokens, by):
+    run("token", "new", "ci")
+    run("token", "new", "other")
+    assert run("token", "revoke", listed(run)[0][by]).exit_code == 0
+    assert [each["name"] for each in listed(run)] == ["other"]
+    again = run("token", "revoke", "ci")
+    assert again.exit_code == 1
+    assert "cragside token list" in again.stderr
+
+
+@pytest.mark.parametrize("arguments", [("new", "x"), ("list",), ("revoke", "x")])
+def test_without_a_file_the_setting_is_named(run, arguments):
+    result = run("token", *arguments)
+    assert result.exit_code == 2
+    assert "RAG_TOKENS_FILE" in result.stderr
+
+
+@pytest.mark.parametrize("arguments", [("list",), ("revoke", "x")])
+def test_a_file_that_is_not_there_names_the_command_that_makes_it(run, tokens, arguments):
+    result = run("token", *arguments)
+    assert result.exit_code == 2
+    assert "cragside token new" in result.stderr
+
+
+def test_the_command_line_itself_needs_no_token(run, tokens):
+    """Whoever runs a command may read the files; only servers ask."""
+    assert run("status").exit_code == 0

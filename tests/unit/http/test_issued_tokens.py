@@ -1,0 +1,77 @@
+"""Tokens of the file, from the command that makes them to the route that they open."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from cragside.adapters.local.token_file import TokenFile, new_token
+from cragside.domain.errors import ConfigurationError
+from cragside.domain.tokens import USUAL_SCOPES
+from cragside.entrypoints.proxy import server
+from cragside.settings import load_settings
+from tests.knowledge import Knowledge
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> TokenFile:
+    return TokenFile(tmp_path / "tokens.json")
+
+
+@pytest.fixture
+async def knowledge(tmp_path: Path, file: TokenFile) -> AsyncIterator[Knowledge]:
+    made = Knowledge(tmp_path / "kb", tokens_file=tmp_path / "tokens.json")
+    yield made
+    await made.close()
+
+
+async def status(knowledge: Knowledge, token: str, path: str = "/v1/documents") -> int:
+    return (await knowledge.http.get(path, headers={"Authorization": f"Bearer {token}"})).status_code
+
+
+@pytest.mark.attack("hostile tokens")
+async def test_a_token_works_until_it_is_revoked(knowledge: Knowledge, file: TokenFile, tmp_path: Path) -> None:
+    first, made = file.create(new_token("first", scopes=USUAL_SCOPES, workspaces=("a",)))
+    knowledge.container.tokens = TokenFile(tmp_path / "tokens.json", clock=(clock := Clock()))
+    assert await status(knowledge, first) == 200
+    assert await status(knowledge, first, "/v1/documents?workspace=b") == 401
+    second, _ = file.create(new_token("second", scopes=USUAL_SCOPES, workspaces=None))
+    file.revoke(made.id)
+    clock.now += 2
+    assert [await status(knowledge, token) for token in (first, second)] == [401, 200]
+    file.revoke("second")
+    clock.now += 2
+    assert [await status(knowledge, token) for token in (first, second)] == [401, 401]
+    assert (await knowledge.http.get("/v1/documents")).status_code == 401
+
+
+@pytest.mark.attack("hostile tokens")
+async def test_while_the_file_cannot_be_read_nobody_is_let_in(
+    knowledge: Knowledge, file: TokenFile, tmp_path: Path
+) -> None:
+    token, _ = file.create(new_token("first", scopes=USUAL_SCOPES, workspaces=None))
+    knowledge.container.tokens = TokenFile(tmp_path / "tokens.json", clock=(clock := Clock()))
+    assert await status(knowledge, token) == 200
+    (tmp_path / "tokens.json").write_text("{")
+    clock.now += 70
+    answer = await knowledge.http.get("/v1/documents", headers={"X-API-Key": token})
+    assert (answer.status_code, answer.json()["error"]["retryable"]) == (503, True)
+    assert str(tmp_path) not in answer.text
+
+
+async def test_a_server_does_not_start_without_the_file(knowledge: Knowledge) -> None:
+    with pytest.raises(ConfigurationError, match="cragside token new"):
+        server._proxy(knowledge.container, "127.0.0.1")
+
+
+def test_the_file_asks_for_tokens() -> None:
+    settings = load_settings({"RAG_TOKENS_FILE": "~/tokens.json"})
+    assert settings.asks_for_token
+    assert settings.tokens_file == Path("~/tokens.json").expanduser()
