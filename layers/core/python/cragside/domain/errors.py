@@ -2,10 +2,12 @@
 
 CragsideError
 ├── ValidationError        validation_error      the input is at fault; the message says what to do
-│   └── PayloadTooLarge    payload_too_large
+│   ├── PayloadTooLarge    payload_too_large
+│   └── UnsupportedMediaType  unsupported_media_type  the body is of a type that the route does not read
 ├── ConfigurationError     service_unavailable   the settings or the store are at fault, not the request
 │   └── ReadOnlyStore      validation_error      a baked store, to which nothing is written
 ├── Unauthorized           unauthorized
+├── Forbidden              forbidden             whoever asks may not, whatever token they bring
 ├── NotFound               not_found
 ├── ServiceUnavailable     service_unavailable   a component is down; retryable
 ├── DeadlineExceeded       timeout_error         the time budget is spent; retryable
@@ -40,6 +42,12 @@ class PayloadTooLarge(ValidationError):
     code = "payload_too_large"
 
 
+class UnsupportedMediaType(ValidationError):
+    """The body's `Content-Type` is not one that the route reads."""
+
+    code = "unsupported_media_type"
+
+
 class ConfigurationError(CragsideError):
     """A setting or a store contradicts what was asked; the message names the way out.
 
@@ -64,6 +72,12 @@ class Unauthorized(CragsideError):
     """No token, or a wrong one."""
 
     code = "unauthorized"
+
+
+class Forbidden(CragsideError):
+    """The request comes from where requests are not accepted."""
+
+    code = "forbidden"
 
 
 class NotFound(CragsideError):

@@ -26,8 +26,10 @@ from cragside.entrypoints.http.schemas import ErrorBody
 STATUS = {
     "validation_error": 400,
     "unauthorized": 401,
+    "forbidden": 403,
     "not_found": 404,
     "payload_too_large": 413,
+    "unsupported_media_type": 415,
     "processing_error": 500,
     "service_unavailable": 503,
     "timeout_error": 504,

@@ -81,7 +81,6 @@ def peer_router(tag: str, failure: type[BaseModel], *, limit: int, prefix: str =
         prefix=prefix,
         tags=[tag],
         route_class=route_class(limit),
-        strict_content_type=False,
         responses=failures(failure),
     )
 

@@ -6,7 +6,9 @@ from typing import Any
 from cragside.domain.errors import CragsideError, ProcessingError
 from cragside.entrypoints.access import Grant, Keyring, credential, local_host, workspace_of
 from cragside.entrypoints.http import peers
+from cragside.entrypoints.http.cross_origin import CrossOrigin, readably
 from cragside.entrypoints.http.errors import for_client
+from cragside.entrypoints.origins import FOREIGN, Origins, is_preflight, permission
 from cragside.entrypoints.proxy.asgi import Application, Body, Message, Receive, Scope, Send, read_body, while_connected
 from cragside.entrypoints.proxy.commanded import ROUTES, CommandFinder
 from cragside.entrypoints.proxy.connection import ClientGone
@@ -47,6 +49,8 @@ class _Proxy:
     ) -> None:
         settings = container.settings
         self._app = app
+        self._origins = Origins(settings.allowed_origins)
+        self._own = CrossOrigin(self._authorised, self._origins)
         self._upstream = Upstream(settings.ollama_base_url or DEFAULT_ADDRESS)
         self._finder = CommandFinder(settings.command_prefix)
         self._preparation = Preparation(container)
@@ -69,6 +73,21 @@ class _Proxy:
             await send({"type": "websocket.close", "code": 1003})
 
     async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path, headers = scope["path"], scope["headers"]
+        own = is_own(path)
+        if path not in _OPEN_ROUTES and self._check_host and not local_host(headers, self._bound_host):
+            await answer(send, path, "forbidden", "The Host header does not name this machine.", own=own)
+        elif own:
+            await self._own(scope, receive, send)
+        elif not is_preflight(scope["method"], headers):
+            await self._authorised(scope, receive, send)
+        elif self._origins.lists(headers):
+            await send({"type": "http.response.start", "status": 204, "headers": permission(headers)})
+            await send({"type": "http.response.body"})
+        else:  # a browser sends no token with it, and what it asks is for Ollama to say
+            await self._forward(path, Grant(), scope, receive, send)
+
+    async def _authorised(self, scope: Scope, receive: Receive, send: Send) -> None:
         path: str = scope["path"]
         own = is_own(path)
         if path in _OPEN_ROUTES:
@@ -76,20 +95,28 @@ class _Proxy:
             return
         grant = self._keyring.grant(scope["headers"])
         if grant is None:
-            await answer(send, path, "unauthorized", "Send the token as Authorization: Bearer or X-API-Key.", own=own)
-        elif self._check_host and not local_host(scope["headers"], self._bound_host):
-            await answer(send, path, "forbidden", "The Host header does not name this machine.", own=own)
+            told = self._told(scope["headers"], send)
+            await answer(told, path, "unauthorized", "Send the token as Authorization: Bearer or X-API-Key.", own=own)
         elif own:
             await self._app(scope, receive, send)
         else:
             await self._forward(path, grant, scope, receive, send)
 
+    def _told(self, headers: list[Header], send: Send) -> Send:
+        """`send` for an answer of ours on Ollama's routes, which the pages that Ollama accepts may read."""
+        return readably(send, headers) if self._origins.may_ask(headers) else send
+
     async def _forward(self, path: str, grant: Grant, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = scope["headers"]
         try:
             commandable = scope["method"] == "POST" and path in ROUTES
             body = await read_body(receive, self._body_limit if commandable else 0)
-            request = self._commanded(path, scope["headers"], body) if commandable else None
-            if self._exchanges is not None and commandable and self._readable(scope["headers"], body):
+            request = self._commanded(path, headers, body) if commandable else None
+            # What a page says that Ollama does not accept is neither answered with evidence nor remembered.
+            welcome = not commandable or self._origins.may_ask(headers)
+            if request is not None and not welcome:
+                await answer(send, path, "forbidden", FOREIGN)
+            elif self._exchanges is not None and commandable and welcome and self._readable(headers, body):
                 await self._remembered(self._exchanges, path, request, body, grant, scope, receive, send)
             else:
                 await self._passed_on(path, request, body, grant, scope, receive, send)
@@ -99,7 +126,7 @@ class _Proxy:
             # Returning without a last message makes the server cut the client's connection: no clean end is pretended.
             logger.warning("Ollama at %s broke off during an answer: %s.", self._upstream.address, event)
         except CragsideError as error:
-            await answer(send, path, code_of(error), self._message(for_client(error)))
+            await answer(self._told(headers, send), path, code_of(error), self._message(for_client(error)))
 
     async def _passed_on(
         self,
@@ -167,7 +194,7 @@ class _Proxy:
             self._upstream,
             scope,
             receive,
-            send,
+            readably(send, scope["headers"]),
             Body(prepared.body, complete=True),
             dropped=self._own_headers(scope["headers"]),
             length_changed=True,

@@ -9,7 +9,7 @@ from cragside.entrypoints.http import peers
 from cragside.entrypoints.http.errors import STATUS
 from cragside.entrypoints.proxy.asgi import Send
 
-_STATUS = {**STATUS, "forbidden": 403, "bad_gateway": 502}
+_STATUS = {**STATUS, "bad_gateway": 502}
 _OPENAI_TYPES = {401: "authentication_error", 403: "permission_error", 404: "not_found_error"}
 _ANTHROPIC_TYPES = {**_OPENAI_TYPES, 413: "request_too_large"}
 
