@@ -233,7 +233,7 @@ async def test_a_damaged_store_says_what_is_wrong_with_it(baked: Path) -> None:
     store = baked / "default/store.sqlite3"
     content = store.read_bytes()
     store.write_bytes(content[:-1])
-    assert f"The baked store {baked} is damaged: default/store.sqlite3 has" in await refused_opening(baked)
+    assert "The baked store in RAG_HOME is damaged: default/store.sqlite3 has" in await refused_opening(baked)
     store.write_bytes(b"\xff" * len(content))
     assert "damaged (file is not a database). Bake it again." in await refused_opening(baked)
     store.unlink()

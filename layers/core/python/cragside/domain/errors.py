@@ -87,14 +87,23 @@ class NotFound(CragsideError):
 
 
 class ServiceUnavailable(CragsideError):
-    """A component did not answer, or answered nonsense. `component` is `grader`, `search`, `knowledge_base`, ..."""
+    """A component did not answer, or answered nonsense. `component` is `grader`, `search`, `knowledge_base`, ...
+
+    `at` is its address or path. Clients are not told it; the log and the command line are.
+    """
 
     code = "service_unavailable"
     retryable = True
 
-    def __init__(self, component: str, reason: str, **details: Any) -> None:
+    def __init__(self, component: str, reason: str, *, at: str = "", **details: Any) -> None:
         super().__init__(reason, component=component, **details)
         self.component = component
+        self._at = at
+
+    @property
+    def at(self) -> str:
+        """Where the component is, also if this error was raised from the one that knows it; "" if nobody does."""
+        return self._at or (self.__cause__.at if isinstance(self.__cause__, ServiceUnavailable) else "")
 
 
 class DeadlineExceeded(CragsideError):

@@ -49,7 +49,9 @@ class Home:
             raise self._broken(f"its baked.json {error}") from error
         except OSError as error:
             raise ServiceUnavailable(
-                "knowledge_base", f"{self.folder} cannot be read: {error.strerror}. Check RAG_HOME and its permissions."
+                "knowledge_base",
+                f"RAG_HOME cannot be read: {error.strerror}. Check it and its permissions.",
+                at=str(self.folder),
             ) from error
         if self._sha256 is not None and (found is None or found[1] != self._sha256):
             state = "not a baked store" if found is None else f"the baked store {found[1]}"
@@ -85,7 +87,9 @@ class Home:
 
     def _broken(self, reason: str) -> ServiceUnavailable:
         return ServiceUnavailable(
-            "knowledge_base", f"The baked store {self.folder} is damaged: {reason}. Bake it again, or copy it again."
+            "knowledge_base",
+            f"The baked store in RAG_HOME is damaged: {reason}. Bake it again, or copy it again.",
+            at=str(self.folder),
         )
 
 

@@ -303,11 +303,15 @@ def _translated(path: Path) -> Iterator[None]:
     try:
         yield
     except QueueFormatError as error:
-        raise ServiceUnavailable("queue", f"{path} cannot be used: {error}.") from error
+        raise ServiceUnavailable(
+            "queue", f"The queue's file in RAG_HOME cannot be used: {error}.", at=str(path)
+        ) from error
     except sqlite3.DatabaseError as error:
         said = f"{unusable(error)}."
         if is_damage(error):
             said = f"is damaged ({error}). Move it away: the next worker makes it anew from the documents."
-        raise ServiceUnavailable("queue", f"{path} {said}") from error
+        raise ServiceUnavailable("queue", f"The queue's file in RAG_HOME {said}", at=str(path)) from error
     except OSError as error:
-        raise ServiceUnavailable("queue", f"{path} cannot be used: {error.strerror}. Check RAG_HOME.") from error
+        raise ServiceUnavailable(
+            "queue", f"The queue's file in RAG_HOME cannot be used: {error.strerror}.", at=str(path)
+        ) from error

@@ -36,7 +36,7 @@ def exit_code_of(error: Exception) -> int:
 def message_of(error: Exception) -> str:
     """One line for a human. Only our own errors and the system's speak for themselves: others may quote secrets."""
     if isinstance(error, ServiceUnavailable):
-        return _one_line(f"{error.component}: {error.message}")
+        return _one_line(f"{error.component}: {error.message}{f' ({error.at})' if error.at else ''}")
     if isinstance(error, CragsideError):
         return _one_line(error.message)
     if isinstance(error, sqlite3.Error):

@@ -1,7 +1,9 @@
 """The proxy as a bare ASGI application: own routes to FastAPI, everything else to Ollama."""
 
 import logging
+import posixpath
 from typing import Any
+from urllib.parse import unquote
 
 from cragside.domain.errors import CragsideError, ProcessingError
 from cragside.entrypoints.access import Grant, Keyring, credential, local_host, workspace_of
@@ -19,17 +21,41 @@ from cragside.entrypoints.proxy.headers import Header, value_of
 from cragside.entrypoints.proxy.relay import BrokenOff, relay
 from cragside.entrypoints.proxy.upstream import DEFAULT_ADDRESS, Upstream
 
-# What is cragside's: these paths, and all that lies below these prefixes. Everything else is Ollama's.
-OWN_ROUTES = frozenset({"/v1/enrich", "/healthz", "/health", "/openapi.json"})
-OWN_PREFIXES = ("/v1/documents", "/v1/memories", "/v1/settings", "/v1/queue", *peers.PREFIXES)
+# What is cragside's: these paths, and all that lies below them. Everything else is Ollama's.
+OWN_PREFIXES = (
+    "/v1/enrich",
+    "/v1/documents",
+    "/v1/memories",
+    "/v1/settings",
+    "/v1/queue",
+    "/healthz",
+    "/health",
+    "/openapi.json",
+    *peers.PREFIXES,
+)
 _OPEN_ROUTES = frozenset({"/healthz"})
 
 logger = logging.getLogger(__name__)
 
 
 def is_own(path: str) -> bool:
-    """Whether a path is one of cragside's own routes."""
-    return path in OWN_ROUTES or any(path == prefix or path.startswith(f"{prefix}/") for prefix in OWN_PREFIXES)
+    """Whether a path is one of cragside's own routes, or no route but meant to be one: `//V1/documents/`.
+
+    What only looks like a route of ours is answered 404 by our own application, whether or not Ollama is there.
+    """
+    return _is_below(path) or _is_below(_plain(path))
+
+
+def _is_below(path: str) -> bool:
+    return path.startswith(OWN_PREFIXES) and any(
+        path == prefix or path.startswith(f"{prefix}/") for prefix in OWN_PREFIXES
+    )
+
+
+def _plain(path: str) -> str:
+    """The path as it may have been meant: decoded once more, in lower case, without empty segments and dots."""
+    decoded = unquote(path).replace("\\", "/").lower()
+    return posixpath.normpath("/" + decoded.lstrip("/"))
 
 
 def create_proxy(
@@ -220,7 +246,8 @@ class _Proxy:
     def _message(self, error: CragsideError) -> str:
         if code_of(error) != "bad_gateway":
             return error.message
+        logger.warning("Ollama at %s does not answer: %s.", self._upstream.address, error.message)
         return (
-            f"Ollama at {self._upstream.address} does not answer ({error.message}). "
+            f"Ollama does not answer ({error.message}). "
             "Start it with `ollama serve`, or set OLLAMA_BASE_URL to where it runs."
         )
