@@ -301,7 +301,7 @@ class TestErrors:
     @pytest.mark.parametrize("raw", [b"", b"{", b"[]", b"null", b"\xff\xfe\x00", b'"text"', b"[" * 100_000])
     async def test_a_body_that_is_no_json_object_is_a_validation_error(self, raw: bytes) -> None:
         async with client_for(app_for(ScriptedFinder(FOUND))) as client:
-            response = await client.post("/v1/enrich", content=raw)
+            response = await client.post("/v1/enrich", content=raw, headers={"Content-Type": "application/json"})
         assert response.status_code == 400
         assert_contract(response.json(), "validation_error", retryable=False)
 

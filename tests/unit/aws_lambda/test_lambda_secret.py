@@ -36,7 +36,9 @@ def function(late: LateContainer) -> Iterator[Function]:
 
 
 def status_with(function: Function, token: str) -> Any:
-    return function.answer(event(headers={"host": "localhost", "x-api-key": token}), Context())["statusCode"]
+    return function.answer(
+        event(headers={"host": "localhost", "content-type": "application/json", "x-api-key": token}), Context()
+    )["statusCode"]
 
 
 def test_the_secrets_token_is_asked_for(function: Function) -> None:

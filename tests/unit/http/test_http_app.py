@@ -14,6 +14,7 @@ from cragside.settings import Settings
 from tests.fakes import FakeRepository, FakeWorkspaces, ScriptedGrader
 
 KELP = "kelp grows fast"
+AS_JSON = {"Content-Type": "application/json"}
 
 
 def container(**settings: Any) -> Container:
@@ -75,7 +76,7 @@ async def test_a_commanded_prompt_is_enriched(http: httpx.AsyncClient) -> None:
     ],
 )
 async def test_bad_input_gets_the_envelope_and_never_a_500(http: httpx.AsyncClient, content: bytes) -> None:
-    answer = await http.post("/v1/enrich", content=content)
+    answer = await http.post("/v1/enrich", content=content, headers=AS_JSON)
     body = answer.json()
     assert answer.status_code == 400
     assert body["error"]["type"] == "validation_error"
@@ -89,7 +90,7 @@ async def test_bad_input_gets_the_envelope_and_never_a_500(http: httpx.AsyncClie
     "prompt", ["/rag \ud83d", "/rag kelp \x00\x01?", "/rag ' OR 1=1; -- \" * NEAR(", "/rag \u202e", "/rag 海藻"]
 )
 async def test_strange_questions_are_answered(http: httpx.AsyncClient, prompt: str) -> None:
-    answer = await http.post("/v1/enrich", content=json.dumps({"prompt": prompt}).encode())
+    answer = await http.post("/v1/enrich", content=json.dumps({"prompt": prompt}).encode(), headers=AS_JSON)
     assert answer.status_code == 200
 
 

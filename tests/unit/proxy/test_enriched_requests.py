@@ -79,7 +79,7 @@ async def test_the_command_is_found_however_json_writes_it(proxied, body):
 
 
 async def test_the_route_is_found_however_the_path_writes_it(proxied):
-    await proxied.post("/api/ch%61t", {"messages": [{"role": "user", "content": "/rag why?"}]})
+    await proxied.post("/api/ch%61t", {"model": "m", "messages": [{"role": "user", "content": "/rag why?"}]})
     assert len(proxied.enricher.calls) == 1
 
 
@@ -87,7 +87,7 @@ async def test_the_route_is_found_however_the_path_writes_it(proxied):
     "path", ["/api/chat/", "/API/chat", "/api/embed", "/v1/completions", "/v1/messages", "//api/chat"]
 )
 async def test_other_routes_are_not_looked_at(proxied, path):
-    payload = {"prompt": "/rag x", "messages": [{"role": "user", "content": "/rag x"}]}
+    payload = {"model": "m", "prompt": "/rag x", "messages": [{"role": "user", "content": "/rag x"}]}
     await proxied.post(path, payload)
     assert forwarded(proxied) == payload
     assert proxied.enricher.calls == []
@@ -127,14 +127,14 @@ async def test_without_evidence_the_question_goes_up_alone(proxied):
 
 
 async def test_the_length_is_that_of_the_enriched_body(proxied):
-    await proxied.post("/api/generate", {"prompt": "/rag why?"}, (b"X-Other: 1",))
+    await proxied.post("/api/generate", {"model": "m", "prompt": "/rag why?"}, (b"X-Other: 1",))
     sent = proxied.ollama.requests[0]
     assert sent.header(b"content-length") == [b"%d" % len(sent.body)]
     assert sent.header(b"x-other") == [b"1"]
 
 
 async def test_a_chunked_request_is_enriched(proxied):
-    body = json.dumps({"prompt": "/rag why?"}).encode()
+    body = json.dumps({"model": "m", "prompt": "/rag why?"}).encode()
     await proxied.raw(
         b"POST /api/generate HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n"
         + b"".join(b"1\r\n%c\r\n" % byte for byte in body)
@@ -144,7 +144,7 @@ async def test_a_chunked_request_is_enriched(proxied):
 
 
 async def test_half_a_surrogate_pair_is_replaced_as_ollama_does(proxied):
-    await proxied.ask("POST /api/generate", rb'{"prompt":"/rag a\ud800b \ud83d\ude00","x":"\udfff"}')
+    await proxied.ask("POST /api/generate", rb'{"model": "m", "prompt":"/rag a\ud800b \ud83d\ude00","x":"\udfff"}')
     assert proxied.enricher.calls[0]["request"]["prompt"] == "/rag a\ufffdb \U0001f600"
     assert forwarded(proxied)["x"] == "\ufffd"
 
@@ -154,7 +154,7 @@ async def test_half_a_surrogate_pair_is_replaced_as_ollama_does(proxied):
     [(None, None, "default"), ("notes", None, "notes"), (None, b"work", "work"), ("notes", b"work", "notes")],
 )
 async def test_the_workspace_comes_from_field_header_or_settings(proxied, field, header, expected):
-    payload = {"prompt": "/rag x", **({"workspace": field} if field else {})}
+    payload = {"model": "m", "prompt": "/rag x", **({"workspace": field} if field else {})}
     await proxied.post("/api/generate", payload, (b"X-Rag-Workspace: " + header,) if header else ())
     assert proxied.enricher.calls[0]["workspace"] == expected
     assert "workspace" not in forwarded(proxied)
@@ -163,7 +163,7 @@ async def test_the_workspace_comes_from_field_header_or_settings(proxied, field,
 
 @pytest.mark.parametrize("name", ["../etc", "", "a" * 64, "a/b", 7, ["x"], "name\n"])
 async def test_a_workspace_that_is_no_name_is_refused(proxied, name):
-    reply = await proxied.post("/api/generate", {"prompt": "/rag x", "workspace": name})
+    reply = await proxied.post("/api/generate", {"model": "m", "prompt": "/rag x", "workspace": name})
     assert (reply.status, list(reply.json)) == (400, ["error"])
     assert proxied.ollama.requests == []
 
@@ -178,12 +178,12 @@ async def test_a_workspace_that_is_no_name_is_refused(proxied, name):
     ],
 )
 async def test_the_persona_comes_from_field_or_header_and_is_not_forwarded(proxied, field, header, told):
-    payload = {"prompt": "/rag x", "compress": True, **({"persona": field} if field else {})}
+    payload = {"model": "m", "prompt": "/rag x", "compress": True, **({"persona": field} if field else {})}
     await proxied.post("/api/generate", payload, (b"X-Rag-Persona: " + header,) if header else ())
     call = proxied.enricher.calls[0]
     assert (call["request"].get("persona"), call["persona"]) == told
     assert call["request"]["compress"] is True
-    assert set(forwarded(proxied)) == {"prompt"}
+    assert set(forwarded(proxied)) == {"model", "prompt"}
     assert proxied.ollama.requests[0].header(b"x-rag-persona") == []
 
 
@@ -218,7 +218,7 @@ async def test_a_wrong_setting_is_told_in_the_log_and_not_to_the_client(proxied,
 
 @pytest.mark.parametrize("prompt", ["/rag", "/rag   ", " \n/RAG\t"])
 async def test_the_command_without_a_question_is_refused(proxied, prompt):
-    reply = await proxied.post("/api/generate", {"prompt": prompt})
+    reply = await proxied.post("/api/generate", {"model": "m", "prompt": prompt})
     assert (reply.status, reply.json) == (400, {"error": "The command has no question."})
 
 
@@ -233,7 +233,7 @@ async def test_a_client_that_leaves_ends_the_search_for_evidence(proxied):
             ended.set()
 
     proxied.enricher.before = endless
-    body = b'{"prompt":"/rag why?"}'
+    body = b'{"model": "m", "prompt":"/rag why?"}'
     _, writer = await proxied.open()
     writer.write(b"POST /api/generate HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body))
     async with asyncio.timeout(5):

@@ -41,19 +41,19 @@ async def test_a_stream_comes_back_byte_for_byte(proxied, path, kind, body):
         b'{"model":"m","messages":[{"role":"user","content":"what does /rag do?"}]}',
         b'{"model":"m","messages":[{"role":"user","content":"/ragtime"}]}',
         b'{"model":"m","prompt":"/rag hello"',
-        b'{"prompt":"/rag x","n":NaN}',
-        b'{"prompt":"/rag x","n":1e999}',
+        b'{"model":"m","prompt":"/rag x","n":NaN}',
+        b'{"model":"m","prompt":"/rag x","n":1e999}',
         b'["/rag x"]',
         b'"/rag x"',
         b"\xff\xfe/rag",
         b"\x00\x01\x02/rag",
-        b'{"prompt":["/rag x"],"messages":"/rag x"}',
-        b'{"messages":[{"role":"user","content":7}],"x":"/rag "}',
-        b'{"messages":["/rag x"]}',
-        b'{"messages":[{"role":"assistant","content":"/rag x"}]}',
-        b'{"messages":[{"role":"user","content":"/rag x"},{"role":"user","content":"plain"}]}',
+        b'{"model":"m","prompt":["/rag x"],"messages":"/rag x"}',
+        b'{"model":"m","messages":[{"role":"user","content":7}],"x":"/rag "}',
+        b'{"model":"m","messages":["/rag x"]}',
+        b'{"model":"m","messages":[{"role":"assistant","content":"/rag x"}]}',
+        b'{"model":"m","messages":[{"role":"user","content":"/rag x"},{"role":"user","content":"plain"}]}',
         b"[" * 5000 + b'"/rag"',
-        b'{"a":' + b"9" * 5000 + b',"prompt":"/rag x"}',
+        b'{"model":"m","a":' + b"9" * 5000 + b',"prompt":"/rag x"}',
         b"",
     ],
 )
@@ -355,15 +355,15 @@ async def test_the_address_may_have_a_path_and_credentials(start):
 
 async def test_a_body_above_the_limit_passes_unread(start):
     proxied = await start(max_body_bytes=2048)
-    body = json.dumps({"prompt": "/rag x", "images": ["A" * 100_000]}).encode()
+    body = json.dumps({"model": "m", "prompt": "/rag x", "images": ["A" * 100_000]}).encode()
     assert (await proxied.ask("POST /api/generate", body)).status == 200
     assert proxied.ollama.requests[0].body == body
     assert proxied.enricher.calls == []
 
 
 async def test_a_packed_body_passes_unread(proxied):
-    await proxied.ask("POST /api/generate", b'{"prompt":"/rag x"}', (b"Content-Encoding: gzip",))
-    assert proxied.ollama.requests[0].body == b'{"prompt":"/rag x"}'
+    await proxied.ask("POST /api/generate", b'{"model":"m","prompt":"/rag x"}', (b"Content-Encoding: gzip",))
+    assert proxied.ollama.requests[0].body == b'{"model":"m","prompt":"/rag x"}'
 
 
 async def test_own_routes_do_not_reach_ollama(proxied):

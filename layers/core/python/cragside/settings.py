@@ -15,6 +15,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from cragside.domain.command import DEFAULT_PREFIX
 from cragside.domain.errors import ConfigurationError, ValidationError
+from cragside.domain.origins import OriginPattern, origin_patterns
 from cragside.domain.personas import PERSONAS
 from cragside.domain.query import DEFAULT_WORKSPACE
 from cragside.domain.verdict import DEFAULT_THRESHOLD
@@ -177,6 +178,14 @@ class Settings(BaseSettings):
         description="Whether the Lambda function starts without a token, for gateways that authorise by themselves.",
     )
 
+    allow_origins: str | None = Field(
+        None,
+        description="Origins of web pages that may call cragside and ask for evidence, separated by commas: "
+        "`https://app.example`, `http://nas.lan:*`, `https://*.app.example`, `chrome-extension://*`, `null`. Pages of "
+        "this machine may call a server that is reached as localhost without being listed. For Ollama's own routes, "
+        "list them in OLLAMA_ORIGINS as well.",
+    )
+
     @model_validator(mode="before")
     @classmethod
     def _empty_is_unset(cls, given: Any) -> Any:
@@ -227,6 +236,13 @@ class Settings(BaseSettings):
             _bound_tokens(value.get_secret_value())
         return value
 
+    @field_validator("allow_origins")
+    @classmethod
+    def _readable_origins(cls, value: str | None) -> str | None:
+        if value is not None:
+            origin_patterns(value)
+        return value
+
     @field_validator("home_sha256", mode="before")
     @classmethod
     def _lower(cls, value: object) -> object:
@@ -268,6 +284,11 @@ class Settings(BaseSettings):
     def bound_tokens(self) -> dict[str, tuple[str, ...]]:
         """The workspaces that each token of RAG_WORKSPACE_TOKENS opens."""
         return _bound_tokens(self.workspace_tokens.get_secret_value()) if self.workspace_tokens else {}
+
+    @property
+    def allowed_origins(self) -> tuple[OriginPattern, ...]:
+        """The origins of RAG_ALLOW_ORIGINS."""
+        return origin_patterns(self.allow_origins) if self.allow_origins else ()
 
 
 def _bucket_address(value: str, what: str) -> BucketAddress:

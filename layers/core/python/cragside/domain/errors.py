@@ -2,11 +2,12 @@
 
 CragsideError
 ├── ValidationError        validation_error      the input is at fault; the message says what to do
-│   └── PayloadTooLarge    payload_too_large
+│   ├── PayloadTooLarge    payload_too_large
+│   └── UnsupportedMediaType  unsupported_media_type  the body is of a type that the route does not read
 ├── ConfigurationError     service_unavailable   the settings or the store are at fault, not the request
 │   └── ReadOnlyStore      validation_error      a baked store, to which nothing is written
 ├── Unauthorized           unauthorized
-├── Forbidden              forbidden             the token is known, but does not allow this
+├── Forbidden              forbidden             the token or the origin does not allow this
 ├── NotFound               not_found
 ├── ServiceUnavailable     service_unavailable   a component is down; retryable
 ├── DeadlineExceeded       timeout_error         the time budget is spent; retryable
@@ -20,8 +21,8 @@ from typing import Any, ClassVar, Self
 class CragsideError(Exception):
     """Carries a code of the error contract, a message for a human and optional details without secrets.
 
-    Clients see message and details, which therefore name no path of the machine. What is for whoever runs cragside,
-    such as a path, is the `place`: the log and the command line show it.
+    Clients see message and details, which therefore name no path and no host. What is for whoever runs cragside is the
+    `place`: the log and the command line show it.
     """
 
     code: ClassVar[str] = "processing_error"
@@ -39,9 +40,15 @@ class CragsideError(Exception):
         return self
 
     @property
+    def where(self) -> str:
+        """Its place, or that of the error from which it was raised."""
+        cause = self.__cause__
+        return self.place or (cause.where if isinstance(cause, CragsideError) else "")
+
+    @property
     def told_to_operator(self) -> str:
         """The message with its place."""
-        return f"{self.message} [{self.place}]" if self.place else self.message
+        return f"{self.message} [{self.where}]" if self.where else self.message
 
 
 class ValidationError(CragsideError):
@@ -54,6 +61,12 @@ class PayloadTooLarge(ValidationError):
     """The input is longer than the named limit."""
 
     code = "payload_too_large"
+
+
+class UnsupportedMediaType(ValidationError):
+    """The body's `Content-Type` is not one that the route reads."""
+
+    code = "unsupported_media_type"
 
 
 class ConfigurationError(CragsideError):
@@ -83,7 +96,10 @@ class Unauthorized(CragsideError):
 
 
 class Forbidden(CragsideError):
-    """The token does not allow this. `details` name the missing `scope`, or the `limit` that is reached."""
+    """The token, or where the request comes from, does not allow this.
+
+    `details` name the missing `scope`, or the `limit` that is reached.
+    """
 
     code = "forbidden"
 

@@ -5,17 +5,28 @@ from typing import Any
 from cragside.domain.errors import (
     CragsideError,
     DeadlineExceeded,
+    Forbidden,
     NotFound,
     PayloadTooLarge,
     ProcessingError,
     ServiceUnavailable,
     Unauthorized,
+    UnsupportedMediaType,
     ValidationError,
 )
 
 _BY_CODE: dict[str, type[CragsideError]] = {
     error.code: error
-    for error in (ValidationError, PayloadTooLarge, Unauthorized, NotFound, DeadlineExceeded, ProcessingError)
+    for error in (
+        ValidationError,
+        PayloadTooLarge,
+        UnsupportedMediaType,
+        Unauthorized,
+        Forbidden,
+        NotFound,
+        DeadlineExceeded,
+        ProcessingError,
+    )
 }
 
 

@@ -121,7 +121,7 @@ class S3ObjectStore:
                 f"{self.address}/{name} may not be {done} ({code}). Allow {permission}, and s3:ListBucket to have "
                 "missing objects told from forbidden ones."
             )
-        return ServiceUnavailable("object_store", f"{self.address} failed ({code[:60]}).")
+        return ServiceUnavailable("object_store", f"S3 failed ({code[:60]}).").at(self.address)
 
     def _failure(self, error: Exception) -> CragsideError:
         from botocore.exceptions import (
@@ -140,7 +140,7 @@ class S3ObjectStore:
             )
         if isinstance(error, (ConfigNotFound, ProfileNotFound, ParamValidationError)):
             return ConfigurationError(f"{self.address} cannot be asked: {_reason(error)}.")
-        return ServiceUnavailable("object_store", f"{self.address} does not answer ({type(error).__name__}).")
+        return ServiceUnavailable("object_store", f"S3 does not answer ({type(error).__name__}).").at(self.address)
 
 
 class S3UploadStore(S3ObjectStore):

@@ -159,12 +159,12 @@ def refused(url: str, status: int, text: str) -> ServiceUnavailable:
     if status == 404 and "model" in message.lower():
         return ModelMissing("ollama", message)
     if status in (401, 403):
-        return ServiceUnavailable("ollama", f"{url} refused the credentials ({status}); see OLLAMA_BASE_URL")
+        return ServiceUnavailable("ollama", f"Ollama refused the credentials ({status}); see OLLAMA_BASE_URL").at(url)
     if status == 404:
-        return ServiceUnavailable("ollama", f"{url} does not speak Ollama's API (404)")
+        return ServiceUnavailable("ollama", "OLLAMA_BASE_URL does not speak Ollama's API (404)").at(url)
     return ServiceUnavailable(
-        "ollama", f"{url} answered {status}: {message}" if message else f"{url} answered {status}"
-    )
+        "ollama", f"Ollama answered {status}: {message}" if message else f"Ollama answered {status}"
+    ).at(url)
 
 
 def translated(url: str, error: Exception) -> ServiceUnavailable:
@@ -173,10 +173,12 @@ def translated(url: str, error: Exception) -> ServiceUnavailable:
     if isinstance(status, int) and status >= 300:
         return refused(url, status, str(getattr(error, "error", "")))
     if isinstance(error, httpx.ReadTimeout | aiohttp.SocketTimeoutError):
-        return ServiceUnavailable("ollama", f"{url} took too long to answer")
+        return ServiceUnavailable("ollama", "Ollama took too long to answer").at(url)
     if isinstance(error, httpx.TransportError | ConnectionError | aiohttp.ClientError | TimeoutError | OSError):
-        return HostSilent("ollama", f"{url} does not answer")
-    return ServiceUnavailable("ollama", f"{url} answered what Ollama would not ({type(error).__name__})")
+        return HostSilent("ollama", "Ollama does not answer").at(url)
+    return ServiceUnavailable("ollama", f"the answer is not Ollama's ({type(error).__name__}); see OLLAMA_BASE_URL").at(
+        url
+    )
 
 
 def _message_in(text: str) -> str:

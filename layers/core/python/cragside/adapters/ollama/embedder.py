@@ -50,7 +50,7 @@ class OllamaEmbedder:
         try:
             if not await self._host.has(self._model):
                 remedy = f"run `ollama pull {self._model}`"
-                raise ServiceUnavailable("embedder", f"{self._host.url} does not have {self._model}: {remedy}")
+                raise ServiceUnavailable("embedder", f"Ollama does not have {self._model}: {remedy}").at(self._host.url)
         except ServiceUnavailable as failure:
             raise ServiceUnavailable("embedder", failure.message) from failure
         self._dimensions = (await self._batch(["dimensions"])).shape[1]

@@ -208,7 +208,7 @@ class OllamaHost:
 
     async def _configured(self, model: str) -> str:
         if not await self.has(model):
-            raise ServiceUnavailable("ollama", f"{self.url} does not have {model}: run `ollama pull {model}`")
+            raise ServiceUnavailable("ollama", f"Ollama does not have {model}: run `ollama pull {model}`").at(self.url)
         if not (await self._card(model)).completes:
             raise ServiceUnavailable("ollama", f"{model} writes no text; name a chat model in RAG_CHAT_MODEL")
         return tagged(model)
@@ -273,7 +273,9 @@ class OllamaHost:
 def _field(answer: Any, name: str, kind: type, url: str) -> Any:
     value = answer.get(name) if isinstance(answer, dict) else None
     if not isinstance(value, kind):
-        raise ServiceUnavailable("ollama", f"{url} does not speak Ollama's API: no {name} in its answer")
+        raise ServiceUnavailable("ollama", f"OLLAMA_BASE_URL does not speak Ollama's API: no {name} in its answer").at(
+            url
+        )
     return value
 
 

@@ -43,7 +43,7 @@ class Remembered(Generic[T]):
             await asyncio.shield(self._asked())
         if self._failure is not None:
             # A fresh one each time: a shared exception would gather the traceback of every caller.
-            raise ServiceUnavailable(self._failure.component, self._failure.message)
+            raise ServiceUnavailable(self._failure.component, self._failure.message).at(self._failure.where)
         if self._answer is None:
             raise ServiceUnavailable("ollama", "the question to the host was given up")
         return self._answer[0]

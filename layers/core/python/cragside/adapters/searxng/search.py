@@ -57,7 +57,7 @@ class SearxngSearch(SearchService):
         results = cleaned(answer, self._limit)
         failed = failed_engines(answer)
         if not results and failed:
-            raise ServiceUnavailable("search", f"the engines of {self.url} failed: {', '.join(failed[:5])}")
+            raise ServiceUnavailable("search", f"SearXNG's engines failed: {', '.join(failed[:5])}").at(self.url)
         return results
 
     async def transform_query(self, query: str, *, model: str | None = None) -> str:
@@ -117,7 +117,7 @@ class SearxngSearch(SearchService):
         return answer
 
     def _down(self, reason: str) -> ServiceUnavailable:
-        return ServiceUnavailable("search", f"{self.url} {reason}")
+        return ServiceUnavailable("search", f"SearXNG {reason}").at(self.url)
 
     def _session(self) -> aiohttp.ClientSession:
         loop = asyncio.get_running_loop()

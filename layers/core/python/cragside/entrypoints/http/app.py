@@ -10,6 +10,7 @@ from fastapi.security import APIKeyHeader, HTTPBearer
 from cragside import __version__
 from cragside.entrypoints.http import errors, peers, scopes
 from cragside.entrypoints.http.application import Application
+from cragside.entrypoints.http.cross_origin import CrossOrigin
 from cragside.entrypoints.http.routes import (
     documents,
     enrich,
@@ -26,6 +27,7 @@ from cragside.entrypoints.http.routes import (
 )
 from cragside.entrypoints.http.tenancy import Access
 from cragside.entrypoints.keyring import Keys
+from cragside.entrypoints.origins import Origins
 
 # The routes by topic, each `router(container, access)`; all of them ask for a token.
 ROUTERS = (
@@ -60,7 +62,8 @@ def create_app(container: Application, *, keys: Keys | None = None) -> FastAPI:
         await container.close()
 
     # FastAPI's own routes would ask for no token.
-    app = FastAPI(title="cragside", version=__version__, lifespan=lifespan, openapi_url=None)
+    app = FastAPI(title="cragside", version=__version__, lifespan=lifespan, openapi_url=None, redirect_slashes=False)
+    app.add_middleware(CrossOrigin, origins=Origins(configured.allowed_origins))
     errors.install(app)
     peers.install(app)
     app.include_router(health.open_router())

@@ -2,15 +2,45 @@
 
 import json
 import math
+import re
 from typing import Any
 
 from fastapi import Request
 
-from cragside.domain.errors import PayloadTooLarge, ValidationError
+from cragside.domain.errors import PayloadTooLarge, UnsupportedMediaType, ValidationError
 
 # A client that is answered while it still sends may see a broken connection instead of the answer, so the rest of a
 # body that is too large is read and thrown away, up to so many times the limit.
 _READ_TO_THE_END = 4
+# Browsers let any page send other types, and none at all, without asking beforehand.
+_JSON = re.compile(r"application/(?:[a-z0-9!#$&^_.+-]+\+)?json")
+_NOT_JSON = "Send JSON as Content-Type: application/json."
+
+
+def media_type(request: Request) -> str | None:
+    """The type of the body without parameters, in lower case; None when the request names none or several."""
+    types = request.headers.getlist("content-type")
+    return types[0].partition(";")[0].strip().lower() if len(types) == 1 else None
+
+
+async def json_body(request: Request, limit: int) -> bytes:
+    """The body of a route that reads JSON. Raises `UnsupportedMediaType` for one of another type, before it is read.
+
+    A request may name no type if it has no body.
+    """
+    kind = media_type(request)
+    if kind is not None and _JSON.fullmatch(kind):
+        return await whole_body(request, limit)
+    if "content-type" in request.headers or "transfer-encoding" in request.headers or _length(request) != "0":
+        raise UnsupportedMediaType(_NOT_JSON)
+    # Not every gateway says how long a body is.
+    if await whole_body(request, limit):
+        raise UnsupportedMediaType(_NOT_JSON)
+    return b""
+
+
+def _length(request: Request) -> str:
+    return request.headers.get("content-length", "0").strip()
 
 
 async def whole_body(request: Request, limit: int) -> bytes:
@@ -28,8 +58,8 @@ async def whole_body(request: Request, limit: int) -> bytes:
 
 
 async def json_object(request: Request, limit: int) -> dict[str, Any]:
-    """The body as a JSON object. Raises for bodies over `limit` bytes, for what is not JSON, and for other JSON."""
-    body = await whole_body(request, limit)
+    """The body as a JSON object. Raises for another type, for over `limit` bytes, and for what is no JSON object."""
+    body = await json_body(request, limit)
     try:
         value = json.loads(body, parse_constant=_refused, parse_float=_finite)
     except (ValueError, RecursionError) as error:

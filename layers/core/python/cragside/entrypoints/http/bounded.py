@@ -7,11 +7,11 @@ import orjson
 from fastapi import Request, Response
 from fastapi.routing import APIRoute
 
-from cragside.entrypoints.http.body import whole_body
+from cragside.entrypoints.http.body import json_body
 
 
 def bounded_route(limit: int) -> type[APIRoute]:
-    """Routes that refuse bodies of more than `limit` bytes before they are looked at."""
+    """Routes that read JSON, and refuse other types and more than `limit` bytes before they look at a body."""
 
     class BoundedRoute(APIRoute):
         """A route whose body is read within the limit."""
@@ -22,7 +22,7 @@ def bounded_route(limit: int) -> type[APIRoute]:
 
             async def answer(request: Request) -> Response:
                 if self.body_field is not None:
-                    request = ReadRequest(request, await whole_body(request, limit))
+                    request = ReadRequest(request, await json_body(request, limit))
                 return await handle(request)
 
             return answer

@@ -9,6 +9,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
+from starlette.routing import Match
 
 from cragside.application.contract import error_envelope
 from cragside.domain.errors import (
@@ -29,10 +30,12 @@ STATUS = {
     "forbidden": 403,
     "not_found": 404,
     "payload_too_large": 413,
+    "unsupported_media_type": 415,
     "processing_error": 500,
     "service_unavailable": 503,
     "timeout_error": 504,
 }
+_METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 _log = logging.getLogger("cragside")
 
 
@@ -60,8 +63,8 @@ def _answer(body: dict[str, Any], status: int, headers: Mapping[str, str] | None
 def for_client(error: CragsideError) -> CragsideError:
     """The error as a client may see it: what is wrong with the settings, and places, go to the log instead."""
     if not isinstance(error, ConfigurationError):
-        if error.place:
-            _log.error("%s", error.told_to_operator)
+        if error.where:
+            _log.warning("%s", error.told_to_operator)
         return error
     if isinstance(error, ReadOnlyStore):
         return ValidationError("This knowledge base is read-only. Bring documents to one that is not baked.")
@@ -75,6 +78,19 @@ def complaint_of(error: Mapping[str, Any]) -> str:
         return "The body is not valid JSON"
     place, complaint = ".".join(str(step) for step in error["loc"]), error["msg"].removeprefix("Value error, ")
     return f"{place}: {complaint}" if place else complaint
+
+
+def routing_headers(request: Request, error: HTTPException) -> Mapping[str, str] | None:
+    """The headers of what no route takes: with 405 every method that the path takes, of whatever route."""
+    if error.status_code != 405:
+        return error.headers
+    taken = [method for method in _METHODS if _is_taken(request, method)]
+    return {**(error.headers or {}), "Allow": ", ".join(taken)}
+
+
+def _is_taken(request: Request, method: str) -> bool:
+    scope = {**request.scope, "method": method}
+    return any(route.matches(scope)[0] is Match.FULL for route in request.app.router.routes)
 
 
 def install(app: FastAPI) -> None:
@@ -91,7 +107,7 @@ def install(app: FastAPI) -> None:
         if error.status_code == 401:
             return error_response(Unauthorized(str(error.detail)), headers=error.headers)
         failure = ValidationError(f"{request.method} {request.url.path}: {error.detail}.")
-        return _answer(error_envelope(failure), error.status_code, error.headers)
+        return _answer(error_envelope(failure), error.status_code, routing_headers(request, error))
 
     async def invalid(_: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)  # noqa: S101 (narrows the handler's type)

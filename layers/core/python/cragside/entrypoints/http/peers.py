@@ -18,7 +18,7 @@ from starlette.requests import ClientDisconnect
 
 from cragside.domain.errors import CragsideError, ProcessingError, ValidationError
 from cragside.entrypoints.http.bounded import bounded_route
-from cragside.entrypoints.http.errors import STATUS, complaint_of, for_client
+from cragside.entrypoints.http.errors import STATUS, complaint_of, for_client, routing_headers
 
 # Where the compatibility routes are: these paths and all below them.
 PREFIXES = ("/ingest", "/query", "/enrichment", "/graph", "/documents")
@@ -81,7 +81,6 @@ def peer_router(tag: str, failure: type[BaseModel], *, limit: int, prefix: str =
         prefix=prefix,
         tags=[tag],
         route_class=route_class(limit),
-        strict_content_type=False,
         responses=failures(failure),
     )
 
@@ -119,7 +118,7 @@ def install(app: FastAPI) -> None:
             answer: Response = await usual(request, error)
             return answer
         message = f"{request.method} {path}: {error.detail}."
-        return JSONResponse(failure_of(path, message).model_dump(), error.status_code, error.headers)
+        return JSONResponse(failure_of(path, message).model_dump(), error.status_code, routing_headers(request, error))
 
     app.add_exception_handler(HTTPException, routing)
 

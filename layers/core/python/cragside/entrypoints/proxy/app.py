@@ -1,13 +1,17 @@
 """The proxy as a bare ASGI application: own routes to FastAPI, everything else to Ollama."""
 
 import logging
+import posixpath
 from typing import Any
+from urllib.parse import unquote
 
 from cragside.domain.errors import CragsideError, ProcessingError
 from cragside.entrypoints.access import Grant, local_host, workspace_of
 from cragside.entrypoints.http import peers
+from cragside.entrypoints.http.cross_origin import CrossOrigin, readably
 from cragside.entrypoints.http.errors import for_client
 from cragside.entrypoints.keyring import Keys
+from cragside.entrypoints.origins import FOREIGN, Origins, is_preflight, permission
 from cragside.entrypoints.proxy.asgi import Application, Body, Message, Receive, Scope, Send, read_body, while_connected
 from cragside.entrypoints.proxy.commanded import ROUTES, CommandFinder
 from cragside.entrypoints.proxy.connection import ClientGone
@@ -19,17 +23,41 @@ from cragside.entrypoints.proxy.relay import BrokenOff, relay
 from cragside.entrypoints.proxy.scopes import scopes_of
 from cragside.entrypoints.proxy.upstream import Upstream
 
-# What is cragside's: these paths, and all that lies below these prefixes. Everything else is Ollama's.
-OWN_ROUTES = frozenset({"/v1/enrich", "/healthz", "/health", "/openapi.json"})
-OWN_PREFIXES = ("/v1/documents", "/v1/memories", "/v1/settings", "/v1/queue", *peers.PREFIXES)
+# What is cragside's: these paths, and all that lies below them. Everything else is Ollama's.
+OWN_PREFIXES = (
+    "/v1/enrich",
+    "/v1/documents",
+    "/v1/memories",
+    "/v1/settings",
+    "/v1/queue",
+    "/healthz",
+    "/health",
+    "/openapi.json",
+    *peers.PREFIXES,
+)
 _OPEN_ROUTES = frozenset({"/healthz"})
 
 logger = logging.getLogger(__name__)
 
 
 def is_own(path: str) -> bool:
-    """Whether a path is one of cragside's own routes."""
-    return path in OWN_ROUTES or any(path == prefix or path.startswith(f"{prefix}/") for prefix in OWN_PREFIXES)
+    """Whether a path is one of cragside's own routes, or no route but meant to be one: `//V1/documents/`.
+
+    What only looks like a route of ours is answered 404 by our own application, whether or not Ollama is there.
+    """
+    return _is_below(path) or _is_below(_plain(path))
+
+
+def _is_below(path: str) -> bool:
+    return path.startswith(OWN_PREFIXES) and any(
+        path == prefix or path.startswith(f"{prefix}/") for prefix in OWN_PREFIXES
+    )
+
+
+def _plain(path: str) -> str:
+    """The path as it may have been meant: decoded once more, in lower case, without empty segments and dots."""
+    decoded = unquote(path).replace("\\", "/").lower()
+    return posixpath.normpath("/" + decoded.lstrip("/"))
 
 
 def create_proxy(
@@ -49,6 +77,8 @@ class _Proxy:
     ) -> None:
         settings = container.settings
         self._app = app
+        self._origins = Origins(settings.allowed_origins)
+        self._own = CrossOrigin(self._authorised, self._origins)
         self._upstream = Upstream(settings.upstream)
         self._finder = CommandFinder(settings.command_prefix)
         self._preparation = Preparation(container)
@@ -71,6 +101,21 @@ class _Proxy:
             await send({"type": "websocket.close", "code": 1003})
 
     async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path, headers = scope["path"], scope["headers"]
+        own = is_own(path)
+        if path not in _OPEN_ROUTES and self._check_host and not local_host(headers, self._bound_host):
+            await answer(send, path, "forbidden", "The Host header does not name this machine.", own=own)
+        elif own:
+            await self._own(scope, receive, send)
+        elif not is_preflight(scope["method"], headers):
+            await self._authorised(scope, receive, send)
+        elif self._origins.lists(headers):
+            await send({"type": "http.response.start", "status": 204, "headers": permission(headers)})
+            await send({"type": "http.response.body"})
+        else:  # a browser sends no token with it, and what it asks is for Ollama to say
+            await self._forward(path, Grant(), scope, receive, send)
+
+    async def _authorised(self, scope: Scope, receive: Receive, send: Send) -> None:
         path: str = scope["path"]
         own = is_own(path)
         if path in _OPEN_ROUTES:
@@ -84,23 +129,31 @@ class _Proxy:
             await answer(send, path, error.code, error.message, own=own, error=error)
             return
         if grant is None:
+            told = self._told(scope["headers"], send)
             said = "Send a valid token as Authorization: Bearer or X-API-Key."
-            await answer(send, path, "unauthorized", said, own=own)
-        elif self._check_host and not local_host(scope["headers"], self._bound_host):
-            await answer(send, path, "forbidden", "The Host header does not name this machine.", own=own)
+            await answer(told, path, "unauthorized", said, own=own)
         elif own:
             scope.setdefault("state", {})["grant"] = grant
             await self._app(scope, receive, send)
         else:
             await self._forward(path, grant, scope, receive, send)
 
+    def _told(self, headers: list[Header], send: Send) -> Send:
+        """`send` for an answer of ours on Ollama's routes, which the pages that Ollama accepts may read."""
+        return readably(send, headers) if self._origins.may_ask(headers) else send
+
     async def _forward(self, path: str, grant: Grant, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = scope["headers"]
         try:
             commandable = scope["method"] == "POST" and path in ROUTES
             body = await read_body(receive, self._body_limit if commandable else 0)
-            request = self._commanded(path, scope["headers"], body) if commandable else None
-            exchanges = self._exchanges if grant.allows("write") else None
-            if exchanges is not None and commandable and self._readable(scope["headers"], body):
+            request = self._commanded(path, headers, body) if commandable else None
+            # What a page says that Ollama does not accept is neither answered with evidence nor remembered.
+            welcome = not commandable or self._origins.may_ask(headers)
+            exchanges = self._exchanges if grant.allows("write") and commandable and welcome else None
+            if request is not None and not welcome:
+                await answer(send, path, "forbidden", FOREIGN)
+            elif exchanges is not None and self._readable(headers, body):
                 await self._remembered(exchanges, path, request, body, grant, scope, receive, send)
             else:
                 await self._passed_on(path, request, body, grant, scope, receive, send)
@@ -110,7 +163,7 @@ class _Proxy:
             # Returning without a last message makes the server cut the client's connection: no clean end is pretended.
             logger.warning("Ollama at %s broke off during an answer: %s.", self._upstream.address, event)
         except CragsideError as error:
-            await answer(send, path, code_of(error), self._message(for_client(error)))
+            await answer(self._told(headers, send), path, code_of(error), self._message(for_client(error)))
 
     async def _passed_on(
         self,
@@ -179,7 +232,7 @@ class _Proxy:
             self._upstream,
             scope,
             receive,
-            send,
+            readably(send, scope["headers"]),
             Body(prepared.body, complete=True),
             dropped=grant.headers,
             length_changed=True,
@@ -198,7 +251,8 @@ class _Proxy:
     def _message(self, error: CragsideError) -> str:
         if code_of(error) != "bad_gateway":
             return error.message
+        logger.warning("Ollama at %s does not answer: %s.", self._upstream.address, error.message)
         return (
-            f"Ollama at {self._upstream.address} does not answer ({error.message}). "
+            f"Ollama does not answer ({error.message}). "
             "Start it with `ollama serve`, or set OLLAMA_BASE_URL to where it runs."
         )

@@ -12,6 +12,7 @@ from cragside.domain.prompt import question_in
 CHAT, GENERATE, OPENAI_CHAT = "/api/chat", "/api/generate", "/v1/chat/completions"
 ROUTES = frozenset({CHAT, GENERATE, OPENAI_CHAT})
 
+_MOST_LOGPROBS = 20
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 # Prefixes that JSON and case folding leave as they are. k and s have relatives outside ASCII (KELVIN SIGN, LONG S).
 _PLAIN_PREFIX = re.compile(r"[0-9a-jl-rt-z!#$%&()*+,./:;=?@^_`{|}~-]+", re.IGNORECASE | re.ASCII)
@@ -25,11 +26,14 @@ class CommandFinder:
         self._needle = prefix.lower().encode() if _PLAIN_PREFIX.fullmatch(prefix) else None
 
     def commanded(self, path: str, body: bytes) -> dict[str, Any] | None:
-        """The request, if its last user text begins with the command; None for all others, broken ones included."""
+        """The request, if its last user text begins with the command; None for all others, broken ones included.
+
+        So is a request that Ollama refuses in any case: it is to say so in its own words.
+        """
         if not self._may_hold(body):
             return None
         request = parsed(body)
-        if request is None:
+        if request is None or _is_refused_by_ollama(path, request):
             return None
         try:
             return None if question_in(asked(path, request), self._prefix) is None else request
@@ -39,6 +43,23 @@ class CommandFinder:
     def _may_hold(self, body: bytes) -> bool:
         # JSON may write any character as \uXXXX, and a slash as \/.
         return self._needle is None or self._needle in body.lower() or b"\\u" in body or b"\\/" in body
+
+
+def _is_refused_by_ollama(path: str, request: Mapping[str, Any]) -> bool:
+    """Whether Ollama is sure to refuse the request for its form, so that evidence for it would serve nobody.
+
+    Ollama tells what is wrong when the request is passed on. Go takes field names in any case, and null for nothing.
+    """
+    fields = [(name.lower(), value) for name, value in request.items() if value is not None]
+    if not any(name == "model" and isinstance(value, str) and value.strip() for name, value in fields):
+        return True
+    types: dict[str, type] = {"model": str, "stream": bool, "top_logprobs": int}
+    if path != OPENAI_CHAT:
+        types["options"] = dict
+    # By the exact type: to Python, but not to Go, true is an integer.
+    if any(type(value) is not types.get(name, type(value)) for name, value in fields):
+        return True
+    return any(name == "top_logprobs" and not 0 <= value <= _MOST_LOGPROBS for name, value in fields)
 
 
 def asked(path: str, request: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from cragside.domain.document import DocType
 from cragside.domain.errors import CragsideError, NotFound, PayloadTooLarge, ValidationError
 from cragside.domain.indexing import Acceptance, DocumentRecord, DocumentStatus
 from cragside.entrypoints.http.application import Application
-from cragside.entrypoints.http.body import whole_body
+from cragside.entrypoints.http.body import json_body, media_type
 from cragside.entrypoints.http.document_shapes import (
     AcceptedDocuments,
     DocumentDetail,
@@ -71,7 +71,7 @@ def router(container: Application, access: Access) -> APIRouter:
         Some may be refused while others are taken; when none is taken, the first refusal is the answer.
         """
         taking = _Taking(container, access, request, room)
-        if request.headers.get("content-type", "").lower().startswith("multipart/form-data"):
+        if media_type(request) == "multipart/form-data":
             await taking.form()
         else:
             await taking.one()
@@ -144,7 +144,7 @@ class _Taking:
 
     async def one(self) -> None:
         """The document of a JSON body."""
-        body = await whole_body(self._request, self._container.settings.max_body_bytes)
+        body = await json_body(self._request, self._container.settings.max_body_bytes)
         asked = _parsed(body)
         workspace = self._access.workspace(self._request, asked.workspace)
         intake = self._container.intake

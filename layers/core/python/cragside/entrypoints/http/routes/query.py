@@ -32,7 +32,7 @@ T = TypeVar("T")
 def router(container: Application, access: Access) -> APIRouter:
     """`POST /query` and `POST /query/data`."""
     settings = container.settings
-    routes = APIRouter(route_class=route_class(settings.max_body_bytes), strict_content_type=False)
+    routes = APIRouter(route_class=route_class(settings.max_body_bytes))
 
     @routes.post(
         "/query", tags=["rag-stack", "LightRAG"], responses=failures(QueryFailure), response_model_exclude_unset=True

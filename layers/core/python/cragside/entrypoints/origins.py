@@ -1,0 +1,163 @@
+"""Which web pages may call what. Every browser says where a page comes from, and no page can change what it says.
+
+Programs that are no browsers send neither `Origin` nor `Sec-Fetch-Site`; what they may do is a matter of tokens.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+
+from cragside.domain.origins import Origin, OriginPattern
+from cragside.entrypoints.access import local_host
+
+_Header = tuple[bytes, bytes]
+
+# Headers of our answers that pages may read.
+EXPOSED = ("X-Rag-Verdict", "X-Rag-Documents", "X-Rag-Degraded", "Retry-After")
+FOREIGN = "This web page may not call cragside. List its origin in RAG_ALLOW_ORIGINS where cragside is started."
+
+# What Ollama accepts without OLLAMA_ORIGINS (envconfig.AllowedOrigins).
+_OLLAMAS_HOSTS = frozenset({"localhost", "127.0.0.1", "0.0.0.0"})  # noqa: S104 (a page's host, not one to bind to)
+_OLLAMAS_SCHEMES = frozenset({"app", "file", "tauri", "vscode-webview", "vscode-file"})
+_EXPOSE = b"access-control-expose-headers"
+_METHODS = b"GET, HEAD, POST, PUT, PATCH, DELETE"
+_HEADER_NAMES = re.compile(rb"[A-Za-z0-9!#$%&'*+.^_`|~-]+(?:[ \t]*,[ \t]*[A-Za-z0-9!#$%&'*+.^_`|~-]+)*")
+_PREFLIGHT_SECONDS = b"600"
+
+
+class Origins:
+    """Judges requests (header names in lower case) by the page that sent them; `allowed` are RAG_ALLOW_ORIGINS."""
+
+    def __init__(self, allowed: Sequence[OriginPattern]) -> None:
+        self._allowed = tuple(allowed)
+
+    def may_call(self, headers: Iterable[_Header]) -> bool:
+        """Whether the request may use cragside's own routes.
+
+        It may if no page sent it, or a page of the same origin, of this machine (where the server is reached as this
+        machine), or of an allowed origin.
+        """
+        said = _Said(headers)
+        if not said.origins:
+            return said.by_no_stranger
+        origin = said.origin
+        return origin is not None and (
+            self._lists(origin) or said.same_origin or (said.to_this_machine and local(origin))
+        )
+
+    def may_ask(self, headers: Iterable[_Header]) -> bool:
+        """Whether the request may have evidence and memory on Ollama's routes.
+
+        It may if no page sent it, or a page that Ollama accepts by default, or one of an allowed origin.
+        """
+        said = _Said(headers)
+        if not said.origins:
+            return said.by_no_stranger
+        origin = said.origin
+        return origin is not None and (self._lists(origin) or _ollama_accepts(origin))
+
+    def lists(self, headers: Iterable[_Header]) -> bool:
+        """Whether a page of an allowed origin sent the request."""
+        origin = _Said(headers).origin
+        return origin is not None and self._lists(origin)
+
+    def _lists(self, origin: Origin) -> bool:
+        return any(pattern.allows(origin) for pattern in self._allowed)
+
+
+class _Said:
+    """What a request says of the page that sent it, and of whom it is for."""
+
+    def __init__(self, headers: Iterable[_Header]) -> None:
+        self.origins: list[str] = []
+        self._sites: list[str] = []
+        self._hosts: list[_Header] = []
+        for name, value in headers:
+            if name == b"origin":
+                self.origins.append(value.decode("latin-1").strip())
+            elif name == b"sec-fetch-site":
+                self._sites.append(value.decode("latin-1").strip().lower())
+            elif name == b"host":
+                self._hosts.append((name, value))
+
+    @property
+    def origin(self) -> Origin | None:
+        """The origin; None for none, for several, and for what no browser writes."""
+        return Origin.parse(self.origins[0]) if len(self.origins) == 1 else None
+
+    @property
+    def to_this_machine(self) -> bool:
+        """Whether the server is reached under a name of this machine."""
+        return bool(self._hosts) and local_host(self._hosts)
+
+    @property
+    def same_origin(self) -> bool:
+        """Whether the page comes from the server that it calls.
+
+        A proxy before us may have ended TLS, so the scheme is the page's; the browser knows better if it says so.
+        """
+        origin = self.origin
+        if origin is None or not origin.is_web or len(self._hosts) != 1 or not self._sites_among("same-origin", "none"):
+            return False
+        return origin == Origin.parse(f"{origin.scheme}://{self._hosts[0][1].decode('latin-1').strip().lower()}")
+
+    @property
+    def by_no_stranger(self) -> bool:
+        """Whether a request without `Origin` comes from no page, or from one that is not foreign.
+
+        Pages on other ports of a host are `same-site`, and so are those on its sister domains: on this machine these
+        are the user's own, elsewhere they may be anybody's.
+        """
+        own = ("same-origin", "none")
+        return self._sites_among(*own, "same-site") if self.to_this_machine else self._sites_among(*own)
+
+    def _sites_among(self, *sites: str) -> bool:
+        return all(site in sites for site in self._sites)
+
+
+def local(origin: Origin) -> bool:
+    """Whether a web server of this machine sent the page, by the same rule that `Host` is held against."""
+    return origin.is_web and local_host([(b"host", origin.host.encode())])
+
+
+def _ollama_accepts(origin: Origin) -> bool:
+    return origin.host in _OLLAMAS_HOSTS if origin.is_web else origin.scheme in _OLLAMAS_SCHEMES
+
+
+def is_preflight(method: str, headers: Sequence[_Header]) -> bool:
+    """Whether a browser asks beforehand what a page may send. It sends no body with that."""
+    if method != "OPTIONS":
+        return False
+    names = {name for name, value in headers if name != b"content-length" or value.strip() != b"0"}
+    return {b"origin", b"access-control-request-method"} <= names and not names & {
+        b"content-length",
+        b"transfer-encoding",
+    }
+
+
+def permission(headers: Sequence[_Header]) -> list[_Header]:
+    """The headers that answer the preflight of a page that may call: it may send what it asked for."""
+    given = dict(headers)
+    allowed = [(b"access-control-allow-origin", given[b"origin"].strip()), (b"access-control-allow-methods", _METHODS)]
+    asked = given.get(b"access-control-request-headers", b"").strip()
+    if _HEADER_NAMES.fullmatch(asked):
+        allowed.append((b"access-control-allow-headers", asked))
+    if given.get(b"access-control-request-private-network") == b"true":
+        allowed.append((b"access-control-allow-private-network", b"true"))
+    varies = b"Origin, Access-Control-Request-Method, Access-Control-Request-Headers"
+    return [*allowed, (b"access-control-max-age", _PREFLIGHT_SECONDS), (b"vary", varies)]
+
+
+def readable(answer: Sequence[_Header], request: Sequence[_Header]) -> list[_Header]:
+    """An answer's headers with those that let the page which sent the request read it; those there are stay."""
+    origin = next((value.strip() for name, value in request if name == b"origin"), None)
+    if origin is None:
+        return list(answer)
+    kept = [header for header in answer if header[0].lower() != _EXPOSE]
+    exposed = [
+        name.strip() for key, value in answer if key.lower() == _EXPOSE for name in value.decode("latin-1").split(",")
+    ]
+    missing = [name for name in EXPOSED if name.lower() not in {known.lower() for known in exposed}]
+    kept.append((_EXPOSE, ", ".join(exposed + missing).encode("latin-1")))
+    if not any(name.lower() == b"access-control-allow-origin" for name, _ in answer):
+        kept += [(b"access-control-allow-origin", origin), (b"vary", b"Origin")]
+    return kept
