@@ -38,6 +38,15 @@ def new(
         str | None,
         typer.Option("--expires", help="12h, 90d, 8w, 2027-01-01 or a time in ISO 8601 (UTC). Default: never."),
     ] = None,
+    max_workspaces: Annotated[
+        int | None, typer.Option(min=0, help="Most workspaces. Default: RAG_LIMIT_WORKSPACES.")
+    ] = None,
+    max_documents: Annotated[
+        int | None, typer.Option(min=0, help="Most documents in its workspaces together. Default: RAG_LIMIT_DOCUMENTS.")
+    ] = None,
+    max_bytes: Annotated[
+        int | None, typer.Option(min=0, help="Most bytes in its workspaces together. Default: RAG_LIMIT_BYTES.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the entry with the token as JSON.")] = False,
 ) -> None:
     """Make a token and show it, once: only its hash is kept.
@@ -45,7 +54,7 @@ def new(
     Servers that run take it up within seconds. Standard output has the token alone, so that it can be piped.
     """
     from cragside.adapters.local.token_file import new_token
-    from cragside.domain.tokens import NO_LIMITS
+    from cragside.domain.tokens import Limits
 
     settings = session_of(context).settings()
     file = _file(settings)
@@ -55,7 +64,7 @@ def new(
             scopes=_scopes(scope),
             workspaces=_workspaces(workspace),
             expires=None if expires is None else _expiry(expires, datetime.now(UTC)),
-            limits=NO_LIMITS,
+            limits=Limits(max_workspaces, max_documents, max_bytes),
         )
     )
     if as_json:

@@ -4,6 +4,7 @@ from typing import Annotated
 
 from fastapi import Query, Request
 
+from cragside.application.allowance import allow
 from cragside.domain.errors import Unauthorized
 from cragside.entrypoints.access import Grant, workspace_of
 from cragside.entrypoints.http.scopes import SCOPES
@@ -47,4 +48,5 @@ class Access:
                 raise Unauthorized("Send a valid token as Authorization: Bearer or as X-API-Key.")
             grant = known.narrowed(SCOPES[f"{request.method} {request.scope['route'].path}"])
             request.state.narrowed_grant = grant
+            allow(grant.allowance())
         return grant

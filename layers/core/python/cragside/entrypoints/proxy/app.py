@@ -3,6 +3,7 @@
 import logging
 from typing import Any
 
+from cragside.application.allowance import allow
 from cragside.domain.errors import CragsideError, ProcessingError
 from cragside.entrypoints.access import Grant, local_host, workspace_of
 from cragside.entrypoints.http import peers
@@ -145,6 +146,7 @@ class _Proxy:
         except CragsideError:  # of a request that passes through, this is no business of ours
             await self._passed_on(path, request, body, grant, scope, receive, send)
             return
+        allow(grant.narrowed("write").allowance())
         recording = exchanges.record(send, path=path, request=body.data, workspace=workspace)
         try:
             await self._passed_on(path, request, body, grant, scope, receive, recording)
