@@ -189,6 +189,12 @@ class Settings(BaseSettings):
         "Lambda function reads it at the first request that needs it, `cragside serve` at its start, and both again "
         "after five minutes. While it cannot be read the old token is trusted for 15 minutes at most.",
     )
+    audit_log: str | None = Field(
+        None,
+        description="File that gets a line of JSON for each document taken in, read or deleted, each search, each "
+        "change of settings, models or tokens, and each request that is denied; `stderr` for standard error. No "
+        "contents, questions or tokens are in it.",
+    )
     allow_anonymous: bool = Field(
         False,
         description="Whether the Lambda function starts without a token, for gateways that authorise by themselves.",

@@ -1,6 +1,7 @@
 """`cragside token`: make, list and revoke tokens."""
 
 import re
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -55,9 +56,10 @@ def new(
     """
     from cragside.adapters.local.token_file import new_token
     from cragside.domain.tokens import Limits
+    from cragside.entrypoints.audit import Audit
 
     settings = session_of(context).settings()
-    file = _file(settings)
+    file, audit = _file(settings), Audit(settings)
     secret, made = file.create(
         new_token(
             name,
@@ -67,6 +69,7 @@ def new(
             limits=Limits(max_workspaces, max_documents, max_bytes),
         )
     )
+    audit.note_command("token new", made.id, made.name)
     if as_json:
         print_json({**_shown(made), "token": secret})
         return
@@ -102,8 +105,12 @@ def revoke(
     name: Annotated[str, typer.Argument(metavar="ID|NAME", help="The token's id or name.")],
 ) -> None:
     """Revoke a token. Servers that run refuse it within seconds."""
+    from cragside.entrypoints.audit import Audit
+
     settings = session_of(context).settings()
     gone = _file(settings).revoke(name)
+    with suppress(ConfigurationError):  # a token that has leaked is revoked, whatever becomes of the log
+        Audit(settings).note_command("token revoke", gone.id, gone.name)
     output().print(printable(f"{gone.id} {gone.name} is revoked."), soft_wrap=True, markup=False, highlight=False)
 
 

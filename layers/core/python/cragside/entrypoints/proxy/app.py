@@ -1,11 +1,13 @@
 """The proxy as a bare ASGI application: own routes to FastAPI, everything else to Ollama."""
 
 import logging
+from functools import partial
 from typing import Any
 
 from cragside.application.allowance import allow
-from cragside.domain.errors import CragsideError, ProcessingError
+from cragside.domain.errors import CragsideError, Forbidden, ProcessingError, Unauthorized
 from cragside.entrypoints.access import Grant, local_host, workspace_of
+from cragside.entrypoints.audit import Audit, Sent
 from cragside.entrypoints.http import peers
 from cragside.entrypoints.http.errors import for_client
 from cragside.entrypoints.keyring import Keys
@@ -55,6 +57,7 @@ class _Proxy:
         self._preparation = Preparation(container)
         self._body_limit = settings.max_body_bytes
         self._keys = keys
+        self._audit = Audit(settings)
         self._check_host = check_host and not keys.asked
         self._bound_host = bound_host
         self._default_workspace = settings.workspace
@@ -72,28 +75,46 @@ class _Proxy:
             await send({"type": "websocket.close", "code": 1003})
 
     async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["path"] in _OPEN_ROUTES:
+            await self._app(scope, receive, send)
+        elif not self._audit.wanted:
+            await self._judged(scope, receive, send)
+        else:
+            sent = Sent(send)
+            try:
+                await self._judged(scope, receive, sent)
+            finally:
+                self._note(scope, sent.status)
+
+    async def _judged(self, scope: Scope, receive: Receive, send: Send) -> None:
         path: str = scope["path"]
         own = is_own(path)
-        if path in _OPEN_ROUTES:
-            await self._app(scope, receive, send)
-            return
+        state = scope.setdefault("state", {})
         try:
-            grant = self._keys.keyring().grant(scope["headers"])
-            if grant is not None and not own:
+            grant = state["grant"] = self._keys.keyring().grant(scope["headers"])
+            if grant is None:
+                raise Unauthorized("Send a valid token as Authorization: Bearer or X-API-Key.")
+            if self._check_host and not local_host(scope["headers"], self._bound_host):
+                raise Forbidden("The Host header does not name this machine.")
+            if not own:
                 grant.narrowed(*scopes_of(scope["method"], path))
         except CragsideError as error:
+            state["refused"] = True
             await answer(send, path, error.code, error.message, own=own, error=error)
             return
-        if grant is None:
-            said = "Send a valid token as Authorization: Bearer or X-API-Key."
-            await answer(send, path, "unauthorized", said, own=own)
-        elif self._check_host and not local_host(scope["headers"], self._bound_host):
-            await answer(send, path, "forbidden", "The Host header does not name this machine.", own=own)
-        elif own:
-            scope.setdefault("state", {})["grant"] = grant
+        if own:
             await self._app(scope, receive, send)
         else:
             await self._forward(path, grant, scope, receive, send)
+
+    def _note(self, scope: Scope, status: int) -> None:
+        """What the audit log is to know; our own routes say it themselves once they were asked."""
+        state, own = scope["state"], is_own(scope["path"])
+        action = "search" if "workspace" in state else "request"
+        if not own and scopes_of(scope["method"], scope["path"]) == ("models",):
+            action = "models"
+        if state.get("refused") or (not own and action != "request"):
+            self._audit.note(scope, action, status, grant=state.get("grant"), workspace=state.get("workspace"))
 
     async def _forward(self, path: str, grant: Grant, scope: Scope, receive: Receive, send: Send) -> None:
         try:
@@ -111,6 +132,7 @@ class _Proxy:
             # Returning without a last message makes the server cut the client's connection: no clean end is pretended.
             logger.warning("Ollama at %s broke off during an answer: %s.", self._upstream.address, event)
         except CragsideError as error:
+            scope["state"]["refused"] = isinstance(error, (Forbidden, Unauthorized))
             await answer(send, path, code_of(error), self._message(for_client(error)))
 
     async def _passed_on(
@@ -148,10 +170,16 @@ class _Proxy:
             return
         allow(grant.narrowed("write").allowance())
         recording = exchanges.record(send, path=path, request=body.data, workspace=workspace)
+        if self._audit.wanted:
+            recording.told = partial(self._note_exchange, scope, grant.narrowed("write"), workspace)
         try:
             await self._passed_on(path, request, body, grant, scope, receive, recording)
         finally:
             recording.finish()
+
+    def _note_exchange(self, scope: Scope, grant: Grant, workspace: str, document: str | None) -> None:
+        named = [] if document is None else [document]
+        self._audit.note(scope, "ingest", 202, grant=grant, workspace=workspace, documents=named)
 
     def _commanded(self, path: str, headers: list[Header], body: Body) -> dict[str, Any] | None:
         return self._finder.commanded(path, body.data) if self._readable(headers, body) else None
@@ -176,6 +204,9 @@ class _Proxy:
         self, path: str, request: dict[str, Any], grant: Grant, scope: Scope, receive: Receive, send: Send
     ) -> None:
         reading = grant.narrowed("read")
+        scope["state"]["workspace"] = workspace_of(
+            reading, scope["headers"], request.get("workspace"), self._default_workspace
+        )
         prepared = await while_connected(receive, self._prepared(path, request, scope["headers"], reading))
         await relay(
             self._upstream,

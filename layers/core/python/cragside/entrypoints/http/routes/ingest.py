@@ -115,7 +115,9 @@ def router(container: Application, access: Access) -> APIRouter:
         """Take texts and pages in. What is answered for survives a crash; what was not taken is in `errors`."""
         workspace = access.workspace(request, body.collection)
         batch = _Batch(container.intake, workspace, enrich=body.enrich, ends=getattr(request.state, "ends", None))
-        return _answer(await asyncio.gather(*map(batch.take, body.items)), enrich=body.enrich)
+        outcomes = await asyncio.gather(*map(batch.take, body.items))
+        access.note(request, (each.acceptance.record.id for each in outcomes if each.acceptance))
+        return _answer(outcomes, enrich=body.enrich)
 
     return routes
 
