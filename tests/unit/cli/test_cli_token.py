@@ -112,3 +112,22 @@ def test_a_file_that_is_not_there_names_the_command_that_makes_it(run, tokens, a
 def test_the_command_line_itself_needs_no_token(run, tokens):
     """Whoever runs a command may read the files; only servers ask."""
     assert run("status").exit_code == 0
+
+
+def test_the_audit_log_tells_of_tokens_and_shows_none(run, tokens, environment, tmp_path):
+    environment["RAG_AUDIT_LOG"] = str(tmp_path / "audit.log")
+    secret = run("token", "new", "ci").stdout.strip()
+    run("token", "revoke", "ci")
+    lines = (tmp_path / "audit.log").read_text()
+    assert [json.loads(line)["action"] for line in lines.splitlines()] == ["token new", "token revoke"]
+    assert {json.loads(line)["token_name"] for line in lines.splitlines()} == {"ci"}
+    assert secret not in lines
+
+
+def test_a_token_is_revoked_whatever_becomes_of_the_audit_log(run, tokens, environment, tmp_path):
+    run("token", "new", "ci")
+    environment["RAG_AUDIT_LOG"] = str(tmp_path / "missing" / "audit.log")
+    assert run("token", "revoke", "ci").exit_code == 0
+    assert listed(run) == []
+    assert run("token", "new", "other").exit_code == 2
+    assert listed(run) == []

@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from cragside.domain.tokens import SCOPES, IssuedToken
+from cragside.application import allowance
+from cragside.domain.tokens import SCOPES, IssuedToken, Limits
 from cragside.entrypoints.proxy.scopes import scopes_of
 
 QUESTION = {"model": "m", "prompt": "/rag who?", "messages": [{"role": "user", "content": "/rag who?"}]}
@@ -138,6 +139,25 @@ async def test_an_exchange_of_a_token_that_may_not_write_is_not_stored(start):
     async with asyncio.timeout(5):
         await proxied.memory.news.wait()
     assert [workspace for workspace, _ in proxied.memory.exchanges] == ["w"]
+
+
+@pytest.mark.attack("hostile tokens")
+async def test_an_exchange_counts_for_the_limits_of_its_token(start):
+    limited = issued({"chat", "write"}, workspaces=("w",), limits=Limits(documents=7))
+    proxied = await started(start, limited, store_exchanges=True)
+    seen = []
+
+    async def note():
+        seen.append(allowance._current.get())
+
+    proxied.memory.before = note
+    body = b'{"message":{"content":"Otters hold hands while they sleep."},"done":true}'
+    proxied.ollama.answer = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body)
+    asked = {"model": "m", "messages": [{"role": "user", "content": "What do otters do while they sleep?"}]}
+    assert (await proxied.post("/api/chat", asked, KEY)).status == 200
+    async with asyncio.timeout(5):
+        await proxied.memory.news.wait()
+    assert seen == [allowance.Allowance("id-token", Limits(documents=7), ("w",))]
 
 
 @pytest.mark.attack("hostile tokens")

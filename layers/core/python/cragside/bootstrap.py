@@ -33,6 +33,7 @@ from cragside.adapters.ollama.language_model import OllamaLanguageModel
 from cragside.adapters.ollama.rewriter import OllamaRewriter
 from cragside.adapters.searxng.search import SearxngSearch
 from cragside.adapters.web.fetcher import GuardedFetcher
+from cragside.application.allowance import StorageLimits
 from cragside.application.attempts import Attempts
 from cragside.application.enricher import Enricher, EvidenceFinder
 from cragside.application.indexer import Indexer
@@ -224,7 +225,8 @@ def build_container(
     )
     finder = CorrectiveRag(tools)
     enricher = _enricher(settings, finder, workspaces)
-    intake = Intake(workspaces, queue, loader=loader, fetcher=fetcher)
+    limits = StorageLimits(workspaces)
+    intake = Intake(workspaces, queue, loader=loader, fetcher=fetcher, limits=limits)
     starters += [finder.prepare, partial(workspaces.prepare, settings.workspace)]
     return Container(
         settings,
@@ -241,7 +243,7 @@ def build_container(
         intake,
         _memory(settings, intake, workspaces),
         Retriever(workspaces, embedded_grader, preferences),
-        Uploads(workspaces, uploads, most_bytes=settings.max_file_bytes),
+        Uploads(workspaces, uploads, most_bytes=settings.max_file_bytes, limits=limits),
         starters,
         closers=[*disconnectors, *closers],
         disconnectors=disconnectors,

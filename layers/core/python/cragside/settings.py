@@ -167,11 +167,35 @@ class Settings(BaseSettings):
         description="File of the tokens that `cragside token` makes, as hashes, with scopes, workspaces and an expiry. "
         "Servers take up a change within 2 seconds. Others must not be able to write it.",
     )
+    limit_workspaces: int | None = Field(
+        None,
+        ge=0,
+        description="Most workspaces: a token without limits of its own makes no other when so many of those that it "
+        "opens are there. It holds for requests, not for the command line. Unset: no limit.",
+    )
+    limit_documents: int | None = Field(
+        None,
+        ge=0,
+        description="Most documents in the workspaces that a token opens, all together, for tokens without limits of "
+        "their own. Unset: no limit.",
+    )
+    limit_bytes: int | None = Field(
+        None,
+        ge=0,
+        description="Most bytes of documents (files or texts, and metadata) in the workspaces that a token opens, all "
+        "together, for tokens without limits of their own. Unset: no limit.",
+    )
     api_token_secret: str | None = Field(
         None,
         description="ARN of the AWS Secrets Manager secret that holds the token, in place of RAG_API_TOKEN. The "
         "Lambda function reads it at the first request that needs it, `cragside serve` at its start, and both again "
         "after five minutes. While it cannot be read the old token is trusted for 15 minutes at most.",
+    )
+    audit_log: str | None = Field(
+        None,
+        description="File that gets a line of JSON for each document taken in, read or deleted, each search, each "
+        "change of settings, models or tokens, and each request that is denied; `stderr` for standard error. No "
+        "contents, questions or tokens are in it.",
     )
     allow_anonymous: bool = Field(
         False,

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from cragside.application.allowance import StorageLimits, metadata_weight, weight
 from cragside.domain.document import DocType, SourceText
 from cragside.domain.errors import NotFound, PayloadTooLarge, ServiceUnavailable, ValidationError
 from cragside.domain.indexing import Acceptance
@@ -19,22 +20,33 @@ _KEPT = (
 
 
 class Intake:
-    """Accepts documents into workspaces. Once a method returned, a crash loses neither the document nor its tasks."""
+    """Accepts documents into workspaces. Once a method returned, a crash loses neither the document nor its tasks.
+
+    What does not fit into the limits of whoever asks raises `Forbidden`, before it is read or fetched.
+    """
 
     def __init__(
-        self, workspaces: Workspaces, queue: IndexQueue, *, loader: DocumentLoader, fetcher: PageFetcher
+        self,
+        workspaces: Workspaces,
+        queue: IndexQueue,
+        *,
+        loader: DocumentLoader,
+        fetcher: PageFetcher,
+        limits: StorageLimits | None = None,
     ) -> None:
         self._workspaces = workspaces
         self._queue = queue
         self._loader = loader
         self._fetcher = fetcher
+        self._limits = limits or StorageLimits(workspaces)
 
     async def text(
         self, source: SourceText, *, workspace: str, enrich: bool = True, track: str = "", rename: bool = False
     ) -> Acceptance:
         """Accept a text; see `Library.accept`. When only the queue fails, `ServiceUnavailable` says that it is kept."""
         library = await self._workspaces.library(workspace)
-        acceptance = await library.accept(source, enrich=enrich, track=track, rename=rename)
+        async with self._limits.room(workspace, weight(source)):
+            acceptance = await library.accept(source, enrich=enrich, track=track, rename=rename)
         try:
             await self._queue.send(acceptance.tasks)
         except ServiceUnavailable as error:
@@ -57,6 +69,7 @@ class Intake:
 
         Raises `PayloadTooLarge` and `ValidationError` for what cannot be read.
         """
+        await self._limits.check(workspace, len(content) + metadata_weight(metadata or {}))
         source = await self._loader.load(content, name=name, content_type=content_type)
         source = replace(source, doc_type=doc_type or source.doc_type, metadata=dict(metadata or {}))
         return await self.text(source, workspace=workspace, enrich=enrich, track=track)
@@ -79,6 +92,7 @@ class Intake:
         A name that is no text file's says nothing: somebody took the text out of that file. `title` and `doc_type`
         overrule what it looks like; for `rename` see `Library.accept`.
         """
+        await self._limits.check(workspace, len(text) + metadata_weight(metadata or {}))
         source = await self._told(text, name)
         source = replace(
             source,
@@ -100,6 +114,7 @@ class Intake:
         track: str = "",
     ) -> Acceptance:
         """Fetch a page and accept it under its URL, or `name`. Raises `FetchFailed` with the reason."""
+        await self._limits.check(workspace)
         page = await self._fetcher.fetch(url)
         source = await self._read(page, name or url)
         fetched = {"fetchedUrl": page.url, "contentType": page.content_type}

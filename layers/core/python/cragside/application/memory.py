@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from cragside.application.intake import Intake
 from cragside.domain.context import CountTokens
 from cragside.domain.document import Document, SourceText
-from cragside.domain.errors import ConfigurationError, CragsideError, ValidationError
+from cragside.domain.errors import ConfigurationError, CragsideError, Forbidden, ValidationError
 from cragside.domain.exchange import Exchange, reason_to_forget, recollect
 from cragside.domain.outcome import Degradation
 from cragside.domain.search import Mode
@@ -64,7 +64,10 @@ class Memory:
         self._count_tokens = count_tokens
 
     async def remember(self, exchange: Exchange, *, workspace: str) -> Remembered:
-        """Take an exchange in, durably; indexing follows. Raises `ValidationError` for what can never be indexed."""
+        """Take an exchange in, durably; indexing follows. Raises `ValidationError` for what can never be indexed.
+
+        Raises `Forbidden` when whoever asks has no room for it.
+        """
         reason = reason_to_forget(exchange, self._least)
         if reason:
             logger.debug("Skipped an exchange: %s", reason)
@@ -73,7 +76,7 @@ class Memory:
         source = SourceText(exchange.name, text, metadata={"kind": "conversation"})
         try:
             acceptance = await self._intake.text(source, workspace=workspace, rename=True)
-        except ValidationError:
+        except (ValidationError, Forbidden):
             raise
         except (CragsideError, OSError) as error:
             logger.warning("An exchange could not be put into memory: %s", _told(error))

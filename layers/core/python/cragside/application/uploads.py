@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from cragside.application.allowance import StorageLimits
 from cragside.domain.errors import CragsideError, NotFound, PayloadTooLarge, ValidationError
 from cragside.ports.rag_repository import Workspaces
 from cragside.ports.upload_store import UploadStore
@@ -32,15 +33,27 @@ class UploadOffer:
 class Uploads:
     """Files of at most `most_bytes` that wait in `store`, below their workspaces, under ids that nobody can guess."""
 
-    def __init__(self, workspaces: Workspaces, store: UploadStore | None, *, most_bytes: int) -> None:
+    def __init__(
+        self,
+        workspaces: Workspaces,
+        store: UploadStore | None,
+        *,
+        most_bytes: int,
+        limits: StorageLimits | None = None,
+    ) -> None:
+        self._limits = limits or StorageLimits(workspaces)
         self._workspaces = workspaces
         self._store = store
         self._most_bytes = most_bytes
 
     async def offer(self, workspace: str) -> UploadOffer:
-        """A form for a file. Raises `ValidationError` where there is no store, `ReadOnlyStore` for a baked store."""
+        """A form for a file. Raises `ValidationError` where there is no store, `ReadOnlyStore` for a baked store.
+
+        Raises `Forbidden` when whoever asks has no room for another document.
+        """
         store = self._configured()
         await (await self._workspaces.library(workspace)).check_writable()
+        await self._limits.check(workspace)
         identifier = secrets.token_hex(16)
         expires_at = datetime.now(UTC) + timedelta(seconds=_SECONDS)
         form = await store.form(f"{workspace}/{identifier}", most_bytes=self._most_bytes, seconds=_SECONDS)
@@ -59,6 +72,7 @@ class Uploads:
             raise _unknown(identifier)
         name = f"{workspace}/{identifier}"
         await (await self._workspaces.library(workspace)).check_writable()
+        await self._limits.check(workspace)
         try:
             yield await self._fetched(store, name, identifier)
         except ValidationError:

@@ -119,6 +119,14 @@ class DocumentRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class Stored:
+    """How many documents a workspace has, and how many bytes they count for: files or texts, and metadata."""
+
+    documents: int = 0
+    bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Progress:
     """How far the documents of a workspace have come.
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 
+from cragside.application.allowance import Allowance
 from cragside.domain.errors import Forbidden, Unauthorized
 from cragside.domain.tokens import ALL_SCOPES, NO_LIMITS, Limits, Scope, listed
 from cragside.domain.workspace_name import workspace_name
@@ -62,6 +63,11 @@ class Grant:
                 scope=scopes[0],
             )
         return Grant(passes, self.headers)
+
+    def allowance(self) -> Allowance:
+        """How much may be stored: what the first of its tokens allows."""
+        first = self.passes[0]
+        return Allowance(first.id, first.limits, first.workspaces)
 
     def choose(self, named: str | None, default: str) -> str:
         """The workspace that is named, else the only one granted, else the default.

@@ -118,7 +118,7 @@ class Keys:
         settings = source.settings
         self._bound = settings.bound_tokens
         self._asked = settings.asks_for_token
-        self._limits = NO_LIMITS
+        self._limits = Limits(settings.limit_workspaces, settings.limit_documents, settings.limit_bytes)
         self._made: tuple[str | None, Sequence[IssuedToken], ServiceUnavailable | None] | None = None
         self._keyring = Keyring(None, {}, asked=True)
 

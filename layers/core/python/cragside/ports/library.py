@@ -11,6 +11,7 @@ from cragside.domain.indexing import (
     EnrichmentStatus,
     Passage,
     Progress,
+    Stored,
     Task,
 )
 
@@ -90,3 +91,7 @@ class Library(ABC):
     @abstractmethod
     async def counts(self) -> dict[EnrichmentStatus, int]:
         """How many passages are in each state of enrichment."""
+
+    @abstractmethod
+    async def stored(self) -> Stored:
+        """How much is stored; nothing for a workspace that is not there."""

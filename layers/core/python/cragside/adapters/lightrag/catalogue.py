@@ -17,6 +17,7 @@ from cragside.domain.indexing import (
     Part,
     Passage,
     Progress,
+    Stored,
     Task,
 )
 
@@ -186,6 +187,14 @@ class Catalogue:
             " GROUP BY enrichment"
         )
         return dict(rows)
+
+    def stored(self) -> Stored:
+        """How many current documents there are, and the bytes of all texts, replaced ones included until they go."""
+        documents, size = self._database.one(
+            "SELECT coalesce(sum(state = 'current'), 0), coalesce(sum(max(size, characters) + length(metadata)), 0)"
+            " FROM document WHERE state <> 'gone'"
+        )
+        return Stored(int(documents), int(size))
 
     def progress(self) -> Progress:
         """How far current documents have come."""

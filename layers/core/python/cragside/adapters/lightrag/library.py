@@ -29,6 +29,7 @@ from cragside.domain.indexing import (
     EnrichmentStatus,
     Passage,
     Progress,
+    Stored,
     Task,
 )
 from cragside.ports.library import Library
@@ -123,6 +124,12 @@ class LightRagLibrary(Library):
         async with failing_as_unavailable():
             store = await self._find()
             return store.catalogue.counts() if store else {}
+
+    async def stored(self) -> Stored:
+        """How much is stored."""
+        async with failing_as_unavailable():
+            store = await self._find()
+            return store.catalogue.stored() if store else Stored()
 
 
 async def accept(store: Store, source: SourceText, *, enrich: bool, track: str, rename: bool) -> Acceptance:

@@ -126,7 +126,7 @@ def ask(
     if address is not None:
         return ask_service(settings, work, address, token)
     # Whoever runs the command may read the files that the routes answer from.
-    asked = ("api_token", "api_token_secret", "workspace_tokens", "tokens_file")
+    asked = ("api_token", "api_token_secret", "workspace_tokens", "tokens_file", "audit_log")
     settings = settings.model_copy(update=dict.fromkeys(asked))
 
     async def inside(container: "Container") -> Result:

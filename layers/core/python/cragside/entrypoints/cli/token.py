@@ -1,6 +1,7 @@
 """`cragside token`: make, list and revoke tokens."""
 
 import re
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -38,6 +39,15 @@ def new(
         str | None,
         typer.Option("--expires", help="12h, 90d, 8w, 2027-01-01 or a time in ISO 8601 (UTC). Default: never."),
     ] = None,
+    max_workspaces: Annotated[
+        int | None, typer.Option(min=0, help="Most workspaces. Default: RAG_LIMIT_WORKSPACES.")
+    ] = None,
+    max_documents: Annotated[
+        int | None, typer.Option(min=0, help="Most documents in its workspaces together. Default: RAG_LIMIT_DOCUMENTS.")
+    ] = None,
+    max_bytes: Annotated[
+        int | None, typer.Option(min=0, help="Most bytes in its workspaces together. Default: RAG_LIMIT_BYTES.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the entry with the token as JSON.")] = False,
 ) -> None:
     """Make a token and show it, once: only its hash is kept.
@@ -45,19 +55,21 @@ def new(
     Servers that run take it up within seconds. Standard output has the token alone, so that it can be piped.
     """
     from cragside.adapters.local.token_file import new_token
-    from cragside.domain.tokens import NO_LIMITS
+    from cragside.domain.tokens import Limits
+    from cragside.entrypoints.audit import Audit
 
     settings = session_of(context).settings()
-    file = _file(settings)
+    file, audit = _file(settings), Audit(settings)
     secret, made = file.create(
         new_token(
             name,
             scopes=_scopes(scope),
             workspaces=_workspaces(workspace),
             expires=None if expires is None else _expiry(expires, datetime.now(UTC)),
-            limits=NO_LIMITS,
+            limits=Limits(max_workspaces, max_documents, max_bytes),
         )
     )
+    audit.note_command("token new", made.id, made.name)
     if as_json:
         print_json({**_shown(made), "token": secret})
         return
@@ -93,8 +105,12 @@ def revoke(
     name: Annotated[str, typer.Argument(metavar="ID|NAME", help="The token's id or name.")],
 ) -> None:
     """Revoke a token. Servers that run refuse it within seconds."""
+    from cragside.entrypoints.audit import Audit
+
     settings = session_of(context).settings()
     gone = _file(settings).revoke(name)
+    with suppress(ConfigurationError):  # a token that has leaked is revoked, whatever becomes of the log
+        Audit(settings).note_command("token revoke", gone.id, gone.name)
     output().print(printable(f"{gone.id} {gone.name} is revoked."), soft_wrap=True, markup=False, highlight=False)
 
 

@@ -8,8 +8,10 @@ from fastapi import Depends, FastAPI, Security
 from fastapi.security import APIKeyHeader, HTTPBearer
 
 from cragside import __version__
+from cragside.entrypoints.audit import Audit
 from cragside.entrypoints.http import errors, peers, scopes
 from cragside.entrypoints.http.application import Application
+from cragside.entrypoints.http.audited import AuditedRoutes
 from cragside.entrypoints.http.cross_origin import CrossOrigin
 from cragside.entrypoints.http.routes import (
     documents,
@@ -63,6 +65,9 @@ def create_app(container: Application, *, keys: Keys | None = None) -> FastAPI:
 
     # FastAPI's own routes would ask for no token.
     app = FastAPI(title="cragside", version=__version__, lifespan=lifespan, openapi_url=None, redirect_slashes=False)
+    audit = Audit(configured)
+    if audit.wanted:
+        app.add_middleware(AuditedRoutes, audit=audit)
     app.add_middleware(CrossOrigin, origins=Origins(configured.allowed_origins))
     errors.install(app)
     peers.install(app)

@@ -1,9 +1,11 @@
 """Which workspace a request may use."""
 
+from collections.abc import Iterable
 from typing import Annotated
 
 from fastapi import Query, Request
 
+from cragside.application.allowance import allow
 from cragside.domain.errors import Unauthorized
 from cragside.entrypoints.access import Grant, workspace_of
 from cragside.entrypoints.http.scopes import SCOPES
@@ -28,7 +30,9 @@ class Access:
         """The workspace that a request may use; `named` is what it calls it; else `?workspace=`. See `workspace_of`."""
         if named is None:
             named = request.query_params.get("workspace")
-        return workspace_of(self._grant(request), request.scope["headers"], named, self._default)
+        chosen = workspace_of(self._grant(request), request.scope["headers"], named, self._default)
+        request.state.workspace = chosen
+        return chosen
 
     async def asked(
         self,
@@ -38,6 +42,11 @@ class Access:
         """`workspace` for routes that are told it in the query: `Annotated[str, Depends(access.asked)]`."""
         return self.workspace(request, workspace)
 
+    @staticmethod
+    def note(request: Request, documents: Iterable[str]) -> None:
+        """Have the audit log name these documents, by their ids."""
+        request.state.documents = [*getattr(request.state, "documents", ()), *documents]
+
     def _grant(self, request: Request) -> Grant:
         # Once for a request: a token that is revoked between two questions would let half of it in.
         grant: Grant | None = getattr(request.state, "narrowed_grant", None)
@@ -45,6 +54,8 @@ class Access:
             known = getattr(request.state, "grant", None) or self._keys.keyring().grant(request.scope["headers"])
             if known is None:
                 raise Unauthorized("Send a valid token as Authorization: Bearer or as X-API-Key.")
+            request.state.grant = known
             grant = known.narrowed(SCOPES[f"{request.method} {request.scope['route'].path}"])
             request.state.narrowed_grant = grant
+            allow(grant.allowance())
         return grant

@@ -2,11 +2,14 @@
 
 import logging
 import posixpath
+from functools import partial
 from typing import Any
 from urllib.parse import unquote
 
-from cragside.domain.errors import CragsideError, ProcessingError
+from cragside.application.allowance import allow
+from cragside.domain.errors import CragsideError, Forbidden, ProcessingError, Unauthorized
 from cragside.entrypoints.access import Grant, local_host, workspace_of
+from cragside.entrypoints.audit import Audit, Sent
 from cragside.entrypoints.http import peers
 from cragside.entrypoints.http.cross_origin import CrossOrigin, readably
 from cragside.entrypoints.http.errors import for_client
@@ -84,6 +87,7 @@ class _Proxy:
         self._preparation = Preparation(container)
         self._body_limit = settings.max_body_bytes
         self._keys = keys
+        self._audit = Audit(settings)
         self._check_host = check_host and not keys.asked
         self._bound_host = bound_host
         self._default_workspace = settings.workspace
@@ -101,39 +105,52 @@ class _Proxy:
             await send({"type": "websocket.close", "code": 1003})
 
     async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if not self._audit.wanted or scope["path"] in _OPEN_ROUTES:
+            await self._guarded(scope, receive, send)
+            return
+        sent = Sent(send)
+        try:
+            await self._guarded(scope, receive, sent)
+        finally:
+            self._note(scope, sent.status)
+
+    async def _guarded(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Refuse other hosts and foreign origins; answer preflights, which bring no token."""
         path, headers = scope["path"], scope["headers"]
         own = is_own(path)
         if path not in _OPEN_ROUTES and self._check_host and not local_host(headers, self._bound_host):
+            scope.setdefault("state", {})["refused"] = True
             await answer(send, path, "forbidden", "The Host header does not name this machine.", own=own)
         elif own:
             await self._own(scope, receive, send)
         elif not is_preflight(scope["method"], headers):
-            await self._authorised(scope, receive, send)
+            await self._judged(scope, receive, send)
         elif self._origins.lists(headers):
             await send({"type": "http.response.start", "status": 204, "headers": permission(headers)})
             await send({"type": "http.response.body"})
         else:  # a browser sends no token with it, and what it asks is for Ollama to say
             await self._forward(path, Grant(), scope, receive, send)
 
-    async def _authorised(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _judged(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let in what the token allows."""
         path: str = scope["path"]
         own = is_own(path)
         if path in _OPEN_ROUTES:
             await self._app(scope, receive, send)
             return
+        state = scope.setdefault("state", {})
         try:
-            grant = self._keys.keyring().grant(scope["headers"])
-            if grant is not None and not own:
+            grant = state["grant"] = self._keys.keyring().grant(scope["headers"])
+            if grant is None:
+                raise Unauthorized("Send a valid token as Authorization: Bearer or X-API-Key.")
+            if not own:
                 grant.narrowed(*scopes_of(scope["method"], path))
         except CragsideError as error:
-            await answer(send, path, error.code, error.message, own=own, error=error)
-            return
-        if grant is None:
+            state["refused"] = True
             told = self._told(scope["headers"], send)
-            said = "Send a valid token as Authorization: Bearer or X-API-Key."
-            await answer(told, path, "unauthorized", said, own=own)
-        elif own:
-            scope.setdefault("state", {})["grant"] = grant
+            await answer(told, path, error.code, error.message, own=own, error=error)
+            return
+        if own:
             await self._app(scope, receive, send)
         else:
             await self._forward(path, grant, scope, receive, send)
@@ -141,6 +158,16 @@ class _Proxy:
     def _told(self, headers: list[Header], send: Send) -> Send:
         """`send` for an answer of ours on Ollama's routes, which the pages that Ollama accepts may read."""
         return readably(send, headers) if self._origins.may_ask(headers) else send
+
+    def _note(self, scope: Scope, status: int) -> None:
+        """What the audit log is to know; our own routes say it themselves once they were asked."""
+        state, own = scope.setdefault("state", {}), is_own(scope["path"])
+        action = "search" if "workspace" in state else "request"
+        if not own and scopes_of(scope["method"], scope["path"]) == ("models",):
+            action = "models"
+        refused = state.get("refused") or (status == 403 and "grant" not in state)
+        if refused or (not own and action != "request"):
+            self._audit.note(scope, action, status, grant=state.get("grant"), workspace=state.get("workspace"))
 
     async def _forward(self, path: str, grant: Grant, scope: Scope, receive: Receive, send: Send) -> None:
         headers = scope["headers"]
@@ -163,6 +190,7 @@ class _Proxy:
             # Returning without a last message makes the server cut the client's connection: no clean end is pretended.
             logger.warning("Ollama at %s broke off during an answer: %s.", self._upstream.address, event)
         except CragsideError as error:
+            scope.setdefault("state", {})["refused"] = isinstance(error, (Forbidden, Unauthorized))
             await answer(self._told(headers, send), path, code_of(error), self._message(for_client(error)))
 
     async def _passed_on(
@@ -198,11 +226,18 @@ class _Proxy:
         except CragsideError:  # of a request that passes through, this is no business of ours
             await self._passed_on(path, request, body, grant, scope, receive, send)
             return
+        allow(grant.narrowed("write").allowance())
         recording = exchanges.record(send, path=path, request=body.data, workspace=workspace)
+        if self._audit.wanted:
+            recording.told = partial(self._note_exchange, scope, grant.narrowed("write"), workspace)
         try:
             await self._passed_on(path, request, body, grant, scope, receive, recording)
         finally:
             recording.finish()
+
+    def _note_exchange(self, scope: Scope, grant: Grant, workspace: str, document: str | None) -> None:
+        named = [] if document is None else [document]
+        self._audit.note(scope, "ingest", 202, grant=grant, workspace=workspace, documents=named)
 
     def _commanded(self, path: str, headers: list[Header], body: Body) -> dict[str, Any] | None:
         return self._finder.commanded(path, body.data) if self._readable(headers, body) else None
@@ -227,6 +262,9 @@ class _Proxy:
         self, path: str, request: dict[str, Any], grant: Grant, scope: Scope, receive: Receive, send: Send
     ) -> None:
         reading = grant.narrowed("read")
+        scope["state"]["workspace"] = workspace_of(
+            reading, scope["headers"], request.get("workspace"), self._default_workspace
+        )
         prepared = await while_connected(receive, self._prepared(path, request, scope["headers"], reading))
         await relay(
             self._upstream,

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -32,7 +33,10 @@ class Remembering(Protocol):
 
 @dataclass(slots=True)
 class Recording:
-    """Stands in for `send`: each piece goes to the client first and is kept afterwards, as long as there is room."""
+    """Stands in for `send`: each piece goes to the client first and is kept afterwards, as long as there is room.
+
+    `told` is called with the document's id once the exchange is in memory.
+    """
 
     send: Send
     exchanges: "Exchanges"
@@ -43,6 +47,7 @@ class Recording:
     held: int = 0
     usable: bool = True
     ended: bool = False
+    told: Callable[[str | None], None] | None = None
 
     async def __call__(self, message: Message) -> None:
         """ASGI's `send`."""
@@ -119,7 +124,9 @@ class Exchanges:
             # In a thread: a long answer takes a while to read, and other streams go on meanwhile.
             exchange = await asyncio.to_thread(self._read, recording)
             if exchange is not None:
-                await self._memory.remember(exchange, workspace=recording.workspace)
+                remembered = await self._memory.remember(exchange, workspace=recording.workspace)
+                if recording.told is not None and remembered.indexed:
+                    recording.told(remembered.document_id)
         except CragsideError as error:
             logger.warning("An exchange was not remembered (%s)", error.code)
         except Exception as error:

@@ -75,7 +75,9 @@ def router(container: Application, access: Access) -> APIRouter:
             await taking.form()
         else:
             await taking.one()
-        return taking.answer()
+        answer = taking.answer()
+        access.note(request, (document.id for document in answer.documents))
+        return answer
 
     @routes.get("", responses=failures())
     async def listed(

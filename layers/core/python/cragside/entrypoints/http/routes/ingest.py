@@ -11,7 +11,7 @@ from pydantic import AliasChoices, BaseModel, Field, model_validator
 
 from cragside.application.intake import Intake
 from cragside.domain.document import DocType
-from cragside.domain.errors import PayloadTooLarge
+from cragside.domain.errors import Forbidden, PayloadTooLarge
 from cragside.domain.indexing import Acceptance
 from cragside.entrypoints.http.application import Application
 from cragside.entrypoints.http.camel import CamelModel
@@ -77,7 +77,8 @@ class ItemFailure(BaseModel):
     status: int | None
     reason: str = Field(
         description="`fetch_failed`, `timeout`, `ssrf_blocked`, `too_large`, `redirect_limit`, "
-        "`unsupported_content_type: ...`, `unreadable: ...`, `missing_text: ...` or `missing_source: ...`"
+        "`unsupported_content_type: ...`, `unreadable: ...`, `missing_text: ...`, `missing_source: ...` "
+        "or `limit_reached: ...`"
     )
 
 
@@ -114,7 +115,9 @@ def router(container: Application, access: Access) -> APIRouter:
         """Take texts and pages in. What is answered for survives a crash; what was not taken is in `errors`."""
         workspace = access.workspace(request, body.collection)
         batch = _Batch(container.intake, workspace, enrich=body.enrich, ends=getattr(request.state, "ends", None))
-        return _answer(await asyncio.gather(*map(batch.take, body.items)), enrich=body.enrich)
+        outcomes = await asyncio.gather(*map(batch.take, body.items))
+        access.note(request, (each.acceptance.record.id for each in outcomes if each.acceptance))
+        return _answer(outcomes, enrich=body.enrich)
 
     return routes
 
@@ -145,6 +148,8 @@ class _Batch:
             return _refused(item, error.reason, error.status)
         except PayloadTooLarge:
             return _refused(item, "too_large")
+        except Forbidden as error:
+            return _refused(item, f"limit_reached: {error.message}")
         except TimeoutError:
             return _refused(item, "timeout")
 

@@ -117,6 +117,7 @@ def router(container: Application, access: Access) -> APIRouter:
         """Take a text in; a worker makes it searchable within seconds."""
         insertion = _Insertion(container.intake, access.workspace(request))
         await insertion.take(body.text, body.file_source)
+        access.note(request, insertion.documents)
         return insertion.answer()
 
     @routes.post("/texts")
@@ -128,6 +129,7 @@ def router(container: Application, access: Access) -> APIRouter:
         insertion = _Insertion(container.intake, access.workspace(request))
         for text, name in zip(body.texts, names, strict=True):
             await insertion.take(text, name)
+        access.note(request, insertion.documents)
         return insertion.answer()
 
     @routes.get("/track_status/{track_id}")
@@ -165,6 +167,7 @@ def router(container: Application, access: Access) -> APIRouter:
     async def delete_document(request: Request, body: Annotated[DeleteRequest, Body()]) -> DeleteAnswer:
         """Forget documents; what only they contributed to the graph follows."""
         workspace = access.workspace(request)
+        access.note(request, body.doc_ids)
         missing = [
             identifier
             for identifier in body.doc_ids
@@ -192,6 +195,11 @@ class _Insertion:
         self._acceptances.append(
             await self._intake.written(text, name=named, workspace=self._workspace, track=self._track, rename=True)
         )
+
+    @property
+    def documents(self) -> list[str]:
+        """The ids of what was taken in."""
+        return [acceptance.record.id for acceptance in self._acceptances]
 
     def answer(self) -> InsertAnswer:
         """What to tell the client. What was there already is found by the track that it came by."""

@@ -73,6 +73,7 @@ def router(container: Application, access: Access) -> APIRouter:
         if exchange.date is not None:
             said = Exchange(said.user, said.assistant, said.skill, exchange.date)
         remembered = await container.memory.remember(said, workspace=workspace)
+        access.note(request, [remembered.document_id] if remembered.document_id else [])
         return RememberedBody(
             indexed=remembered.indexed,
             reason=remembered.reason or None,

@@ -1,0 +1,71 @@
+"""The audit log: one line of JSON for each event, in a file that several processes share, or on standard error."""
+
+import json
+import logging
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from cragside.domain.errors import ConfigurationError
+
+STDERR = ("-", "stderr")
+_log = logging.getLogger("cragside")
+
+
+class AuditLog:
+    """Appends events to a file of mode 0600. It is opened for each, so that other tools may rotate it at any time.
+
+    An event that cannot be written is lost and fails no request: the log warns of the first, and of the first after it
+    went well again. JSON escapes line breaks and control characters, so that no field can forge a line.
+    """
+
+    def __init__(self, place: str) -> None:
+        self._path = None if place.strip() in STDERR else Path(place.strip()).expanduser()
+        self._warned = False
+        self._torn = False
+
+    def check(self) -> None:
+        """Raises `ConfigurationError` when the file cannot be written."""
+        try:
+            self._append(b"")
+        except OSError as error:
+            reason = error.strerror or type(error).__name__
+            raise ConfigurationError(
+                f"The audit log {self._path} cannot be written: {reason}. Set RAG_AUDIT_LOG to a file that can, or to "
+                "stderr.",
+                variable="RAG_AUDIT_LOG",
+            ) from error
+
+    def write(self, event: Mapping[str, Any]) -> None:
+        """Append an event."""
+        line = json.dumps(dict(event)).encode() + b"\n"
+        try:
+            # What a full disk cut off stands in a line of its own.
+            self._append(b"\n" + line if self._torn else line)
+            self._warned = self._torn = False
+        except OSError as error:
+            if not self._warned:
+                self._warned = True
+                _log.warning("Events are missing from the audit log: %s", error.strerror or type(error).__name__)
+
+    def _append(self, line: bytes) -> None:
+        if self._path is None:
+            sys.stderr.flush()
+            self._put(2, line)
+            return
+        # Not to wait for a reader, should it be a pipe.
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
+        descriptor = os.open(self._path, flags, 0o600)
+        try:
+            self._put(descriptor, line)
+        finally:
+            os.close(descriptor)
+
+    def _put(self, descriptor: int, line: bytes) -> None:
+        # In one write, so that lines of several processes do not mix.
+        written = os.write(descriptor, line) if line else 0
+        if written < len(line):
+            self._torn = True
+            raise OSError(0, "only a part of an event could be written")

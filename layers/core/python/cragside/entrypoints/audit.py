@@ -1,0 +1,95 @@
+"""Who did what, when, and with which outcome: never what stands in documents, questions or tokens."""
+
+import os
+from collections.abc import Awaitable, Callable, MutableMapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from cragside.adapters.local.audit_log import AuditLog
+from cragside.entrypoints.access import Grant
+from cragside.settings import Settings
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Send = Callable[[Message], Awaitable[None]]
+_LONGEST = 200
+_MOST_DOCUMENTS = 1000
+
+
+class Audit:
+    """Writes events to the audit log, if there is one."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._log = AuditLog(settings.audit_log) if settings.audit_log else None
+        if self._log is not None:
+            self._log.check()
+
+    @property
+    def wanted(self) -> bool:
+        """Whether events are written."""
+        return self._log is not None
+
+    def note(
+        self,
+        scope: Scope,
+        action: str,
+        status: int,
+        *,
+        grant: Grant | None = None,
+        workspace: str | None = None,
+        documents: Sequence[str] = (),
+    ) -> None:
+        """Write what became of a request."""
+        if self._log is None:
+            return
+        who = grant.passes[0] if grant is not None else None
+        route = getattr(scope.get("route"), "path", None) or scope["path"]
+        event = {
+            "at": _now(),
+            "who": who.id if who else "anonymous",
+            "name": who.name if who else "anonymous",
+            "from": (scope.get("client") or ("",))[0],
+            "action": action,
+            "outcome": _outcome(status),
+            "status": status,
+            "route": _cut(f"{scope['method']} {route}"),
+            "workspace": workspace,
+            "documents": [_cut(each) for each in documents[:_MOST_DOCUMENTS]],
+        }
+        self._log.write(event)
+
+    def note_command(self, action: str, token_id: str, token_name: str) -> None:
+        """Write what a command did to a token."""
+        if self._log is None:
+            return
+        user = f"uid {os.getuid()}" if hasattr(os, "getuid") else "command line"
+        event = {"at": _now(), "who": "command line", "name": user, "from": "", "action": action, "outcome": "ok"}
+        self._log.write({**event, "token": token_id, "token_name": token_name})
+
+
+class Sent:
+    """`send`, which remembers the status; 500 until there is one."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self.status = 500
+
+    async def __call__(self, message: Message) -> None:
+        """ASGI's `send`."""
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+        await self._send(message)
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _outcome(status: int) -> str:
+    if status in (401, 403):
+        return "denied"
+    return "ok" if status < 400 else "failed"
+
+
+def _cut(text: str) -> str:
+    return text[:_LONGEST]

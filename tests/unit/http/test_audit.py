@@ -1,0 +1,157 @@
+"""What the audit log says of requests to our own routes."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cragside.adapters.local.audit_log import AuditLog
+from cragside.adapters.local.token_file import TokenFile, new_token
+from cragside.domain.errors import ConfigurationError
+from cragside.domain.tokens import USUAL_SCOPES, Scope
+from tests.knowledge import Knowledge
+
+TEXT = "Otters hold hands while they sleep in kelp, so that they do not drift apart."
+QUESTION = "What do otters hold while they sleep?"
+
+
+class Place:
+    """A store whose requests are noted, and tokens for it."""
+
+    def __init__(self, home: Path, log: Path) -> None:
+        self.log = log
+        self.file = TokenFile(home / "tokens.json")
+        self.keys = {
+            "all": self.key("librarian", USUAL_SCOPES),
+            "reader": self.key("reader", frozenset({"read"})),
+        }
+        self.knowledge = Knowledge(home / "kb", tokens_file=home / "tokens.json", audit_log=str(log))
+
+    def key(self, name: str, scopes: frozenset[Scope]) -> dict[str, str]:
+        return {"X-API-Key": self.file.create(new_token(name, scopes=scopes, workspaces=("w",)))[0]}
+
+    def events(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.log.read_text().splitlines()] if self.log.exists() else []
+
+
+@pytest.fixture
+async def place(tmp_path: Path) -> Any:
+    made = Place(tmp_path, tmp_path / "audit.log")
+    yield made
+    await made.knowledge.close()
+
+
+async def test_each_event_says_who_did_what_to_which_document(place: Place) -> None:
+    http, key = place.knowledge.http, place.keys["all"]
+    body = {"text": TEXT, "name": "secret-name.md"}
+    taken = (await http.post("/v1/documents", json=body, headers=key)).json()["documents"][0]["id"]
+    await http.get(f"/v1/documents/{taken}/content", headers=key)
+    await http.post("/query", json={"query": QUESTION}, headers=key)
+    await http.post("/v1/enrich", json={"prompt": f"/rag {QUESTION}"}, headers=key)
+    await http.post("/v1/enrich", json={"prompt": QUESTION}, headers=key)
+    await http.patch("/v1/settings", json={"similarity_results": 4}, headers=key)
+    await http.get("/v1/documents", headers=key)
+    await http.post(f"/v1/documents/{taken}/reprocess", headers=key)
+    await http.delete(f"/v1/documents/{taken}", headers=key)
+    await http.delete(f"/v1/documents/{taken}", headers=key)
+    await http.delete(f"/v1/documents/{taken}", headers=place.keys["reader"])
+    await http.get("/v1/documents", headers={"X-API-Key": "crag_wrong"})
+    seen = [(event["action"], event["outcome"], event["name"], event["workspace"]) for event in place.events()]
+    assert seen == [
+        ("ingest", "ok", "librarian", "w"),
+        ("read", "ok", "librarian", "w"),
+        ("search", "ok", "librarian", "w"),
+        ("search", "ok", "librarian", "w"),
+        ("settings", "ok", "librarian", "w"),
+        ("reprocess", "ok", "librarian", "w"),
+        ("delete", "ok", "librarian", "w"),
+        ("delete", "failed", "librarian", "w"),
+        ("delete", "denied", "reader", None),
+        ("request", "denied", "anonymous", None),
+    ]
+    assert {tuple(event["documents"]) for event in place.events() if event["action"] in ("ingest", "read")} == {
+        (taken,)
+    }
+    first = place.events()[0]
+    assert first["who"] == place.file.all()[0].id
+    assert first["from"] == "127.0.0.1"
+    assert first["at"].endswith("Z")
+    assert first["route"] == "POST /v1/documents"
+
+
+@pytest.mark.attack("hostile tokens")
+async def test_neither_contents_nor_names_nor_questions_nor_tokens_are_in_it(place: Place) -> None:
+    http, key = place.knowledge.http, place.keys["all"]
+    await http.post("/v1/documents", json={"text": TEXT, "name": "secret-name.md", "title": "Secret"}, headers=key)
+    await http.post("/ingest", json={"items": [{"text": TEXT, "source": "secret-name-2.md"}]}, headers=key)
+    await http.post("/documents/text", json={"text": TEXT, "file_source": "secret-name-3.md"}, headers=key)
+    await http.post("/v1/memories", json={"user": QUESTION, "assistant": TEXT}, headers=key)
+    await http.post("/v1/memories/search", json={"query": QUESTION}, headers=key)
+    await http.get("/v1/documents?token=crag_query", headers={"X-API-Key": "crag_wrong"})
+    events, said = place.events(), place.log.read_text().lower()
+    assert [event["action"] for event in events] == ["ingest"] * 4 + ["search", "request"]
+    assert [len(event["documents"]) for event in events] == [1, 1, 1, 1, 0, 0]
+    for secret in ("otter", "kelp", "secret", "crag_", *place.keys["all"].values()):
+        assert secret.lower() not in said
+
+
+@pytest.mark.attack("hostile tokens")
+@pytest.mark.parametrize(
+    "identifier", ["a%0A%7B%22at%22%3A1%7D", "a%0D%0Ab", "%E2%80%A8x", "%1B%5B2Jx", "%00", "x" * 5000, "%22%7D", "%85"]
+)
+async def test_no_field_forges_a_line(place: Place, identifier: str) -> None:
+    await place.knowledge.http.get(f"/v1/documents/{identifier}", headers=place.keys["reader"])
+    content = place.log.read_bytes()
+    assert content.count(b"\n") == 1
+    assert len(content) < 2000
+    assert all(32 <= byte < 127 for byte in content[:-1])
+    assert len(place.events()) == 1
+
+
+@pytest.mark.attack("hostile tokens")
+def test_the_file_is_for_its_owner_alone_and_may_be_rotated(tmp_path: Path) -> None:
+    log = AuditLog(str(tmp_path / "audit.log"))
+    log.write({"n": 1})
+    (tmp_path / "audit.log").rename(tmp_path / "audit.log.1")
+    log.write({"n": 2})
+    assert (tmp_path / "audit.log").stat().st_mode & 0o777 == 0o600
+    assert [(tmp_path / name).read_text() for name in ("audit.log.1", "audit.log")] == ['{"n": 1}\n', '{"n": 2}\n']
+
+
+async def test_a_log_that_cannot_be_written_fails_no_request_and_is_warned_of_once(
+    place: Place, caplog: pytest.LogCaptureFixture
+) -> None:
+    place.log.unlink()
+    place.log.mkdir()
+    for name in ("a", "b"):
+        body = {"text": TEXT, "name": name}
+        answer = await place.knowledge.http.post("/v1/documents", json=body, headers=place.keys["all"])
+        assert answer.status_code == 202
+    warnings = [record for record in caplog.records if "audit log" in record.message]
+    assert len(warnings) == 1
+    place.log.rmdir()
+    await place.knowledge.http.get("/v1/documents/x", headers=place.keys["all"])
+    assert len(place.events()) == 1
+
+
+def test_what_a_full_disk_cut_off_keeps_the_next_line_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import os
+
+    log, write = AuditLog(str(tmp_path / "audit.log")), os.write
+    monkeypatch.setattr(os, "write", lambda descriptor, line: write(descriptor, line[:3]))
+    log.write({"n": 1})
+    monkeypatch.setattr(os, "write", write)
+    log.write({"n": 2})
+    assert (tmp_path / "audit.log").read_text().splitlines() == ['{"n', '{"n": 2}']
+
+
+def test_a_place_that_cannot_be_written_keeps_the_service_from_starting(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="RAG_AUDIT_LOG"):
+        Knowledge(tmp_path / "kb", audit_log=str(tmp_path / "missing" / "audit.log"))
+
+
+@pytest.mark.parametrize("place", ["-", "stderr"])
+def test_it_goes_to_standard_error(place: str, capfd: pytest.CaptureFixture[str]) -> None:
+    AuditLog(place).write({"n": 1})
+    assert capfd.readouterr().err == '{"n": 1}\n'

@@ -1,0 +1,202 @@
+"""Every way in is tried with a token that has room for little."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from cragside.adapters.local.token_file import TokenFile, new_token
+from cragside.domain.tokens import USUAL_SCOPES, Limits
+from cragside.ports.page_fetcher import FetchedPage
+from tests.fakes import FolderUploadStore
+from tests.knowledge import Knowledge
+
+URL = "https://otters.example/"
+TEXT = "Otters hold hands while they sleep in kelp, so that they do not drift apart."
+EXCHANGE = {"user": "What do otters do at night, and where do they do it?", "assistant": TEXT}
+
+
+class Place:
+    """A store, and a token of it with limits."""
+
+    def __init__(self, home: Path, **settings: Any) -> None:
+        self.home = home
+        self.file = TokenFile(home / "tokens.json")
+        self.knowledge = Knowledge(
+            home / "kb",
+            tokens_file=home / "tokens.json",
+            pages={URL: FetchedPage(URL, TEXT.encode(), "text/plain")},
+            upload_store=FolderUploadStore(home / "bucket"),
+            **settings,
+        )
+
+    def token(self, *limits: int | None, workspaces: tuple[str, ...] | None = ("w",)) -> dict[str, str]:
+        name = f"t{len(self.file.all()) if (self.home / 'tokens.json').exists() else 0}"
+        made = new_token(name, scopes=USUAL_SCOPES, workspaces=workspaces, limits=Limits(*limits))
+        return {"X-API-Key": self.file.create(made)[0]}
+
+    async def documents(self, workspace: str = "w") -> int:
+        library = await self.knowledge.container.workspaces.library(workspace)
+        return (await library.stored()).documents
+
+
+@pytest.fixture
+async def place(tmp_path: Path) -> AsyncIterator[Place]:
+    made = Place(tmp_path)
+    yield made
+    await made.knowledge.close()
+
+
+Way = Callable[[Place, dict[str, str], int], Awaitable[httpx.Response]]
+
+
+async def form(place: Place, key: dict[str, str], number: int) -> httpx.Response:
+    files = {"files": (f"{number}.md", f"{TEXT} {number}".encode())}
+    return await place.knowledge.http.post("/v1/documents", files=files, headers=key)
+
+
+async def upload(place: Place, key: dict[str, str], number: int) -> httpx.Response:
+    http = place.knowledge.http
+    offered = await http.post("/v1/documents/uploads", json={}, headers=key)
+    if offered.status_code != 201:
+        return offered
+    FolderUploadStore(place.home / "bucket").send(offered.json()["fields"], f"{TEXT} {number}".encode())
+    taken = {"upload": offered.json()["id"], "name": f"{number}.md"}
+    return await http.post("/v1/documents", json=taken, headers=key)
+
+
+def posted(path: str, body: dict[str, Any]) -> Way:
+    async def post(place: Place, key: dict[str, str], number: int) -> httpx.Response:
+        filled = json.loads(json.dumps(body).replace("NUMBER", str(number)))
+        return await place.knowledge.http.post(path, json=filled, headers=key)
+
+    return post
+
+
+WAYS: dict[str, Way] = {
+    "form": form,
+    "upload": upload,
+    "text": posted("/v1/documents", {"text": f"{TEXT} NUMBER", "name": "NUMBER.md"}),
+    "page": posted("/v1/documents", {"url": URL, "name": "NUMBER.txt"}),
+    "ingest": posted("/ingest", {"items": [{"text": f"{TEXT} NUMBER", "source": "NUMBER.md"}]}),
+    "ingest a page": posted("/ingest", {"items": [{"url": URL, "source": "NUMBER.md"}]}),
+    "LightRAG's text": posted("/documents/text", {"text": f"{TEXT} NUMBER", "file_source": "NUMBER.md"}),
+    "LightRAG's texts": posted("/documents/texts", {"texts": [f"{TEXT} NUMBER"]}),
+    "exchange": posted("/v1/memories", {**EXCHANGE, "user": "What do otters do NUMBER times at night, and where?"}),
+}
+
+
+def refused(answer: httpx.Response, limit: str) -> bool:
+    return limit in answer.text and (answer.status_code == 403 or "limit_reached" in answer.text)
+
+
+@pytest.mark.attack("hostile tokens")
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+async def test_no_way_in_gets_past_the_limit_of_documents(place: Place, way: Way) -> None:
+    key = place.token(None, 2, None)
+    for number in range(2):
+        answer = await way(place, key, number)
+        assert answer.is_success, answer.text
+        assert "limit" not in answer.text
+    assert refused(answer := await way(place, key, 2), "2 documents"), answer.text
+    assert await place.documents() == 2
+
+
+@pytest.mark.attack("hostile tokens")
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+async def test_no_way_in_gets_past_the_limit_of_bytes(place: Place, way: Way) -> None:
+    key = place.token(None, None, 40)
+    answer = await way(place, key, 1)
+    assert refused(answer, "40 bytes"), answer.text
+    assert await place.documents() == 0
+
+
+@pytest.mark.attack("hostile tokens")
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+async def test_no_way_in_gets_past_the_limit_of_workspaces(place: Place, way: Way) -> None:
+    key = place.token(1, None, None, workspaces=None)
+    answer = await way(place, {**key, "X-RAG-Workspace": "one"}, 1)
+    assert answer.is_success, answer.text
+    assert refused(answer := await way(place, {**key, "X-RAG-Workspace": "two"}, 1), "1 workspaces"), answer.text
+    assert await place.knowledge.container.workspaces.names() == ["one"]
+    assert (await way(place, {**key, "X-RAG-Workspace": "one"}, 2)).is_success
+
+
+@pytest.mark.attack("hostile tokens")
+@pytest.mark.parametrize("limits", [(None, 3, None), (None, None, 240)])
+async def test_requests_at_the_same_time_do_not_get_past_it_together(
+    place: Place, limits: tuple[int | None, ...]
+) -> None:
+    key = place.token(*limits)
+    answers = await asyncio.gather(*(WAYS["text"](place, key, number) for number in range(12)))
+    assert sorted({answer.status_code for answer in answers}) == [202, 403]
+    assert await place.documents() <= 3
+
+
+@pytest.mark.attack("hostile tokens")
+async def test_the_files_of_one_form_do_not_get_past_it_together(place: Place) -> None:
+    key = place.token(None, 2, None)
+    files = [("files", (f"{number}.md", f"{TEXT} {number}".encode())) for number in range(5)]
+    answer = await place.knowledge.http.post("/v1/documents", files=files, headers=key)
+    assert [len(answer.json()[kind]) for kind in ("documents", "errors")] == [2, 3]
+    assert {error["type"] for error in answer.json()["errors"]} == {"forbidden"}
+
+
+@pytest.mark.attack("hostile tokens")
+async def test_documents_of_all_workspaces_of_a_token_count_together(place: Place) -> None:
+    key = place.token(None, 2, None, workspaces=("a", "b"))
+    for workspace, status in (("a", 202), ("b", 202), ("a", 403), ("b", 403)):
+        answer = await WAYS["text"](place, {**key, "X-RAG-Workspace": workspace}, len(workspace))
+        answer = await WAYS["text"](place, {**key, "X-RAG-Workspace": workspace}, 9) if status == 403 else answer
+        assert answer.status_code == status
+
+
+@pytest.mark.attack("hostile tokens")
+async def test_what_is_in_the_metadata_counts(place: Place) -> None:
+    body = {"text": "kelp", "name": "a.md", "metadata": {"x": "y" * 2000}}
+    answer = await place.knowledge.http.post("/v1/documents", json=body, headers=place.token(None, None, 1000))
+    assert refused(answer, "1000 bytes")
+
+
+async def test_what_is_deleted_makes_room(place: Place) -> None:
+    key = place.token(None, 1, None)
+    first = (await WAYS["text"](place, key, 1)).json()["documents"][0]["id"]
+    full = await WAYS["text"](place, key, 2)
+    error = full.json()["error"]
+    assert error["details"] == {"limit": "documents", "most": 1, "stored": 1}
+    assert "Delete documents" in error["message"]
+    assert (await place.knowledge.http.delete(f"/v1/documents/{first}", headers=key)).status_code == 204
+    assert (await WAYS["text"](place, key, 2)).status_code == 202
+
+
+async def test_the_settings_hold_for_a_token_without_limits_and_for_nobody_in_particular(tmp_path: Path) -> None:
+    place = Place(tmp_path, limit_documents=1)
+    try:
+        key, own = place.token(), place.token(None, 2, None)
+        assert [(await WAYS["text"](place, key, number)).status_code for number in range(2)] == [202, 403]
+        assert (await WAYS["text"](place, own, 3)).status_code == 202
+    finally:
+        await place.knowledge.close()
+    anonymous = Knowledge(tmp_path / "open", limit_documents=1)
+    try:
+        body = {"text": TEXT, "name": "a.md"}
+        answers = [await anonymous.http.post("/v1/documents", json={**body, "name": name}) for name in ("a", "b")]
+        assert [answer.status_code for answer in answers] == [202, 403]
+    finally:
+        await anonymous.close()
+
+
+async def test_an_upload_that_finds_no_room_is_kept_for_another_time(place: Place) -> None:
+    key = place.token(None, 1, None)
+    http = place.knowledge.http
+    offered = (await http.post("/v1/documents/uploads", json={}, headers=key)).json()
+    FolderUploadStore(place.home / "bucket").send(offered["fields"], TEXT.encode())
+    first = (await WAYS["text"](place, key, 1)).json()["documents"][0]["id"]
+    taken = {"upload": offered["id"], "name": "up.md"}
+    assert (await http.post("/v1/documents", json=taken, headers=key)).status_code == 403
+    await http.delete(f"/v1/documents/{first}", headers=key)
+    assert (await http.post("/v1/documents", json=taken, headers=key)).status_code == 202
