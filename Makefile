@@ -1,7 +1,7 @@
 # Every target sets up what it needs on a machine with python3 (3.11 to 3.13), make and the package registries.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench attacks eval lint types imports format layers artifacts synth deploy destroy e2e
+.PHONY: help demo test check bench attacks eval lint types imports licences format sbom layers artifacts synth deploy destroy e2e
 
 export UV_PROJECT_ENVIRONMENT ?= .venv
 export UV_PYTHON_DOWNLOADS := never
@@ -10,7 +10,9 @@ PYTHON := $(shell sh tools/find_python.sh)
 UV := .uv/bin/uv
 RUN := $(UV) run --frozen --python $(PYTHON)
 INFRA := $(RUN) --group infra
-CDK := $(INFRA) npx --yes aws-cdk@2.1148.1
+# From npm, held against the lockfile's hashes.
+CDK_PROGRAM := build/cdk-cli/node_modules/aws-cdk/bin/cdk
+CDK := $(INFRA) node $(CDK_PROGRAM)
 ENV ?= dev
 ARCH ?= x86_64
 PYTHON_VERSION ?= 3.12
@@ -30,9 +32,16 @@ PARALLEL := -n auto --dist loadfile
 help: ## list the targets
 	@grep -hE '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
 
-$(UV):
+$(UV): tools/uv.txt
 	@test -n "$(PYTHON)" || { echo "cragside needs Python 3.11, 3.12 or 3.13; none was found." >&2; exit 1; }
 	@sh tools/install_uv.sh $(PYTHON) .uv
+	@touch $(UV)
+
+$(CDK_PROGRAM): tools/cdk/package-lock.json | $(UV)
+	@mkdir -p build/cdk-cli
+	@cp tools/cdk/package.json tools/cdk/package-lock.json build/cdk-cli
+	@$(INFRA) npm ci --silent --ignore-scripts --no-audit --no-fund --prefix build/cdk-cli
+	@touch $@
 
 demo: $(UV) ## index the shipped corpus and run a prompt down each route
 	@$(RUN) --no-dev cragside demo
@@ -40,7 +49,7 @@ demo: $(UV) ## index the shipped corpus and run a prompt down each route
 test: $(UV) ## every test that needs no server, on all processors
 	@$(RUN) pytest $(PARALLEL) -m "not ($(SERVERS))" $(ARGS)
 
-check: $(UV) lint types imports ## what CI runs: lint, types, imports, every test, on each Python that is present
+check: $(UV) lint types imports licences ## what CI runs: lint, types, imports, licences, every test, on each Python that is present
 	@$(INFRA) pytest $(PARALLEL) -m "not ($(SERVERS))" $(ARGS)
 	@$(INFRA) pytest -m "$(SERVERS)" $(ARGS)
 	@UV=$(UV) sh tools/test_other_pythons.sh $(PYTHON)
@@ -54,6 +63,9 @@ types: $(UV)
 
 imports: $(UV)
 	@$(RUN) lint-imports
+
+licences: $(UV)
+	@$(INFRA) python -m tools.licences
 
 format: $(UV) ## put the code in shape
 	@$(RUN) ruff check --fix
@@ -71,6 +83,10 @@ eval: $(UV) ## answer quality on CLAP-NQ; CLAPNQ_DIR names its folder
 layers: $(UV) ## build the Lambda layers for ARCH and PYTHON_VERSION, ask them a question, list their sizes
 	@$(RUN) python -m layers.lightrag.build --arch $(ARCH) --python $(PYTHON_VERSION) --canary --sizes
 
+sbom: $(UV) ## the wheel and its bill of materials (CycloneDX) into dist; `make layers` writes those of the layers
+	@$(UV) build --quiet --python $(PYTHON) --wheel --out-dir dist
+	@$(RUN) python -m tools.bill dist
+
 $(DEMO_STORE)/baked.json: $(DEMO_SOURCES) | $(UV)
 	@rm -rf $(DEMO_STORE)
 	@$(RUN) cragside bake $(DEMO_CORPUS) --out $(DEMO_STORE)
@@ -82,11 +98,11 @@ synth: artifacts ## the CloudFormation template of ENV (dev, staging, prod) into
 	@$(INFRA) python -m infra.app $(CONTEXT) --out build/cdk/$(ENV)
 	@echo "build/cdk/$(ENV)/cragside-$(ENV)-service.template.json"
 
-deploy: artifacts ## deploy ENV with the AWS credentials at hand
+deploy: artifacts $(CDK_PROGRAM) ## deploy ENV with the AWS credentials at hand
 	@$(CDK) deploy --all $(CONTEXT)
 
 destroy: CONTEXT = -c env=$(ENV) -c knowledge=none $(ARGS)
-destroy: artifacts ## take ENV down
+destroy: artifacts $(CDK_PROGRAM) ## take ENV down
 	@$(CDK) destroy --all $(CONTEXT)
 
 e2e: $(UV) ## deploy dev into an AWS emulator, call it, take it down

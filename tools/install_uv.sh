@@ -1,14 +1,15 @@
 #!/bin/sh
-# Installs uv for this checkout: install_uv.sh PYTHON FOLDER. Works without the venv module (Debian splits it off).
+# Installs uv for this checkout: install_uv.sh PYTHON FOLDER. The version and the hashes are in uv.txt beside this. Works without the venv module (Debian splits it off).
 set -eu
-python=$1 folder=$2 uv="uv>=0.9,<1"
+python=$1 folder=$2
+pinned="--require-hashes --requirement $(dirname "$0")/uv.txt"
 if "$python" -m venv "$folder" >/dev/null 2>&1; then
-    "$folder/bin/python" -m pip install --quiet --disable-pip-version-check "$uv"
+    "$folder/bin/python" -m pip install --quiet --disable-pip-version-check $pinned
     exit
 fi
 rm -rf "$folder"
 if "$python" -m pip --version >/dev/null 2>&1; then
-    "$python" -m pip install --quiet --disable-pip-version-check --target "$folder/lib" "$uv"
+    "$python" -m pip install --quiet --disable-pip-version-check --target "$folder/lib" $pinned
     mkdir -p "$folder/bin"
     ln -s ../lib/bin/uv "$folder/bin/uv"
 elif command -v uv >/dev/null 2>&1; then

@@ -4,7 +4,8 @@
                                     [--sizes] [--canary]
 
 Writes `OUT/{core,lightrag}-PYTHON-ARCH/python/`, which Lambda shows as `/opt/python`, and beside each folder a JSON
-file with the hash of its content. `OUT/runtime-PYTHON-ARCH/python/` holds what Lambda's own runtime brings, for tests.
+file with the hash of its content, and its bill of materials in CycloneDX (`.cdx.json`).
+`OUT/runtime-PYTHON-ARCH/python/` holds what Lambda's own runtime brings, for tests.
 The same lock, sources, recipe and interpreter give the same hash; what is there already is not built again.
 """
 
@@ -29,6 +30,7 @@ from layers.lightrag.bytecode import NO_BYTECODE, compiled, version_of
 from layers.lightrag.errors import BuildError
 from layers.lightrag.tree import CACHE, digest, files, normalise, prune, shake, size, strip
 from tools import toolchain
+from tools.bill import EXPORT, Unlisted, bill, held
 
 FOLDER = Path(__file__).parent
 ROOT = FOLDER.parents[1]
@@ -138,6 +140,18 @@ def _build_all(target: Target, out: Path, uv: str, compiler_version: str) -> Non
     _build(target, out, "core", f"{common} {digest(SOURCES, caches=False)}", sources)
     _build(target, out, "lightrag", f"{common} {layer} {data}", third_party)
     _build(target, out, "runtime", f"{common} {runtime}", of_the_runtime)
+    _write_bills(target, out, _run([uv, *EXPORT]))
+
+
+def _write_bills(target: Target, out: Path, exported: str) -> None:
+    version = json.loads(exported)["metadata"]["component"]["version"]
+    contents = {"core": {"cragside": version}, "lightrag": held(out / target.named("lightrag") / "python")}
+    for layer, distributions in contents.items():
+        name = target.named(layer)
+        try:
+            (out / f"{name}.cdx.json").write_text(bill(exported, name, distributions))
+        except Unlisted as error:
+            raise BuildError(str(error)) from error
 
 
 def _recipe_hash() -> str:

@@ -1,7 +1,8 @@
 """The CDK's command line, from npm, kept in the cache folder. Node comes with the dependency group `infra`."""
 
+import hashlib
 import os
-import re
+import shutil
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,6 +10,8 @@ from pathlib import Path
 from tests.services import tools
 
 _ROOT = Path(__file__).parents[2]
+# What `make deploy` takes, with its hashes.
+_PINNED = _ROOT / "tools/cdk"
 _BESIDE_PYTHON = Path(sys.executable).parent
 
 
@@ -40,18 +43,14 @@ class Cdk:
 
 def install() -> Path:
     """The program, fetched at the first time. Raises `Unavailable`."""
-    version = _version()
-    folder = tools.cache(f"aws-cdk-{version}")
+    lock = (_PINNED / "package-lock.json").read_bytes()
+    folder = tools.cache(f"aws-cdk-{hashlib.sha256(lock).hexdigest()[:16]}")
     program = folder / "node_modules" / "aws-cdk" / "bin" / "cdk"
     with tools.exclusive(folder):
         if not program.exists():
-            npm = [str(_BESIDE_PYTHON / "npm"), "install", "--silent", "--ignore-scripts", "--no-save"]
+            for name in ("package.json", "package-lock.json"):
+                shutil.copy(_PINNED / name, folder)
+            npm = [str(_BESIDE_PYTHON / "npm"), "ci", "--silent", "--ignore-scripts", "--no-audit", "--no-fund"]
             path = os.pathsep.join([str(_BESIDE_PYTHON), os.environ["PATH"]])
-            tools.run([*npm, "--prefix", str(folder), f"aws-cdk@{version}"], env={"PATH": path}, cwd=folder)
+            tools.run([*npm, "--prefix", str(folder)], env={"PATH": path}, cwd=folder)
     return program
-
-
-def _version() -> str:
-    """The version that `make deploy` takes."""
-    (version,) = re.findall(r"aws-cdk@([\d.]+)", (_ROOT / "Makefile").read_text())
-    return str(version)

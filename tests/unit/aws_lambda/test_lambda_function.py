@@ -172,3 +172,23 @@ def test_a_function_that_anybody_could_ask_does_not_start(monkeypatch: pytest.Mo
         monkeypatch.delenv(name, raising=False)
     with pytest.raises(ConfigurationError, match="RAG_API_TOKEN_SECRET"):
         start()
+
+
+@pytest.mark.attack("foreign origins")
+@pytest.mark.parametrize("name", ["http_api", "http_api_payload_1", "rest_api", "function_url"])
+def test_a_foreign_page_is_refused_behind_every_gateway(function: Function, name: str) -> None:
+    asked = event(name)
+    for headers in (asked["headers"], asked.get("multiValueHeaders") or {}):
+        many = bool(headers) and isinstance(next(iter(headers.values())), list)
+        headers["origin"] = ["https://evil.example"] if many else "https://evil.example"
+    answer = function.answer(asked, Context())
+    assert (answer["statusCode"], body_of(answer)["error"]["type"]) == (403, "forbidden")
+
+
+def test_a_preflight_of_a_listed_page_needs_no_token(started: Started) -> None:
+    asked = event(body=None)
+    asked["requestContext"]["http"]["method"] = "OPTIONS"
+    asked["headers"] = {"host": "a.example", "origin": "https://app.example", "access-control-request-method": "POST"}
+    answer = started(container(allow_origins="https://app.example")).answer(asked, Context())
+    assert (answer["statusCode"], answer["body"]) == (204, "")
+    assert answer["headers"]["access-control-allow-origin"] == "https://app.example"

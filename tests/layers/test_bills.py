@@ -1,0 +1,36 @@
+"""The bills of materials beside the layers list what the layers hold."""
+
+import json
+from importlib.metadata import distributions
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.layers
+
+
+def bill_of(built: Any, layer: str) -> Any:
+    folder = built.folder(layer)
+    return json.loads(folder.with_name(f"{folder.name}.cdx.json").read_text())
+
+
+def test_the_libraries_layers_bill_is_what_is_in_the_layer(built: Any) -> None:
+    document = bill_of(built, "lightrag")
+    listed = {(each["name"], each["version"]) for each in document["components"]}
+    found = distributions(path=[str(built.folder("lightrag") / "python")])
+    assert listed == {
+        (each.metadata["Name"].lower().replace("_", "-").replace(".", "-"), each.version) for each in found
+    }
+    assert {"lightrag-hku", "numpy", "wordllama"} <= {name for name, _ in listed}
+    assert not {"boto3", "pandas", "uvicorn"} & {name for name, _ in listed}
+    for each in document["components"]:
+        assert each["purl"] == f"pkg:pypi/{each['name']}@{each['version']}"
+        hashes = [said["alg"] for source in each["externalReferences"] for said in source["hashes"]]
+        assert hashes
+        assert set(hashes) == {"SHA-256"}
+
+
+def test_the_core_layers_bill_is_cragside_alone(built: Any) -> None:
+    document = bill_of(built, "core")
+    assert [each["name"] for each in document["components"]] == ["cragside"]
+    assert (document["bomFormat"], document["specVersion"]) == ("CycloneDX", "1.5")

@@ -1,0 +1,147 @@
+"""Holds the licences of all dependencies against `[tool.licences]` of pyproject.toml: python -m tools.licences.
+
+Licences are read from the installed metadata. `runtime` is for what cragside ships or installs, `development` for what
+tests, builds and deployments need beside it.
+"""
+
+import re
+import sys
+import tomllib
+from collections.abc import Collection, Iterable, Mapping
+from importlib.metadata import Distribution, PackageNotFoundError, distribution, distributions
+from pathlib import Path
+from typing import Any
+
+from packaging.requirements import Requirement
+
+_PROJECT = Path(__file__).parents[1] / "pyproject.toml"
+_ROOT = "cragside[aws]"
+_TOKEN = re.compile(r"[()]|[\w.+-]+")
+# Trove classifiers and free text as packages write it, in SPDX.
+_SPDX = {
+    "MIT License": "MIT",
+    "MIT No Attribution License (MIT-0)": "MIT-0",
+    "Apache Software License": "Apache-2.0",
+    "Apache 2.0": "Apache-2.0",
+    "Apache License 2.0": "Apache-2.0",
+    "BSD License": "BSD-3-Clause",
+    "3-Clause BSD License": "BSD-3-Clause",
+    "ISC License (ISCL)": "ISC",
+    "Python Software Foundation License": "PSF-2.0",
+    "Mozilla Public License 2.0 (MPL 2.0)": "MPL-2.0",
+}
+_NO_LICENCE = ("OSI Approved", "DFSG approved")
+
+
+class Unreadable(Exception):
+    """A licence that is no SPDX expression."""
+
+
+def stated(found: Distribution) -> str:
+    """The licence as an SPDX expression, or as the metadata has it; "" for none."""
+    metadata = found.metadata
+    if expressions := metadata.get_all("License-Expression"):
+        return str(expressions[0])
+    classifiers = [entry.split(" :: ")[-1] for entry in metadata.get_all("Classifier") or [] if "License ::" in entry]
+    named = [_SPDX.get(entry, entry) for entry in classifiers if entry not in _NO_LICENCE]
+    if named:
+        return " AND ".join(named)
+    text = "".join(metadata.get_all("License") or []).strip()
+    return _SPDX.get(text, text)
+
+
+def permitted(expression: str, allowed: Collection[str]) -> bool:
+    """Whether an SPDX expression allows the use under allowed licences alone. Raises `Unreadable`."""
+    tokens = _TOKEN.findall(expression)
+    if "".join(tokens) != re.sub(r"\s", "", expression) or not tokens:
+        raise Unreadable(expression)
+    verdict = _either(tokens, allowed)
+    if tokens:
+        raise Unreadable(expression)
+    return verdict
+
+
+def _either(tokens: list[str], allowed: Collection[str]) -> bool:
+    verdict = _both(tokens, allowed)
+    while tokens and tokens[0] == "OR":
+        tokens.pop(0)
+        verdict = _both(tokens, allowed) or verdict
+    return verdict
+
+
+def _both(tokens: list[str], allowed: Collection[str]) -> bool:
+    verdict = _one(tokens, allowed)
+    while tokens and tokens[0] == "AND":
+        tokens.pop(0)
+        verdict = _one(tokens, allowed) and verdict
+    return verdict
+
+
+def _one(tokens: list[str], allowed: Collection[str]) -> bool:
+    first = tokens.pop(0) if tokens else ")"
+    if first == "(":
+        verdict = _either(tokens, allowed)
+        if not tokens or tokens.pop(0) != ")":
+            raise Unreadable("a parenthesis is not closed")
+        return verdict
+    if first in (")", "AND", "OR"):
+        raise Unreadable(first)
+    return first in allowed
+
+
+def shipped(root: str = _ROOT) -> set[str]:
+    """The normalised names of what a requirement brings with it here."""
+    reached: set[str] = set()
+    waiting = [Requirement(root)]
+    while waiting:
+        requirement = waiting.pop()
+        name = normal(requirement.name)
+        try:
+            needs = [Requirement(text) for text in distribution(requirement.name).requires or []]
+        except PackageNotFoundError:  # of another platform
+            continue
+        if name in reached and not requirement.extras:
+            continue
+        reached.add(name)
+        extras = requirement.extras or {""}
+        waiting += [
+            each for each in needs if each.marker is None or any(each.marker.evaluate({"extra": e}) for e in extras)
+        ]
+    return reached
+
+
+def complaints(rules: Mapping[str, Any], installed: Iterable[Distribution], runtime: Collection[str]) -> list[str]:
+    """What is wrong: licences that are not allowed or cannot be read, and rules that nothing needs."""
+    said: list[str] = []
+    unused = set(rules["stated"]) | set(rules["exceptions"])
+    for found in sorted(installed, key=lambda each: normal(each.metadata["Name"])):
+        name = normal(found.metadata["Name"])
+        expression = rules["stated"].get(name) or stated(found)
+        unused.discard(name)
+        if name in rules["exceptions"]:
+            continue
+        allowed = rules["runtime"] if name in runtime else [*rules["runtime"], *rules["development"]]
+        try:
+            if not permitted(expression, allowed):
+                said.append(f"{name}: {expression} is not allowed. Do without it, or give a reason in exceptions.")
+        except Unreadable:
+            said.append(f"{name}: {expression[:60]!r} is no SPDX expression. Read its licence and enter it in stated.")
+    return said + [f"{name}: it is not installed, so its entry can go." for name in sorted(unused)]
+
+
+def normal(name: str) -> str:
+    """A distribution's name in one spelling."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def main() -> None:
+    """Check what is installed here; ends with 1 for what is not allowed."""
+    rules = tomllib.loads(_PROJECT.read_text())["tool"]["licences"]
+    installed = list(distributions())
+    said = complaints(rules, installed, shipped())
+    print("\n".join(said) if said else f"{len(installed)} dependencies have licences that are allowed.")
+    sys.exit(bool(said))
+
+
+if __name__ == "__main__":
+    main()
