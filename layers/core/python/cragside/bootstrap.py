@@ -23,6 +23,7 @@ from cragside.adapters.embedded.rewrite import search_query
 from cragside.adapters.embedded.tokens import count_tokens
 from cragside.adapters.lightrag.manifest import MANIFEST
 from cragside.adapters.lightrag.workspaces import EmbeddedWorkspaces, OpenEmbedder
+from cragside.adapters.local.descriptors import most_stores
 from cragside.adapters.local.preferences import NoPreferences, PreferenceFile
 from cragside.adapters.local.queue import LocalQueue
 from cragside.adapters.ollama.annotator import OllamaAnnotator
@@ -292,6 +293,8 @@ def _store(
         parallel=settings.ollama_parallel,
         saved_queries=settings.saved_queries,
         part_passages=settings.part_passages,
+        most_open=most_stores(settings.max_open_workspaces),
+        patience=settings.timeout_seconds,
     )
 
 

@@ -96,7 +96,7 @@ class Settings(BaseSettings):
     )
     max_open_workspaces: int | None = Field(
         None,
-        ge=1,
+        ge=4,
         description="Workspaces that a process has open at once. Requests for others wait until one of these is not "
         "in use. Unset: 64, or as many as a quarter of the process's file descriptors is enough for.",
     )

@@ -10,7 +10,7 @@ _UNKNOWN = 1024
 _STORES, _CONNECTIONS = 64, 4096
 # Logs, the event loop, the queue, parsers, fetched pages, the model host.
 _RESERVED = 128
-# The database, its journal and its index, and the two locks of its writers.
+# The database, its log and that log's index, the locks of its two kinds of writers, and one for what SQLite sorts.
 _A_STORE = 6
 # The client's, and Ollama's for what passes through.
 _A_CONNECTION = 2
@@ -42,7 +42,7 @@ def limit() -> int:
 
 def most_stores(wanted: int | None = None) -> int:
     """Stores to have open at once: as many as are wanted, as far as a quarter of the descriptors is enough for them."""
-    return max(1, min(wanted or _STORES, _free() // 4 // _A_STORE))
+    return max(4, min(wanted or _STORES, _free() // 4 // _A_STORE))
 
 
 def most_connections(wanted: int | None = None) -> int:
