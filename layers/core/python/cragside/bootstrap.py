@@ -187,7 +187,7 @@ def build_container(
         fetcher = GuardedFetcher(allow=(settings.fetch_allow or "").split(","))
         disconnectors.append(fetcher.close)
     if loader is None:
-        loader = files = FileLoader(max_bytes=settings.max_file_bytes)
+        loader = files = FileLoader(max_bytes=settings.max_file_bytes, patience=settings.timeout_seconds)
         closers.append(files.close)
     if queue is None:
         queue = SqsQueue(settings.queue_url) if settings.queue_url else LocalQueue(_folder(settings))
