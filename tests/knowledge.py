@@ -19,7 +19,7 @@ class Pages:
     def __init__(self, pages: Mapping[str, FetchedPage | FetchFailed]) -> None:
         self._pages = pages
 
-    async def fetch(self, url: str) -> FetchedPage:
+    async def fetch(self, url: str, *, workspace: str = "") -> FetchedPage:
         page = self._pages.get(url)
         if isinstance(page, FetchedPage):
             return page

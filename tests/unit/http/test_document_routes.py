@@ -53,6 +53,22 @@ async def test_the_files_of_a_form_are_taken_each_by_itself(knowledge: Knowledge
     assert body["errors"][0]["details"] == {"limit": 2000}
 
 
+@pytest.mark.attack("exhausted resources")
+async def test_a_file_whose_turn_does_not_come_is_to_be_sent_again_and_left_nothing(tmp_path: Path) -> None:
+    knowledge = Knowledge(tmp_path, pages={}, timeout_seconds=0.05)
+    turns = knowledge.container.loader._turns  # type: ignore[attr-defined]
+    files = {"files": ("weir.docx", (Path(__file__).parents[2] / "data" / "weir.docx").read_bytes())}
+    for number in range(3):
+        await turns.take(f"greedy{number}", patience=0)
+    refused = await knowledge.http.post("/v1/documents", files=files)
+    assert (refused.status_code, refused.headers["retry-after"]) == (503, "5")
+    assert refused.json()["error"]["retryable"] is True
+    assert (await knowledge.http.get("/v1/documents")).json()["total"] == 0
+    turns.give_back("greedy0")
+    assert (await knowledge.http.post("/v1/documents", files=files)).status_code == 202
+    await knowledge.close()
+
+
 async def test_when_no_file_is_taken_the_refusal_is_the_answer(knowledge: Knowledge) -> None:
     one = await knowledge.http.post("/v1/documents", files={"files": ("big.txt", b"x" * 5000)})
     assert (one.status_code, one.json()["error"]["type"]) == (413, "payload_too_large")

@@ -67,6 +67,7 @@ def build(tmp_path: Path) -> Build:
         default: str = "small",
         model: LanguageModel | None = None,
         home: Path = tmp_path,
+        **limits: Any,
     ) -> EmbeddedWorkspaces:
         async def open_embedder(name: str | None) -> LetterEmbedder:
             return models[name or default]
@@ -83,6 +84,7 @@ def build(tmp_path: Path) -> Build:
             chunking=lambda _: (100, 10),
             parallel=4,
             saved_queries=3,
+            **limits,
         )
 
     return built
@@ -534,19 +536,110 @@ async def test_what_another_process_writes_is_found_without_reopening(tmp_path: 
     await container.close()
 
 
-async def test_workspaces_that_nobody_asks_for_are_closed_beyond_a_number_and_come_back(
-    build: Build, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    store = build()
-    first = await store.repository("w0")
-    await first.save_documents([OTTER])
-    opened = await store.repository("w0")
-    monkeypatch.setattr("cragside.adapters.lightrag.workspaces.MOST_OPEN", 1)
-    monkeypatch.setattr("cragside.adapters.lightrag.workspaces.IDLE_SECONDS", 0)
-    await (await store.repository("w1")).save_documents([PUMP])
-    await store.repository("w1")
-    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
-        await opened.get_query("q")
-    assert (await (await store.repository("w0")).status()).documents == 1
-    assert await store.names() == ["w0", "w1"]
+async def asked(store: EmbeddedWorkspaces, workspace: str) -> int:
+    """As one request: the documents of a workspace."""
+    return (await (await store.repository(workspace)).status()).documents
+
+
+async def filled(store: EmbeddedWorkspaces, workspace: str) -> None:
+    """As one request: a document of a workspace."""
+    await (await store.repository(workspace)).save_documents([OTTER])
+
+
+def open_stores() -> set[str]:
+    return {path.parent.name for path in Database._open}
+
+
+@pytest.mark.attack("exhausted resources")
+async def test_as_many_stores_are_open_as_may_be_and_the_others_come_back(build: Build) -> None:
+    store = build(most_open=3)
+    for number in range(9):
+        await asyncio.create_task(filled(store, f"w{number}"))
+        assert len(open_stores()) <= 3
+    assert open_stores() == {"w6", "w7", "w8"}
+    assert await asyncio.gather(*[asyncio.create_task(asked(store, f"w{number}")) for number in range(9)]) == [1] * 9
+    assert len(open_stores()) == 3
+    assert len(await store.names()) == 9
+    await store.close()
+    assert open_stores() == set()
+
+
+@pytest.mark.attack("exhausted resources")
+async def test_the_store_that_nobody_has_asked_for_in_the_longest_time_is_closed_first(build: Build) -> None:
+    store = build(most_open=2)
+    for name in ("a", "b", "c"):
+        await asyncio.create_task(filled(store, name))
+    for name in ("b", "a"):
+        await asyncio.create_task(asked(store, name))
+    assert open_stores() == {"a", "b"}
+    await store.close()
+
+
+@pytest.mark.attack("exhausted resources")
+async def test_stores_in_use_stay_open_and_whoever_needs_another_one_waits(build: Build) -> None:
+    store = build(most_open=2)
+    for name in ("a", "b", "c"):
+        await asyncio.create_task(filled(store, name))
+    released, begun = asyncio.Event(), asyncio.Queue[str]()
+
+    async def works(name: str) -> int:
+        repository = await store.repository(name)
+        assert (await repository.status()).documents == 1
+        begun.put_nowait(name)
+        await released.wait()
+        return (await repository.status()).documents
+
+    working = [asyncio.create_task(works(name)) for name in ("a", "b")]
+    assert {await begun.get(), await begun.get()} == {"a", "b"}
+    waiting = asyncio.create_task(asked(store, "c"))
+    await asyncio.wait([waiting], timeout=0.05)
+    assert not waiting.done()
+    assert open_stores() == {"a", "b"}
+    released.set()
+    assert await asyncio.gather(*working, waiting) == [1, 1, 1]
+    await store.close()
+
+
+@pytest.mark.attack("exhausted resources")
+async def test_whoever_waits_too_long_for_a_store_is_told_to_come_again(build: Build) -> None:
+    store = build(most_open=1, patience=0.05)
+    for name in ("a", "b"):
+        await asyncio.create_task(filled(store, name))
+    repository = await store.repository("b")
+    for _ in range(2):
+        with pytest.raises(ServiceUnavailable, match="Too many workspaces are in use"):
+            await asyncio.create_task(asked(store, "a"))
+    assert (await repository.status()).documents == 1
+    # This task asks for another one, so that it is done with the first.
+    assert await asked(store, "a") == 1
+    await store.close()
+
+
+@pytest.mark.attack("exhausted resources")
+async def test_a_tenant_who_asks_for_many_workspaces_waits_in_line_with_the_others(build: Build) -> None:
+    store, turns = build(most_open=2), list[str]()
+    names = [f"w{number}" for number in range(8)]
+    for name in [*names, "other"]:
+        await asyncio.create_task(filled(store, name))
+
+    async def asks(name: str) -> None:
+        await asked(store, name)
+        turns.append(name)
+
+    flood = [asyncio.create_task(asks(name)) for name in names]
+    await asyncio.sleep(0)
+    quiet = asyncio.create_task(asks("other"))
+    late = [asyncio.create_task(asks(name)) for _ in range(5) for name in names]
+    await asyncio.gather(*flood, quiet, *late)
+    assert len(set(turns[: turns.index("other")])) <= len(names)
+    assert len(turns) == 49
+    await store.close()
+
+
+async def test_a_workspace_that_is_prepared_is_not_in_use(build: Build) -> None:
+    store = build(most_open=1, patience=0.05)
+    for name in ("a", "b"):
+        await asyncio.create_task(filled(store, name))
+    await store.prepare("a")
+    assert await asyncio.create_task(asked(store, "b")) == 1
     await store.close()

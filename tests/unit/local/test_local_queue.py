@@ -4,6 +4,7 @@ import os
 import re
 import signal
 import sqlite3
+from collections import Counter
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 from cragside.adapters.local.queue import DEATHS_TOLERATED, FILE_NAME, LocalQueue
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.indexing import Stage, Task
-from cragside.ports.index_queue import QueueStats
+from cragside.ports.index_queue import Delivery, QueueStats
 
 FORK = multiprocessing.get_context("fork")
 
@@ -108,6 +109,49 @@ async def test_workspaces_take_turns(queue: LocalQueue) -> None:
     for workspace in ("a", "b", "c"):
         await queue.send([task(f"doc-{n}", workspace=workspace) for n in range(20)])
     assert [each.workspace for each in await tasks_of(queue, limit=6)] == ["a", "b", "c", "a", "b", "c"]
+
+
+class Places:
+    """A worker's places: all are taken, and as soon as the longest taken one is free another task gets it."""
+
+    def __init__(self, queue: LocalQueue, parallel: int) -> None:
+        self._queue = queue
+        self._parallel = parallel
+        self._taken: list[Delivery] = []
+
+    async def turns(self, count: int) -> list[str]:
+        """The workspaces whose tasks are handed out next."""
+        order = list[str]()
+        while len(order) < count:
+            if self._taken:
+                await self._queue.finish(self._taken.pop(0))
+            deliveries = await self._queue.receive(limit=self._parallel - len(self._taken), wait=0)
+            order += [delivery.task.workspace for delivery in deliveries]
+            self._taken += deliveries
+        return order
+
+
+@pytest.mark.attack("exhausted resources")
+@pytest.mark.parametrize("parallel", [1, 2, 32])
+@pytest.mark.parametrize("flooding", ["a", "z"])
+@pytest.mark.parametrize("stages", [("embed", "embed"), ("enrich", "enrich"), ("embed", "enrich"), ("enrich", "embed")])
+async def test_a_document_is_next_however_many_another_workspace_has(
+    queue: LocalQueue, parallel: int, flooding: str, stages: tuple[Stage, Stage]
+) -> None:
+    """The flood was there first, and fills all places of the worker that it may have."""
+    many, one = stages
+    places = Places(queue, parallel)
+    await queue.send([task(f"doc-{n}", stage=many, workspace=flooding) for n in range(200)])
+    await places.turns(2 * parallel)
+    await queue.send([task(stage=one, workspace="m")])
+    assert "m" in await places.turns(3)
+
+
+@pytest.mark.attack("exhausted resources")
+async def test_many_workspaces_share_the_turns_alike(queue: LocalQueue) -> None:
+    for number in range(40):
+        await queue.send([task(f"doc-{n}", workspace=f"w{number}") for n in range(10)])
+    assert set(Counter(await Places(queue, 8).turns(80)).values()) == {2}
 
 
 async def test_embedding_goes_before_enriching_that_waits_longer(queue: LocalQueue) -> None:

@@ -408,7 +408,7 @@ async def test_five_pages_are_fetched_at_a_time(net):
 
     net.site.pages["/"] = page
     fetching = net.fetcher()
-    pages = await asyncio.gather(*(fetching.fetch(net.url()) for _ in range(20)))
+    pages = await asyncio.gather(*(fetching.fetch(net.url(), workspace=f"w{n % 2}") for n in range(20)))
     assert len(pages) == 20
     assert most == 5
 

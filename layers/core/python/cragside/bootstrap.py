@@ -22,6 +22,7 @@ from cragside.adapters.embedded.language_model import EmbeddedLanguageModel
 from cragside.adapters.embedded.rewrite import search_query
 from cragside.adapters.lightrag.manifest import is_baked
 from cragside.adapters.lightrag.workspaces import EmbeddedWorkspaces, OpenEmbedder
+from cragside.adapters.local.descriptors import most_stores
 from cragside.adapters.local.preferences import NoPreferences, PreferenceFile
 from cragside.adapters.local.queue import LocalQueue
 from cragside.adapters.local.token_file import TokenFile
@@ -202,7 +203,7 @@ def build_container(
         fetcher = GuardedFetcher(allow=(settings.fetch_allow or "").split(","))
         disconnectors.append(fetcher.close)
     if loader is None:
-        loader = files = FileLoader(max_bytes=settings.max_file_bytes)
+        loader = files = FileLoader(max_bytes=settings.max_file_bytes, patience=settings.timeout_seconds)
         closers.append(files.close)
     if queue is None:
         queue = SqsQueue(settings.queue_url) if settings.queue_url else LocalQueue(_folder(settings))
@@ -311,6 +312,8 @@ def _store(
         parallel=settings.ollama_parallel,
         saved_queries=settings.saved_queries,
         part_passages=settings.part_passages,
+        most_open=most_stores(settings.max_open_workspaces),
+        patience=settings.timeout_seconds,
     )
 
 

@@ -90,6 +90,18 @@ class Settings(BaseSettings):
     )
     max_prompt_characters: int = Field(32_000, ge=1, description="Longest question, in characters.")
     max_body_bytes: int = Field(10_000_000, ge=1024, description="Longest request body, in bytes.")
+    max_connections: int | None = Field(
+        None,
+        ge=8,
+        description="Clients' connections that each process of `cragside serve` holds at once; a part of them is kept "
+        "for `/healthz`. Unset: 4096, or as many as half of the process's file descriptors are enough for.",
+    )
+    max_open_workspaces: int | None = Field(
+        None,
+        ge=4,
+        description="Workspaces that a process has open at once. Requests for others wait until one of these is not "
+        "in use. Unset: 64, or as many as a quarter of the process's file descriptors is enough for.",
+    )
     context_tokens: int = Field(
         3000, ge=100, description="Most tokens of evidence in a prompt; less where the model's context leaves less."
     )

@@ -70,7 +70,7 @@ class Intake:
         Raises `PayloadTooLarge` and `ValidationError` for what cannot be read.
         """
         await self._limits.check(workspace, len(content) + metadata_weight(metadata or {}))
-        source = await self._loader.load(content, name=name, content_type=content_type)
+        source = await self._loader.load(content, name=name, content_type=content_type, workspace=workspace)
         source = replace(source, doc_type=doc_type or source.doc_type, metadata=dict(metadata or {}))
         return await self.text(source, workspace=workspace, enrich=enrich, track=track)
 
@@ -93,7 +93,7 @@ class Intake:
         overrule what it looks like; for `rename` see `Library.accept`.
         """
         await self._limits.check(workspace, len(text) + metadata_weight(metadata or {}))
-        source = await self._told(text, name)
+        source = await self._told(text, name, workspace)
         source = replace(
             source,
             title=title or source.title,
@@ -115,8 +115,8 @@ class Intake:
     ) -> Acceptance:
         """Fetch a page and accept it under its URL, or `name`. Raises `FetchFailed` with the reason."""
         await self._limits.check(workspace)
-        page = await self._fetcher.fetch(url)
-        source = await self._read(page, name or url)
+        page = await self._fetcher.fetch(url, workspace=workspace)
+        source = await self._read(page, name or url, workspace)
         fetched = {"fetchedUrl": page.url, "contentType": page.content_type}
         source = replace(source, doc_type=doc_type or source.doc_type, metadata={**fetched, **(metadata or {})})
         return await self.text(source, workspace=workspace, enrich=enrich, track=track)
@@ -153,16 +153,16 @@ class Intake:
         progress = await (await self._workspaces.library(workspace)).progress()
         return QueueStats(progress.tasks - progress.processing, progress.processing, progress.given_up)
 
-    async def _told(self, text: str, name: str) -> SourceText:
+    async def _told(self, text: str, name: str, workspace: str) -> SourceText:
         try:
-            return await self._loader.load(text.encode(), name=name, content_type="text/plain")
+            return await self._loader.load(text.encode(), name=name, content_type="text/plain", workspace=workspace)
         except ValidationError:
             return SourceText(name, text)
 
-    async def _read(self, page: FetchedPage, name: str) -> SourceText:
+    async def _read(self, page: FetchedPage, name: str, workspace: str) -> SourceText:
         content_type = f"{page.content_type}; charset={page.charset}" if page.charset else page.content_type
         try:
-            return await self._loader.load(page.content, name=name, content_type=content_type)
+            return await self._loader.load(page.content, name=name, content_type=content_type, workspace=workspace)
         except PayloadTooLarge as error:
             raise FetchFailed(page.url, "too_large", error.message, status=page.status) from error
         except ValidationError as error:

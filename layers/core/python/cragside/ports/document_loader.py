@@ -13,10 +13,13 @@ class DocumentLoader(Protocol):
         """Endings of the names of supported files, such as `.pdf`."""
         ...
 
-    async def load(self, content: bytes, *, name: str, content_type: str | None = None) -> SourceText:
+    async def load(
+        self, content: bytes, *, name: str, content_type: str | None = None, workspace: str = ""
+    ) -> SourceText:
         """The text of a file, with pages, sections, title, document type and tier 1.
 
         The type follows `content_type` where it is a telling one, else the name's ending. Raises `PayloadTooLarge` with
         the limit, and `ValidationError` with the reason for unsupported, damaged, encrypted, hostile or empty files.
+        Workspaces take turns; `ServiceUnavailable` is raised when the file's turn does not come in time.
         """
         ...

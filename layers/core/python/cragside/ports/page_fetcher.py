@@ -35,8 +35,8 @@ class FetchedPage:
 class PageFetcher(Protocol):
     """Fetches pages from public addresses only."""
 
-    async def fetch(self, url: str) -> FetchedPage:
-        """The page. Raises `FetchFailed`."""
+    async def fetch(self, url: str, *, workspace: str = "") -> FetchedPage:
+        """The page. Workspaces take turns. Raises `FetchFailed`."""
         ...
 
     async def close(self) -> None:

@@ -16,11 +16,24 @@ _SENDER = re.compile(r"(?im)^from:[ \t]*+\S")
 _OTHER = re.compile(r"(?im)^(?:to|subject|date|message-id):[ \t]*+\S")
 _MESSAGE_ID = re.compile(r"<[^<>\s]{1,250}>")
 _MOST_PARTS = 1000
+_MOST_HEADERS = 1000
+# The standard library's parser takes more than linear time for these: seconds for 100 KB.
+_LONGEST_HEADER = 32 * 1024
+_LONGEST_IN_TEXT = 4096
+_PARSED = re.compile(
+    r"^(?:content-(?:type|disposition|transfer-encoding|id)|mime-version|from|to|cc|bcc|reply-to|sender|subject|date"
+    r"|message-id|in-reply-to|references)[ \t]*+:[^\n]*+(?:\n[ \t][^\n]*+)*+",
+    re.IGNORECASE | re.MULTILINE,
+)
 
 
 def read(content: bytes, origin: Origin) -> Reading:
     """The message's headers and its text part, else its HTML part. Raises `Unreadable` when neither is there."""
+    if _longest_header("\n".join(content.decode("latin-1").splitlines())) > _LONGEST_HEADER:
+        raise Unreadable(f"has a header of more than {_LONGEST_HEADER:,} bytes, which is the limit")
     message = message_from_bytes(content, policy=policy.default)
+    if len(message.keys()) > _MOST_HEADERS:
+        raise Unreadable(f"has more than {_MOST_HEADERS:,} headers, which is the limit")
     if not message.keys():
         raise Unreadable("has no headers, so it is no e-mail; save it as .txt to index it as text")
     composer = Composer()
@@ -39,8 +52,14 @@ def described(text: str) -> tuple[bool, dict[str, Any]]:
     head = _HEAD.match(text[:20_000] + "\n")
     if head is None or not (_SENDER.search(head[0]) and _OTHER.search(head[0])):
         return False, {}
+    if _longest_header(head[0]) > _LONGEST_IN_TEXT:
+        return False, {}
     message = message_from_string(head[0].lstrip(), policy=policy.default)
     return True, _tier1(message)
+
+
+def _longest_header(text: str) -> int:
+    return max((len(header[0]) for header in _PARSED.finditer(text)), default=0)
 
 
 def _add_body(composer: Composer, message: EmailMessage) -> tuple[Mark, ...]:
@@ -85,7 +104,7 @@ def _tier1(message: Any) -> dict[str, Any]:
 def _raw(message: Any, name: str) -> str:
     try:
         return str(message.get(name, ""))
-    except (ValueError, LookupError, AttributeError, IndexError, TypeError):
+    except (ValueError, LookupError, AttributeError, IndexError, TypeError, RecursionError):
         return ""  # a header that the standard library's parser trips over
 
 

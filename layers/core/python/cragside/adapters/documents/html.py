@@ -13,6 +13,9 @@ _INLINE = frozenset(
     | {"mark", "q", "s", "samp", "small", "span", "strike", "strong", "sub", "sup", "td", "th", "time", "tt", "u"}
     | {"var", "wbr"}
 )
+_MOST_ATTRIBUTES = 1000
+_VALUE = re.compile(r"""=\s*+(?:"[^"]*+"|'[^']*+')""")
+_TAG = re.compile(r"<[a-zA-Z][^>]*+")
 _HEADING = re.compile(r"h([1-6])$")
 _HIDDEN = re.compile(r"display\s*+:\s*+none|visibility\s*+:\s*+hidden", re.IGNORECASE)
 
@@ -64,6 +67,8 @@ def tree_of(content: bytes, charset: str | None) -> Any:
         raise Unreadable("is empty")
     # What declares an encoding is refused in text that is decoded already.
     text = re.sub(r"\A\s*+<\?xml[^>]{0,300}+>", "", text)
+    if _most_attributes(text) > _MOST_ATTRIBUTES:
+        raise Unreadable(f"has an element with more than {_MOST_ATTRIBUTES:,} attributes, which is the limit")
     parser = lxml_html.HTMLParser(remove_comments=True, remove_pis=True, no_network=True, huge_tree=False)
     try:
         tree = lxml_html.document_fromstring(text, parser=parser)
@@ -76,6 +81,11 @@ def tree_of(content: bytes, charset: str | None) -> Any:
             raise Unreadable("is nested more than 256 elements deep, which is the limit")
         raise Unreadable("holds a text without tags, or an attribute, of more than 10,000,000 characters")
     return tree
+
+
+def _most_attributes(text: str) -> int:
+    """About how many attributes the element with the most of them has; libxml2 compares each with all others."""
+    return max((tag.count("=") + len(tag.split()) for tag in _TAG.findall(_VALUE.sub("= ", text))), default=0) // 2
 
 
 def whole(tree: Any) -> Composer:

@@ -4,13 +4,15 @@ import asyncio
 import re
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
 
 from cragside.adapters.documents.kinds import ENDINGS, Kind, kind_of
 from cragside.adapters.documents.parsing import ParserProcesses
 from cragside.adapters.documents.reading import Origin, Reading, Unreadable, label, name_as_title
+from cragside.adapters.turns import Turns
 from cragside.domain.document import SourceText
-from cragside.domain.errors import PayloadTooLarge, ValidationError
+from cragside.domain.errors import PayloadTooLarge, ServiceUnavailable, ValidationError
 
 MAX_FILE_BYTES = 50 * 1024 * 1024
 
@@ -24,23 +26,33 @@ _CHARSET = re.compile(r"""charset\s*+=\s*+["']?([\w:.+-]{1,40})""", re.IGNORECAS
 class FileLoader:
     """The `DocumentLoader` for files. Big files and those of intricate formats are parsed in child processes.
 
-    `seconds` and `memory` (bytes) bound the reading of one file, `parallel` how many are read at a time. Nothing is
-    started or imported before the first file.
+    `seconds` and `memory` (bytes) bound the reading of one file, `parallel` how many are read at a time. Workspaces
+    take turns, and a file waits for `patience` seconds at most. Nothing is started or imported before the first file.
     """
 
     def __init__(
-        self, *, max_bytes: int = MAX_FILE_BYTES, seconds: int = 60, memory: int = 1024**3, parallel: int = 2
+        self,
+        *,
+        max_bytes: int = MAX_FILE_BYTES,
+        seconds: int = 60,
+        memory: int = 1024**3,
+        parallel: int = 3,
+        patience: float = 30.0,
     ) -> None:
         self._max_bytes = max_bytes
         self._parsers = ParserProcesses(seconds=seconds, memory=memory)
         self._threads = ThreadPoolExecutor(parallel, thread_name_prefix="loader")
+        self._turns = Turns(parallel)
+        self._patience = patience
 
     @property
     def file_types(self) -> tuple[str, ...]:
         """Endings of the names of supported files, such as `.pdf`."""
         return ENDINGS
 
-    async def load(self, content: bytes, *, name: str, content_type: str | None = None) -> SourceText:
+    async def load(
+        self, content: bytes, *, name: str, content_type: str | None = None, workspace: str = ""
+    ) -> SourceText:
         """The text of a file; see `DocumentLoader.load`. An error's detail `reason` goes on after the file's name."""
         if len(content) > self._max_bytes:
             reason = too_large(len(content), self._max_bytes)
@@ -48,7 +60,8 @@ class FileLoader:
         try:
             kind, file_type = kind_of(content, name, content_type)
             charset = _CHARSET.search(content_type or "")
-            reading = await self._read(kind, content, Origin(name, file_type, charset[1] if charset else None))
+            origin = Origin(name, file_type, charset[1] if charset else None)
+            reading = await self._read(kind, content, origin, workspace)
             if not reading.text.strip():
                 raise Unreadable("is empty")
         except Unreadable as error:
@@ -69,15 +82,30 @@ class FileLoader:
         self._parsers.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    async def _read(self, kind: Kind, content: bytes, origin: Origin) -> Reading:
+    async def _read(self, kind: Kind, content: bytes, origin: Origin, workspace: str) -> Reading:
         if kind.isolated or len(content) > _IN_PROCESS:
-            return await self._in_thread(self._parsers.read, kind, content, origin)
+            return await self._in_thread(workspace, self._parsers.read, kind, content, origin)
         if len(content) > _AT_ONCE:
-            return await self._in_thread(kind.reader, content, origin)
+            return await self._in_thread(workspace, kind.reader, content, origin)
         return kind.reader(content, origin)
 
-    async def _in_thread(self, read: Callable[..., Reading], *arguments: Any) -> Reading:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, read, *arguments)
+    async def _in_thread(self, workspace: str, read: Callable[..., Reading], *arguments: Any) -> Reading:
+        try:
+            await self._turns.take(workspace, patience=self._patience)
+        except TimeoutError:
+            raise ServiceUnavailable(
+                "loader", "Too many files are being read at the moment. Send the file again in a few seconds."
+            ) from None
+        loop = asyncio.get_running_loop()
+
+        def ended(_: object) -> None:
+            with suppress(RuntimeError):  # the loop is closed, and nobody waits for a turn
+                loop.call_soon_threadsafe(self._turns.give_back, workspace)
+
+        reading = self._threads.submit(read, *arguments)
+        # Not when this task ends: the file of a client that has left is read to its end.
+        reading.add_done_callback(ended)
+        return await asyncio.wrap_future(reading)
 
 
 def too_large(size: int, limit: int) -> str:

@@ -4,7 +4,6 @@ import asyncio
 import hashlib
 import shutil
 import sqlite3
-import time
 from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
 from pathlib import Path
@@ -14,6 +13,7 @@ from cragside.adapters.lightrag.baked import BakedRepository
 from cragside.adapters.lightrag.database import FILE_NAME, Database
 from cragside.adapters.lightrag.folders import check_store_file
 from cragside.adapters.lightrag.home import Home
+from cragside.adapters.lightrag.leases import Leases
 from cragside.adapters.lightrag.manifest import Manifest
 from cragside.adapters.lightrag.schema import StoreFormatError
 from cragside.adapters.lightrag.unborn import UnbornRepository
@@ -35,9 +35,8 @@ if TYPE_CHECKING:
 
     Opened = LightRagRepository | BakedRepository
 
-# Tenants may be many, and an open store holds its vectors in memory. A request ends within 900 seconds.
-MOST_OPEN = 32
-IDLE_SECONDS = 900
+_MOST_OPEN = 64
+_PATIENCE_SECONDS = 30.0
 
 OpenEmbedder = Callable[[str | None], Awaitable[Embedder]]
 # A workspace's longest passage and what neighbours share, in tokens; asked for each document.
@@ -49,6 +48,8 @@ class EmbeddedWorkspaces:
 
     A store is opened without asking its model, so that whatever needs no vectors can be done while that is down.
     A `home` that is a baked store is opened read-only. `sha256` pins it; with `objects` it is fetched from there first.
+    At most `most_open` stores are open at once, each of which takes descriptors, and memory for its vectors. Whoever
+    needs another one waits for `patience` seconds at most until one of these is not in use.
     """
 
     def __init__(
@@ -68,6 +69,8 @@ class EmbeddedWorkspaces:
         part_passages: int = 20,
         sha256: str | None = None,
         objects: ObjectStore | None = None,
+        most_open: int = _MOST_OPEN,
+        patience: float = _PATIENCE_SECONDS,
     ) -> None:
         self._home = Home(home, sha256=sha256, objects=objects)
         self._embedding_model = embedding_model
@@ -81,9 +84,13 @@ class EmbeddedWorkspaces:
         self._parallel = parallel
         self._saved_queries = saved_queries
         self._part_passages = part_passages
-        # Least recently asked for first.
+        self._most_open = most_open
+        self._patience = patience
         self._open: dict[str, asyncio.Task[Opened]] = {}
-        self._asked: dict[str, float] = {}
+        # Those that may be open, of which the others wait. Least recently asked for first.
+        self._admitted: dict[str, None] = {}
+        self._leases = Leases()
+        self._door = asyncio.Lock()
 
     def folder(self, workspace: str) -> Path:
         """Where a workspace is stored."""
@@ -124,6 +131,8 @@ class EmbeddedWorkspaces:
         """Open the workspace's store, if there is one, and have its embedding model loaded."""
         if store := await self._store(workspace):
             await store.embedder.prepare()
+        # Whoever prepares a server stays for as long as it runs.
+        self._leases.give_back()
 
     async def names(self) -> list[str]:
         """The workspaces that have a store, in order."""
@@ -150,6 +159,7 @@ class EmbeddedWorkspaces:
                 count = await self._copied(workspace, old, scratch, progress)
                 old.replace_by(scratch)
             if opened := self._open.pop(workspace, None):
+                self._admitted.pop(workspace, None)
                 await (await opened).close()
             return count
         finally:
@@ -159,6 +169,7 @@ class EmbeddedWorkspaces:
     async def close(self) -> None:
         """Close every workspace; one that fails to open or to close does not keep the others open."""
         await self._home.close()
+        self._admitted.clear()
         openings = [self._open.popitem()[1] for _ in range(len(self._open))]
         opened = await asyncio.gather(*openings, return_exceptions=True)
         closing = [workspace.close() for workspace in opened if not isinstance(workspace, BaseException)]
@@ -178,26 +189,53 @@ class EmbeddedWorkspaces:
         finally:
             await fresh.close()
 
-    def _start(self, workspace: str, opening: "Coroutine[Any, Any, Opened]") -> "asyncio.Task[Opened]":
-        task = self._open[workspace] = asyncio.create_task(opening)
+    def _start(self, workspace: str, opening: "Callable[[], Coroutine[Any, Any, Opened]]") -> "asyncio.Task[Opened]":
+        task = self._open[workspace] = asyncio.create_task(self._in_turn(workspace, opening))
         task.add_done_callback(partial(self._forget_failure, workspace))
         return task
 
+    async def _in_turn(self, workspace: str, opening: "Callable[[], Coroutine[Any, Any, Opened]]") -> "Opened":
+        """Open a store when there is room for it; workspaces that wait get it in the order in which they came."""
+        if workspace in self._admitted:
+            return await opening()
+        try:
+            async with asyncio.timeout(self._patience), self._door:
+                while workspace not in self._admitted:
+                    if len(self._admitted) < self._most_open or await self._closed_one():
+                        self._admitted[workspace] = None
+                    else:
+                        await self._leases.change()
+        except TimeoutError:
+            raise ServiceUnavailable(
+                "knowledge_base", "Too many workspaces are in use at the moment. Try again in a few seconds."
+            ) from None
+        return await opening()
+
+    async def _closed_one(self) -> bool:
+        """Close the store that nobody has asked for in the longest time; False when all are in use."""
+        for workspace in self._admitted:
+            opening = self._open[workspace]
+            if _opened_well(opening) and not self._leases.held(workspace) and not _working(opening.result()):
+                del self._open[workspace], self._admitted[workspace]
+                await opening.result().close()
+                return True
+        return False
+
     async def _existing(self, workspace: str) -> "Opened | None":
         await self._home.ready()
+        self._ask(workspace)
         opening = self._open.get(workspace)
         if opening is None:
             if manifest := self._home.baked():
                 if (baked := self._home.baked_name(manifest, workspace)) is None:
                     return None
-                opening = self._start(workspace, self._opened_baked(workspace, manifest, baked))
+                opening = self._start(workspace, partial(self._opened_baked, workspace, manifest, baked))
             elif not self._has_store(workspace):
                 return None
             else:
-                opening = self._start(workspace, self._opened(workspace, self.folder(workspace)))
+                opening = self._start(workspace, partial(self._opened, workspace, self.folder(workspace)))
         elif opening.done() and opening.result().replaced:
-            opening = self._start(workspace, self._reopened(workspace, opening.result()))
-        await self._close_idle(workspace)
+            opening = self._start(workspace, partial(self._reopened, workspace, opening.result()))
         return opening.result() if opening.done() else await asyncio.shield(opening)
 
     def _has_store(self, workspace: str) -> bool:
@@ -208,22 +246,18 @@ class EmbeddedWorkspaces:
         except OSError as error:
             raise _out_of_reach(workspace, error) from error
 
-    async def _close_idle(self, asked: str) -> None:
-        """Close workspaces beyond `MOST_OPEN` that nobody has asked for during `IDLE_SECONDS`."""
-        now = time.monotonic()
-        self._asked.pop(asked, None)
-        self._asked[asked] = now
-        for workspace in list(self._asked):
-            if len(self._open) <= MOST_OPEN or now - self._asked[workspace] < IDLE_SECONDS:
-                return
-            opening = self._open.get(workspace)
-            if opening is not None and opening.done() and not _working(opening.result()):
-                del self._open[workspace], self._asked[workspace]
-                await opening.result().close()
+    def _ask(self, workspace: str) -> None:
+        self._leases.take(workspace)
+        if workspace in self._admitted:  # now the last one
+            del self._admitted[workspace]
+            self._admitted[workspace] = None
 
     async def _created(self, workspace: str) -> "Opened":
         self._home.refuse_baked()
-        opening = self._open.get(workspace) or self._start(workspace, self._opened(workspace, self.folder(workspace)))
+        self._ask(workspace)
+        opening = self._open.get(workspace) or self._start(
+            workspace, partial(self._opened, workspace, self.folder(workspace))
+        )
         return await asyncio.shield(opening)
 
     async def _store(self, workspace: str) -> "Store | None":
@@ -254,6 +288,7 @@ class EmbeddedWorkspaces:
     def _forget_failure(self, workspace: str, opening: "asyncio.Task[Opened]") -> None:
         if opening.cancelled() or opening.exception():
             self._open.pop(workspace, None)
+            self._admitted.pop(workspace, None)
 
     async def _opened(
         self, workspace: str, folder: Path, *, check: bool = True, read_only: bool = False
@@ -314,6 +349,10 @@ class EmbeddedWorkspaces:
                 f"{wanted.name}. Unset the variable{remedy}"
             )
         return wanted
+
+
+def _opened_well(opening: "asyncio.Task[Opened]") -> bool:
+    return opening.done() and not opening.cancelled() and opening.exception() is None
 
 
 def _working(opened: "Opened") -> bool:

@@ -8,10 +8,11 @@ import sqlite3
 import threading
 import time
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from datetime import UTC, datetime
-from itertools import chain, zip_longest
+from heapq import heapify, heappop, heapreplace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -29,6 +30,8 @@ FILE_NAME = ".queue.sqlite3"
 LOCK_NAME = ".worker.lock"
 # After so many workers that ended with it in hand a task is handed out alone, and each further one counts as a try.
 DEATHS_TOLERATED = 3
+# Of so many workspaces it is known which had its turn when.
+_MOST_REMEMBERED = 10_000
 _POLL_SECONDS, _LONGEST_POLL_SECONDS = 0.02, 0.25
 _TASK = "workspace, document_id, content_hash, part, stage"
 
@@ -40,8 +43,9 @@ class LocalQueue(IndexQueue):
 
     One process at a time is handed tasks: the one that holds `folder/.worker.lock`, taken by its first `receive`. A
     killed process loses the lock, and whoever takes it next gets what the dead one had in hand, at once. A task that
-    waits for its retry lets later ones of its group pass. Workspaces take turns. Embedding goes before enriching, that
-    of the same document always, and enriching leaves room, so that new text is found soon.
+    waits for its retry lets later ones of its group pass. Workspaces take turns: the one with the fewest tasks in hand
+    is next. Embedding goes before enriching, that of the same document always, and enriching leaves room, so that new
+    text is found soon; but no workspace waits until all of another one's text is embedded.
     """
 
     def __init__(self, folder: Path, *, lease_seconds: float = 60.0, clock: Callable[[], float] = time.time) -> None:
@@ -52,6 +56,9 @@ class LocalQueue(IndexQueue):
         self._connection: sqlite3.Connection | None = None
         self._using = threading.Lock()
         self._settled = asyncio.Event()
+        # Workspaces that had a turn, the last one at the end.
+        self._served: dict[str, int] = {}
+        self._turns = 0
 
     async def send(self, tasks: Sequence[Task]) -> None:
         """Add tasks that do not wait already, all or none; a dead letter that equals one is replaced by it."""
@@ -240,13 +247,40 @@ class LocalQueue(IndexQueue):
         ).fetchall()
         if suspect:
             return [] if in_hand else suspect
-        embeds = self._in_turn(connection, "embed", limit, now)
-        # Half of what is free, so that a free place is left for text that comes while models are at work.
-        room = min(limit - len(embeds), max(limit // 2, 0 if in_hand or embeds else 1))
-        return embeds + self._in_turn(connection, "enrich", room, now)
+        taken = self._taken(connection)
+        embeds = self._in_turn(connection, "embed", limit, now, taken)
+        if len(embeds) < limit:
+            # Half of what is free, so that a free place is left for text that comes while models are at work.
+            room = min(limit - len(embeds), max(limit // 2, 0 if in_hand or embeds else 1))
+            chosen = embeds + self._in_turn(connection, "enrich", room, now, taken)
+        else:
+            # Nobody's second task goes before somebody else's first.
+            first, later = [turn for turn in embeds if not turn[0]], [turn for turn in embeds if turn[0]]
+            enriching = [turn for turn in self._in_turn(connection, "enrich", len(later), now, taken) if not turn[0]]
+            chosen = first + enriching + later[: len(later) - len(enriching)]
+        for _, row in chosen:
+            self._served.pop(row[2], None)
+            self._turns += 1
+            self._served[row[2]] = self._turns
+        while len(self._served) > _MOST_REMEMBERED:
+            del self._served[next(iter(self._served))]
+        return [row for _, row in chosen]
 
-    def _in_turn(self, connection: sqlite3.Connection, stage: str, limit: int, now: float) -> list[Any]:
-        """Tasks that may be handed out, oldest first, one workspace after the other."""
+    def _taken(self, connection: sqlite3.Connection) -> Counter[str]:
+        """How many tasks each workspace has in hand. The last one that had a turn counts as if it had one more."""
+        sql = "SELECT workspace, count(*) FROM task WHERE lease IS NOT NULL GROUP BY workspace"
+        taken = Counter[str](dict(connection.execute(sql).fetchall()))
+        if self._served:
+            taken[next(reversed(self._served))] += 1
+        return taken
+
+    def _in_turn(
+        self, connection: sqlite3.Connection, stage: str, limit: int, now: float, taken: Counter[str]
+    ) -> list[tuple[int, Any]]:
+        """Tasks that may be handed out, a workspace's oldest first, each with what the workspace had `taken` before.
+
+        Next is always the workspace that has taken the fewest, then the one whose last turn was longest ago.
+        """
         if limit <= 0:
             return []
         sql = (
@@ -259,9 +293,21 @@ class LocalQueue(IndexQueue):
                 " AND other.document_id = task.document_id AND other.stage = 'embed')"
             )
         sql += " ORDER BY id LIMIT ?"
-        queues = [connection.execute(sql, (name, stage, now, limit)) for name in _workspaces(connection)]
-        turns = chain.from_iterable(zip_longest(*queues))
-        return [row for row, _ in zip((row for row in turns if row), range(limit), strict=False)]
+        lines = [(taken[name], self._served.get(name, 0), name) for name in _workspaces(connection)]
+        heapify(lines)
+        rows: dict[str, Iterator[Any]] = {}
+        turns: list[tuple[int, Any]] = []
+        while lines and len(turns) < limit:
+            count, served, name = lines[0]
+            if name not in rows:
+                rows[name] = iter(connection.execute(sql, (name, stage, now, limit)).fetchall())
+            if (row := next(rows[name], None)) is None:
+                heappop(lines)
+                continue
+            turns.append((count, row))
+            taken[name] += 1
+            heapreplace(lines, (count + 1, served, name))
+        return turns
 
 
 def _workspaces(connection: sqlite3.Connection) -> Iterator[str]:

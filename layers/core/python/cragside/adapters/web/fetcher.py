@@ -11,6 +11,7 @@ import aiohttp
 from yarl import URL
 
 from cragside import __version__
+from cragside.adapters.turns import Turns
 from cragside.adapters.web.addresses import parse_address
 from cragside.adapters.web.connection import pinned_connector
 from cragside.adapters.web.guard import Guard, Refused
@@ -48,7 +49,7 @@ class GuardedFetcher:
     """Implements `ports.PageFetcher`: GET, without cookies, credentials, proxies or referrer.
 
     `allow` names hosts and ranges beyond the public Internet, see `Guard`. `parallel` fetches are in flight on one
-    event loop; others wait in line, first come, first served. `timeout` (seconds) holds for the wait, and for a whole
+    event loop; others wait in line, and workspaces take turns. `timeout` (seconds) holds for the wait, and for a whole
     fetch from its turn on, `max_bytes` for the decompressed body.
     """
 
@@ -68,12 +69,12 @@ class GuardedFetcher:
         self._max_bytes = max_bytes
         self._max_redirects = max_redirects
         self._parallel = parallel
-        self._turns: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
+        self._turns: WeakKeyDictionary[asyncio.AbstractEventLoop, Turns] = WeakKeyDictionary()
 
-    async def fetch(self, url: str) -> FetchedPage:
+    async def fetch(self, url: str, *, workspace: str = "") -> FetchedPage:
         """The page. Raises `FetchFailed`, whose reason is `ssrf_blocked` for everything that the guard refuses."""
         fetch = _Fetch(url)
-        async with self._turn(fetch):
+        async with self._turn(fetch, workspace):
             try:
                 async with asyncio.timeout(self._timeout):
                     return await self._followed(fetch)
@@ -89,17 +90,16 @@ class GuardedFetcher:
         await self._resolver.close()
 
     @asynccontextmanager
-    async def _turn(self, fetch: "_Fetch") -> AsyncIterator[None]:
-        turns = self._turns.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(self._parallel))
+    async def _turn(self, fetch: "_Fetch", workspace: str) -> AsyncIterator[None]:
+        turns = self._turns.setdefault(asyncio.get_running_loop(), Turns(self._parallel))
         try:
-            async with asyncio.timeout(self._timeout):
-                await turns.acquire()
+            await turns.take(workspace, patience=self._timeout)
         except TimeoutError as error:
             raise fetch.failed("timeout", "Too many pages are being fetched. Try again later.") from error
         try:
             yield
         finally:
-            turns.release()
+            turns.give_back(workspace)
 
     async def _followed(self, fetch: "_Fetch") -> FetchedPage:
         url = self._guard.target(fetch.url)

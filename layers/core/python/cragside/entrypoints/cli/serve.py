@@ -48,6 +48,7 @@ def serve(
     """
     session = session_of(context)
     settings = session.settings()
+    from cragside.adapters.local.descriptors import raise_limit
     from cragside.bootstrap import preload  # here, since all of this imports FastAPI, uvicorn and more
     from cragside.entrypoints.proxy import server
     from cragside.entrypoints.proxy.handover import Handover
@@ -59,6 +60,7 @@ def serve(
             "Set it, or say --allow-anonymous to serve whoever asks."
         )
 
+    raise_limit()
     listening = server.listen(host, port)
 
     def run(serving: "Callable[[Container], Awaitable[None]]", *, keeper: bool = True) -> None:

@@ -52,6 +52,8 @@ def worker(
     Ctrl-C and SIGTERM let tasks in hand end (5 seconds at most), give back the others, and end the command with 0. With
     --until-idle or --idle the code is 1 when a task was given up.
     """
+    from cragside.adapters.local.descriptors import raise_limit
+
     session = session_of(context)
     settings = session.settings()
     # Each worker on SQS would send again all that waits already.
@@ -67,6 +69,7 @@ def worker(
                 progress=_giving_way(nice, progress),
             )
 
+    raise_limit()
     tally = session.run(settings, work)
     if not as_json:
         output().print(", ".join(f"{tally[outcome]} {outcome}" for outcome in _OUTCOMES))

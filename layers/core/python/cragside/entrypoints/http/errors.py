@@ -36,6 +36,8 @@ STATUS = {
     "timeout_error": 504,
 }
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
+# What a client that was told 503 is to wait before it tries again.
+RETRY_AFTER_SECONDS = 5
 _log = logging.getLogger("cragside")
 
 
@@ -52,7 +54,13 @@ def error_response(
     error: CragsideError, identifier: str | None = None, headers: Mapping[str, str] | None = None
 ) -> Response:
     """The envelope with the status of its code."""
-    return _answer(error_envelope(error, identifier), STATUS[error.code], headers)
+    status = STATUS[error.code]
+    return _answer(error_envelope(error, identifier), status, {**retry_headers(status), **(headers or {})})
+
+
+def retry_headers(status: int) -> dict[str, str]:
+    """The headers that tell a client when to try again; none for a status other than 503."""
+    return {"Retry-After": str(RETRY_AFTER_SECONDS)} if status == STATUS["service_unavailable"] else {}
 
 
 def _answer(body: dict[str, Any], status: int, headers: Mapping[str, str] | None) -> Response:

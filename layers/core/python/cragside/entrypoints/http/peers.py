@@ -18,7 +18,7 @@ from starlette.requests import ClientDisconnect
 
 from cragside.domain.errors import CragsideError, ProcessingError, ValidationError
 from cragside.entrypoints.http.bounded import bounded_route
-from cragside.entrypoints.http.errors import STATUS, complaint_of, for_client, routing_headers
+from cragside.entrypoints.http.errors import STATUS, complaint_of, for_client, retry_headers, routing_headers
 
 # Where the compatibility routes are: these paths and all below them.
 PREFIXES = ("/ingest", "/query", "/enrichment", "/graph", "/documents")
@@ -124,7 +124,8 @@ def install(app: FastAPI) -> None:
 
 
 def _failed(request: Request, error: CragsideError) -> Response:
-    return JSONResponse(failure_of(request.url.path, error.message).model_dump(), STATUS[error.code])
+    status = STATUS[error.code]
+    return JSONResponse(failure_of(request.url.path, error.message).model_dump(), status, retry_headers(status))
 
 
 def _told(request: Request, error: Exception) -> CragsideError:

@@ -81,7 +81,7 @@ class _Proxy:
         settings = container.settings
         self._app = app
         self._origins = Origins(settings.allowed_origins)
-        self._own = CrossOrigin(self._authorised, self._origins)
+        self._own = CrossOrigin(self._judged, self._origins)
         self._upstream = Upstream(settings.upstream)
         self._finder = CommandFinder(settings.command_prefix)
         self._preparation = Preparation(container)

@@ -6,10 +6,10 @@ from typing import Any
 from cragside.application.contract import error_envelope
 from cragside.domain.errors import CragsideError
 from cragside.entrypoints.http import peers
-from cragside.entrypoints.http.errors import STATUS
+from cragside.entrypoints.http.errors import STATUS, retry_headers
 from cragside.entrypoints.proxy.asgi import Send
 
-_STATUS = {**STATUS, "bad_gateway": 502}
+_STATUS = {**STATUS, "request_timeout": 408, "headers_too_large": 431, "bad_gateway": 502}
 _OPENAI_TYPES = {401: "authentication_error", 403: "permission_error", 404: "not_found_error"}
 _ANTHROPIC_TYPES = {**_OPENAI_TYPES, 413: "request_too_large"}
 
@@ -46,12 +46,22 @@ def error_body(
 
 
 async def answer(
-    send: Send, path: str, code: str, message: str, *, own: bool = False, error: CragsideError | None = None
+    send: Send,
+    path: str,
+    code: str,
+    message: str,
+    *,
+    own: bool = False,
+    error: CragsideError | None = None,
+    closing: bool = False,
 ) -> None:
-    """Send an error as the whole response."""
-    body = json.dumps(error_body(path, code, message, own=own, error=error), ensure_ascii=False).encode(
-        "utf-8", "replace"
-    )
+    """Send an error as the whole response; with `closing` the connection ends with it."""
+    told = error_body(path, code, message, own=own, error=error)
+    body = json.dumps(told, ensure_ascii=False).encode("utf-8", "replace")
+    status = status_of(code)
     headers = [(b"content-type", b"application/json; charset=utf-8"), (b"content-length", b"%d" % len(body))]
-    await send({"type": "http.response.start", "status": status_of(code), "headers": headers})
+    headers += [(name.lower().encode(), value.encode()) for name, value in retry_headers(status).items()]
+    if closing:
+        headers.append((b"connection", b"close"))
+    await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

@@ -19,6 +19,7 @@ _BACKLOG = 2048
 _EXHAUSTED_SECONDS = 1.0
 # Every worker has some 280 connections waiting already, which keep it busy for longer.
 _FULL_SECONDS = 0.1
+_MOST_STARTING = 16
 # What accompanies a descriptor, since nothing can be sent with no data, and what a worker says when it is ready.
 _SIGN = b"\0"
 
@@ -138,7 +139,8 @@ class Receiver:
         asyncio.get_running_loop().remove_reader(self._channel)
 
     def _receive(self) -> None:
-        while self._descriptor_free():
+        # More are read when these have their protocols, which see to it that there are not too many.
+        while len(self._starting) < _MOST_STARTING and self._descriptor_free():
             try:
                 sign, descriptors, _, _ = socket.recv_fds(self._channel, len(_SIGN), 1)
             except BlockingIOError:

@@ -3,28 +3,31 @@
 import asyncio
 import contextlib
 import ipaddress
+import math
 import signal
 import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, cast
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
 
 import uvicorn
 
+from cragside.adapters.local.descriptors import most_connections
 from cragside.domain.errors import ConfigurationError
 from cragside.entrypoints.http.app import create_app
 from cragside.entrypoints.keyring import Keys
 from cragside.entrypoints.proxy.app import create_proxy
 from cragside.entrypoints.proxy.asgi import Application
+from cragside.entrypoints.proxy.clients import ClientConnection, Clients, Limits
 from cragside.entrypoints.proxy.handover import Receiver
 
 if TYPE_CHECKING:
     from cragside.bootstrap import Container
 
 _GRACE_SECONDS = 5
-# Chat clients pause longer between two prompts than uvicorn's 5 seconds.
-_KEEP_ALIVE_SECONDS = 75
+_TICKS_A_SECOND = 10  # uvicorn's
 
 
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
@@ -44,7 +47,7 @@ async def serve(
     Requests under way get 5 seconds to end. Raises `ServiceUnavailable` when the token cannot be read.
     """
     async with _fresh_token(container):
-        server = Server(_proxy(container, host), lambda: announce(greeting(listening, host)))
+        server = Server(_proxy(container, host), lambda: announce(greeting(listening, host)), _limits(container))
         await server.serve(sockets=[listening])
 
 
@@ -54,7 +57,7 @@ async def serve_handed(container: "Container", channel: socket.socket, host: str
     Requests under way get 5 seconds to end. Raises `ServiceUnavailable` when the token cannot be read.
     """
     async with _fresh_token(container):
-        await HandedServer(_proxy(container, host), channel).serve()
+        await HandedServer(_proxy(container, host), channel, _limits(container)).serve()
 
 
 def greeting(listening: socket.socket, host: str) -> str:
@@ -77,6 +80,10 @@ def _proxy(container: "Container", host: str) -> Application:
     )
 
 
+def _limits(container: "Container") -> Limits:
+    return Limits(most_connections(container.settings.max_connections))
+
+
 def is_loopback(host: str) -> bool:
     """Whether only this machine reaches the address."""
     try:
@@ -86,13 +93,16 @@ def is_loopback(host: str) -> bool:
 
 
 class Server(uvicorn.Server):
-    """uvicorn as the proxy needs it: nothing added to responses, no access log, quiet signals."""
+    """uvicorn as the proxy needs it: nothing added to responses, no access log, quiet signals, limits for clients."""
 
-    def __init__(self, application: Application, on_started: Callable[[], None]) -> None:
+    def __init__(self, application: Application, on_started: Callable[[], None], limits: Limits | None = None) -> None:
+        self._limits = limits or Limits(most_connections())
+        self._clients = Clients(self._limits)
+        connection: Any = partial(ClientConnection, clients=self._clients)
         super().__init__(
             uvicorn.Config(
                 application,
-                http="httptools",
+                http=connection,
                 ws="none",
                 lifespan="on",
                 access_log=False,
@@ -100,7 +110,7 @@ class Server(uvicorn.Server):
                 server_header=False,  # the upstream's headers are the response's headers
                 date_header=False,
                 proxy_headers=False,
-                timeout_keep_alive=_KEEP_ALIVE_SECONDS,
+                timeout_keep_alive=math.ceil(self._limits.keep_alive_seconds),
                 timeout_graceful_shutdown=_GRACE_SECONDS,
             )
         )
@@ -110,6 +120,12 @@ class Server(uvicorn.Server):
         """Open, then say so."""
         await super().startup(sockets=sockets)
         self._on_started()
+
+    async def on_tick(self, counter: int) -> bool:
+        """uvicorn's callback, ten times a second."""
+        if counter % max(1, round(self._limits.check_seconds * _TICKS_A_SECOND)) == 0:
+            self._clients.check(asyncio.get_running_loop().time())
+        return await super().on_tick(counter)
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -131,9 +147,9 @@ class Server(uvicorn.Server):
 class HandedServer(Server):
     """The server of a worker that does not listen itself: connections come over a `Handover`'s channel."""
 
-    def __init__(self, application: Application, channel: socket.socket) -> None:
+    def __init__(self, application: Application, channel: socket.socket, limits: Limits | None = None) -> None:
         self._receiver = Receiver(channel, self._protocol, self._end)
-        super().__init__(application, self._receiver.open)
+        super().__init__(application, self._receiver.open, limits)
 
     async def serve(self, sockets: list[socket.socket] | None = None) -> None:
         """Serve what is handed over, with no socket of its own."""

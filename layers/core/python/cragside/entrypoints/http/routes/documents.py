@@ -54,7 +54,7 @@ def router(container: Application, access: Access) -> APIRouter:
     room = Room(_LARGEST_FILES * container.settings.max_file_bytes)
 
     async def found(document_id: str, workspace: workspace_asked) -> DocumentRecord:
-        record = await (await container.workspaces.library(workspace)).document(document_id)
+        record = await _record(container, workspace, document_id)
         if record is None:
             raise _unknown(document_id)
         return record
@@ -261,10 +261,15 @@ class _Taking:
         return AcceptedDocuments(documents=[accepted_of(taken) for taken in self._accepted], errors=refused)
 
 
+async def _record(container: Application, workspace: str, document_id: str) -> DocumentRecord | None:
+    """A document, looked up by a task that ends: the workspace is not in use while a stream waits for progress."""
+    library = await container.workspaces.library(workspace)
+    return await asyncio.create_task(library.document(document_id))
+
+
 async def _progress(
     container: Application, workspace: str, record: DocumentRecord, *, ends: float | None
 ) -> AsyncIterator[ServerSentEvent]:
-    library = await container.workspaces.library(workspace)
     told: BaseModel | None = None
     current: DocumentRecord | None = record
     while current is not None:
@@ -280,7 +285,7 @@ async def _progress(
             return
         await asyncio.sleep(_LOOKS_EVERY)
         try:
-            current = await library.document(record.id)
+            current = await _record(container, workspace, record.id)
         except CragsideError as error:
             yield ServerSentEvent(event="failed", data=error_envelope(for_client(error)))
             return

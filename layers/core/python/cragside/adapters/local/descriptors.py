@@ -1,0 +1,55 @@
+"""How many files and sockets this process may hold open, and how they are shared out."""
+
+import sys
+from contextlib import suppress
+
+# A server that needs more than this has other problems first, and macOS refuses a limit without end.
+_MOST = 65_536
+_UNKNOWN = 1024
+# An open store holds its vectors in memory, a connection some kilobytes.
+_STORES, _CONNECTIONS = 64, 4096
+# Logs, the event loop, the queue, parsers, fetched pages, the model host.
+_RESERVED = 128
+# The database, its log and that log's index, the locks of its two kinds of writers, and one for what SQLite sorts.
+_A_STORE = 6
+# The client's, and Ollama's for what passes through.
+_A_CONNECTION = 2
+
+
+def raise_limit() -> int:
+    """Raise the limit as far as the system lets this process; the limit from now on."""
+    if sys.platform == "win32":
+        return _UNKNOWN
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY:
+        wanted = _MOST if hard == resource.RLIM_INFINITY else min(hard, _MOST)
+        with suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, wanted), hard))
+    return limit()
+
+
+def limit() -> int:
+    """Most descriptors of this process."""
+    if sys.platform == "win32":
+        return _UNKNOWN
+    import resource
+
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return _MOST if soft == resource.RLIM_INFINITY else min(soft, _MOST)
+
+
+def most_stores(wanted: int | None = None) -> int:
+    """Stores to have open at once: as many as are wanted, as far as a quarter of the descriptors is enough for them."""
+    return max(4, min(wanted or _STORES, _free() // 4 // _A_STORE))
+
+
+def most_connections(wanted: int | None = None) -> int:
+    """Clients' connections to have at once: as many as are wanted, as far as half of the descriptors is enough."""
+    return max(8, min(wanted or _CONNECTIONS, _free() // 2 // _A_CONNECTION))
+
+
+def _free() -> int:
+    found = limit()
+    return found - min(_RESERVED, found // 4)

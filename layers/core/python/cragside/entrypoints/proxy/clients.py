@@ -1,0 +1,252 @@
+"""Clients' connections: how many there are, and how long each may keep the server waiting.
+
+uvicorn has a time-out for idle connections alone. It waits without end for a client that begins a request and does not
+complete it, and each such connection takes a descriptor.
+"""
+
+import json
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+
+from cragside.entrypoints.http.errors import RETRY_AFTER_SECONDS
+from cragside.entrypoints.proxy.app import is_own
+from cragside.entrypoints.proxy.asgi import Application, Receive, Scope, Send
+from cragside.entrypoints.proxy.errors import answer, error_body, status_of
+
+_HEALTH = "/healthz"
+# A client that sends requests ahead of their answers has so many of them kept.
+_MOST_PIPELINED = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What clients are granted. Times are in seconds.
+
+    A server holds `most` connections. It does not use `spare` of them for requests other than `/healthz`. A request's
+    head has to be complete in `head_seconds` and has at most `head_bytes` and `most_headers`. Of its body at least
+    `body_bytes` have to come in each `body_seconds`. A client may be idle for `keep_alive_seconds` between an answer
+    and the next request: chat clients pause for longer than uvicorn's 5 seconds. It may take none of an answer for
+    `stall_seconds`, and may leave a closed connection open for `close_seconds`.
+    """
+
+    most: int
+    spare: int = 32
+    head_seconds: float = 15
+    head_bytes: int = 64 * 1024
+    most_headers: int = 200
+    body_seconds: float = 30
+    body_bytes: int = 4096
+    keep_alive_seconds: float = 75
+    stall_seconds: float = 120
+    close_seconds: float = 15
+    check_seconds: float = 1
+
+
+class Clients:
+    """The connections of one process."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        # Those that have no request under way. The one that waits for longest is first: dicts keep their order.
+        self._idle: dict[ClientConnection, None] = {}
+        self._busy: set[ClientConnection] = set()
+
+    @property
+    def full(self) -> bool:
+        """Whether there are more requests than are accepted; `/healthz` is answered all the same."""
+        return len(self._busy) > self.limits.most - min(self.limits.spare, self.limits.most // 4)
+
+    def idle(self, connection: "ClientConnection") -> None:
+        """A client has connected, or its requests have been answered. The idlest makes room when there are too many."""
+        self._busy.discard(connection)
+        self._idle[connection] = None
+        if len(self._idle) + len(self._busy) > self.limits.most:
+            next(iter(self._idle)).drop()
+
+    def busy(self, connection: "ClientConnection") -> None:
+        """A client has sent a request's head."""
+        self._idle.pop(connection, None)
+        self._busy.add(connection)
+
+    def gone(self, connection: "ClientConnection") -> None:
+        """A client has left."""
+        self._idle.pop(connection, None)
+        self._busy.discard(connection)
+
+    def check(self, now: float) -> None:
+        """End the connections whose clients are late. To be called regularly."""
+        for connection in [*self._idle, *self._busy]:
+            connection.check(now)
+
+
+class ClientConnection(HttpToolsProtocol):
+    """uvicorn's protocol with limits for what a client sends.
+
+    A request that is complete may take any time to be answered: models think for minutes, streams go on for hours.
+    """
+
+    def __init__(self, *arguments: Any, clients: Clients, **keywords: Any) -> None:
+        super().__init__(*arguments, **keywords)
+        self._clients = clients
+        self._limits = clients.limits
+        self._stage: Literal["none", "head", "body"] = "none"
+        # When the stage began; within a body, when the time for its next bytes began.
+        self._since = self.loop.time()
+        self._body_bytes = 0
+        # Bytes since the last sign of progress.
+        self._unparsed = 0
+        self._stalled: tuple[float, int] | None = None
+        self._closing_since: float | None = None
+        self._serve: Application = self.app
+
+    @property
+    def _under_way(self) -> bool:
+        return self.cycle is not None and not self.cycle.response_complete
+
+    def drop(self) -> None:
+        """End the connection at once."""
+        self._clients.gone(self)
+        self.transport.abort()
+
+    def check(self, now: float) -> None:
+        """End the connection if its client is late."""
+        if self.transport.is_closing():
+            self._check_closing(now)
+        elif self._stage == "body":
+            self._check_body(now)
+        elif self._under_way:
+            self._check_reader(now)
+        else:
+            idle = self._stage == "none" and self.cycle is not None
+            if now - self._since > (self._limits.keep_alive_seconds if idle else self._limits.head_seconds):
+                self._refuse("request_timeout", "The request did not arrive in time. Send it again.")
+
+    def _check_closing(self, now: float) -> None:
+        if self._closing_since is None:
+            self._closing_since = now
+        elif now - self._closing_since > self._limits.close_seconds:
+            self.drop()
+
+    def _check_body(self, now: float) -> None:
+        waits = self.flow.read_paused or (self._under_way and self.cycle.waiting_for_100_continue)
+        if waits or self._body_bytes >= self._limits.body_bytes:
+            self._since, self._body_bytes = now, 0
+            self._check_reader(now)
+        elif now - self._since > self._limits.body_seconds:
+            self._refuse("request_timeout", "The request's body did not arrive in time. Send it again.")
+
+    def _check_reader(self, now: float) -> None:
+        if not self.flow.write_paused:
+            self._stalled = None
+            return
+        waiting = self.transport.get_write_buffer_size()
+        if self._stalled is None or self._stalled[1] != waiting:
+            self._stalled = (now, waiting)
+        elif now - self._stalled[0] > self._limits.stall_seconds:
+            self.drop()
+
+    def _refuse(self, code: str, message: str) -> None:
+        """Close the connection; a client that waits for an answer is told why."""
+        if self._stage == "none" or (self._stage == "body" and self.cycle.response_started):
+            self.transport.close()
+            return
+        if self._stage == "head" and self._under_way:  # the answer to an earlier request is on its way
+            self.drop()
+            return
+        path = self.scope.get("path", "/")
+        body = json.dumps(error_body(path, code, message, own=is_own(path))).encode()
+        status = STATUS_LINE[status_of(code)]
+        head = b"content-type: application/json\r\ncontent-length: %d\r\nconnection: close\r\n\r\n" % len(body)
+        self.transport.write(status + head + body)
+        if self._stage == "body":
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+        self.transport.close()
+
+    # asyncio.Protocol
+
+    def connection_made(self, transport: Any) -> None:
+        """asyncio's callback."""
+        super().connection_made(transport)
+        self._clients.idle(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """asyncio's callback."""
+        self._clients.gone(self)
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """asyncio's callback."""
+        self._unparsed += len(data)
+        super().data_received(data)
+        if self._unparsed > self._limits.head_bytes and not self.transport.is_closing():
+            self._refuse("headers_too_large", _too_large(self._limits))
+
+    # httptools
+
+    def on_message_begin(self) -> None:
+        """The parser's callback."""
+        super().on_message_begin()
+        self._stage, self._since = "head", self.loop.time()
+
+    def on_headers_complete(self) -> None:
+        """The parser's callback."""
+        self._clients.busy(self)
+        self.app = self._application()
+        self._unparsed = self._body_bytes = 0
+        super().on_headers_complete()
+        self._stage, self._since = "body", self.loop.time()
+        if len(self.pipeline) > _MOST_PIPELINED:
+            self.drop()
+
+    def on_body(self, body: bytes) -> None:
+        """The parser's callback."""
+        self._unparsed = 0
+        self._body_bytes += len(body)
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """The parser's callback."""
+        self._stage = "none"
+        super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        """uvicorn's callback."""
+        more = bool(self.pipeline)
+        super().on_response_complete()
+        self._since = self.loop.time()
+        if not more:
+            self._clients.idle(self)
+
+    def _application(self) -> Application:
+        if self._head_too_large():
+            return self._refuse_head
+        return self._serve_health if self._clients.full else self._serve
+
+    def _head_too_large(self) -> bool:
+        if len(self.headers) > self._limits.most_headers:
+            return True
+        if self._unparsed <= self._limits.head_bytes:  # the bytes of a body may be among these
+            return False
+        return len(self.url) + sum(len(name) + len(value) for name, value in self.headers) > self._limits.head_bytes
+
+    async def _refuse_head(self, scope: Scope, _: Receive, send: Send) -> None:
+        path: str = scope["path"]
+        await answer(send, path, "headers_too_large", _too_large(self._limits), own=is_own(path), closing=True)
+
+    async def _serve_health(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path: str = scope["path"]
+        if path == _HEALTH:
+            await self._serve(scope, receive, send)
+            return
+        message = f"The server has all the requests it can hold. Try again in {RETRY_AFTER_SECONDS} seconds."
+        await answer(send, path, "service_unavailable", message, own=is_own(path), closing=True)
+
+
+def _too_large(limits: Limits) -> str:
+    return (
+        f"A request's head has at most {limits.head_bytes:,} bytes and {limits.most_headers} headers. "
+        "Send fewer or shorter headers."
+    )
