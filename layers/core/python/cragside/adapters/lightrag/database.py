@@ -39,6 +39,7 @@ class Database:
         if path.stat().st_size == 0:
             raise sqlite3.DatabaseError("its file is empty")
         self.path = path
+        self.read_only = read_only
         # What SQLite has said of the file that only another file mends; "" for nothing.
         self.damage = ""
         self._users = 0

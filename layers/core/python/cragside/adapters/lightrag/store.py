@@ -9,11 +9,13 @@ from pathlib import Path
 from filelock import AsyncFileLock, Timeout
 
 from cragside.adapters.lightrag.catalogue import Catalogue
+from cragside.adapters.lightrag.checkup import Checkup
 from cragside.adapters.lightrag.chunking import Chunker
 from cragside.adapters.lightrag.database import Database
 from cragside.adapters.lightrag.embedding_cache import CachedEmbedder
 from cragside.adapters.lightrag.engine import Engine
 from cragside.adapters.private_files import FILE_MODE
+from cragside.adapters.sqlite_failures import is_damage, told
 from cragside.domain.context import CountTokens
 from cragside.domain.errors import ServiceUnavailable
 
@@ -40,6 +42,7 @@ class Store:
         self.engine = engine
         self.database = database
         self.catalogue = Catalogue(database, workspace)
+        self.checkup = Checkup(database)
         self.workspace = workspace
         self.embedder = embedder
         self.embedding_model = embedder.name
@@ -106,6 +109,7 @@ class Store:
     async def close(self) -> None:
         """Flush and close the store."""
         try:
+            await self.checkup.close()
             await self.engine.finalize_storages()
         finally:
             self.database.release()
@@ -121,6 +125,9 @@ async def failing_as_unavailable() -> AsyncIterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        raise ServiceUnavailable("knowledge_base", f"The knowledge base failed: {error}.") from error
+        said = f"failed: {told(error)}."
+        if is_damage(error):
+            said = f"is damaged ({told(error)}). Stop cragside, move the workspace's folder away, and ingest again."
+        raise ServiceUnavailable("knowledge_base", f"The knowledge base {said}") from error
     except OSError as error:
         raise ServiceUnavailable("knowledge_base", f"The knowledge base failed: {error.strerror}.") from error

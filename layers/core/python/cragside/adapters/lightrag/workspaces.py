@@ -17,7 +17,7 @@ from cragside.adapters.lightrag.home import Home
 from cragside.adapters.lightrag.manifest import Manifest
 from cragside.adapters.lightrag.schema import StoreFormatError
 from cragside.adapters.lightrag.unborn import UnbornRepository
-from cragside.adapters.sqlite_failures import is_damage, unusable
+from cragside.adapters.sqlite_failures import is_damage, told, unusable
 from cragside.domain.context import CountTokens
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
 from cragside.ports.embedder import Embedder
@@ -125,6 +125,12 @@ class EmbeddedWorkspaces:
         if store := await self._store(workspace):
             await store.embedder.prepare()
 
+    async def check(self, workspace: str, *, whole: bool = False) -> None:
+        """Raises `ServiceUnavailable` when the workspace's store is damaged. See the port."""
+        store = await self._store(workspace)
+        if store and (how := await store.checkup.damage(whole=whole)):
+            raise _damaged(workspace, how, store.database.read_only).at(store.database.path)
+
     async def names(self) -> list[str]:
         """The workspaces that have a store, in order."""
         await self._home.ready()
@@ -195,7 +201,7 @@ class EmbeddedWorkspaces:
                 return None
             else:
                 opening = self._start(workspace, self._opened(workspace, self.folder(workspace)))
-        elif opening.done() and opening.result().replaced:
+        elif opening.done() and _outdated(workspace, opening.result()):
             opening = self._start(workspace, self._reopened(workspace, opening.result()))
         await self._close_idle(workspace)
         return opening.result() if opening.done() else await asyncio.shield(opening)
@@ -316,6 +322,13 @@ class EmbeddedWorkspaces:
         return wanted
 
 
+def _outdated(workspace: str, opened: "Opened") -> bool:
+    try:
+        return opened.replaced
+    except sqlite3.DatabaseError as error:
+        raise _unopened(workspace, error, read_only=False) from error
+
+
 def _working(opened: "Opened") -> bool:
     return opened.store is not None and opened.store.workers > 0
 
@@ -334,12 +347,12 @@ def _database(workspace: str, folder: Path, *, read_only: bool) -> Database:
 
 def _unopened(workspace: str, error: sqlite3.DatabaseError, read_only: bool) -> ServiceUnavailable:
     if is_damage(error):
-        return _damaged(workspace, str(error), read_only)
+        return _damaged(workspace, told(error), read_only)
     return ServiceUnavailable("knowledge_base", f"The store of workspace {workspace} {unusable(error)}.")
 
 
 def _damaged(workspace: str, how: str, read_only: bool) -> ServiceUnavailable:
-    remedy = "Bake it again." if read_only else "Move its folder away and ingest again."
+    remedy = "Bake it again." if read_only else "Stop cragside, move its folder away, and ingest again."
     return ServiceUnavailable("knowledge_base", f"The store of workspace {workspace} is damaged ({how}). {remedy}")
 
 
