@@ -14,6 +14,7 @@ from cragside.adapters.lightrag.chunking import Chunker
 from cragside.adapters.lightrag.database import Database
 from cragside.adapters.lightrag.embedding_cache import CachedEmbedder
 from cragside.adapters.lightrag.engine import Engine
+from cragside.adapters.lightrag.tidying import Tidying
 from cragside.adapters.private_files import FILE_MODE
 from cragside.adapters.sqlite_failures import is_damage, told
 from cragside.domain.context import CountTokens
@@ -43,6 +44,7 @@ class Store:
         self.database = database
         self.catalogue = Catalogue(database, workspace)
         self.checkup = Checkup(database)
+        self.tidying = Tidying(database, self._alone_if_free)
         self.workspace = workspace
         self.embedder = embedder
         self.embedding_model = embedder.name
@@ -99,6 +101,16 @@ class Store:
                 await self._write_lock.release()
 
     @asynccontextmanager
+    async def _alone_if_free(self) -> AsyncIterator[bool]:
+        """Keep every other writer out. False when somebody is writing to the graph."""
+        async with self.writing_if_free() as free:
+            if not free:
+                yield False
+                return
+            async with self.accepting():
+                yield True
+
+    @asynccontextmanager
     async def accepting(self) -> AsyncIterator[None]:
         """Keep every other writer of the catalogue out, of this process and of others."""
         async with self._accepting, self._accept_lock:
@@ -109,6 +121,7 @@ class Store:
     async def close(self) -> None:
         """Flush and close the store."""
         try:
+            await self.tidying.close()
             await self.checkup.close()
             await self.engine.finalize_storages()
         finally:
