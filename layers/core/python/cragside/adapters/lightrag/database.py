@@ -137,6 +137,18 @@ class Database:
         if is_damage(error):
             self.damage = str(error)
 
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """Queries that see one state, whatever other processes write. Must not be held across an `await`."""
+        if self._connection.in_transaction:
+            yield
+            return
+        self._connection.execute("BEGIN")
+        try:
+            yield
+        finally:
+            self._connection.execute("COMMIT")
+
     async def turn(self) -> None:
         """Wait while another process is writing, at most as long as a write would wait, and leave the event loop free.
 

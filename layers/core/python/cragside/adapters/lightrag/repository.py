@@ -165,23 +165,21 @@ class LightRagRepository(RagRepository):
         self._database.replace_by(folder)
 
     async def status(self) -> KnowledgeStatus:
-        """Sizes of the workspace."""
-        counts = self.store.catalogue.statuses()
-        if enriched := counts.pop("enriched", 0):
-            counts["processed"] = enriched
+        """Sizes of the workspace, all of one moment. Documents are counted by the status that a listing shows."""
 
         def count(sql: str) -> int:
             return int(self._database.one(sql)[0])
 
-        return KnowledgeStatus(
-            workspace=self.store.workspace,
-            embedding_model=self.store.embedding_model,
-            documents=count("SELECT count(*) FROM document WHERE state = 'current'"),
-            passages=count("SELECT count(*) FROM passage"),
-            entities=count("SELECT count(*) FROM node"),
-            relations=count("SELECT count(*) FROM edge"),
-            by_status=counts,
-        )
+        with self._database.snapshot():
+            return KnowledgeStatus(
+                workspace=self.store.workspace,
+                embedding_model=self.store.embedding_model,
+                documents=count("SELECT count(*) FROM document WHERE state = 'current'"),
+                passages=count("SELECT count(*) FROM passage"),
+                entities=count("SELECT count(*) FROM node"),
+                relations=count("SELECT count(*) FROM edge"),
+                by_status=self.store.catalogue.statuses(),
+            )
 
     async def version(self) -> str:
         """Another one after every change of the store; queries saved by other processes count as such."""
