@@ -26,9 +26,10 @@ _FIELDS = (
 )
 _CURRENT = f"SELECT {_FIELDS} FROM document WHERE state = 'current' AND {{}}"  # noqa: S608 (our own column names)
 # What `DocumentRecord.status` says, for choosing and counting.
-_STATUS = """SELECT document.version, CASE WHEN max(enrichment = 'failed' OR (error <> '' AND NOT embedded)) THEN 'failed'
+_STATUS = """SELECT document.version, CASE
+    WHEN max(enrichment = 'failed' OR (error <> '' AND NOT embedded)) THEN 'failed'
     WHEN NOT min(embedded) THEN 'pending' WHEN min(enrichment = 'enriched') THEN 'enriched'
-    ELSE 'searchable' END AS status FROM document LEFT JOIN part USING (version) GROUP BY document.version"""  # noqa: S608 (our own names)
+    ELSE 'searchable' END AS status FROM document LEFT JOIN part USING (version) GROUP BY document.version"""
 # As `Progress` has it: first what each document's parts say together, then all of them.
 _PROGRESS = """SELECT coalesce(sum(NOT failed AND NOT begun), 0), coalesce(sum(NOT failed AND begun AND NOT done), 0),
     coalesce(sum(NOT failed AND done), 0), coalesce(sum(failed), 0), coalesce(sum(tasks), 0),
