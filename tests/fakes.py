@@ -116,6 +116,9 @@ class FakeWorkspaces:
     async def names(self) -> list[str]:
         return ["default"]
 
+    async def check(self, workspace: str, *, whole: bool = False) -> None:
+        """Nothing is stored that could be damaged."""
+
     async def prepare(self, workspace: str) -> None:
         """Nothing has to be loaded."""
 

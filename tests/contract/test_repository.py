@@ -87,7 +87,7 @@ async def test_the_same_text_under_two_names_leaves_no_failure_however_often_it_
     twice = [OTTER, SourceText("copy.md", OTTER.text, OTTER.title)]
     for _ in range(3):
         assert {outcome.status for outcome in await store.save_documents(twice)} <= {"indexed", "unchanged"}
-        assert (await store.status()).by_status == {"processed": 2}
+        assert (await store.status()).by_status == {"enriched": 2}
     await container.close()
 
 

@@ -78,12 +78,18 @@ class FakeContainer:
 
     @property
     def workspaces(self) -> Any:
-        return SimpleNamespace(repository=self._repository, prepare=self._prepare_workspace, reindex=self._reindex)
+        return SimpleNamespace(
+            repository=self._repository, prepare=self._prepare_workspace, reindex=self._reindex, check=self._check
+        )
 
     async def _repository(self, name: str) -> FakeRepository:
         if self.error:
             raise self.error
         return self.repositories.setdefault(name, FakeRepository(name, failing=self.failing))
+
+    async def _check(self, name: str, *, whole: bool = False) -> None:
+        if self.error:
+            raise self.error
 
     async def _prepare_workspace(self, name: str) -> None:
         if self.error:

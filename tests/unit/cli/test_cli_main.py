@@ -50,7 +50,7 @@ def test_help_imports_nothing_heavy(command):
         (("enrich",), "Missing argument 'TEXT'."),
         (("status", "--jsno"), "No such option: --jsno"),
         (("serve", "--port", "70000"), "65535"),
-        (("status", "--workspace", "../up"), "begins with a letter or digit"),
+        (("status", "--workspace", "../up"), "A workspace name has 1 to 63"),
     ],
 )
 def test_wrong_usage_is_one_line_and_exit_code_2(run, arguments, said):

@@ -17,6 +17,7 @@ import pytest
 from cragside.adapters.embedded.keywords import keywords_of
 from cragside.adapters.embedded.language_model import EmbeddedLanguageModel
 from cragside.adapters.lightrag import database, reindexing
+from cragside.adapters.lightrag.database import Database
 from cragside.adapters.lightrag.drafts import Draft
 from cragside.adapters.lightrag.workspaces import EmbeddedWorkspaces
 from cragside.domain.document import SourceText
@@ -216,7 +217,7 @@ async def test_a_store_that_cannot_be_rebuilt_completely_stays_as_it_is(build: B
     await again.close()
     after = build()
     status = await (await after.repository("w")).status()
-    assert (status.embedding_model, status.by_status) == ("small", {"processed": 2})
+    assert (status.embedding_model, status.by_status) == ("small", {"enriched": 2})
     await after.close()
 
 
@@ -376,7 +377,7 @@ async def test_a_failed_update_keeps_the_version_that_was_there(build: Build) ->
     assert outcome.status == "failed"
     assert "previous version is kept" in outcome.reason
     assert "urchins" in (await repository.retrieve("what do otters eat?", limit=1))[0].content
-    assert (await repository.status()).by_status == {"processed": 1}
+    assert (await repository.status()).by_status == {"enriched": 1}
     await silent.close()
 
 

@@ -110,6 +110,13 @@ class Workspaces(Protocol):
         """The workspaces that have a store, in order."""
         ...
 
+    async def check(self, workspace: str, *, whole: bool = False) -> None:
+        """Raises `ServiceUnavailable` when a workspace's store is damaged, with how and what to do.
+
+        It is cheap, and tells what is known so far. With `whole` it reads all that is stored.
+        """
+        ...
+
     async def prepare(self, workspace: str) -> None:
         """Open what is there of a workspace, and have its embedding model loaded.
 

@@ -27,9 +27,10 @@ _FIELDS = (
 )
 _CURRENT = f"SELECT {_FIELDS} FROM document WHERE state = 'current' AND {{}}"  # noqa: S608 (our own column names)
 # What `DocumentRecord.status` says, for choosing and counting.
-_STATUS = """SELECT version, CASE WHEN max(enrichment = 'failed' OR (error <> '' AND NOT embedded)) THEN 'failed'
+_STATUS = """SELECT document.version, CASE
+    WHEN max(enrichment = 'failed' OR (error <> '' AND NOT embedded)) THEN 'failed'
     WHEN NOT min(embedded) THEN 'pending' WHEN min(enrichment = 'enriched') THEN 'enriched'
-    ELSE 'searchable' END AS status FROM part GROUP BY version"""
+    ELSE 'searchable' END AS status FROM document LEFT JOIN part USING (version) GROUP BY document.version"""
 # As `Progress` has it: first what each document's parts say together, then all of them.
 _PROGRESS = """SELECT coalesce(sum(NOT failed AND NOT begun), 0), coalesce(sum(NOT failed AND begun AND NOT done), 0),
     coalesce(sum(NOT failed AND done), 0), coalesce(sum(failed), 0), coalesce(sum(tasks), 0),
@@ -123,12 +124,13 @@ class Catalogue:
             conditions.append("track = ?")
             values.append(track)
         where = " AND ".join(conditions)
-        rows = self._database.all(
-            f"SELECT {_FIELDS} FROM document WHERE {where} ORDER BY updated_at DESC, version DESC LIMIT ? OFFSET ?",  # noqa: S608
-            (*values, limit, offset),
-        )
-        total = self._database.one(f"SELECT count(*) FROM document WHERE {where}", values)[0]  # noqa: S608
-        return self._records(rows), int(total)
+        with self._database.snapshot():
+            rows = self._database.all(
+                f"SELECT {_FIELDS} FROM document WHERE {where} ORDER BY updated_at DESC, version DESC LIMIT ? OFFSET ?",  # noqa: S608
+                (*values, limit, offset),
+            )
+            total = self._database.one(f"SELECT count(*) FROM document WHERE {where}", values)[0]  # noqa: S608
+            return self._records(rows), int(total)
 
     def statuses(self) -> dict[str, int]:
         """How many current documents are in each status."""

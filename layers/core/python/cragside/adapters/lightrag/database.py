@@ -16,6 +16,8 @@ from cragside.adapters.sqlite_failures import is_damage
 FILE_NAME = "store.sqlite3"
 # How long a write waits for another process's commit; whole writers take turns at a lock file.
 BUSY_MILLISECONDS = 5_000
+# A write-ahead log that a large transaction made longer is cut to this.
+LONGEST_LOG_BYTES = 8_000_000
 _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.002, 0.05
 # SQLite's limit on bound parameters is 32,766 since 3.32; a smaller batch keeps statements reusable.
 BATCH = 500
@@ -39,6 +41,7 @@ class Database:
         if path.stat().st_size == 0:
             raise sqlite3.DatabaseError("its file is empty")
         self.path = path
+        self.read_only = read_only
         # What SQLite has said of the file that only another file mends; "" for nothing.
         self.damage = ""
         self._users = 0
@@ -59,6 +62,7 @@ class Database:
             else:
                 self._connection.execute("PRAGMA journal_mode = WAL")
                 self._connection.execute("PRAGMA synchronous = NORMAL")
+                self._connection.execute(f"PRAGMA journal_size_limit = {LONGEST_LOG_BYTES}")
                 migrate(self._connection)
             check_format(self._connection)
         except BaseException:
@@ -132,6 +136,18 @@ class Database:
     def _notice(self, error: sqlite3.DatabaseError) -> None:
         if is_damage(error):
             self.damage = str(error)
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """Queries that see one state, whatever other processes write. Must not be held across an `await`."""
+        if self._connection.in_transaction:
+            yield
+            return
+        self._connection.execute("BEGIN")
+        try:
+            yield
+        finally:
+            self._connection.execute("COMMIT")
 
     async def turn(self) -> None:
         """Wait while another process is writing, at most as long as a write would wait, and leave the event loop free.

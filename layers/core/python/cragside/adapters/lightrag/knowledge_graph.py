@@ -11,6 +11,7 @@ import orjson
 from lightrag.constants import GRAPH_FIELD_SEP
 
 from cragside.adapters.lightrag.database import Database
+from cragside.adapters.sqlite_failures import told
 from cragside.domain.errors import ServiceUnavailable
 from cragside.ports.knowledge_graph import (
     Connection,
@@ -213,7 +214,7 @@ def _reading() -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        raise ServiceUnavailable("knowledge_base", f"The graph cannot be read: {error}.") from error
+        raise ServiceUnavailable("knowledge_base", f"The graph cannot be read: {told(error)}.") from error
 
 
 def _relationship(source: str, target: str, text: str) -> Relationship:

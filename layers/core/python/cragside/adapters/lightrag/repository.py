@@ -17,6 +17,7 @@ from cragside.adapters.lightrag.part_indexer import embed, extend_graph, mark_fa
 from cragside.adapters.lightrag.similarity import SimilarPassages
 from cragside.adapters.lightrag.store import Store, failing_as_unavailable
 from cragside.adapters.lightrag.sweeping import sweep
+from cragside.adapters.sqlite_failures import told
 from cragside.domain.document import Document, SourceText
 from cragside.domain.errors import CragsideError, ServiceUnavailable
 from cragside.domain.filter import EVERYTHING, Filter
@@ -95,7 +96,7 @@ class LightRagRepository(RagRepository):
                 ("DELETE FROM query WHERE rowid <= (SELECT max(rowid) FROM query) - ?", (self._saved_queries,)),
             )
         except sqlite3.Error as error:
-            raise ServiceUnavailable("knowledge_base", f"The query could not be recorded: {error}.") from error
+            raise ServiceUnavailable("knowledge_base", f"The query could not be recorded: {told(error)}.") from error
 
     async def get_query(self, query_id: str) -> Query | None:
         """A remembered query, or None."""
@@ -164,30 +165,28 @@ class LightRagRepository(RagRepository):
         self._database.replace_by(folder)
 
     async def status(self) -> KnowledgeStatus:
-        """Sizes of the workspace."""
-        counts = self.store.catalogue.statuses()
-        if enriched := counts.pop("enriched", 0):
-            counts["processed"] = enriched
+        """Sizes of the workspace, all of one moment. Documents are counted by the status that a listing shows."""
 
         def count(sql: str) -> int:
             return int(self._database.one(sql)[0])
 
-        return KnowledgeStatus(
-            workspace=self.store.workspace,
-            embedding_model=self.store.embedding_model,
-            documents=count("SELECT count(*) FROM document WHERE state = 'current'"),
-            passages=count("SELECT count(*) FROM passage"),
-            entities=count("SELECT count(*) FROM node"),
-            relations=count("SELECT count(*) FROM edge"),
-            by_status=counts,
-        )
+        with self._database.snapshot():
+            return KnowledgeStatus(
+                workspace=self.store.workspace,
+                embedding_model=self.store.embedding_model,
+                documents=count("SELECT count(*) FROM document WHERE state = 'current'"),
+                passages=count("SELECT count(*) FROM passage"),
+                entities=count("SELECT count(*) FROM node"),
+                relations=count("SELECT count(*) FROM edge"),
+                by_status=self.store.catalogue.statuses(),
+            )
 
     async def version(self) -> str:
         """Another one after every change of the store; queries saved by other processes count as such."""
         try:
             return self._database.state()
         except sqlite3.Error as error:
-            raise ServiceUnavailable("knowledge_base", f"The store cannot be read: {error}.") from error
+            raise ServiceUnavailable("knowledge_base", f"The store cannot be read: {told(error)}.") from error
 
     async def close(self) -> None:
         """Flush and close the store."""

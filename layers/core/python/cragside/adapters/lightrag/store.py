@@ -9,11 +9,14 @@ from pathlib import Path
 from filelock import AsyncFileLock, Timeout
 
 from cragside.adapters.lightrag.catalogue import Catalogue
+from cragside.adapters.lightrag.checkup import Checkup
 from cragside.adapters.lightrag.chunking import Chunker
 from cragside.adapters.lightrag.database import Database
 from cragside.adapters.lightrag.embedding_cache import CachedEmbedder
 from cragside.adapters.lightrag.engine import Engine
+from cragside.adapters.lightrag.tidying import Tidying
 from cragside.adapters.private_files import FILE_MODE
+from cragside.adapters.sqlite_failures import is_damage, told
 from cragside.domain.context import CountTokens
 from cragside.domain.errors import ServiceUnavailable
 
@@ -40,6 +43,8 @@ class Store:
         self.engine = engine
         self.database = database
         self.catalogue = Catalogue(database, workspace)
+        self.checkup = Checkup(database)
+        self.tidying = Tidying(database, self._alone_if_free)
         self.workspace = workspace
         self.embedder = embedder
         self.embedding_model = embedder.name
@@ -96,6 +101,16 @@ class Store:
                 await self._write_lock.release()
 
     @asynccontextmanager
+    async def _alone_if_free(self) -> AsyncIterator[bool]:
+        """Keep every other writer out. False when somebody is writing to the graph."""
+        async with self.writing_if_free() as free:
+            if not free:
+                yield False
+                return
+            async with self.accepting():
+                yield True
+
+    @asynccontextmanager
     async def accepting(self) -> AsyncIterator[None]:
         """Keep every other writer of the catalogue out, of this process and of others."""
         async with self._accepting, self._accept_lock:
@@ -106,6 +121,8 @@ class Store:
     async def close(self) -> None:
         """Flush and close the store."""
         try:
+            await self.tidying.close()
+            await self.checkup.close()
             await self.engine.finalize_storages()
         finally:
             self.database.release()
@@ -121,6 +138,9 @@ async def failing_as_unavailable() -> AsyncIterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        raise ServiceUnavailable("knowledge_base", f"The knowledge base failed: {error}.") from error
+        said = f"failed: {told(error)}."
+        if is_damage(error):
+            said = f"is damaged ({told(error)}). Stop cragside, move the workspace's folder away, and ingest again."
+        raise ServiceUnavailable("knowledge_base", f"The knowledge base {said}") from error
     except OSError as error:
         raise ServiceUnavailable("knowledge_base", f"The knowledge base failed: {error.strerror}.") from error

@@ -46,6 +46,7 @@ async def _swept(store: Store) -> None:
             connection.execute(
                 "DELETE FROM document WHERE state = 'gone' AND version NOT IN (SELECT version FROM part)"
             )
+    store.tidying.ask()
 
 
 async def forget_graph(store: Store, part: StoredPart) -> Draft | None:

@@ -17,7 +17,7 @@ from cragside.adapters.lightrag.leases import Leases
 from cragside.adapters.lightrag.manifest import Manifest
 from cragside.adapters.lightrag.schema import StoreFormatError
 from cragside.adapters.lightrag.unborn import UnbornRepository
-from cragside.adapters.sqlite_failures import is_damage, unusable
+from cragside.adapters.sqlite_failures import is_damage, told, unusable
 from cragside.domain.context import CountTokens
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
 from cragside.ports.embedder import Embedder
@@ -134,6 +134,12 @@ class EmbeddedWorkspaces:
         # Whoever prepares a server stays for as long as it runs.
         self._leases.give_back()
 
+    async def check(self, workspace: str, *, whole: bool = False) -> None:
+        """Raises `ServiceUnavailable` when the workspace's store is damaged. See the port."""
+        store = await self._store(workspace)
+        if store and (how := await store.checkup.damage(whole=whole)):
+            raise _damaged(workspace, how, store.database.read_only).at(store.database.path)
+
     async def names(self) -> list[str]:
         """The workspaces that have a store, in order."""
         await self._home.ready()
@@ -234,7 +240,7 @@ class EmbeddedWorkspaces:
                 return None
             else:
                 opening = self._start(workspace, partial(self._opened, workspace, self.folder(workspace)))
-        elif opening.done() and opening.result().replaced:
+        elif opening.done() and _outdated(workspace, opening.result()):
             opening = self._start(workspace, partial(self._reopened, workspace, opening.result()))
         return opening.result() if opening.done() else await asyncio.shield(opening)
 
@@ -355,6 +361,13 @@ def _opened_well(opening: "asyncio.Task[Opened]") -> bool:
     return opening.done() and not opening.cancelled() and opening.exception() is None
 
 
+def _outdated(workspace: str, opened: "Opened") -> bool:
+    try:
+        return opened.replaced
+    except sqlite3.DatabaseError as error:
+        raise _unopened(workspace, error, read_only=False) from error
+
+
 def _working(opened: "Opened") -> bool:
     return opened.store is not None and opened.store.workers > 0
 
@@ -373,12 +386,12 @@ def _database(workspace: str, folder: Path, *, read_only: bool) -> Database:
 
 def _unopened(workspace: str, error: sqlite3.DatabaseError, read_only: bool) -> ServiceUnavailable:
     if is_damage(error):
-        return _damaged(workspace, str(error), read_only)
+        return _damaged(workspace, told(error), read_only)
     return ServiceUnavailable("knowledge_base", f"The store of workspace {workspace} {unusable(error)}.")
 
 
 def _damaged(workspace: str, how: str, read_only: bool) -> ServiceUnavailable:
-    remedy = "Bake it again." if read_only else "Move its folder away and ingest again."
+    remedy = "Bake it again." if read_only else "Stop cragside, move its folder away, and ingest again."
     return ServiceUnavailable("knowledge_base", f"The store of workspace {workspace} is damaged ({how}). {remedy}")
 
 

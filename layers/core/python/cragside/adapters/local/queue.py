@@ -20,7 +20,7 @@ from filelock import FileLock, Timeout
 
 from cragside.adapters.local.queue_schema import QueueFormatError, connect
 from cragside.adapters.private_files import FILE_MODE
-from cragside.adapters.sqlite_failures import is_damage, unusable
+from cragside.adapters.sqlite_failures import is_damage, told, unusable
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.indexing import Task
 from cragside.ports.index_queue import DeadLetter, Delivery, IndexQueue, QueueStats
@@ -355,7 +355,7 @@ def _translated(path: Path) -> Iterator[None]:
     except sqlite3.DatabaseError as error:
         said = f"{unusable(error)}."
         if is_damage(error):
-            said = f"is damaged ({error}). Move it away: the next worker makes it anew from the documents."
+            said = f"is damaged ({told(error)}). Move it away: the next worker makes it anew from the documents."
         raise _unusable(path, said) from error
     except OSError as error:
         raise _unusable(path, f"cannot be used: {error.strerror}. Check RAG_HOME.") from error

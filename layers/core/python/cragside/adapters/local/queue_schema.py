@@ -8,6 +8,7 @@ from cragside.adapters.private_files import make_file, make_folder, tighten
 
 SCHEMA_VERSION = 2
 BUSY_SECONDS = 5.0
+LONGEST_LOG_BYTES = 1_000_000
 # What the queue, its worker and the settings have in RAG_HOME.
 _OURS = (".queue.sqlite3*", ".worker.lock", ".settings.json*")
 
@@ -54,11 +55,22 @@ def connect(path: Path) -> sqlite3.Connection:
     try:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute(f"PRAGMA journal_size_limit = {LONGEST_LOG_BYTES}")
+        _give_back_space(connection)
         _migrate(connection)
     except BaseException:
         connection.close()
         raise
     return connection
+
+
+def _give_back_space(connection: sqlite3.Connection) -> None:
+    """Have the file get shorter with what is deleted, which transactions as small as the queue's can afford."""
+    if connection.execute("PRAGMA auto_vacuum").fetchone()[0] == 0:
+        connection.execute("PRAGMA auto_vacuum = FULL")
+        # An older version's file is written anew for it; while somebody writes, the next opening does it.
+        with suppress(sqlite3.OperationalError):
+            connection.execute("VACUUM")
 
 
 def _migrate(connection: sqlite3.Connection) -> None:

@@ -25,6 +25,7 @@ def status(
     settings = session.settings(workspace)
 
     async def work(container: "Container") -> "KnowledgeStatus":
+        await container.workspaces.check(settings.workspace, whole=True)
         return await (await container.workspaces.repository(settings.workspace)).status()
 
     known = {**asdict(session.run(settings, work)), "store": place_of(settings)}

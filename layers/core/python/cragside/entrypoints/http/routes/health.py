@@ -60,7 +60,7 @@ class Configuration(BaseModel):
 class Health(BaseModel):
     """LightRAG's health shape, with each component's. `pipeline_busy` is whether there are tasks."""
 
-    status: Literal["healthy"]
+    status: Literal["healthy", "unhealthy"]
     core_version: str
     api_version: str
     auth_mode: Literal["enabled", "disabled"]
@@ -81,14 +81,15 @@ def router(container: Application, access: Access) -> APIRouter:
     async def health(request: Request) -> Health:
         """LightRAG's health shape: what is configured, and whether the workspace's store and queue answer.
 
-        The process is healthy as long as it answers; neither models nor other hosts are asked.
+        It is `unhealthy` when one of them is damaged or does not answer; the status stays 200. Neither models nor other
+        hosts are asked. All pages of a store are checked every ten minutes at most, beside the answer.
         """
         workspace = access.workspace(request)
         tasks, queue = await _asked("queue", lambda: container.intake.backlog(workspace))
         _, store = await _asked("knowledge_base", lambda: _readable(container, workspace))
         busy = tasks is not None and tasks.pending + tasks.processing > 0
         return Health(
-            status="healthy",
+            status="healthy" if store.ok and queue.ok else "unhealthy",
             core_version=__version__,
             api_version=__version__,
             auth_mode="enabled" if settings.asks_for_token else "disabled",
@@ -111,6 +112,7 @@ def router(container: Application, access: Access) -> APIRouter:
 
 
 async def _readable(container: Application, workspace: str) -> None:
+    await container.workspaces.check(workspace)
     await (await container.workspaces.library(workspace)).documents(limit=1)
 
 

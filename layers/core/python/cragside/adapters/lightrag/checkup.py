@@ -1,0 +1,85 @@
+"""Whether a store's file is as SQLite needs it, cheap enough to be asked every few seconds."""
+
+import asyncio
+import sqlite3
+import time
+from contextlib import closing
+from pathlib import Path
+
+from cragside.adapters.lightrag.database import Database
+from cragside.adapters.sqlite_failures import is_damage, told
+
+_HEADER = b"SQLite format 3\0"
+# A whole check reads the file, 300 MB in a second or two. It is repeated after this, or after so many times its length.
+_EVERY_SECONDS = 600.0
+_SHARE = 100.0
+# Whoever asks waits so long for the first whole check, and is told what is known without it.
+PATIENCE_SECONDS = 1.0
+
+
+class Checkup:
+    """What is wrong with one open store: the file's header and size at each question, and what SQLite said of it since.
+
+    Beside that `PRAGMA quick_check` reads all pages now and then, on a thread and a connection of its own.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._inode = database.path.stat().st_ino
+        self._checking: asyncio.Task[str] | None = None
+        self._due = 0.0
+        self._found = ""
+
+    async def damage(self, *, whole: bool = False) -> str:
+        """What is damaged, "" for nothing. With `whole` all pages are read now, however long it takes."""
+        if said := await asyncio.to_thread(self._at_sight) or self._database.damage:
+            return said
+        if self._checking is None and (whole or time.monotonic() >= self._due):
+            self._checking = asyncio.create_task(self._checked())
+        if self._checking is not None:
+            await asyncio.wait([self._checking], timeout=None if whole else PATIENCE_SECONDS)
+        return self._found
+
+    async def close(self) -> None:
+        """Wait for a check that is under way."""
+        if self._checking is not None:
+            await asyncio.wait([self._checking])
+
+    async def _checked(self) -> str:
+        began = time.monotonic()
+        try:
+            self._found = await asyncio.to_thread(_pages, self._database.path, self._database.read_only)
+        finally:
+            taken = time.monotonic() - began
+            self._due = time.monotonic() + max(_EVERY_SECONDS, taken * _SHARE)
+            self._checking = None
+        return self._found
+
+    def _at_sight(self) -> str:
+        try:
+            with self._database.path.open("rb") as file:
+                header = file.read(len(_HEADER))
+        except FileNotFoundError:
+            return "its file is missing"
+        except IsADirectoryError:
+            return "its file is a folder now"
+        except OSError:
+            # A place that cannot be used is not damage, and tells when it is used.
+            return ""
+        if self._database.path.stat().st_ino != self._inode:
+            return "its file was replaced while it was open"
+        if not header:
+            return "its file is empty"
+        return "" if header == _HEADER else "its file is not a database"
+
+
+def _pages(path: Path, read_only: bool) -> str:
+    """What `PRAGMA quick_check` complains of first."""
+    try:
+        uri = f"{path.as_uri()}?mode=ro{'&immutable=1' if read_only else ''}"
+        with closing(sqlite3.connect(uri, uri=True)) as connection:
+            rows = connection.execute("PRAGMA quick_check(1)").fetchall()
+    except sqlite3.Error as error:
+        return told(error) if is_damage(error) else ""
+    said = str(rows[0][0]) if rows else "ok"
+    return "" if said == "ok" else " ".join(said.split())

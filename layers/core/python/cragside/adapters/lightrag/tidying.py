@@ -1,0 +1,149 @@
+"""Giving the disk back that a store no longer needs, in steps that keep nobody waiting, on a thread of its own."""
+
+import asyncio
+import logging
+import shutil
+import sqlite3
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, closing, suppress
+from pathlib import Path
+
+from cragside.adapters.lightrag.database import BUSY_MILLISECONDS, Database
+
+# Deletions that follow each other are tidied up after together.
+PAUSE_SECONDS = 2.0
+# Each step is a transaction of some milliseconds; others may write between two of them.
+_ROWS, _PAGES, _MERGED = 500, 1000, 500
+_BETWEEN_SECONDS = 0.002
+# A store that an older version made is written anew when it is worth it.
+_LEAST_BYTES, _LEAST_SHARE = 1_000_000, 0.2
+
+# What a model has said of passages that no document has any more. What another passage refers to stays: LightRAG
+# rebuilds descriptions from it.
+_ORPHANED = """namespace = 'llm_response_cache'
+    AND coalesce(json_extract(value, '$.chunk_id'), '') NOT IN (SELECT id FROM chunk)
+    AND id NOT IN (SELECT used.value FROM kv AS text, json_each(text.value, '$.llm_cache_list') AS used
+        WHERE text.namespace = 'text_chunks')"""
+
+_log = logging.getLogger("cragside")
+
+Alone = Callable[[], AbstractAsyncContextManager[bool]]
+
+
+class Tidying:
+    """Tidies one store up a moment after it was asked to. A kill meanwhile loses nothing; readers go on.
+
+    `alone` keeps other writers out, for what cannot be done in steps, unless one is at work: then it gives False.
+    """
+
+    def __init__(self, database: Database, alone: Alone) -> None:
+        self._database = database
+        self._alone = alone
+        self._task: asyncio.Task[None] | None = None
+        self._again = False
+        self._hurry = asyncio.Event()
+
+    def ask(self) -> None:
+        """Tidy up soon."""
+        self._again = True
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._run())
+
+    async def close(self) -> None:
+        """Do at once what was asked for, and wait for it."""
+        self._hurry.set()
+        if self._task is not None:
+            await asyncio.wait([self._task])
+
+    async def _run(self) -> None:
+        while self._again:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._hurry.wait(), PAUSE_SECONDS)
+            self._again = False
+            try:
+                await self._tidied()
+            except (sqlite3.Error, OSError) as error:
+                # Nothing depends on it, and the next deletion asks again.
+                _log.warning("The store %s is tidied up later: %s", self._database.path, error)
+
+    async def _tidied(self) -> None:
+        path = self._database.path
+        if await asyncio.to_thread(_in_steps, path):
+            return
+        async with self._alone() as alone:
+            if alone:
+                await asyncio.to_thread(_anew, path)
+
+
+def _in_steps(path: Path) -> bool:
+    """Tidy up in short transactions. False when the file cannot be made shorter so, and it is worth writing it anew."""
+    with _opened(path) as connection:
+        _forget_answers(connection)
+        _merge_full_text(connection)
+        if _number(connection, "auto_vacuum") == 0:
+            size = _number(connection, "page_size")
+            free, all_of_it = _number(connection, "freelist_count"), _number(connection, "page_count")
+            return free * size < _LEAST_BYTES or free < all_of_it * _LEAST_SHARE or not _room(path, all_of_it * size)
+        while (before := _number(connection, "freelist_count")) > 0:
+            connection.execute(f"PRAGMA incremental_vacuum({_PAGES})").fetchall()
+            if _number(connection, "freelist_count") >= before:
+                break
+            time.sleep(_BETWEEN_SECONDS)
+        _cut_log(connection)
+        return True
+
+
+def _anew(path: Path) -> None:
+    """Write a store anew that an older version made, so that it can be made shorter in steps from now on."""
+    with _opened(path) as connection:
+        connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
+        connection.execute("VACUUM")
+        _cut_log(connection)
+
+
+def _forget_answers(connection: sqlite3.Connection) -> None:
+    keys = [row[0] for row in connection.execute(f"SELECT id FROM kv WHERE {_ORPHANED}")]  # noqa: S608 (our own)
+    for start in range(0, len(keys), _ROWS):
+        batch = keys[start : start + _ROWS]
+        marks = ",".join("?" * len(batch))
+        # Held against the store once more: another process may have taken one of the texts in meanwhile.
+        connection.execute(f"DELETE FROM kv WHERE {_ORPHANED} AND id IN ({marks})", batch)  # noqa: S608 (our own)
+        time.sleep(_BETWEEN_SECONDS)
+
+
+def _merge_full_text(connection: sqlite3.Connection) -> None:
+    """Drop what the full-text index keeps of deleted passages, as its 'optimize' does, but in steps."""
+    amount = -_MERGED
+    while True:
+        before = connection.total_changes
+        connection.execute("INSERT INTO passage (passage, rank) VALUES ('merge', ?)", (amount,))
+        if connection.total_changes - before < 2:
+            return
+        amount = _MERGED
+        time.sleep(_BETWEEN_SECONDS)
+
+
+def _cut_log(connection: sqlite3.Connection) -> None:
+    """Write the log into the file and cut it, unless somebody reads or writes: waiting would keep writers out."""
+    connection.execute("PRAGMA busy_timeout = 0")
+    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+
+def _opened(path: Path) -> "closing[sqlite3.Connection]":
+    connection = sqlite3.connect(
+        f"{path.as_uri()}?mode=rw", uri=True, isolation_level=None, timeout=BUSY_MILLISECONDS / 1000
+    )
+    connection.execute("PRAGMA synchronous = NORMAL")
+    return closing(connection)
+
+
+def _number(connection: sqlite3.Connection, pragma: str) -> int:
+    return int(connection.execute(f"PRAGMA {pragma}").fetchone()[0])
+
+
+def _room(path: Path, size: int) -> bool:
+    """Whether there is room for the store's log and for the copy that SQLite makes among temporary files."""
+    places = (path.parent, Path(tempfile.gettempdir()))
+    return all(shutil.disk_usage(place).free > 2 * size for place in places)

@@ -1,0 +1,133 @@
+"""The disk that documents took comes back when they are forgotten, replaced or pruned."""
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from cragside.adapters.lightrag import tidying
+from cragside.domain.indexing import Task
+from tests.knowledge import Knowledge
+
+LARGE = "\n\n".join(" ".join(f"w{row * word % 9973} Otter{row % 20}" for word in range(100)) for row in range(60))
+SMALL = "Sea otters eat urchins in the kelp forest."
+# A store without documents takes 0.2 MB, the large document 3 MB.
+EMPTY = 600_000
+
+
+@pytest.fixture
+async def knowledge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Knowledge]:
+    monkeypatch.setattr(tidying, "PAUSE_SECONDS", 0)
+    made = Knowledge(tmp_path / "home")
+    yield made
+    await made.close()
+
+
+def size(home: Path) -> int:
+    return sum(path.stat().st_size for path in home.rglob("*") if path.is_file())
+
+
+async def bring(knowledge: Knowledge, text: str, name: str = "notes.md") -> str:
+    answer = await knowledge.http.post("/v1/documents", json={"text": text, "name": name})
+    assert answer.status_code == 202, answer.text
+    await knowledge.index()
+    return str(answer.json()["documents"][0]["id"])
+
+
+async def shrunk(home: Path) -> int:
+    """The size of the store once it has been tidied up, while it stays open."""
+    store = home / "default"
+    for _ in range(200):
+        if size(store) < EMPTY:
+            break
+        await asyncio.sleep(0.02)
+    return size(store)
+
+
+async def test_a_forgotten_document_gives_its_disk_back_while_the_server_goes_on(
+    knowledge: Knowledge, tmp_path: Path
+) -> None:
+    kept = await bring(knowledge, SMALL, "small.md")
+    document = await bring(knowledge, LARGE)
+    assert size(tmp_path / "home" / "default") > 3 * EMPTY
+    assert (await knowledge.http.delete(f"/v1/documents/{document}")).status_code == 204
+    assert await shrunk(tmp_path / "home") < EMPTY
+    found = await knowledge.http.post("/query", json={"query": "What do sea otters eat?", "mode": "naive"})
+    assert "urchins" in found.text
+    assert (await knowledge.http.get(f"/v1/documents/{kept}")).json()["status"] == "enriched"
+    # Nothing of the text is left anywhere, what a model was asked included.
+    content = b"".join(path.read_bytes() for path in (tmp_path / "home").rglob("*") if path.is_file())
+    assert b"w9972" not in content
+
+
+async def test_a_large_document_that_a_small_one_replaces_gives_its_disk_back(
+    knowledge: Knowledge, tmp_path: Path
+) -> None:
+    await bring(knowledge, LARGE)
+    await bring(knowledge, SMALL)
+    assert await shrunk(tmp_path / "home") < EMPTY
+
+
+async def test_the_answers_about_other_documents_are_kept(knowledge: Knowledge, tmp_path: Path) -> None:
+    await bring(knowledge, SMALL, "small.md")
+    store = tmp_path / "home" / "default" / "store.sqlite3"
+    answers = (
+        "SELECT id FROM kv WHERE namespace = 'llm_response_cache' AND json_extract(value, '$.chunk_id') IS NOT NULL"
+    )
+    with closing(sqlite3.connect(store)) as connection:
+        before = connection.execute(answers).fetchall()
+    document = await bring(knowledge, LARGE)
+    await knowledge.http.delete(f"/v1/documents/{document}")
+    await shrunk(tmp_path / "home")
+    with closing(sqlite3.connect(store)) as connection:
+        assert connection.execute(answers).fetchall() == before != []
+
+
+async def test_a_store_of_an_older_version_is_written_anew(knowledge: Knowledge, tmp_path: Path) -> None:
+    document = await bring(knowledge, LARGE)
+    await knowledge.close()
+    store = tmp_path / "home" / "default" / "store.sqlite3"
+    with closing(sqlite3.connect(store, isolation_level=None)) as connection:
+        connection.execute("PRAGMA auto_vacuum = NONE")
+        connection.execute("VACUUM")
+    later = Knowledge(tmp_path / "home")
+    assert (await later.http.delete(f"/v1/documents/{document}")).status_code == 204
+    await later.close()
+    assert size(tmp_path / "home" / "default") < EMPTY
+    with closing(sqlite3.connect(store)) as connection:
+        assert connection.execute("PRAGMA auto_vacuum").fetchone()[0] == 2
+
+
+async def test_who_reads_meanwhile_goes_on(knowledge: Knowledge, tmp_path: Path) -> None:
+    document = await bring(knowledge, LARGE)
+    store = tmp_path / "home" / "default" / "store.sqlite3"
+    with closing(sqlite3.connect(store, isolation_level=None)) as reader:
+        reader.execute("BEGIN")
+        before = reader.execute("SELECT count(*) FROM chunk").fetchone()
+        await knowledge.http.delete(f"/v1/documents/{document}")
+        await knowledge.container.close()
+        assert reader.execute("SELECT count(*) FROM chunk").fetchone() == before
+        assert reader.execute("PRAGMA quick_check").fetchone()[0] == "ok"
+
+
+@pytest.mark.parametrize("older", [False, True])
+async def test_the_queue_gives_its_disk_back(older: bool, tmp_path: Path) -> None:
+    knowledge = Knowledge(tmp_path / "home")
+    tasks = [Task("w", f"doc-{number}", "hash" * 16, 0, "embed") for number in range(3000)]
+    await knowledge.queue.send(tasks)
+    await knowledge.queue.close()
+    queue = tmp_path / "home" / ".queue.sqlite3"
+    full = queue.stat().st_size
+    if older:
+        with closing(sqlite3.connect(queue, isolation_level=None)) as connection:
+            connection.execute("PRAGMA auto_vacuum = NONE")
+            connection.execute("VACUUM")
+    # As ended tasks do; the queue opens its file and makes it one that gets shorter.
+    await knowledge.queue.stats()
+    with closing(sqlite3.connect(queue)) as connection, connection:
+        connection.execute("DELETE FROM task")
+    await knowledge.close()
+    assert queue.stat().st_size < full / 10
