@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, create_model
 from pydantic import ValidationError as Malformed
 
-from cragside.domain.context import neutralise
 from cragside.domain.document import DocType
+from cragside.domain.neutral import neutralise
 
 SYSTEM = (
     "You describe documents for a search index. Fill the fields that are asked for, in the document's language, from "

@@ -7,8 +7,8 @@ from pydantic import Field, TypeAdapter
 from pydantic import ValidationError as Malformed
 
 from cragside.adapters.ollama.text import abridged
-from cragside.domain.context import neutralise
 from cragside.domain.document import Document
+from cragside.domain.neutral import neutralise
 
 SYSTEM = (
     "You grade how well documents answer a question. For each numbered document, give the probability from 0 to 1 that "
