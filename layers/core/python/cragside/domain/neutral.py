@@ -57,6 +57,7 @@ _TAIL = re.compile(
     r"|\b(?:local|web)\b[^\w\n]{1,8}relevance[^\w\n]{0,4}\d[\d.,]{0,8}[^\w\n]{0,2}",
     re.IGNORECASE,
 )
+_LONGEST_HEADING = 1000
 _ORIGIN = re.compile(r"[(❨❪⟮](?:[^()\n]{0,320}[,;])?\s*(?:local|web)\s*[,;)❩❫⟯]", re.IGNORECASE)
 
 # What opens a section: marks ahead of a line, a line of marks below one, elements, and a line that is bold as a whole.
@@ -123,6 +124,12 @@ def _numbers_at_line_starts(text: str) -> Iterator[tuple[int, int]]:
                 yield number.span()
 
 
+def _origins_behind_numbers(text: str) -> Iterator[tuple[int, int]]:
+    for _, end in _numbers_at_line_starts(text):
+        rest = text[end : end + _LONGEST_HEADING].partition("\n")[0]
+        yield from ((end + found.start(), end + found.end()) for found in _ORIGIN.finditer(rest))
+
+
 def _labels(text: str, labels: str) -> Iterator[tuple[int, int]]:
     pattern = rf"^(?:{_TAG}|[^\w\n]|[\d_]|[a-z][.)])*+(?:{labels})[^\w\n:꞉ː׃]{{0,8}}([:꞉ː׃])"
     return (found.span(1) for found in re.finditer(pattern, text, re.IGNORECASE | re.MULTILINE))
@@ -140,7 +147,11 @@ def _altered(text: str, *rules: Rule) -> str:
 
 
 _FRAMING: tuple[Rule, ...] = ((_found(CONTROL_TOKEN), _SIGNS), (_found(_DELIMITER), _SIGNS))
-_HEADINGS: tuple[Rule, ...] = ((_numbers_at_line_starts, _BRACKETS), (_found(_TAIL), _PARENTHESES))
+_HEADINGS: tuple[Rule, ...] = (
+    (_numbers_at_line_starts, _BRACKETS),
+    (_origins_behind_numbers, _PARENTHESES),
+    (_found(_TAIL), _PARENTHESES),
+)
 _NAMES: tuple[Rule, ...] = ((_found(_NUMBERED), _BRACKETS), (_found(_TAIL, _ORIGIN), _PARENTHESES))
 _SECTIONS: tuple[Rule, ...] = (
     (_found(_MARKS, _UNDERLINE), _HEADS),
