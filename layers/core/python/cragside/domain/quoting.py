@@ -1,15 +1,26 @@
 """Delimiters that no quoted text can forge: each carries a random code of the request."""
 
+import hashlib
 import secrets
 
 # No vowels and nothing that looks like something else: a code is no word.
 _ALPHABET = "bcdfghjkmnpqrstvwxz23456789"
 _LENGTH = 6
+_SECRET = secrets.token_bytes(32)
 
 
 def new_code() -> str:
     """A code that no text can know ahead of the request: one of 380 million."""
     return "".join(secrets.choice(_ALPHABET) for _ in range(_LENGTH))
+
+
+def code_for(text: str) -> str:
+    """A code for prompts whose answer has to be the same each time: as long as the process lives, a text has the same.
+
+    It comes from the text and a secret of the process, so whoever writes the text does not know it.
+    """
+    digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), key=_SECRET, digest_size=_LENGTH).digest()
+    return "".join(_ALPHABET[byte % len(_ALPHABET)] for byte in digest)
 
 
 def quoted(name: str, text: str, code: str, **attributes: object) -> str:
