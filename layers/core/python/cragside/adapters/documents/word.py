@@ -170,7 +170,7 @@ def _on_colour(run: Any, properties: Any) -> bool:
         return True
     for around in run.iterancestors(f"{_W}p", f"{_W}tbl", f"{_W}txbxContent", f"{_W}body"):
         if around.tag != f"{_W}p":
-            return around.tag != f"{_W}body"
+            return bool(around.tag != f"{_W}body")
         if around.find(f"{_W}pPr/{_W}shd") is not None or around.find(f"{_W}pPr/{_W}pStyle") is not None:
             return True
     return False
