@@ -10,6 +10,7 @@ from cragside.domain.errors import ConfigurationError, ServiceUnavailable, Valid
 from cragside.domain.exchange import Exchange
 from cragside.domain.filter import EVERYTHING, Filter
 from cragside.domain.indexing import Acceptance, DocumentRecord
+from cragside.domain.memory_name import memory_of
 from cragside.domain.search import Mode
 from tests.fakes import FakeRepository, FakeWorkspaces
 
@@ -62,7 +63,7 @@ async def test_an_exchange_is_taken_in_under_a_name_of_its_own() -> None:
     assert (remembered.indexed, remembered.reason, remembered.document_id) == (True, "", "doc-1")
     [(source, options)] = intake.taken
     assert (source.name, source.text) == (EXCHANGE.name, EXCHANGE.text)
-    assert options == {"workspace": "sea", "rename": True}
+    assert options == {"workspace": memory_of("sea"), "rename": True, "track": ""}
 
 
 @pytest.mark.parametrize(

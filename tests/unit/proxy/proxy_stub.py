@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -105,10 +105,11 @@ class FakeEnricher:
         *,
         workspace: str | None = None,
         persona: str | None = None,
+        memory: bool | None = None,
         evidence_tokens: int | None = None,
         timeout: float | None = None,
     ) -> Enriched:
-        call = {"workspace": workspace, "persona": persona, "evidence_tokens": evidence_tokens}
+        call = {"workspace": workspace, "persona": persona, "memory": memory, "evidence_tokens": evidence_tokens}
         self.calls.append({"request": dict(request), **call})
         if self.before:
             await self.before()
@@ -133,7 +134,7 @@ class FakeMemory:
     before: Callable[[], Awaitable[None]] | None = None
     news: asyncio.Event = field(default_factory=asyncio.Event)
 
-    async def remember(self, exchange: Exchange, *, workspace: str) -> Remembered:
+    async def remember(self, exchange: Exchange, *, workspace: str, told: Sequence[str] = ()) -> Remembered:
         if self.before:
             await self.before()
         self.exchanges.append((workspace, exchange))

@@ -46,6 +46,7 @@ from cragside.crag.corrective import CorrectiveRag
 from cragside.crag.state import CragTools
 from cragside.domain.context import CountTokens
 from cragside.domain.errors import ServiceUnavailable
+from cragside.domain.memory_name import owner_of
 from cragside.domain.preferences import CHANGEABLE, Preferences
 from cragside.domain.verdict import DecisionPolicy
 from cragside.ports.annotator import Annotator
@@ -208,8 +209,9 @@ def build_container(
         max_documents=settings.max_documents,
     )
     finder = CorrectiveRag(tools)
-    enricher = _enricher(settings, finder, workspaces)
     intake = Intake(workspaces, queue, loader=loader, fetcher=fetcher)
+    memory = _memory(settings, intake, workspaces)
+    enricher = _enricher(settings, finder, workspaces, memory)
     starters += [finder.prepare, partial(workspaces.prepare, settings.workspace)]
     return Container(
         settings,
@@ -223,7 +225,7 @@ def build_container(
         queue,
         Attempts(queue, Indexer(workspaces, annotator), attempts=settings.index_attempts),
         intake,
-        _memory(settings, intake, workspaces),
+        memory,
         Retriever(workspaces, embedded_grader, preferences),
         Uploads(workspaces, uploads, most_bytes=settings.max_file_bytes),
         starters,
@@ -274,7 +276,7 @@ def _store(
     preferences: WorkspacePreferences,
 ) -> EmbeddedWorkspaces:
     def chunking(workspace: str) -> tuple[int, int]:
-        preferred = preferences.of(workspace)
+        preferred = preferences.of(owner_of(workspace))
         return preferred.chunk_tokens, preferred.chunk_overlap_tokens
 
     return EmbeddedWorkspaces(
@@ -295,7 +297,7 @@ def _store(
     )
 
 
-def _enricher(settings: Settings, finder: EvidenceFinder, workspaces: Workspaces) -> Enricher:
+def _enricher(settings: Settings, finder: EvidenceFinder, workspaces: Workspaces, memory: Memory) -> Enricher:
     return Enricher(
         finder,
         workspaces,
@@ -307,6 +309,9 @@ def _enricher(settings: Settings, finder: EvidenceFinder, workspaces: Workspaces
         question_limit=settings.max_prompt_characters,
         evidence_tokens=settings.context_tokens,
         persona=settings.persona,
+        memory=memory,
+        recalls=settings.memory_evidence,
+        count_tokens=count_tokens,
     )
 
 

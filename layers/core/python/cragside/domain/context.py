@@ -46,6 +46,11 @@ def neutralise(text: str) -> str:
     return _CONTROL_TOKEN.sub(lambda match: match.group().translate(_LOOKALIKE), visible)
 
 
+def unnumbered(text: str) -> str:
+    """The text without what would pass for the heading of a piece of evidence."""
+    return _NUMBER.sub(r"\1⟦\2⟧", text)
+
+
 @dataclass(frozen=True, slots=True)
 class PackedContext:
     """The block to inject ("" when nothing fits) and the documents in it, in the order of their numbers."""
@@ -70,7 +75,7 @@ def pack(
         room = left - count_tokens(head) - 4
         if room < 32:
             break
-        body, tokens = cut(_NUMBER.sub(r"\1⟦\2⟧", neutralise(document.content).strip()), room, count_tokens)
+        body, tokens = cut(unnumbered(neutralise(document.content).strip()), room, count_tokens)
         if body:
             left = room - tokens
             entries.append(f"{head}\n{body}")

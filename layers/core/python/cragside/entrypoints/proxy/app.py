@@ -12,7 +12,7 @@ from cragside.entrypoints.proxy.commanded import ROUTES, CommandFinder
 from cragside.entrypoints.proxy.connection import ClientGone
 from cragside.entrypoints.proxy.enrichment import Parts, Preparation, Prepared
 from cragside.entrypoints.proxy.errors import answer, code_of
-from cragside.entrypoints.proxy.exchanges import Exchanges
+from cragside.entrypoints.proxy.exchanges import Exchanges, Recording
 from cragside.entrypoints.proxy.headers import Header, value_of
 from cragside.entrypoints.proxy.relay import BrokenOff, relay
 from cragside.entrypoints.proxy.upstream import DEFAULT_ADDRESS, Upstream
@@ -163,6 +163,8 @@ class _Proxy:
         self, path: str, request: dict[str, Any], grant: Grant, scope: Scope, receive: Receive, send: Send
     ) -> None:
         prepared = await while_connected(receive, self._prepared(path, request, scope["headers"], grant))
+        if isinstance(send, Recording):
+            send.told = prepared.recalled
         await relay(
             self._upstream,
             scope,

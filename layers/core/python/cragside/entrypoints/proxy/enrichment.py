@@ -12,6 +12,7 @@ from cragside.application.enricher import Enriched
 from cragside.domain.errors import CragsideError
 from cragside.domain.outcome import RagContext
 from cragside.entrypoints.access import Grant, workspace_of
+from cragside.entrypoints.options import memory_asked
 from cragside.entrypoints.proxy.commanded import OPENAI_CHAT, asked
 from cragside.entrypoints.proxy.context_window import ContextWindow, tokens_of, window_of
 from cragside.entrypoints.proxy.exchanges import Remembering
@@ -19,7 +20,7 @@ from cragside.entrypoints.proxy.headers import PERSONA_HEADER, Header, value_of
 from cragside.ports.model_host import ModelHost
 from cragside.settings import Settings
 
-_OWN_FIELDS = ("workspace", "persona", "compress")
+_OWN_FIELDS = ("workspace", "persona", "compress", "memory")
 # The host's word on a model is remembered; a host that takes longer than this (seconds) counts as silent.
 _HOST_PATIENCE = 2.0
 
@@ -35,6 +36,7 @@ class Enriching(Protocol):
         *,
         workspace: str | None = None,
         persona: str | None = None,
+        memory: bool | None = None,
         evidence_tokens: int | None = None,
     ) -> Enriched:
         """The request with evidence for its question."""
@@ -72,10 +74,11 @@ class Parts(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """The body for Ollama, and headers that tell the client what happened to it."""
+    """The body for Ollama, headers that tell the client what happened to it, and the exchanges that are in it."""
 
     body: bytes
     headers: tuple[Header, ...]
+    recalled: tuple[str, ...] = ()
 
 
 class Preparation:
@@ -92,7 +95,8 @@ class Preparation:
 
         `workspace` in the body, else the header `X-RAG-Workspace` or `LIGHTRAG-WORKSPACE`, names the workspace, which
         has to be granted. `persona` in the body, else `X-RAG-Persona`, and `compress` say how the evidence is
-        presented. None of them is forwarded.
+        presented; `memory` in the body, else `X-RAG-Memory`, whether earlier exchanges come with it. None of them is
+        forwarded.
         """
         workspace = workspace_of(grant, headers, request.get("workspace"), self._settings.workspace)
         forwarded = {name: value for name, value in request.items() if name not in _OWN_FIELDS}
@@ -107,12 +111,15 @@ class Preparation:
             {**question, **told},
             workspace=workspace,
             persona=None if persona is None else persona.decode("latin-1").strip() or None,
+            memory=memory_asked(headers),
             evidence_tokens=budget,
         )
         forwarded.update({name: value for name, value in enriched.request.items() if name not in told})
         self._fit(forwarded, enriched.request, window)
         shortened = budget < self._settings.context_tokens
-        return Prepared(json.dumps(forwarded).encode(), _told(enriched.rag_context, shortened))
+        context = enriched.rag_context
+        recalled = tuple(passage.content for passage in (context.memory or ())) if context else ()
+        return Prepared(json.dumps(forwarded).encode(), _told(context, shortened), recalled)
 
     async def _window(self, path: str, request: Mapping[str, Any]) -> ContextWindow | None:
         limit, default = await self._lengths(request.get("model"))
@@ -143,6 +150,8 @@ def _told(context: RagContext | None, shortened: bool) -> tuple[Header, ...]:
     if shortened and not context.documents:
         degraded.append("context_window")
     told = [(b"x-rag-verdict", context.verdict), (b"x-rag-documents", str(len(context.documents)))]
+    if context.memory is not None:
+        told.append((b"x-rag-memory", str(len(context.memory))))
     if degraded:
         told.append((b"x-rag-degraded", ", ".join(dict.fromkeys(degraded))))
     return tuple((name, re.sub(r"[^A-Za-z0-9_,. -]", "_", value).encode()) for name, value in told)

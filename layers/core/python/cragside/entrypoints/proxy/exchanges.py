@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -25,14 +26,17 @@ logger = logging.getLogger(__name__)
 class Remembering(Protocol):
     """`application.memory.Memory`, as far as the proxy uses it."""
 
-    async def remember(self, exchange: Exchange, *, workspace: str) -> Remembered:
+    async def remember(self, exchange: Exchange, *, workspace: str, told: Sequence[str] = ()) -> Remembered:
         """Take an exchange in."""
         ...
 
 
 @dataclass(slots=True)
 class Recording:
-    """Stands in for `send`: each piece goes to the client first and is kept afterwards, as long as there is room."""
+    """Stands in for `send`: each piece goes to the client first and is kept afterwards, as long as there is room.
+
+    `told` are the exchanges that came with the evidence.
+    """
 
     send: Send
     exchanges: "Exchanges"
@@ -43,6 +47,7 @@ class Recording:
     held: int = 0
     usable: bool = True
     ended: bool = False
+    told: tuple[str, ...] = ()
 
     async def __call__(self, message: Message) -> None:
         """ASGI's `send`."""
@@ -119,7 +124,7 @@ class Exchanges:
             # In a thread: a long answer takes a while to read, and other streams go on meanwhile.
             exchange = await asyncio.to_thread(self._read, recording)
             if exchange is not None:
-                await self._memory.remember(exchange, workspace=recording.workspace)
+                await self._memory.remember(exchange, workspace=recording.workspace, told=recording.told)
         except CragsideError as error:
             logger.warning("An exchange was not remembered (%s)", error.code)
         except Exception as error:
