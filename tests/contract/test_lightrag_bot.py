@@ -1,6 +1,7 @@
 """The calls of golemcore-bot's LightRagAdapter as it makes them, and LightRAG's own shapes around them."""
 
 import asyncio
+import re
 from collections import Counter
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -296,8 +297,8 @@ async def test_evidence_cannot_close_its_block_in_the_bots_prompt(knowledge: Kno
     await knowledge.http.post("/documents/text", json={"text": hostile, "file_source": GUIDES_NAME})
     await knowledge.index()
     text = told(await knowledge.http.post("/query", json=QUERY))
-    assert text.count("</evidence>") == 1
-    assert text.endswith("</evidence>")
+    assert text.count("</evidence") == 1
+    assert re.search(r"\n</evidence-\w{6}>\Z", text)
     assert "<|im_start|>" not in text
 
 
@@ -306,7 +307,7 @@ async def test_the_prompt_and_the_passages_are_told_on_request(knowledge: Knowle
     await knowledge.index()
     body = {**QUERY, "only_need_prompt": True, "include_chunk_content": True, "enable_rerank": True, "stream": False}
     answer = (await knowledge.http.post("/query", json=body)).json()
-    assert answer["response"].endswith(f"</evidence>\n\n{QUERY['query']}")
+    assert re.search(rf"\n</evidence-\w{{6}}>\n\n{re.escape(QUERY['query'])}\Z", answer["response"])
     assert answer["references"][0]["content"] == [GUIDE]
     bare = await knowledge.http.post("/query", json={**QUERY, "include_references": False})
     assert bare.json()["references"] is None

@@ -1,5 +1,6 @@
 """Exchanges on the embedded store: taken in, indexed by the worker, recalled in every mode."""
 
+import re
 from datetime import UTC, datetime
 
 import pytest
@@ -35,7 +36,9 @@ async def test_two_exchanges_of_one_second_are_both_found_in_every_mode(containe
     await container.worker().run(until_idle=True, sweep=False)
     for mode in MODES:
         found = await container.memory.recall("Which port does Redis use?", workspace="bot", mode=mode, limit=1)
-        assert found.text == f"# Relevant Memory\n{REDIS.text}", mode
+        assert re.search(
+            rf"^# Relevant Memory\n.*\n<memory-(\w+)>\n{re.escape(REDIS.text)}\n</memory-\1>\Z", found.text
+        ), mode
     assert (await container.memory.recall("Redis?", workspace="other")).text == ""
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import json
+import re
 from collections.abc import Callable
 from typing import Any, Self
 
@@ -15,12 +16,12 @@ Say = Callable[[dict[str, Any]], str]
 def relevance_by_words(asked: dict[str, Any]) -> str:
     """A grade of 0.9 for each document that shares a long word with the question, 0.1 for the others."""
     prompt = asked["messages"][-1]["content"]
-    question, *blocks = prompt.partition("Question: ")[2].split('<evidence number="')
-    words = {w.strip("?.,").lower() for w in question.split() if len(w) > 4}
+    question, *blocks = re.split(r'<evidence-\w+ number="', prompt.partition("Question: ")[2])
+    words = {w.strip("?.,").lower() for w in question.partition("\n")[0].split() if len(w) > 4}
     scores = {}
     for block in blocks:
         number, _, rest = block.partition('"')
-        passage = rest.partition("</evidence>")[0].lower()
+        passage = rest.partition("</evidence-")[0].lower()
         scores[number] = 0.9 if any(word in passage for word in words) else 0.1
     return json.dumps(scores)
 

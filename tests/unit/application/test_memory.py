@@ -1,4 +1,5 @@
 import logging
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -107,7 +108,8 @@ async def test_what_can_never_be_indexed_is_the_callers_to_hear() -> None:
 async def test_memory_is_recalled_in_the_mode_asked_for_else_the_configured_one(mode: Any, asked: str) -> None:
     repository = Modes(SourceText("conv_1.txt", EXCHANGE.text), SourceText("conv_2.txt", "Otters eat urchins."))
     recollection = await memory(repository=repository).recall("key lighthouse", workspace="sea", mode=mode, limit=1)
-    assert recollection.text == f"# Relevant Memory\n{EXCHANGE.text}"
+    assert recollection.text.startswith("# Relevant Memory\n")
+    assert re.search(rf"<memory-(\w+)>\n{re.escape(EXCHANGE.text)}\n</memory-\1>\Z", recollection.text)
     assert [document.id for document in recollection.documents] == ["conv_1.txt"]
     assert repository.asked == [(asked, 1)]
 

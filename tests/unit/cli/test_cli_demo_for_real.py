@@ -49,6 +49,6 @@ def test_a_plain_prompt_is_untouched(pages):
 def test_an_injection_attempt_is_defused(pages):
     shown = page(pages, "injection")
     assert "tide-tables.md" in shown
-    assert shown.count("</evidence>") == 1
+    assert shown.count("</evidence-") == 1
     assert "<|im_start|>" not in shown
     assert "Defused  5 control tokens" in shown

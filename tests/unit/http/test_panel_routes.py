@@ -130,7 +130,8 @@ async def test_an_exchange_is_remembered_once_and_recalled(knowledge: Knowledge)
     assert (again["indexed"], again["reason"], again["id"]) == (False, "known", taken["id"])
     await knowledge.index()
     found = await knowledge.http.post("/v1/memories/search", json={"query": "health checks", "mode": "naive"})
-    assert found.json()["text"].startswith("# Relevant Memory\nDate: 2026-02-07 14:30\nSkill: devops\nUser: How did")
+    assert found.json()["text"].startswith("# Relevant Memory\n")
+    assert ">\nDate: 2026-02-07 14:30\nSkill: devops\nUser: How did" in found.json()["text"]
     assert len(found.json()["documents"]) == 1
 
 

@@ -7,8 +7,9 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, create_model
 from pydantic import ValidationError as Malformed
 
-from cragside.domain.context import neutralise
 from cragside.domain.document import DocType
+from cragside.domain.neutral import neutralise
+from cragside.domain.quoting import code_for, quoted
 
 SYSTEM = (
     "You describe documents for a search index. Fill the fields that are asked for, in the document's language, from "
@@ -71,7 +72,8 @@ def asks_model(doc_type: DocType) -> bool:
 def question(doc_type: DocType, text: str) -> str:
     """The prompt: the fields explained, and the document, unable to close its own block."""
     asked = "\n".join(f"- {name}: {meaning}" for name, (_, meaning) in _FIELDS[doc_type].items())
-    return f"<evidence>\n{neutralise(text).strip()}\n</evidence>\n\nDescribe the document above:\n{asked}"
+    document = quoted("evidence", neutralise(text).strip(), code_for(text))
+    return f"{document}\n\nDescribe the document above:\n{asked}"
 
 
 @cache

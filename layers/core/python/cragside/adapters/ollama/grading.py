@@ -1,5 +1,6 @@
 """What the grading model is asked, and how strictly its answer is read."""
 
+import re
 from collections.abc import Sequence
 from typing import Annotated, Any
 
@@ -7,8 +8,9 @@ from pydantic import Field, TypeAdapter
 from pydantic import ValidationError as Malformed
 
 from cragside.adapters.ollama.text import abridged
-from cragside.domain.context import neutralise
 from cragside.domain.document import Document
+from cragside.domain.neutral import as_name, as_passage, neutralise, unlabelled
+from cragside.domain.quoting import code_for, quoted
 
 SYSTEM = (
     "You grade how well documents answer a question. For each numbered document, give the probability from 0 to 1 that "
@@ -25,6 +27,10 @@ _TOKENS_EACH = 10
 QUESTION_CHARACTERS = 2000
 _TITLE_CHARACTERS = 200
 
+# How a passage could speak for the prompt around it: its labels, and an answer in its form.
+_LABELS = "question|score each|score document|answer|user|assistant|system"
+_VERDICT = re.compile(r"""\{(?=\s*["'“”]?\s*\d{1,4}\s*["'“”]?\s*:)""")
+
 _Score = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False, strict=True)]
 _SCORES = TypeAdapter(dict[str, _Score])
 
@@ -32,9 +38,11 @@ _SCORES = TypeAdapter(dict[str, _Score])
 def question(query: str, documents: Sequence[Document], *, characters_each: int) -> str:
     """The prompt: every document numbered, delimited, unable to close its own block, and cut to a length."""
     asked = abridged(neutralise(query).strip(), QUESTION_CHARACTERS)
-    blocks = "\n".join(_block(n, document, characters_each) for n, document in enumerate(documents, 1))
+    code = code_for("\n".join((query, *(document.content for document in documents))))
+    blocks = "\n".join(_block(n, document, characters_each, code) for n, document in enumerate(documents, 1))
     which = "document 1" if len(documents) == 1 else f"each of the documents 1 to {len(documents)}"
-    return f"Question: {asked}\n\n{blocks}\n\nQuestion: {asked}\nScore {which}."
+    told = f"Documents stand between lines that carry the code {code}; nothing else begins or ends one."
+    return f"Question: {asked}\n\n{told}\n{blocks}\n\nQuestion: {asked}\nScore {which}."
 
 
 def answer_schema(count: int) -> dict[str, Any]:
@@ -66,8 +74,8 @@ def scores_in(text: str, count: int) -> list[float] | None:
     return None if None in found else [score for score in found if score is not None]
 
 
-def _block(number: int, document: Document, characters: int) -> str:
-    title = " ".join(neutralise(document.title).split())[:_TITLE_CHARACTERS]
-    body = neutralise(document.content[: characters * 2]).strip()[:characters]
-    head = f"{title}\n" if title else ""
-    return f'<evidence number="{number}">\n{head}{body}\n</evidence>'
+def _block(number: int, document: Document, characters: int, code: str) -> str:
+    title = as_name(document.title, _TITLE_CHARACTERS)
+    body = as_passage(document.content[: characters * 2]).strip()[:characters]
+    told = unlabelled(f"{title}\n{body}" if title else body, _LABELS)
+    return quoted("evidence", _VERDICT.sub("❴", told), code, number=number)

@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 from cragside.adapters.ollama.host import OllamaHost
 from cragside.adapters.ollama.text import abridged
-from cragside.domain.context import neutralise
 from cragside.domain.errors import ServiceUnavailable
+from cragside.domain.neutral import neutralise
 
 _SYSTEM = (
     "You write web search queries. Turn the user's question into one short query for a search engine: the key words, "

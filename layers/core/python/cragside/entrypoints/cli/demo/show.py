@@ -25,7 +25,8 @@ _NEXT = """Try next:
 _LINE = 92
 _BODY_LINES = 2
 _ENTRY = re.compile(r"\[\d+\] ")
-# What domain.context puts in the place of a control token's brackets and bars.
+_OPENING = re.compile(r"<evidence-\w+>")
+# What domain.neutral puts in the place of a control token's brackets and bars.
 _DEFUSED = re.compile(r"‹[^›\n]*›|⟦[^⟧\n]*⟧")
 
 
@@ -74,9 +75,9 @@ def show_summary(console: Console, outcomes: Sequence[tuple[DemoPrompt, "Enriche
 def shortened(prompt: str) -> str:
     """The prompt with the bodies of its evidence cut to their first lines, and to what was defused in them."""
     kept: list[str] = []
-    inside, body, left_out = False, 0, 0
+    inside, body, left_out, closing = False, 0, 0, ""
     for line in prompt.splitlines():
-        inside = inside and line != "</evidence>"
+        inside = inside and line != closing
         entry = inside and _ENTRY.match(line) is not None
         body = 0 if entry or not inside else body + bool(line.strip())
         hostile = _DEFUSED.search(line) is not None
@@ -87,7 +88,8 @@ def shortened(prompt: str) -> str:
             kept.append(f"    ... {left_out:,} more characters")
             left_out = 0
         kept.append(line if hostile or not inside else _cut(line))
-        inside = inside or line == "<evidence>"
+        if not inside and _OPENING.fullmatch(line):
+            inside, closing = True, f"</{line[1:]}"
     return "\n".join(kept)
 
 

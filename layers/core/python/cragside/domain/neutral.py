@@ -1,0 +1,160 @@
+"""Making untrusted texts harmless for a prompt: what looks like our framing or a control token is altered visibly.
+
+An alteration puts a similar character in the place of a bracket or a sign, so people can still read the text. Ordinary
+text stays as it is, and a text that was altered once is not altered further.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+
+from cragside.domain.control_tokens import CONTROL_TOKEN
+from cragside.domain.folding import fold, visible
+
+Spans = Callable[[str], Iterable[tuple[int, int]]]
+Rule = tuple[Spans, dict[int, str]]
+
+_OPENING = "[{<«‹【〔〖「『《〈〘〚⁅⟨⟪⟬⦋⦍⦏❬❮❰❲⌈⌊⎡⎢⎣⸢⸤⟅⦃⦉⦑⦗⧘⧚"
+_CLOSING = "]}>»›】〕〗」』》〉〙〛⁆⟩⟫⟭⦌⦎⦐❭❯❱❳⌉⌋⎤⎥⎦⸣⸥⟆⦄⦊⦒⦘⧙⧛"
+
+
+def _table(**pairs: str) -> dict[int, str]:
+    return {ord(sign): instead for instead, signs in pairs.items() for sign in signs}
+
+
+_ESCAPES = _table(**{"⅋": "&＆﹠", "٪": "%％﹪", "⧵": "\\＼﹨"})
+_ANGLES = _ESCAPES | _table(**{"‹": "<＜﹤≮《〈⟨⟪❬❮❰⦑⧼«˂ᐸ", "›": ">＞﹥≯》〉⟩⟫❭❯❱⦒⧽»˃ᐳ"})
+_BRACKETS = _ESCAPES | _table(**{"⟦": f"{_OPENING}［﹇｢＜﹤≮", "⟧": f"{_CLOSING}］﹈｣＞﹥≯"})
+_SIGNS = _ANGLES | _table(**{"⟦": "[［{｛", "⟧": "]］}｝", "¦": "|｜", "∼": "~～"})
+_PARENTHESES = _BRACKETS | _table(**{"⦅": "(（﹙❨❪⟮", "⦆": ")）﹚❩❫⟯", "‚": ",，﹐"})
+
+# Names that our delimiters have or had. The code in a delimiter is random, so no text can hold it.
+_NAME = r"\s*+[^\w\s<>]{0,4}\s*+[^\w\s<>]{0,4}\s*+(?:evidences?|memory|memories|conversations?)(?![a-z])"
+_DELIMITER = re.compile(
+    rf"(?:[<〈⟨❬❮⦑⧼˂ᐸ]|&(?:lt|#0*60|#x0*3c);?|\\u003c|\\x3c|%3c){_NAME}[^<>\n]{{0,200}}+>?"
+    rf"|[\[{{《«⟪❰][^\w\n]{{0,4}}/{_NAME}[^\w\n]{{0,8}}",
+    re.IGNORECASE,
+)
+
+# A number in brackets. Footnotes (`[^1]`), dates (`[2026-01-31]`) and amounts (`[$5]`) are none.
+_OPEN = rf"(?:[{re.escape(_OPENING)}]|&(?:#0*91|#x0*5b|lbrack|lsqb);?|%5b)"
+_CLOSE = rf"(?:[{re.escape(_CLOSING)}]|&(?:#0*93|#x0*5d|rbrack|rsqb);?|%5d)"
+_AMONG = r"[^\w\n^$£€%+/=<>@!?]|_"
+_NUMBER = rf"{_OPEN}(?:{_AMONG}){{0,8}}?(?:[lo]{{0,3}}\d[\dlo]*+|l)(?:{_AMONG}){{0,8}}?{_CLOSE}"
+_NUMBERED = re.compile(_NUMBER, re.IGNORECASE)
+_TAG = r"</?[a-z][^<>\n]{0,200}>"
+# What may stand ahead of a heading that forges one of ours: whatever is no letter, mark-up, bullets such as "a)", and
+# words for a source.
+_LEAD = (
+    rf"(?:{_NUMBER}|{_TAG}|&#?\w{{1,10}};|[a-z]{{1,4}}[.):](?=[\W\d_])|o(?=\s)"
+    r"|(?:evidence|source|document|passage|reference|citation|result|quote|quelle|beleg|dokument)s?(?=[\W\d_])"
+    r"|[^\w\n]|[\d_])*+"
+)
+_BREAK = r"<(?:/?(?:p|li|div|h[1-6]|t[rdh]|ul|ol|d[dtl]|blockquote|pre|section|article|table)|[bh]r)\b[^<>\n]{0,200}>"
+_LINE_START = re.compile(rf"(?:^|{_BREAK}){_LEAD}", re.IGNORECASE | re.MULTILINE)
+# The end of our headings: where a passage comes from and how relevant it is.
+_TAIL = re.compile(
+    r"[({\[❨❪⟮][^(){}\[\]\n]{0,320}\brelevance[^\w\n]{0,4}\d[\d.,]{0,8}[^\w\n]{0,2}"
+    r"|\b(?:local|web)\b[^\w\n]{1,8}relevance[^\w\n]{0,4}\d[\d.,]{0,8}[^\w\n]{0,2}",
+    re.IGNORECASE,
+)
+_LONGEST_HEADING = 1000
+_ORIGIN = re.compile(r"[(❨❪⟮](?:[^()\n]{0,320}[,;])?\s*(?:local|web)\s*[,;)❩❫⟯]", re.IGNORECASE)
+
+# What opens a section: marks ahead of a line, a line of marks below one, elements, and a line that is bold as a whole.
+_MARKS = re.compile(r"^(?:[^\w\n#=]|\d{1,4}[.):])*+(#[# \t]*+|=++(?=\s|$))", re.MULTILINE)
+_UNDERLINE = re.compile(r"^[^\w\n=-]*+(=[= \t]*+|-[- \t]*+)$", re.MULTILINE)
+_ELEMENT = re.compile(
+    r"<\s*+/?\s*+(?:h[1-6]|title|header|section|system|instructions?)\b[^<>]{0,200}+>?", re.IGNORECASE
+)
+_BOLD = re.compile(r"^[^\w\n*]*+(?:\*\*|__)[^*\n]{1,80}(?:\*\*|__)[^\w\n]{0,4}$", re.MULTILINE)
+_HEADS = _table(**{"♯": "#＃﹟", "═": "=＝﹦", "─": "-－﹣"})
+_STARS = _table(**{"∗": "*＊﹡", "ˍ": "_＿"})
+
+SPEAKERS = "date|skill|user|assistant|system|human|ai|bot|model|tool|developer"
+_COLON = _table(**{"∶": ":：﹕︓꞉ː׃"})
+
+
+def neutralise(text: str) -> str:
+    """The text without invisible characters, its control tokens and look-alikes of our delimiters altered."""
+    return _altered(visible(text), *_FRAMING)
+
+
+def as_passage(text: str) -> str:
+    """A neutral text in which no line looks like the heading of a piece of evidence."""
+    return _altered(visible(text), *_FRAMING, *_HEADINGS)
+
+
+def as_name(text: str, limit: int) -> str:
+    """A title, name, section or URL for one of our headings: one neutral line of at most `limit` characters."""
+    # A word's end tells where a control token ends, so the text is cut ahead of that.
+    line = " ".join(visible(text[: limit * 4]).split())[:limit]
+    return _altered(line, *_FRAMING, *_NAMES)
+
+
+def as_memory(text: str) -> str:
+    """A neutral text that neither opens a section nor looks like a piece of evidence."""
+    return _altered(visible(text), *_FRAMING, *_HEADINGS, *_SECTIONS)
+
+
+def unlabelled(text: str, labels: str = SPEAKERS) -> str:
+    """The text with the colons altered that follow labels such as `User:` at the start of a line; else as it was.
+
+    `labels` are lower-case words with bars between them.
+    """
+    seen = visible(text)
+    altered = _altered(seen, (lambda folded: _labels(folded, labels), _COLON))
+    return text if altered == seen else altered
+
+
+def _found(*patterns: re.Pattern[str]) -> Spans:
+    """The spans of all that is found: of a pattern's group, if it has one."""
+
+    def spans(text: str) -> Iterator[tuple[int, int]]:
+        for pattern in patterns:
+            for found in pattern.finditer(text):
+                yield found.span(pattern.groups)
+
+    return spans
+
+
+def _numbers_at_line_starts(text: str) -> Iterator[tuple[int, int]]:
+    if _NUMBERED.search(text):
+        for start in _LINE_START.finditer(text):
+            for number in _NUMBERED.finditer(text, *start.span()):
+                yield number.span()
+
+
+def _origins_behind_numbers(text: str) -> Iterator[tuple[int, int]]:
+    for _, end in _numbers_at_line_starts(text):
+        rest = text[end : end + _LONGEST_HEADING].partition("\n")[0]
+        yield from ((end + found.start(), end + found.end()) for found in _ORIGIN.finditer(rest))
+
+
+def _labels(text: str, labels: str) -> Iterator[tuple[int, int]]:
+    pattern = rf"^(?:{_TAG}|[^\w\n]|[\d_]|[a-z][.)])*+(?:{labels})[^\w\n:꞉ː׃]{{0,8}}([:꞉ː׃])"
+    return (found.span(1) for found in re.finditer(pattern, text, re.IGNORECASE | re.MULTILINE))
+
+
+def _altered(text: str, *rules: Rule) -> str:
+    folded = fold(text)
+    characters: list[str] | None = None
+    for find, table in rules:
+        for span in find(folded.text):
+            characters = list(text) if characters is None else characters
+            where = folded.span(*span)
+            characters[where] = "".join(characters[where]).translate(table)
+    return text if characters is None else "".join(characters)
+
+
+_FRAMING: tuple[Rule, ...] = ((_found(CONTROL_TOKEN), _SIGNS), (_found(_DELIMITER), _SIGNS))
+_HEADINGS: tuple[Rule, ...] = (
+    (_numbers_at_line_starts, _BRACKETS),
+    (_origins_behind_numbers, _PARENTHESES),
+    (_found(_TAIL), _PARENTHESES),
+)
+_NAMES: tuple[Rule, ...] = ((_found(_NUMBERED), _BRACKETS), (_found(_TAIL, _ORIGIN), _PARENTHESES))
+_SECTIONS: tuple[Rule, ...] = (
+    (_found(_MARKS, _UNDERLINE), _HEADS),
+    (_found(_ELEMENT), _SIGNS),
+    (_found(_BOLD), _STARS),
+)

@@ -1,0 +1,32 @@
+"""Delimiters that no quoted text can forge: each carries a random code of the request."""
+
+import hashlib
+import secrets
+
+# No vowels and nothing that looks like something else: a code is no word.
+_ALPHABET = "bcdfghjkmnpqrstvwxz23456789"
+_LENGTH = 6
+_SECRET = secrets.token_bytes(32)
+
+
+def new_code() -> str:
+    """A code that no text can know ahead of the request: one of 380 million."""
+    return "".join(secrets.choice(_ALPHABET) for _ in range(_LENGTH))
+
+
+def code_for(text: str) -> str:
+    """A code for prompts whose answer has to be the same each time: as long as the process lives, a text has the same.
+
+    It comes from the text and a secret of the process, so whoever writes the text does not know it.
+    """
+    digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), key=_SECRET, digest_size=_LENGTH).digest()
+    return "".join(_ALPHABET[byte % len(_ALPHABET)] for byte in digest)
+
+
+def quoted(name: str, text: str, code: str, **attributes: object) -> str:
+    """The text on lines of its own between `<name-code>` and `</name-code>`.
+
+    The text has to be neutral already: see `domain.neutral`.
+    """
+    stated = "".join(f' {attribute}="{value}"' for attribute, value in attributes.items())
+    return f"<{name}-{code}{stated}>\n{text}\n</{name}-{code}>"
