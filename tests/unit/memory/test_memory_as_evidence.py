@@ -10,6 +10,7 @@ import pytest
 
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.memory_name import is_memory, memory_of
+from cragside.plugins.smart_proxy import RagAgent
 from tests.knowledge import Knowledge
 
 QUESTION = "How many berths does the harbour of Vellamo have for trawlers?"
@@ -181,13 +182,13 @@ async def test_a_memory_that_hangs_does_not_take_more_than_the_requests_time(
 async def test_evidence_comes_first_where_there_is_no_room_for_both(knowledge: Knowledge) -> None:
     count = knowledge.container.count_tokens
     evidence = (await asked(knowledge))["prompt"].removesuffix(f"\n\n{QUESTION}")
-    for room in (count(evidence) + 8, count(evidence) + 60, count(evidence) + 200):
+    for room, both in ((count(evidence) + 40, False), (count(evidence) + 200, True)):
         body = {"prompt": f"/rag {QUESTION}", "memory": True}
         enriched = await knowledge.container.enricher.enrich(body, evidence_tokens=room)
         block = enriched.request["prompt"].removesuffix(f"\n\n{QUESTION}")
         assert "12 berths" in block
         assert count(block) <= room
-        assert (HEADING in block) is (room > count(evidence) + 60)
+        assert (HEADING in block) is both
 
 
 @pytest.mark.attack("poisoned memory")
@@ -264,3 +265,12 @@ async def test_what_was_given_up_of_memory_is_told_and_comes_back(knowledge: Kno
     assert (await http.post("/v1/queue/revive", json={"document_id": records[0].id})).json()["tasks"] > 0
     await knowledge.index()
     assert (await http.get("/v1/queue/dead")).json()["dead"] == 0
+
+
+@pytest.mark.parametrize("hook", ["on_retrieve", "on_request"])
+async def test_the_plugin_hands_the_wish_for_memory_over(knowledge: Knowledge, hook: str) -> None:
+    agent = RagAgent(enricher=knowledge.container.enricher)
+    request = {"prompt": f"/rag {QUESTION}", "memory": True}
+    enhanced = await getattr(agent, hook)(request)
+    assert enhanced["metadata"]["rag_context"]["memory"]
+    assert HEADING in enhanced["prompt"]

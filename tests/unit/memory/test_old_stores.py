@@ -10,7 +10,7 @@ import pytest
 
 from cragside.adapters.lightrag import library as library_module
 from cragside.domain.document import SourceText
-from cragside.domain.errors import ServiceUnavailable
+from cragside.domain.errors import ConfigurationError, ServiceUnavailable
 from cragside.domain.exchange import Exchange
 from cragside.domain.memory_name import memory_of
 from tests.knowledge import Knowledge
@@ -191,3 +191,35 @@ async def test_a_baked_store_has_no_memory_and_says_so(tmp_path: Path) -> None:
         asked = (await knowledge.http.post("/v1/enrich", json={"prompt": f"/rag {QUESTION}"})).json()
         assert asked["metadata"]["rag_context"]["memory"] == []
         assert asked["metadata"]["rag_context"]["verdict"] == "local"
+
+
+async def test_a_workspace_is_built_anew_with_its_memory(tmp_path: Path) -> None:
+    await made_in_the_old_way(tmp_path)
+    async with opened(tmp_path) as knowledge:
+        assert (await knowledge.http.get("/v1/memories")).json()["total"] == 2
+        told: list[str] = []
+        assert await knowledge.container.workspaces.reindex("default", told.append) == 3
+        assert set(told) == {"harbour.md", INVENTED.name, BOTS_NAME}
+        assert "480 berths" in await recalled(knowledge, QUESTION)
+        assert await names(knowledge) == ["harbour.md"]
+
+
+async def test_one_that_is_built_anew_before_it_was_opened_loses_nothing(tmp_path: Path) -> None:
+    await made_in_the_old_way(tmp_path)
+    async with opened(tmp_path) as knowledge:
+        assert await knowledge.container.workspaces.reindex("default", lambda _: None) == 3
+        assert await names(knowledge) == ["harbour.md"]
+        assert (await knowledge.http.get("/v1/memories")).json()["total"] == 2
+        assert "480 berths" in await recalled(knowledge, QUESTION)
+
+
+async def test_no_message_tells_the_inner_name_of_a_memory(tmp_path: Path) -> None:
+    async with opened(tmp_path) as knowledge:
+        body = {"user": "Is the harbour of Vellamo deep?", "assistant": "It is eleven metres deep at low water."}
+        await knowledge.http.post("/v1/memories", json=body)
+        await knowledge.index()
+    async with opened(tmp_path, embedding_model="elsewhere") as knowledge:
+        with pytest.raises(ConfigurationError) as mismatch:
+            await knowledge.container.workspaces.repository(memory_of("default"))
+    assert "Workspace default (its memory) was built" in mismatch.value.message
+    assert mismatch.value.message.endswith("cragside reindex --workspace default")

@@ -98,6 +98,7 @@ class FakeEnricher:
     degraded: tuple[Degradation, ...] = ()
     block: str = "<evidence>\n[1] a passage\n</evidence>"
     before: Callable[[], Awaitable[None]] | None = None
+    recalled: tuple[Document, ...] | None = None
 
     async def enrich(
         self,
@@ -121,7 +122,7 @@ class FakeEnricher:
             raise ValidationError("The command has no question.")
         documents = tuple(Document(f"d{i}", "a passage", "local", score=0.9) for i in range(self.documents))
         verdict = "local" if documents else "none"
-        context = RagContext(question, documents, False, 1, verdict, 0.6, self.degraded)
+        context = RagContext(question, documents, False, 1, verdict, 0.6, self.degraded, memory=self.recalled)
         return Enriched(inject(request, self.block if documents else "", question), context)
 
 
@@ -130,6 +131,7 @@ class FakeMemory:
     """Takes every exchange, or fails; `before` is awaited first."""
 
     exchanges: list[tuple[str, Exchange]] = field(default_factory=list)
+    told: list[Sequence[str]] = field(default_factory=list)
     failure: Exception | None = None
     before: Callable[[], Awaitable[None]] | None = None
     news: asyncio.Event = field(default_factory=asyncio.Event)
@@ -138,6 +140,7 @@ class FakeMemory:
         if self.before:
             await self.before()
         self.exchanges.append((workspace, exchange))
+        self.told.append(told)
         self.news.set()
         if self.failure:
             raise self.failure

@@ -46,7 +46,7 @@ from cragside.crag.corrective import CorrectiveRag
 from cragside.crag.state import CragTools
 from cragside.domain.context import CountTokens
 from cragside.domain.errors import ServiceUnavailable
-from cragside.domain.memory_name import owner_of
+from cragside.domain.memory_name import memory_of, owner_of
 from cragside.domain.preferences import CHANGEABLE, Preferences
 from cragside.domain.verdict import DecisionPolicy
 from cragside.ports.annotator import Annotator
@@ -213,6 +213,8 @@ def build_container(
     memory = _memory(settings, intake, workspaces)
     enricher = _enricher(settings, finder, workspaces, memory)
     starters += [finder.prepare, partial(workspaces.prepare, settings.workspace)]
+    if settings.memory_evidence:
+        starters.append(partial(workspaces.prepare, memory_of(settings.workspace)))
     return Container(
         settings,
         enricher,

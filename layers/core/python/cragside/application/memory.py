@@ -6,7 +6,7 @@ Exchanges are kept in a store of their own: they are no documents, and no eviden
 import asyncio
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cragside.application.intake import Intake
 from cragside.domain.context import CountTokens
@@ -23,6 +23,7 @@ from cragside.domain.exchange import (
 from cragside.domain.indexing import Acceptance, DocumentRecord
 from cragside.domain.memory_name import memory_of
 from cragside.domain.outcome import Degradation
+from cragside.domain.quoting import behind_blocks
 from cragside.domain.search import Mode
 from cragside.domain.verdict import PLAUSIBLE
 from cragside.ports.rag_repository import Workspaces
@@ -92,8 +93,10 @@ class Memory:
     async def remember(self, exchange: Exchange, *, workspace: str, told: Sequence[str] = ()) -> Remembered:
         """Take an exchange in, durably; indexing follows. Raises `ValidationError` for what can never be indexed.
 
+        Of an enriched prompt the question alone is kept, never what was injected ahead of it.
         `told` are the exchanges that the model was given for its answer. One that merely repeats them is left out.
         """
+        exchange = replace(exchange, user=behind_blocks(exchange.user))
         reason = reason_to_forget(exchange, self._least)
         if not reason and merely_repeats(exchange.assistant, told):
             reason = "repeated"

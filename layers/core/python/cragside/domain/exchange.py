@@ -35,7 +35,7 @@ _FILE = re.compile(r"conv_(\d{8}_\d{6})(?: \(\d+\))?\.txt")
 _FORM = re.compile(r"\s*Date: (\d{4}-\d\d-\d\d \d\d:\d\d)\r?\n(?:Skill: [^\r\n]*\r?\n)?User:")
 _ANSWER = re.compile(r"\nAssistant:")
 _WORD = re.compile(r"\w+")
-# An answer of which so much was told to the model a moment ago says nothing new.
+# An answer says nothing new when the model was told so much of it, in runs of so many words.
 _RUN, _REPEATED = 4, 0.8
 
 
@@ -100,16 +100,17 @@ def moment_of(name: str, text: str) -> str | None:
 def merely_repeats(answer: str, told: Sequence[str]) -> bool:
     """Whether an answer says little but what the model was told from memory, in the same words.
 
-    Compared are runs of four words: a new sentence that shares names and numbers with an old one is no repetition.
+    Words count as repeated in runs of four: a new sentence that shares names and numbers with an old one is new.
     """
-    known = set[tuple[str, ...]]().union(*map(_runs, told))
+    known = {run for text in told for run in _runs(text)}
     runs = _runs(answer)
-    return bool(known) and sum(run in known for run in runs) >= _REPEATED * len(runs)
+    repeated = {start + word for start, run in enumerate(runs) if run in known for word in range(_RUN)}
+    return bool(repeated) and len(repeated) >= _REPEATED * (len(runs) + _RUN - 1)
 
 
 def _runs(text: str) -> list[tuple[str, ...]]:
     words = _WORD.findall(text.casefold())
-    return [tuple(words[start : start + _RUN]) for start in range(max(1, len(words) - _RUN + 1))]
+    return [tuple(words[start : start + _RUN]) for start in range(len(words) - _RUN + 1)]
 
 
 def recollect(documents: Sequence[Document], *, budget: int, count_tokens: CountTokens, code: str | None = None) -> str:

@@ -5,7 +5,7 @@ from urllib.parse import quote
 
 import typer
 
-from cragside.domain.errors import NotFound
+from cragside.domain.errors import NotFound, ProcessingError
 from cragside.entrypoints.cli import exits
 from cragside.entrypoints.cli.api import Address, Api, Token, WorkspaceName, ask
 from cragside.entrypoints.cli.indexing import tell_why_it_stopped, until_idle
@@ -104,11 +104,16 @@ def list_(
     if as_json:
         print_json(answer)
         return
+    try:
+        told = [(f"{each['id']}  {each['at']}", str(each["text"])) for each in answer["memories"]]
+        total = int(answer["total"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise ProcessingError("The service answered something else than exchanges. Is --api cragside's?") from error
     console = output()
-    for each in answer["memories"]:
-        console.print(printable(f"{each['id']}  {each['at']}"), style="bold", soft_wrap=True)
-        console.print(f"{printable(each['text'])}\n", soft_wrap=True)
-    console.print(f"{len(answer['memories'])} of {answer['total']} exchanges.")
+    for heading, text in told:
+        console.print(printable(heading), soft_wrap=True)
+        console.print(f"{printable(text)}\n", soft_wrap=True)
+    console.print(f"{len(told)} of {total} exchanges.")
 
 
 @memory.command()
