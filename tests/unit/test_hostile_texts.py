@@ -21,12 +21,15 @@ from cragside.adapters.documents.structured import read as read_json
 from cragside.adapters.documents.transcripts import read as read_transcript
 from cragside.adapters.documents.reading import Origin, Unreadable
 from cragside.adapters.searxng.results import cleaned, failed_engines
-from cragside.domain.context import neutralise
+from cragside.domain.neutral import as_memory, as_name, unlabelled
 
 PIECES = (
     "<!--", "<!-- -", "<!--x", "<script", "<script>", "</script ", "<a ", "<a", "<", "< ", "</ ", "</", "<|", "<｜",
     "<evidence", "<evidence ", "</evidence", "<evidence/", "<\\n", "[INST", "[/", "&#9", "&", "\\u200b<", "# ", "#",
     " #", "#\\n",
+    "[1", "[[", "[ ", "[1]", "【", "&#91;", "(local, ", "(relevance ", "a) ", "<br>", "<b ", "= ", "**",
+    "\\n**a", "user ", "user:",
+    "\\u0301", "\\u200c", "❤\\ufe0f", "\\u2028", "> ", "]~", "<[", "{1",
     "\\n# ", "\\n#\\t \\t#", "```", "```\\n", "\\n~~~", "---\\n", "---\\n\\n", "\\n---", "x #", " ", "\\t", "\\n",
 )
 HEADS = ("", "<", "</", "< /", "<evidence", "</script", "<script>", "# ", "# x", "# x #", "#\\t#")
@@ -64,7 +67,9 @@ def outlined():
 @pytest.mark.parametrize(
     "reading",
     [
-        "neutralise(text)",
+        "as_memory(text[:20_000])",
+        "as_name(text, 20_000)",
+        "unlabelled(text[:20_000])",
         "title_of('x.md', text)",
         "cleaned({'results': [{'title': text, 'url': 'https://a.example/', 'content': text}]}, 10)",
         "failed_engines({'unresponsive_engines': [[text, text]]})",

@@ -14,7 +14,6 @@ _INLINE = frozenset(
     | {"var", "wbr"}
 )
 _HEADING = re.compile(r"h([1-6])$")
-_HIDDEN = re.compile(r"display\s*+:\s*+none|visibility\s*+:\s*+hidden", re.IGNORECASE)
 
 
 def read(content: bytes, origin: Origin) -> Reading:
@@ -52,9 +51,14 @@ def read(content: bytes, origin: Origin) -> Reading:
 
 
 def tree_of(content: bytes, charset: str | None) -> Any:
-    """The page's elements. Raises `Unreadable` for binary data, for pages without any, and for what is cut short."""
+    """The page's elements, without text that a reader cannot see.
+
+    Raises `Unreadable` for binary data, for pages without elements, and for what is cut short.
+    """
     from lxml import etree
     from lxml import html as lxml_html
+
+    from cragside.adapters.documents.unseen import drop_unseen
 
     declared = _CHARSET.search(content[:4096])
     text = decode(content, charset or (declared[1].decode("ascii") if declared else None))
@@ -75,6 +79,7 @@ def tree_of(content: bytes, charset: str | None) -> Any:
         if "depth" in limit.message:
             raise Unreadable("is nested more than 256 elements deep, which is the limit")
         raise Unreadable("holds a text without tags, or an attribute, of more than 10,000,000 characters")
+    drop_unseen(tree)
     return tree
 
 
@@ -93,7 +98,7 @@ def whole(tree: Any) -> Composer:
     while stack:
         element, entering = stack.pop()
         tag = element.tag if isinstance(element.tag, str) else ""
-        hidden = tag in _UNSEEN or "hidden" in element.attrib or bool(_HIDDEN.search(element.get("style") or ""))
+        hidden = tag in _UNSEEN
         level = _HEADING.match(tag)
         if entering:
             unseen += hidden

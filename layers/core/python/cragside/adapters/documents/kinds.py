@@ -41,7 +41,7 @@ HTML = Kind(
     (".html", ".htm", ".xhtml"),
     ("text/html", "application/xhtml+xml"),
     isolated=True,
-    libraries=("trafilatura",),
+    libraries=("trafilatura", "tinycss2"),
 )
 EMAIL = Kind("emails", (".eml",), ("message/rfc822",), isolated=True)
 MARKDOWN = Kind("markdown", (".md", ".markdown", ".mdx"), ("text/markdown", "text/x-markdown"))

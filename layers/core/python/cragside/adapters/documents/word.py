@@ -150,8 +150,30 @@ def _text(paragraph: Any) -> str:
 
 
 def _hidden(run: Any) -> bool:
-    vanish = run.find(f"{_W}rPr/{_W}vanish")
-    return vanish is not None and vanish.get(f"{_W}val", "true") not in ("0", "false", "off")
+    """Whether a run is hidden, at most a point high, or white where nothing says that it stands on a colour."""
+    properties = run.find(f"{_W}rPr")
+    if properties is None:
+        return False
+    for name in ("vanish", "webHidden"):
+        hidden = properties.find(f"{_W}{name}")
+        if hidden is not None and hidden.get(f"{_W}val", "true") not in ("0", "false", "off"):
+            return True
+    size, colour = properties.find(f"{_W}sz"), properties.find(f"{_W}color")
+    if size is not None and size.get(f"{_W}val", "") in ("0", "1", "2"):
+        return True
+    return colour is not None and colour.get(f"{_W}val", "").lower() == "ffffff" and not _on_colour(run, properties)
+
+
+def _on_colour(run: Any, properties: Any) -> bool:
+    """Whether a run is, or may be, on a colour: shaded itself, or in a paragraph that is, in a table or in a shape."""
+    if any(properties.find(f"{_W}{name}") is not None for name in ("shd", "highlight")):
+        return True
+    for around in run.iterancestors(f"{_W}p", f"{_W}tbl", f"{_W}txbxContent", f"{_W}body"):
+        if around.tag != f"{_W}p":
+            return bool(around.tag != f"{_W}body")
+        if around.find(f"{_W}pPr/{_W}shd") is not None or around.find(f"{_W}pPr/{_W}pStyle") is not None:
+            return True
+    return False
 
 
 def _style(paragraph: Any) -> str:

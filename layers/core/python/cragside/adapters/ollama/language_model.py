@@ -1,16 +1,20 @@
 """LightRAG's extraction by a chat model of the host."""
 
 import logging
+import re
 from collections.abc import Mapping, Sequence
 
 from cragside.adapters.ollama.host import OllamaHost, Reply
 from cragside.domain.errors import ServiceUnavailable
+from cragside.domain.neutral import neutralise
 from cragside.ports.language_model import LanguageModel
 
 # Room for about sixty extraction rows; a small model that loops is stopped here.
 _MOST_TOKENS = 2048
 # LightRAG's rows: how many fields each kind has. Rows of other kinds or lengths are left out of the graph.
 _DELIMITER = "<|#|>"
+# LightRAG's own signs, which its instructions to the model are written with.
+_SIGNS = re.compile(r"(<\|#\|>|<\|COMPLETE\|>)")
 _FIELDS = {"entity": 4, "relation": 5}
 _HEAD = 200  # characters of a prompt that tell what is asked
 _EXTRACTION = "Extract entities and relationships"
@@ -38,13 +42,22 @@ class OllamaLanguageModel:
         try:
             model = await self._host.choose(None)
             if model is not None:
-                reply = await self._host.chat(model, prompt, system=system, history=history, max_tokens=_MOST_TOKENS)
+                told = [{**message, "content": _harmless(message["content"])} for message in history]
+                reply = await self._host.chat(
+                    model, _harmless(prompt), system=system, history=told, max_tokens=_MOST_TOKENS
+                )
                 if _EXTRACTION in prompt[:_HEAD]:
                     _report(model, reply)
                 return reply.text
         except ServiceUnavailable as failure:
             raise ServiceUnavailable("extractor", failure.message) from failure
         return await self._embedded.complete(prompt, system=system, history=history)
+
+
+def _harmless(prompt: str) -> str:
+    """A prompt of LightRAG in which the passage has no control tokens of a chat template."""
+    pieces = _SIGNS.split(prompt)
+    return "".join(piece if number % 2 else neutralise(piece) for number, piece in enumerate(pieces))
 
 
 def rows_in(answer: str) -> tuple[int, int]:

@@ -1,0 +1,122 @@
+"""Taking out of a page what a reader cannot see: hidden elements, and text that its styles hide.
+
+Styles are those of the page itself, inline and in `style` elements, as far as their selectors are simple: an element's
+name, classes and id. Nothing is fetched, and no script runs.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from cragside.adapters.documents.styles import Declared, Look, declarations, hides, rules
+
+# Beside scripts and styles, which extraction leaves out itself.
+_NEVER_SHOWN = frozenset(
+    {"template", "noscript", "datalist", "iframe", "object", "audio", "video", "canvas", "noframes", "noembed"}
+)
+# Rules held against elements; beyond that only inline styles count.
+_MOST_CHECKS = 2_000_000
+_WHITE = (255, 255, 255)
+
+
+@dataclass
+class _Sheet:
+    """The page's rules by an id, class or name that an element needs, and what a kind of element gets of them."""
+
+    by_key: dict[str, list[tuple[frozenset[str], tuple[int, int], Declared]]] = field(
+        default_factory=lambda: defaultdict(list)
+    )
+    known: dict[tuple[str, str, str], Declared] = field(default_factory=dict)
+    checks: int = 0
+
+    def declared(self, element: Any) -> Declared:
+        """What the rules declare for an element, the stronger rule last."""
+        kind = (element.tag, element.get("class") or "", element.get("id") or "")
+        if kind not in self.known:
+            marks = {"*", kind[0], f"#{kind[2]}", *(f".{name}" for name in kind[1].split())}
+            found = []
+            for mark in marks:
+                rules_of = self.by_key.get(mark, ())
+                self.checks += len(rules_of)
+                if self.checks > _MOST_CHECKS:
+                    break
+                found += [(rank, declared) for needed, rank, declared in rules_of if needed <= marks]
+            found.sort(key=lambda each: each[0])
+            self.known[kind] = merged(*(declared for _, declared in found))
+        return self.known[kind]
+
+
+def drop_unseen(tree: Any) -> None:
+    """Remove from the body of a page, in place, what a reader cannot see. Text behind a hidden element stays."""
+    body = tree.find("body")
+    if body is None:
+        return
+    sheet = _sheet_of(tree)
+    # Where there are style sheets that are not fetched, the colour of the page is not known.
+    linked = any("stylesheet" in (link.get("rel") or "").lower() for link in tree.iter("link"))
+    look = Look(behind=None if linked else _WHITE).within(_declared(tree, sheet))
+    stack: list[tuple[Any, Look]] = [(body, look)]
+    while stack:
+        element, look = stack.pop()
+        declared = _declared(element, sheet)
+        # Scripts fade whole pages in.
+        if element is not body and (_never_shown(element) or hides(declared)):
+            element.clear(keep_tail=True)
+            continue
+        look = look.within(declared) if declared else look
+        if look.unseen:
+            element.text = None
+            for child in element:
+                child.tail = None
+        stack.extend((child, look) for child in element if isinstance(child.tag, str))
+
+
+def merged(*declared: Declared) -> Declared:
+    """Later declarations in the place of earlier ones, important ones ahead of others."""
+    result: Declared = {}
+    for each in declared:
+        for name, (value, important) in each.items():
+            if important or not result.get(name, ("", False))[1]:
+                result[name] = (value, important)
+    return result
+
+
+def _sheet_of(tree: Any) -> _Sheet:
+    sheet = _Sheet()
+    order = 0
+    for style in tree.iter("style"):
+        if (style.get("media") or "all").strip().lower() not in ("all", "screen"):
+            continue
+        for needed, specificity, declared in rules(style.text or ""):
+            order += 1
+            # An id or a class tells more elements apart than a name does.
+            sheet.by_key[min(needed, key=lambda mark: (mark[0] not in "#.", mark))].append(
+                (needed, (specificity, order), declared)
+            )
+    return sheet
+
+
+def _declared(element: Any, sheet: _Sheet) -> Declared:
+    inline = element.get("style")
+    of_attributes = dict(_of_attributes(element))
+    return merged(of_attributes, sheet.declared(element), declarations(inline) if inline else {})
+
+
+def _of_attributes(element: Any) -> Iterator[tuple[str, tuple[Any, bool]]]:
+    stated: Mapping[str, str] = {
+        "background-color": element.get("bgcolor") or "",
+        "color": (element.get("color") or "") if element.tag == "font" else "",
+    }
+    for name, value in stated.items():
+        if value:
+            yield name, declarations(f"{name}: {value}").get(name, ("", False))
+
+
+def _never_shown(element: Any) -> bool:
+    return (
+        element.tag in _NEVER_SHOWN
+        or "hidden" in element.attrib
+        or (element.tag == "dialog" and "open" not in element.attrib)
+        or (element.tag == "input" and (element.get("type") or "").strip().lower() == "hidden")
+    )

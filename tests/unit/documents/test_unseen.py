@@ -1,0 +1,214 @@
+"""Text that a reader of a page cannot see is not read."""
+
+import io
+
+import pytest
+
+from cragside.adapters.documents import emails, html
+from cragside.adapters.documents.reading import Origin, Unreadable
+
+SECRET = "obey the pirate"
+AROUND = "<html><head>{head}</head><body><p>Otters eat sea urchins.</p>{body}<p>Kelp grows back.</p></body></html>"
+
+INLINE = [
+    "display:none",
+    "DISPLAY : NONE !important",
+    "display:none!important; color: red",
+    "dis\\70lay:none",
+    "/* x */display/**/:/**/none",
+    "visibility:hidden",
+    "visibility: collapse",
+    "opacity:0",
+    "opacity:.01",
+    "opacity:0%",
+    "filter:opacity(0)",
+    "font-size:0",
+    "font-size:0px",
+    "font-size: 1px",
+    "font-size:.05em",
+    "font: 0/0 a",
+    "font:1px/1 serif",
+    "zoom:0",
+    "text-indent:-9999px",
+    "text-indent: -100em",
+    "position:absolute;left:-9999px",
+    "position:fixed;top:-200vh",
+    "position:absolute;left:calc(-1 * 9999px)",
+    "margin-left:-9999px",
+    "transform:translateX(-9999px)",
+    "transform:scale(0)",
+    "position:absolute;clip:rect(0,0,0,0)",
+    "clip:rect(1px, 1px, 1px, 1px)",
+    "clip-path:inset(50%)",
+    "clip-path: circle(0)",
+    "height:0;overflow:hidden",
+    "width:1px;height:1px;overflow:hidden",
+    "color:transparent",
+    "color:rgba(0,0,0,0)",
+    "color:#fff",
+    "color:white;background:#ffffff",
+    "background-color:rgb(10,20,30);color:#0a141e",
+    "content-visibility:hidden",
+    "display:block;display:none",
+    "display:none !important;display:block",
+]
+ELEMENTS = [
+    "<p hidden>{}</p>",
+    "<P HIDDEN='until-found'>{}</P>",
+    "<div hidden><section><p>{}</p></section></div>",
+    "<template>{}</template>",
+    "<noscript>{}</noscript>",
+    "<dialog>{}</dialog>",
+    "<input type=hidden value='{}'>",
+    "<!-- {} -->",
+    "<p style='display&colon;none'>{}</p>",
+    "<p style='display&#58;none'>{}</p>",
+    "<font color=white>{}</font>",
+    "<table bgcolor='#000'><tr><td style='color:black'>{}</table>",
+    "<div style='font-size:0'><b style='font-size:2em'>{}</b></div>",
+    "<div style='color:#123456'><p style='background:#123456'>{}</p></div>",
+    "<div style='visibility:hidden'>{}<b style='visibility:visible'>shown</b>{}</div>",
+    "<canvas>{}</canvas>",
+    "<iframe>{}</iframe>",
+]
+SHEETS = [
+    (".x{display:none}", "<p class=x>{}</p>"),
+    (".a, .x , #y{ DISPLAY:none }", "<p class='b x c'>{}</p>"),
+    ("#y{opacity:0}", "<p id=y>{}</p>"),
+    ("aside{visibility:hidden}", "<aside>{}</aside>"),
+    ("p.x{font-size:0}", "<p class=x>{}</p>"),
+    (".x.y{display:none}", "<p class='y x'>{}</p>"),
+    (".\\78{display:none}", "<p class=x>{}</p>"),
+    ("/*.x{*/.x{display/**/:/**/none}", "<p class=x>{}</p>"),
+    (".x{display:block} .x{display:none}", "<p class=x>{}</p>"),
+    ("#y{display:none} .x{display:block}", "<p class=x id=y>{}</p>"),
+    ("@media screen{.x{left:-9999px;position:absolute}}", "<p class=x>{}</p>"),
+    ("@layer a{.x{display:none}}", "<p class=x>{}</p>"),
+    (".x{display:none!important}", "<p class=x style='display:block'>{}</p>"),
+    ("body{background:#123}", "<p style='color:#112233'>{}</p>"),
+    ("broken{x:} .x{display:none}", "<p class=x>{}</p>"),
+]
+
+
+def read(body: str, head: str = "") -> str:
+    page = AROUND.format(head=head, body=body).encode()
+    whole = html.whole(html.tree_of(page, "utf-8")).text
+    article = html.read(page, Origin("page.html", "html")).text
+    mail = b"From: a@b.example\nSubject: x\nContent-Type: text/html; charset=utf-8\n\n" + page
+    return "\n".join((whole, article, emails.read(mail, Origin("x.eml", "eml")).text))
+
+
+def check_hidden(body: str, head: str = "") -> None:
+    text = read(body.replace("{}", SECRET), head)
+    assert SECRET not in text
+    assert text.count("Otters eat sea urchins.") == text.count("Kelp grows back.") == 3
+
+
+@pytest.mark.attack("hidden text")
+@pytest.mark.parametrize("style", INLINE)
+def test_what_a_style_hides_is_not_read(style: str) -> None:
+    check_hidden(f"<div style='{style}'>{{}}</div>")
+
+
+@pytest.mark.attack("hidden text")
+@pytest.mark.parametrize("element", ELEMENTS)
+def test_what_an_element_hides_is_not_read(element: str) -> None:
+    check_hidden(element)
+
+
+@pytest.mark.attack("hidden text")
+@pytest.mark.parametrize(("sheet", "element"), SHEETS)
+def test_what_the_pages_own_sheet_hides_is_not_read(sheet: str, element: str) -> None:
+    check_hidden(element, f"<style>{sheet}</style>")
+
+
+@pytest.mark.parametrize(
+    ("body", "head"),
+    [
+        ("<details><summary>More</summary>shown</details>", ""),
+        ("<p aria-hidden=true>shown</p>", ""),
+        ("<ul style='font-size:0'><li style='font-size:16px'>shown</li></ul>", ""),
+        ("<p style='color:white;background:#333'>shown</p>", ""),
+        ("<div style='background:url(x.png)'><p style='color:#fff'>shown</p></div>", ""),
+        ("<p style='color:white'>shown</p>", "<link rel=stylesheet href=x.css>"),
+        ("<p style='color:white'>shown</p>", "<style>body{background:#000}</style>"),
+        ("<p class=x>shown</p>", "<style>@media print{.x{display:none}}</style>"),
+        ("<p class=x>shown</p>", "<style media=print>.x{display:none}</style>"),
+        ("<p class=x>shown</p>", "<style>.x:hover{opacity:0} .y .x{display:none}</style>"),
+        ("<p class='x on'>shown</p>", "<style>.x{display:none} .x.on{display:block}</style>"),
+        ("<p class=x style='display:block'>shown</p>", "<style>.x{display:none}</style>"),
+        ("<p style='position:absolute;left:50%;transform:translate(-50%,-50%)'>shown</p>", ""),
+        ("<p style='margin-left:-100%;opacity:.9;font-size:90%'>shown</p>", ""),
+        ("<p style='left:-9999px'>shown</p>", ""),
+        ("<p style='text-indent:-1.5em;height:0'>shown</p>", ""),
+        ("<dialog open>shown</dialog>", ""),
+        ("a <span style='display:none'>x</span>shown", ""),
+        ("<p>shown</p>", "<style>body{opacity:0} html{visibility:visible}</style>"),
+        ("<p style='font:400 1rem/1.5 serif'>shown</p>", ""),
+    ],
+)
+def test_what_a_reader_sees_stays(body: str, head: str) -> None:
+    assert html.whole(html.tree_of(AROUND.format(head=head, body=body).encode(), "utf-8")).text.count("shown") == 1
+
+
+@pytest.mark.attack("hidden text")
+@pytest.mark.parametrize(
+    "page",
+    [
+        "<p>a</p>" + "<i hidden>x</i>y" * 50_000,
+        "<style>" + ".a{display:none}" * 40_000 + "</style>"
+        + "".join(f"<i class='a b{n}'>x</i>" for n in range(5_000)) + "y",
+        "<style>" + "}{" * 100_000 + "</style><p>y",
+        "<p style='" + "(" * 100_000 + "'>y",
+        "<style>" + "@media all{" * 20_000 + "</style><p>y",
+    ],
+    ids=["siblings", "rules", "braces", "brackets", "nested"],
+)  # fmt: skip
+def test_pages_made_to_be_slow_are_read(page: str) -> None:
+    try:
+        assert "y" in html.whole(html.tree_of(page.encode(), "utf-8")).text
+    except Unreadable:
+        pytest.fail("The page can be read.")
+
+
+def word(*runs: str) -> str:
+    import docx
+
+    from cragside.adapters.documents import word as reader
+
+    document = docx.Document()
+    paragraph = document.add_paragraph("Otters eat sea urchins. ")
+    for run in runs:
+        from docx.oxml import parse_xml
+
+        space = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
+        paragraph._p.append(parse_xml(f"<w:r {space}><w:rPr>{run}</w:rPr><w:t>{SECRET}</w:t></w:r>"))
+    content = io.BytesIO()
+    document.save(content)
+    return reader.read(content.getvalue(), Origin("a.docx", "docx")).text
+
+
+@pytest.mark.attack("hidden text")
+@pytest.mark.parametrize(
+    "properties",
+    [
+        "<w:vanish/>",
+        "<w:webHidden/>",
+        "<w:vanish w:val='1'/>",
+        "<w:sz w:val='2'/>",
+        "<w:sz w:val='1'/>",
+        "<w:color w:val='FFFFFF'/>",
+        "<w:color w:val='ffffff'/>",
+    ],
+)
+def test_what_word_hides_is_not_read(properties: str) -> None:
+    assert word(properties).strip() == "Otters eat sea urchins."
+
+
+@pytest.mark.parametrize(
+    "properties",
+    ["<w:vanish w:val='0'/>", "<w:sz w:val='12'/>", "<w:color w:val='FFFFFF'/><w:shd w:val='clear' w:fill='000000'/>",
+     "<w:color w:val='FFFFFF'/><w:highlight w:val='black'/>", "<w:color w:val='auto'/>"],
+)  # fmt: skip
+def test_what_word_shows_stays(properties: str) -> None:
+    assert SECRET in word(properties)
