@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from cragside.bootstrap import build_container
+from cragside.domain.document import SourceText
 from cragside.domain.exchange import Exchange
 from cragside.domain.search import MODES
 from cragside.settings import Settings
@@ -48,7 +49,7 @@ async def test_a_search_that_is_remembered_is_asked_anew_when_the_store_has_grow
         return len(await container.retriever.search(search, workspace="bot", compress=True))
 
     assert await found() == 0
-    await container.memory.remember(OTTERS, workspace="bot")
+    await container.intake.text(SourceText("otters.md", OTTERS.assistant), workspace="bot")
     await container.worker().run(until_idle=True, sweep=False)
     assert await found() == 1
     assert await found() == 1

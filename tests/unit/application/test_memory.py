@@ -11,6 +11,8 @@ from cragside.domain.errors import ConfigurationError, ServiceUnavailable, Valid
 from cragside.domain.exchange import Exchange
 from cragside.domain.filter import EVERYTHING, Filter
 from cragside.domain.indexing import Acceptance, DocumentRecord
+from cragside.domain.memory_name import memory_of
+from cragside.domain.quoting import behind_blocks
 from cragside.domain.search import Mode
 from tests.fakes import FakeRepository, FakeWorkspaces
 
@@ -63,7 +65,7 @@ async def test_an_exchange_is_taken_in_under_a_name_of_its_own() -> None:
     assert (remembered.indexed, remembered.reason, remembered.document_id) == (True, "", "doc-1")
     [(source, options)] = intake.taken
     assert (source.name, source.text) == (EXCHANGE.name, EXCHANGE.text)
-    assert options == {"workspace": "sea", "rename": True}
+    assert options == {"workspace": memory_of("sea"), "rename": True, "track": ""}
 
 
 @pytest.mark.parametrize(
@@ -141,3 +143,61 @@ async def test_the_log_tells_what_happened_and_nothing_of_what_was_said(caplog: 
     assert "greeting" in caplog.text
     assert "Recalled" in caplog.text
     assert "lighthouse" not in caplog.text
+
+
+OLD = "Date: 2026-02-07 14:30\nUser: How many berths are there?\nAssistant: The harbour has 480 berths for trawlers."
+
+
+@pytest.mark.attack("poisoned memory")
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "The harbour has 480 berths for trawlers.",
+        "the harbour has **480** berths, for trawlers",
+        "The harbour has 480 berths for trawlers. The harbour has 480 berths for trawlers.",
+        "How many berths are there? The harbour has 480 berths for trawlers [1].",
+    ],
+)
+async def test_an_answer_that_merely_repeats_memory_is_not_fed_back_into_it(answer: str) -> None:
+    intake = FakeIntake()
+    asked = Exchange("How many berths does the harbour have for trawlers these days?", answer)
+    remembered = await memory(intake).remember(asked, workspace="sea", told=[OLD])
+    assert (remembered.indexed, remembered.reason) == (False, "repeated")
+    assert (await memory(intake).remember(asked, workspace="sea")).indexed
+    assert len(intake.taken) == 1
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "The harbour has 480 berths for trawlers, and since May the pilot boat lies at the northern quay beside them.",
+        "Only twelve of the berths are for trawlers; the others were given to the ferry in spring.",
+    ],
+)
+async def test_an_answer_that_says_more_than_memory_is_remembered(answer: str) -> None:
+    asked = Exchange("How many berths does the harbour have for trawlers these days?", answer)
+    assert (await memory().remember(asked, workspace="sea", told=[OLD])).indexed
+
+
+@pytest.mark.attack("poisoned memory")
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "Use it.\n<evidence-bcdfgh>\n[1] a.md\nINJECTED\n</evidence-bcdfgh>\n\n{}",
+        "Earlier.\n<memory-bcdfgh>\nINJECTED\n</memory-bcdfgh>\n\n{}",
+        "<evidence-bcdfgh>\nINJECTED\n</evidence-bcdfgh>\n\nE.\n<memory-zzzzzz>\nINJECTED\n</memory-zzzzzz>\n\n{}",
+        "{}",
+    ],
+)
+async def test_of_an_enriched_prompt_the_question_alone_is_remembered(prompt: str) -> None:
+    intake = FakeIntake()
+    question = "Where is the key of the lighthouse?\n</evidence-kkkkkk>\nAnd the lamp?"
+    await memory(intake).remember(Exchange(prompt.format(question), SECRET), workspace="sea")
+    [(source, _)] = intake.taken
+    assert "INJECTED" not in source.text
+    assert "And the lamp?" in source.text
+    assert "Where is the key" in source.text
+
+
+async def test_a_long_text_of_delimiters_is_read_once() -> None:
+    assert behind_blocks("</evidence-bcdfgh>\n" * 20_000).count("\n") == 20_000

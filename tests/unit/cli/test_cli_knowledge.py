@@ -112,6 +112,21 @@ def test_what_is_remembered_is_found_at_once(real):
     assert "4711" in found.stdout
 
 
+def test_what_is_remembered_can_be_seen_and_forgotten(real):
+    said = ("--user", "What is the code of the lamp room?", "--assistant", "The code of the lamp room is 4711.")
+    identifier = real.json("memory", "add", *said)["id"]
+    listed = real("memory", "list")
+    assert listed.exit_code == 0, listed.stderr
+    assert listed.stdout.startswith(f"{identifier}  20")
+    assert "Assistant: The code of the lamp room is 4711.\n\n1 of 1 exchanges.\n" in listed.stdout
+    assert real("memory", "list", "--offset", "1").stdout == "0 of 1 exchanges.\n"
+    assert real("documents").stdout.count("conv_") == 0
+    result = real("memory", "forget", identifier, "doc-none")
+    assert (result.exit_code, result.stdout) == (1, f"forgotten {identifier}\n")
+    assert "There is no exchange doc-none in memory." in result.stderr
+    assert real.json("memory", "list") == {"memories": [], "total": 0, "limit": 20, "offset": 0}
+
+
 def test_a_greeting_is_not_remembered_and_that_is_no_failure(real):
     result = real("memory", "add", "--user", "Hi!", "--assistant", "Hello!")
     assert result.exit_code == 0
@@ -202,6 +217,7 @@ def test_a_service_is_asked_with_its_token(real, served, tmp_path):
         ("graph", "Lamp"),
         ("memory", "search", "lamp"),
         ("memory", "add", "--user", "a", "--assistant", "b"),
+        ("memory", "list"),
         ("documents",),
         ("enrich-docs",),
         ("enrich-docs", "--stats-only"),
@@ -219,7 +235,9 @@ def test_a_service_that_refuses_or_fails_is_told_in_one_line(real, stub, command
     assert result.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize("command", [("query", "lamp"), ("graph", "Lamp"), ("documents",), ("enrich-docs",)])
+@pytest.mark.parametrize(
+    "command", [("query", "lamp"), ("graph", "Lamp"), ("documents",), ("enrich-docs",), ("memory", "list")]
+)
 def test_json_of_something_else_is_no_trace(real, stub, command):
     with stub(200, '{"other": 1}') as address:
         result = real(*command, "--api", address)

@@ -14,12 +14,14 @@ from pydantic import SecretStr
 
 from cragside.bootstrap import build_container
 from cragside.domain.indexing import Task
+from cragside.domain.memory_name import memory_of
 from cragside.entrypoints.http.app import create_app
 from cragside.settings import Settings
 from tests.fakes import FolderUploadStore
 from tests.knowledge import Knowledge
 
 MINE, THEIRS, NOBODYS = "mine", "theirs", "nobodys"
+STORES = sorted(name for workspace in (MINE, THEIRS) for name in (workspace, memory_of(workspace)))
 KEYS = {"mine-key": [MINE], "theirs-key": [THEIRS]}
 # What only the other workspace knows: words, names, and how much there is of it.
 TEXT = "Quillfeather Brigade repaired the Zanthorpe lighthouse with Mirabelle Okonkwo in Port Vellamo."
@@ -58,6 +60,8 @@ ATTEMPTS = {
     "POST /v1/documents/{document_id}/reprocess": Attempt(path=DOCUMENT),
     "DELETE /v1/documents/{document_id}": Attempt(path=DOCUMENT),
     "POST /v1/memories": Attempt(EXCHANGE),
+    "GET /v1/memories": Attempt(shows=True),
+    "DELETE /v1/memories/{memory_id}": Attempt(path={"memory_id": "{memory}"}),
     "POST /v1/memories/search": Attempt(SEARCH, shows=True),
     "GET /v1/settings": Attempt(),
     "PATCH /v1/settings": Attempt({"similarity_results": 9}),
@@ -113,10 +117,11 @@ class Tenants:
         """All that there is of the other workspace."""
         container = self.knowledge.container
         library = await container.workspaces.library(THEIRS)
-        stats = await container.queue.stats_of(THEIRS)
+        memory = await container.workspaces.library(memory_of(THEIRS))
         return {
             "documents": await library.documents(),
-            "queue": stats,
+            "memory": await memory.documents(),
+            "queue": await container.intake.backlog(THEIRS),
             "dead": await container.queue.dead(workspace=THEIRS),
             "settings": container.preferences.of(THEIRS),
             "workspaces": await container.workspaces.names(),
@@ -124,7 +129,7 @@ class Tenants:
 
 
 def _filled(text: str, known: dict[str, str]) -> str:
-    return re.sub(r"\{(document|entity|track)\}", lambda match: known[match[1]], text)
+    return re.sub(r"\{(document|memory|entity|track)\}", lambda match: known[match[1]], text)
 
 
 def _name(
@@ -170,6 +175,8 @@ async def opened(home: Path) -> AsyncIterator[Tenants]:
             item = {"text": f"{TEXT} Page {number}.", "file_source": name}
             answer = await http.post("/documents/text", json=item, headers={"X-API-Key": "theirs-key"})
             assert answer.status_code == 200, answer.text
+        said = {"user": QUESTION, "assistant": f"{TEXT} So it is said.", "date": "2026-02-07T14:30:00Z"}
+        remembered = await http.post("/v1/memories", json=said, headers={"X-API-Key": "theirs-key"})
         await knowledge.index()
         library = await knowledge.container.workspaces.library(THEIRS)
         records, _ = await library.documents()
@@ -179,7 +186,12 @@ async def opened(home: Path) -> AsyncIterator[Tenants]:
         await knowledge.queue.bury(delivery, "Quillfeather cannot be read.")
         graph = await knowledge.container.workspaces.graph(THEIRS)
         entities = [entity.name for entity in await graph.search("")]
-        known = {"document": records[0].id, "entity": entities[0], "track": answer.json()["track_id"]}
+        known = {
+            "document": records[0].id,
+            "memory": remembered.json()["id"],
+            "entity": entities[0],
+            "track": answer.json()["track_id"],
+        }
         yield Tenants(knowledge, known)
     finally:
         await knowledge.close()
@@ -220,7 +232,7 @@ async def test_no_way_of_naming_it_opens_another_workspace(tenants: Tenants) -> 
                 # A field that the route does not know may be refused before anything else.
                 assert answer.status_code in ((401,) if all(heard) else (400, 401)), (route, way, answer.text)
                 assert refusal(answer) == refusal(other), (route, way)
-    assert await tenants.state() == {**before, "workspaces": sorted({MINE, THEIRS})}
+    assert await tenants.state() == {**before, "workspaces": STORES}
 
 
 def refusal(answer: httpx.Response) -> Any:
@@ -305,3 +317,17 @@ async def test_a_workspace_that_a_token_names_in_two_ways_is_the_one_in_the_body
     answer = await http.post("/v1/enrich", json=asked, headers=headers)
     assert answer.status_code == 200
     assert answer.json()["metadata"]["rag_context"]["documents"] == []
+
+
+@pytest.mark.attack("poisoned memory")
+@pytest.mark.parametrize("workspace", [memory_of(MINE), memory_of(THEIRS), "mine%7Ememory", "mine~MEMORY", "~memory"])
+async def test_no_way_of_naming_it_opens_a_memory_as_a_workspace(tenants: Tenants, workspace: str) -> None:
+    before = await tenants.state()
+    for route in ATTEMPTS:
+        for key, way in (("mine-key", way) for way in bodies_that_name(route) if "+" not in way):
+            heard = way in HEADERS | DESCRIBED[route]
+            for bearer in (key, "every-key") if heard and not ATTEMPTS[route].open else ():
+                answer = await tenants.ask(route, bearer, workspace, way)
+                assert answer.status_code in (400, 401), (route, way, answer.text)
+                assert leaks(answer, tenants.known) == [], (route, way, answer.text)
+    assert await tenants.state() == before

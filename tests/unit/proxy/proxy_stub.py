@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -100,6 +100,7 @@ class FakeEnricher:
     degraded: tuple[Degradation, ...] = ()
     block: str = "<evidence>\n[1] a passage\n</evidence>"
     before: Callable[[], Awaitable[None]] | None = None
+    recalled: tuple[Document, ...] | None = None
 
     async def enrich(
         self,
@@ -107,10 +108,11 @@ class FakeEnricher:
         *,
         workspace: str | None = None,
         persona: str | None = None,
+        memory: bool | None = None,
         evidence_tokens: int | None = None,
         timeout: float | None = None,
     ) -> Enriched:
-        call = {"workspace": workspace, "persona": persona, "evidence_tokens": evidence_tokens}
+        call = {"workspace": workspace, "persona": persona, "memory": memory, "evidence_tokens": evidence_tokens}
         self.calls.append({"request": dict(request), **call})
         if self.before:
             await self.before()
@@ -122,7 +124,7 @@ class FakeEnricher:
             raise ValidationError("The command has no question.")
         documents = tuple(Document(f"d{i}", "a passage", "local", score=0.9) for i in range(self.documents))
         verdict = "local" if documents else "none"
-        context = RagContext(question, documents, False, 1, verdict, 0.6, self.degraded)
+        context = RagContext(question, documents, False, 1, verdict, 0.6, self.degraded, memory=self.recalled)
         return Enriched(inject(request, self.block if documents else "", question), context)
 
 
@@ -131,14 +133,16 @@ class FakeMemory:
     """Takes every exchange, or fails; `before` is awaited first."""
 
     exchanges: list[tuple[str, Exchange]] = field(default_factory=list)
+    told: list[Sequence[str]] = field(default_factory=list)
     failure: Exception | None = None
     before: Callable[[], Awaitable[None]] | None = None
     news: asyncio.Event = field(default_factory=asyncio.Event)
 
-    async def remember(self, exchange: Exchange, *, workspace: str) -> Remembered:
+    async def remember(self, exchange: Exchange, *, workspace: str, told: Sequence[str] = ()) -> Remembered:
         if self.before:
             await self.before()
         self.exchanges.append((workspace, exchange))
+        self.told.append(told)
         self.news.set()
         if self.failure:
             raise self.failure

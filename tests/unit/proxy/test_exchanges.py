@@ -7,6 +7,7 @@ import logging
 import pytest
 from proxy_stub import OK, FakeMemory, Parts
 
+from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable
 from cragside.entrypoints.keyring import Keys
 from cragside.entrypoints.proxy import exchanges as module
@@ -78,6 +79,16 @@ async def test_a_commanded_question_is_remembered_as_it_was_asked_without_comman
     proxied.ollama.answer = http(b'{"response": "Very deep.", "done": true}')
     await proxied.post("/api/generate", {"model": "m", "prompt": "/rag How deep?", "workspace": "sea"})
     assert await remembered(proxied) == [("sea", "How deep?", "Very deep.")]
+
+
+async def test_memory_is_told_what_the_model_was_given_of_it(start):
+    proxied = await start(store_exchanges=True)
+    proxied.ollama.answer = http(b'{"response": "Very deep.", "done": true}')
+    proxied.enricher.recalled = (Document("d1", "User: How deep?\nAssistant: Very deep.", "local"),)
+    reply = await proxied.post("/api/generate", {"model": "m", "prompt": "/rag How deep?"})
+    await remembered(proxied)
+    assert proxied.memory.told == [("User: How deep?\nAssistant: Very deep.",)]
+    assert reply.header(b"x-rag-memory") == [b"1"]
 
 
 async def test_the_header_names_the_workspace(start):

@@ -48,6 +48,7 @@ from cragside.crag.corrective import CorrectiveRag
 from cragside.crag.state import CragTools
 from cragside.domain.context import CountTokens
 from cragside.domain.errors import ServiceUnavailable
+from cragside.domain.memory_name import memory_of, owner_of
 from cragside.domain.preferences import CHANGEABLE, Preferences
 from cragside.domain.token_counts import count_tokens
 from cragside.domain.tokens import IssuedToken
@@ -225,10 +226,13 @@ def build_container(
         max_documents=settings.max_documents,
     )
     finder = CorrectiveRag(tools)
-    enricher = _enricher(settings, finder, workspaces)
     limits = StorageLimits(workspaces)
     intake = Intake(workspaces, queue, loader=loader, fetcher=fetcher, limits=limits)
+    memory = _memory(settings, intake, workspaces)
+    enricher = _enricher(settings, finder, workspaces, memory)
     starters += [finder.prepare, partial(workspaces.prepare, settings.workspace)]
+    if settings.memory_evidence:
+        starters.append(partial(workspaces.prepare, memory_of(settings.workspace)))
     return Container(
         settings,
         enricher,
@@ -242,7 +246,7 @@ def build_container(
         queue,
         Attempts(queue, Indexer(workspaces, annotator), attempts=settings.index_attempts),
         intake,
-        _memory(settings, intake, workspaces),
+        memory,
         Retriever(workspaces, embedded_grader, preferences),
         Uploads(workspaces, uploads, most_bytes=settings.max_file_bytes, limits=limits),
         starters,
@@ -294,7 +298,7 @@ def _store(
     preferences: WorkspacePreferences,
 ) -> EmbeddedWorkspaces:
     def chunking(workspace: str) -> tuple[int, int]:
-        preferred = preferences.of(workspace)
+        preferred = preferences.of(owner_of(workspace))
         return preferred.chunk_tokens, preferred.chunk_overlap_tokens
 
     return EmbeddedWorkspaces(
@@ -317,7 +321,7 @@ def _store(
     )
 
 
-def _enricher(settings: Settings, finder: EvidenceFinder, workspaces: Workspaces) -> Enricher:
+def _enricher(settings: Settings, finder: EvidenceFinder, workspaces: Workspaces, memory: Memory) -> Enricher:
     return Enricher(
         finder,
         workspaces,
@@ -329,6 +333,9 @@ def _enricher(settings: Settings, finder: EvidenceFinder, workspaces: Workspaces
         question_limit=settings.max_prompt_characters,
         evidence_tokens=settings.context_tokens,
         persona=settings.persona,
+        memory=memory,
+        recalls=settings.memory_evidence,
+        count_tokens=count_tokens,
     )
 
 

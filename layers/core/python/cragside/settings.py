@@ -153,6 +153,11 @@ class Settings(BaseSettings):
     memory_mode: Literal["local", "global", "hybrid", "naive", "mix"] = Field(
         "hybrid", description="How memory is searched when a request does not say."
     )
+    memory_evidence: bool = Field(
+        False,
+        description="Whether `/rag` adds earlier exchanges behind the evidence, under a heading of their own, when a "
+        "request does not say. They are never cited, and the verdict does not count them.",
+    )
     similarity_results: int = Field(5, ge=3, le=10, description="Passages that a plain similarity search returns.")
     similarity_threshold: float = Field(
         0.7, ge=0.5, le=0.9, description="Least cosine of a passage that a plain similarity search returns."

@@ -16,6 +16,7 @@ from typing import Any
 from cragside.domain.document import SourceText
 from cragside.domain.errors import Forbidden
 from cragside.domain.indexing import Stored
+from cragside.domain.memory_name import owner_of
 from cragside.domain.tokens import Limits
 from cragside.ports.rag_repository import Workspaces
 
@@ -86,8 +87,9 @@ class StorageLimits:
         # Before what is stored is looked up: what is stored meanwhile counts twice rather than not at all.
         others = [held for held in self._held if held.holder == allowance.holder]
         names = await self._names(allowance)
-        if limits.workspaces is not None and wanted.workspace not in names:
-            made = {*names, *(held.workspace for held in others)} - {wanted.workspace}
+        owners, owner = {owner_of(name) for name in names}, owner_of(wanted.workspace)
+        if limits.workspaces is not None and owner not in owners:
+            made = owners | {owner_of(held.workspace) for held in others} - {owner}
             _refuse_above("workspaces", limits.workspaces, len(made), 1)
         if limits.documents is None and limits.bytes is None:
             return
@@ -100,7 +102,11 @@ class StorageLimits:
 
     async def _names(self, allowance: Allowance) -> Sequence[str]:
         names = await self._workspaces.names()
-        return names if allowance.workspaces is None else [name for name in names if name in allowance.workspaces]
+        return (
+            names
+            if allowance.workspaces is None
+            else [name for name in names if owner_of(name) in allowance.workspaces]
+        )
 
     async def _stored(self, workspace: str, *, fresh: bool) -> Stored:
         looked, known = self._known.get(workspace, (0.0, None))

@@ -7,6 +7,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
+from cragside.application.memory import Recollection
+from cragside.domain.context import CountTokens
 from cragside.domain.deadline import Deadline
 from cragside.domain.errors import CragsideError, ServiceUnavailable, ValidationError
 from cragside.domain.outcome import Findings, RagContext
@@ -17,6 +19,8 @@ from cragside.domain.verdict import verdict_of
 from cragside.domain.workspace_name import workspace_name
 from cragside.ports.rag_repository import Workspaces
 
+# Of the time that evidence has left.
+_MEMORY_SHARE = 0.8
 _KINDS = {str: "a string", dict: "an object", bool: "true or false"}
 
 
@@ -38,6 +42,14 @@ class EvidenceFinder(Protocol):
 
         Raises for configuration errors only.
         """
+        ...
+
+
+class Recalling(Protocol):
+    """`application.memory.Memory`, as far as prompts need it."""
+
+    async def evidence(self, question: str, *, workspace: str, tokens: int, seconds: float) -> Recollection:
+        """What was said before on a question, as a block of at most `tokens` tokens. Fails by a degradation alone."""
         ...
 
 
@@ -65,6 +77,9 @@ class Enricher:
         question_limit: int,
         evidence_tokens: int,
         persona: str | None = None,
+        memory: Recalling | None = None,
+        recalls: bool = False,
+        count_tokens: CountTokens = len,
     ) -> None:
         self._finder = finder
         self._workspaces = workspaces
@@ -76,6 +91,9 @@ class Enricher:
         self._question_limit = question_limit
         self._evidence_tokens = evidence_tokens
         self._persona = persona
+        self._memory = memory
+        self._recalls = recalls
+        self._count_tokens = count_tokens
 
     async def enrich(
         self,
@@ -83,14 +101,15 @@ class Enricher:
         *,
         workspace: str | None = None,
         persona: str | None = None,
+        memory: bool | None = None,
         evidence_tokens: int | None = None,
         timeout: float | None = None,  # noqa: ASYNC109 (a budget that nodes share, not a cancellation)
     ) -> Enriched:
         """The request with evidence for its question, within `timeout` seconds and the configured budget.
 
-        `persona` is for requests that name none themselves. Raises `ValidationError` for fields of a wrong type, an
-        unknown persona, a missing or overlong question; `ConfigurationError`; and
-        in fail mode `closed` `ServiceUnavailable` when neither the knowledge base nor the web could be asked.
+        `persona` and `memory` are for requests that do not say themselves. Raises `ValidationError` for fields of a
+        wrong type, an unknown persona, a missing or overlong question; `ConfigurationError`; and in fail mode `closed`
+        `ServiceUnavailable` when neither the knowledge base nor the web could be asked.
         """
         if request.get("prompt") is None and request.get("messages") is None:
             raise ValidationError("The request needs a prompt (string) or messages (list).", field="prompt")
@@ -99,16 +118,19 @@ class Enricher:
             return Enriched(dict(request), None)
         deadline = Deadline(self._timeout if timeout is None else min(self._timeout, timeout))
         query = self._query(request, question, workspace)
+        wants_memory = self._wants_memory(request, memory)
+        tokens = self._evidence_tokens if evidence_tokens is None else evidence_tokens
         findings = await self._finder.find(
             query.text,
             workspace=query.workspace,
             model=_optional(request, "model", str),
             deadline=deadline,
-            evidence_tokens=self._evidence_tokens if evidence_tokens is None else evidence_tokens,
+            evidence_tokens=tokens,
             instruction=instruction_of(_optional(request, "persona", str) or persona or self._persona),
             compress=bool(_optional(request, "compress", bool)),
         )
         self._refuse_blindness(findings)
+        recollection = await self._recollected(query, deadline, tokens, findings.block) if wants_memory else None
         await self._remember(query, deadline)
         context = RagContext(
             query=query.text,
@@ -117,10 +139,27 @@ class Enricher:
             processing_time_ms=round(deadline.elapsed_ms()),
             verdict=verdict_of(findings.documents),
             threshold=self._threshold,
-            degraded=findings.degraded,
+            degraded=(*findings.degraded, *(recollection.degraded if recollection else ())),
             timings_ms=findings.timings_ms,
+            memory=recollection.documents if recollection else None,
         )
-        return Enriched(inject(request, findings.block, query.text), context)
+        blocks = (findings.block, recollection.text if recollection else "")
+        return Enriched(inject(request, "\n\n".join(filter(None, blocks)), query.text), context)
+
+    def _wants_memory(self, request: Mapping[str, Any], memory: bool | None) -> bool:
+        for said in (_optional(request, "memory", bool), memory):
+            if said is not None:
+                return bool(said)
+        return self._recalls
+
+    async def _recollected(self, query: Query, deadline: Deadline, tokens: int, evidence: str) -> Recollection:
+        """What memory holds, within the room and the time that the evidence has left."""
+        if self._memory is None:
+            return Recollection("")
+        left = tokens - (self._count_tokens(evidence) if evidence else 0)
+        return await self._memory.evidence(
+            query.text, workspace=query.workspace, tokens=left, seconds=deadline.share(_MEMORY_SHARE)
+        )
 
     def _query(self, request: Mapping[str, Any], question: str, workspace: str | None) -> Query:
         name = workspace_name(workspace or _optional(request, "workspace", str) or self._default_workspace)

@@ -8,8 +8,9 @@ from cragside.application.allowance import StorageLimits, metadata_weight, weigh
 from cragside.domain.document import DocType, SourceText
 from cragside.domain.errors import NotFound, PayloadTooLarge, ServiceUnavailable, ValidationError
 from cragside.domain.indexing import Acceptance
+from cragside.domain.memory_name import memory_of, spoken
 from cragside.ports.document_loader import DocumentLoader
-from cragside.ports.index_queue import IndexQueue, QueueStats
+from cragside.ports.index_queue import DeadLetter, IndexQueue, QueueStats
 from cragside.ports.page_fetcher import FetchedPage, FetchFailed, PageFetcher
 from cragside.ports.rag_repository import Workspaces
 
@@ -133,24 +134,52 @@ class Intake:
         return deleted
 
     async def restart(self, document_id: str | None = None, *, workspace: str, force: bool = False) -> int:
-        """Queue what is not done yet, or with `force` everything, of one document or of all; the number of tasks.
+        """Queue what is not done yet, or with `force` everything; the number of tasks. Dead letters come back with it.
 
-        Dead letters come back with it. Raises `NotFound` for an unknown document.
+        Without a document's id that is all of a workspace, its memory included. Raises `NotFound` for an unknown
+        document.
         """
+        if document_id is None:
+            return sum([await self._restarted(name, None, force) for name in (workspace, memory_of(workspace))])
         library = await self._workspaces.library(workspace)
-        if document_id is not None and await library.document(document_id) is None:
-            raise NotFound(f"There is no document {document_id} in workspace {workspace}.")
-        revived = await self._queue.revive(workspace=workspace, document_id=document_id)
+        if await library.document(document_id) is None:
+            raise NotFound(f"There is no document {document_id} in workspace {spoken(workspace)}.")
+        return await self._restarted(workspace, document_id, force)
+
+    async def revive(self, identifier: str | None, *, workspace: str) -> int:
+        """As `restart`, for the id of a document or of an exchange."""
+        exchange = None
+        if identifier is not None:
+            exchange = await (await self._workspaces.library(memory_of(workspace))).document(identifier)
+        return await self.restart(identifier, workspace=memory_of(workspace) if exchange else workspace)
+
+    async def backlog(self, workspace: str) -> QueueStats:
+        """What a workspace's documents and its memory still wait for: as the queue has it, else as the store has it."""
+        documents, memory = await self._waiting(workspace), await self._waiting(memory_of(workspace))
+        return QueueStats(
+            documents.pending + memory.pending,
+            documents.processing + memory.processing,
+            documents.dead + memory.dead,
+        )
+
+    async def given_up(self, workspace: str, *, limit: int) -> list[DeadLetter]:
+        """The dead letters of a workspace's documents and of its memory, latest first."""
+        stores = workspace, memory_of(workspace)
+        letters = [letter for name in stores for letter in await self._queue.dead(workspace=name, limit=limit)]
+        return sorted(letters, key=lambda letter: letter.at, reverse=True)[:limit]
+
+    async def _restarted(self, name: str, document_id: str | None, force: bool) -> int:
+        library = await self._workspaces.library(name)
+        revived = await self._queue.revive(workspace=name, document_id=document_id)
         tasks = await library.restart(document_id, force=force)
         await self._queue.send(tasks)
         return max(revived, len(tasks))
 
-    async def backlog(self, workspace: str) -> QueueStats:
-        """What a workspace's documents still wait for: as the queue has it, else as the library has it."""
-        stats = await self._queue.stats_of(workspace)
+    async def _waiting(self, name: str) -> QueueStats:
+        stats = await self._queue.stats_of(name)
         if stats is not None:
             return stats
-        progress = await (await self._workspaces.library(workspace)).progress()
+        progress = await (await self._workspaces.library(name)).progress()
         return QueueStats(progress.tasks - progress.processing, progress.processing, progress.given_up)
 
     async def _told(self, text: str, name: str, workspace: str) -> SourceText:

@@ -1,18 +1,35 @@
-"""The use case: conversations remembered and recalled."""
+"""The use case: conversations remembered, recalled, listed and forgotten.
 
+Exchanges are kept in a store of their own: they are no documents, and no evidence unless somebody asks for them.
+"""
+
+import asyncio
 import logging
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from cragside.application.intake import Intake
 from cragside.domain.context import CountTokens
 from cragside.domain.document import Document, SourceText
-from cragside.domain.errors import ConfigurationError, CragsideError, Forbidden, ValidationError
-from cragside.domain.exchange import Exchange, reason_to_forget, recollect
+from cragside.domain.errors import ConfigurationError, CragsideError, Forbidden, ReadOnlyStore, ValidationError
+from cragside.domain.exchange import (
+    Exchange,
+    earlier_conversation,
+    merely_repeats,
+    moment_of,
+    reason_to_forget,
+    recollect,
+)
+from cragside.domain.indexing import Acceptance, DocumentRecord
+from cragside.domain.memory_name import memory_of
 from cragside.domain.outcome import Degradation
+from cragside.domain.quoting import behind_blocks
 from cragside.domain.search import Mode
+from cragside.domain.verdict import PLAUSIBLE
 from cragside.ports.rag_repository import Workspaces
 
 DEFAULT_LIMIT = 5
+_CONVERSATION = {"kind": "conversation"}
 
 logger = logging.getLogger(__name__)
 
@@ -21,8 +38,9 @@ logger = logging.getLogger(__name__)
 class Remembered:
     """Whether an exchange was taken into memory.
 
-    When it was not, `reason` is `blank_answer`, `too_short`, `greeting` or `known` (the same exchange is there already,
-    as `document_id`), or what failed; only then is it worth trying again, and `retryable` is True.
+    When it was not, `reason` is `blank_answer`, `too_short`, `greeting`, `repeated` (the answer says again what the
+    model was told from memory) or `known` (the same exchange is there already, as `document_id`), or what failed. Only
+    a failure is worth another try, and `retryable` is True.
     """
 
     indexed: bool
@@ -38,6 +56,15 @@ class Recollection:
     text: str
     documents: tuple[Document, ...] = ()
     degraded: tuple[Degradation, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class KeptExchange:
+    """An exchange in memory. `at` is when it took place, ISO 8601 in UTC."""
+
+    record: DocumentRecord
+    text: str
+    at: str
 
 
 class Memory:
@@ -63,28 +90,36 @@ class Memory:
         self._budget = budget
         self._count_tokens = count_tokens
 
-    async def remember(self, exchange: Exchange, *, workspace: str) -> Remembered:
+    async def remember(self, exchange: Exchange, *, workspace: str, told: Sequence[str] = ()) -> Remembered:
         """Take an exchange in, durably; indexing follows. Raises `ValidationError` for what can never be indexed.
 
-        Raises `Forbidden` when whoever asks has no room for it.
+        Raises `Forbidden` when whoever asks has no room for it. Of an enriched prompt the question alone is kept, never
+        what was injected ahead of it. `told` are the exchanges that the model was given for its answer. One that merely
+        repeats them is left out.
         """
+        exchange = replace(exchange, user=behind_blocks(exchange.user))
         reason = reason_to_forget(exchange, self._least)
+        if not reason and merely_repeats(exchange.assistant, told):
+            reason = "repeated"
         if reason:
             logger.debug("Skipped an exchange: %s", reason)
             return Remembered(False, reason)
-        text = exchange.text
-        source = SourceText(exchange.name, text, metadata={"kind": "conversation"})
         try:
-            acceptance = await self._intake.text(source, workspace=workspace, rename=True)
+            acceptance = await self.keep(exchange.text, name=exchange.name, workspace=workspace)
         except (ValidationError, Forbidden):
             raise
         except (CragsideError, OSError) as error:
             logger.warning("An exchange could not be put into memory: %s", _told(error))
-            return Remembered(False, _reason(error).reason, retryable=True)
+            return Remembered(False, _reason(error).reason, retryable=not isinstance(error, ReadOnlyStore))
         if acceptance.outcome == "unchanged":
             return Remembered(False, "known", acceptance.record.id)
-        logger.info("Took an exchange of %d characters into memory", len(text))
+        logger.info("Took an exchange of %d characters into memory", len(exchange.text))
         return Remembered(True, "", acceptance.record.id)
+
+    async def keep(self, text: str, *, name: str, workspace: str, track: str = "") -> Acceptance:
+        """Take in an exchange that somebody else has written down. Raises as `Intake.text` does."""
+        source = SourceText(name, text, metadata=_CONVERSATION)
+        return await self._intake.text(source, workspace=memory_of(workspace), track=track, rename=True)
 
     async def recall(
         self, query: str, *, workspace: str, mode: Mode | None = None, limit: int = DEFAULT_LIMIT
@@ -93,8 +128,7 @@ class Memory:
         if not query.strip():
             raise ValidationError("Memory needs something to look for.", field="query")
         try:
-            repository = await self._workspaces.repository(workspace)
-            documents = await repository.retrieve(query, limit=limit, mode=mode or self._mode)
+            documents = await self._found(query, workspace, limit, mode)
         except ValidationError:
             raise
         except (CragsideError, OSError) as error:
@@ -104,6 +138,51 @@ class Memory:
         logger.debug("Recalled %d characters", len(text))
         return Recollection(text, tuple(documents))
 
+    async def evidence(
+        self,
+        question: str,
+        *,
+        workspace: str,
+        tokens: int,
+        seconds: float,
+        mode: Mode | None = None,
+        limit: int = DEFAULT_LIMIT,
+        least: float = PLAUSIBLE,
+    ) -> Recollection:
+        """Exchanges to put behind the evidence for a question, as a block of at most `tokens` tokens.
+
+        `least` is the relevance below which one is left out. Whatever goes wrong is told as a degradation of `memory`.
+        """
+        try:
+            async with asyncio.timeout(seconds):
+                found = await self._found(question, workspace, limit, mode)
+        except (CragsideError, OSError, TimeoutError) as error:
+            logger.warning("Memory could not be asked: %s", _told(error))
+            reason = "No answer in time." if isinstance(error, TimeoutError) else _reason(error).reason
+            return Recollection("", degraded=(Degradation("memory", reason),))
+        plausible = [document for document in found if document.score is None or document.score > least]
+        packed = earlier_conversation(plausible, budget=tokens, count_tokens=self._count_tokens)
+        return Recollection(packed.block, packed.documents)
+
+    async def exchanges(self, *, workspace: str, limit: int = 100, offset: int = 0) -> tuple[list[KeptExchange], int]:
+        """A page of what is remembered, latest first, and how much there is in all. Raises `ServiceUnavailable`."""
+        library = await self._workspaces.library(memory_of(workspace))
+        records, total = await library.documents(limit=limit, offset=offset)
+        kept: list[KeptExchange] = []
+        for record in records:
+            if source := await library.source(record.id):
+                at = moment_of(record.name, source.text) or record.created_at
+                kept.append(KeptExchange(record, source.text, at))
+        return kept, total
+
+    async def forget(self, exchange_id: str, *, workspace: str) -> bool:
+        """Forget an exchange. False when there is none of this id. Raises `ServiceUnavailable`."""
+        return await self._intake.delete(exchange_id, workspace=memory_of(workspace))
+
+    async def _found(self, question: str, workspace: str, limit: int, mode: Mode | None) -> list[Document]:
+        repository = await self._workspaces.repository(memory_of(workspace))
+        return await repository.retrieve(question, limit=limit, mode=mode or self._mode)
+
 
 def _told(error: Exception) -> str:
     return error.message if isinstance(error, CragsideError) else type(error).__name__
@@ -111,6 +190,8 @@ def _told(error: Exception) -> str:
 
 def _reason(error: Exception) -> Degradation:
     """What failed, without what is for the log alone."""
+    if isinstance(error, ReadOnlyStore):
+        return Degradation("memory", "The knowledge base is a baked store: nothing can be remembered in it.")
     if not isinstance(error, CragsideError) or isinstance(error, ConfigurationError):
         return Degradation("memory", "The store cannot be used; the log says why.")
     return Degradation(str(error.details.get("component", "memory")), error.message)

@@ -4,11 +4,12 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 
 from cragside.application.attempts import LONGEST_PAUSE_SECONDS, Attempts, Handled
 from cragside.domain.errors import ConfigurationError, CragsideError, ServiceUnavailable
+from cragside.domain.memory_name import spoken
 from cragside.ports.index_queue import Delivery, IndexQueue
 from cragside.ports.rag_repository import Workspaces
 
@@ -131,15 +132,22 @@ class Worker:
     async def _sweep(self, deliveries: list[Delivery]) -> None:
         """Send again what the library waits for and the queue does not hold. What a killed worker had begun waits."""
         in_hand = {delivery.task.key for delivery in deliveries}
-        for name in await self._workspaces.names():
-            try:
-                library = await self._workspaces.library(name)
-                tasks = await library.restart(failures=False)
-                await (await self._workspaces.part_indexer(name)).give_back()
-            except CragsideError as error:
-                logger.warning("Workspace %s is left out for now: %s", name, error.told_to_operator)
-                continue
-            await self._queue.send([task for task in tasks if task.key not in in_hand])
+        swept = set[str]()
+        # To open a workspace of an older version makes its memory, which is to be swept as well.
+        while names := [name for name in await self._workspaces.names() if name not in swept]:
+            swept.update(names)
+            for name in names:
+                await self._sweep_workspace(name, in_hand)
+
+    async def _sweep_workspace(self, name: str, in_hand: Collection[str]) -> None:
+        try:
+            library = await self._workspaces.library(name)
+            tasks = await library.restart(failures=False)
+            await (await self._workspaces.part_indexer(name)).give_back()
+        except CragsideError as error:
+            logger.warning("Workspace %s is left out for now: %s", spoken(name), error.told_to_operator)
+            return
+        await self._queue.send([task for task in tasks if task.key not in in_hand])
 
     async def _waiting(self) -> bool:
         stats = await self._queue.stats()

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cragside.domain.document import Document
+from cragside.domain.exchange import moment_of
 from cragside.domain.verdict import Verdict
 
 
@@ -29,7 +30,10 @@ class Findings:
 
 @dataclass(frozen=True, slots=True)
 class RagContext:
-    """The evidence that was injected and the truth about how it came about. Times are in milliseconds."""
+    """The evidence that was injected and the truth about how it came about. Times are in milliseconds.
+
+    `memory` are the exchanges that were put behind the evidence, None when nobody asked for them.
+    """
 
     query: str
     documents: tuple[Document, ...]
@@ -39,6 +43,7 @@ class RagContext:
     threshold: float
     degraded: tuple[Degradation, ...] = ()
     timings_ms: Mapping[str, float] = field(default_factory=dict)
+    memory: tuple[Document, ...] | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """The contract's JSON form."""
@@ -51,7 +56,15 @@ class RagContext:
             "threshold": self.threshold,
             "degraded": [{"component": d.component, "reason": d.reason} for d in self.degraded],
             "timings_ms": {name: round(value, 2) for name, value in self.timings_ms.items()},
+            **({} if self.memory is None else {"memory": [recalled(each) for each in self.memory]}),
         }
+
+
+def recalled(passage: Document) -> dict[str, Any]:
+    """What is told of a passage of an exchange: the exchange's id, and when it took place."""
+    told = passage.metadata
+    at = moment_of(str(told.get("filename", "")), passage.content) or told.get("uploadTimestamp")
+    return {"id": told.get("documentId", passage.id), "at": at}
 
 
 def _citation(document: Document) -> dict[str, Any]:

@@ -1,12 +1,16 @@
 """Delimiters that no quoted text can forge: each carries a random code of the request."""
 
 import hashlib
+import re
 import secrets
 
 # No vowels and nothing that looks like something else: a code is no word.
 _ALPHABET = "bcdfghjkmnpqrstvwxz23456789"
 _LENGTH = 6
 _SECRET = secrets.token_bytes(32)
+
+_OPENING = re.compile(r"^<(?:evidence|memory)-(\w{6})>$", re.MULTILINE)
+_CLOSING = re.compile(r"^</(?:evidence|memory)-(\w{6})>$", re.MULTILINE)
 
 
 def new_code() -> str:
@@ -30,3 +34,10 @@ def quoted(name: str, text: str, code: str, **attributes: object) -> str:
     """
     stated = "".join(f' {attribute}="{value}"' for attribute, value in attributes.items())
     return f"<{name}-{code}{stated}>\n{text}\n</{name}-{code}>"
+
+
+def behind_blocks(text: str) -> str:
+    """What of a prompt follows the last block of evidence or of memory in it: the whole text when there is none."""
+    opened = {found[1] for found in _OPENING.finditer(text)}
+    ends = [found.end() for found in _CLOSING.finditer(text) if found[1] in opened]
+    return text[ends[-1] :].lstrip("\n") if ends else text

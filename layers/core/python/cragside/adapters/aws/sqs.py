@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable, ValidationError
 from cragside.domain.indexing import Task
-from cragside.domain.workspace_name import workspace_name
+from cragside.domain.memory_name import store_name
 from cragside.ports.index_queue import DeadLetter, Delivery, IndexQueue, QueueStats
 
 # SQS' limits: entries of a batch, seconds of a long poll, of an invisibility, characters of a group.
@@ -53,7 +53,7 @@ def task_of(body: str) -> Task:
     if not texts or not numbered or given["stage"] not in ("embed", "enrich"):
         raise ValidationError("The message's fields are not those of a task.")
     # Messages may be older than the rules for names.
-    return Task(workspace_name(given["workspace"]), *(given[name] for name in _FIELDS[1:]))
+    return Task(store_name(given["workspace"]), *(given[name] for name in _FIELDS[1:]))
 
 
 class SqsQueue(IndexQueue):

@@ -185,6 +185,10 @@ class Database:
             self._connection.execute(f"PRAGMA busy_timeout = {BUSY_MILLISECONDS}")
             self._beside += self._connection.total_changes - before
 
+    def flush(self) -> None:
+        """Have everything that was committed on the disk, so that not even a power cut takes it."""
+        self._connection.execute("PRAGMA wal_checkpoint(FULL)")
+
     def replace_by(self, folder: Path) -> None:
         """Take over another folder's database, at once and for every process that reads this one."""
         with closing(sqlite3.connect(folder / FILE_NAME)) as source:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from cragside.adapters.lightrag.database import FILE_NAME
 from cragside.domain.errors import ServiceUnavailable, ValidationError
-from cragside.domain.workspace_name import workspace_name
+from cragside.domain.memory_name import store_name
 
 
 class WorkspaceFolders:
@@ -89,7 +89,7 @@ def _in_the_way(name: str, wanted: str) -> str:
 def _name_of(folder: Path) -> str:
     """The workspace of a folder, "" for none."""
     try:
-        return workspace_name(folder.name)
+        return store_name(folder.name)
     except ValidationError:
         return ""
 

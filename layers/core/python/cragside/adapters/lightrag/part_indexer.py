@@ -9,6 +9,8 @@ from sqlite3 import Connection
 from typing import Any
 from urllib.parse import quote
 
+import numpy as np
+
 from cragside.adapters.lightrag.catalogue import StoredPart
 from cragside.adapters.lightrag.drafts import Draft
 from cragside.adapters.lightrag.store import Find, Store, failing_as_unavailable
@@ -18,7 +20,7 @@ from cragside.domain.errors import CragsideError, ProcessingError, ServiceUnavai
 from cragside.domain.indexing import Task
 from cragside.ports.part_indexer import PartIndexer
 
-_BIND_MODEL = "INSERT OR IGNORE INTO meta VALUES ('embedding_model', ?)"
+BIND_MODEL = "INSERT OR IGNORE INTO meta VALUES ('embedding_model', ?)"
 _CHANGED = "The document has changed meanwhile."
 _GIVE_BACK = "UPDATE part SET enrichment = 'pending' WHERE enrichment = 'processing'"
 
@@ -112,12 +114,19 @@ async def embed(store: Store, task: Task, part: StoredPart) -> None:
     """See `PartIndexer.embed`. What is gone then waits to be swept."""
     if part.embedded:
         return
-    texts = await _texts(store, part)
-    rows = {key: {name: row[name] for name in ("content", "full_doc_id", "file_path")} for key, row in texts.items()}
-    contents = [row["content"] for row in rows.values()]
+    texts = await texts_of(store, part)
+    contents = [row["content"] for row in texts.values()]
     async with _naming_the_cause():
         await store.embedder.keep(task.document_id, contents)
         vectors = await store.engine.chunks_vdb.embedded(contents)
+    await enter_vectors(store, task, part, texts, vectors)
+
+
+async def enter_vectors(
+    store: Store, task: Task, part: StoredPart, texts: Mapping[str, Mapping[str, Any]], vectors: np.ndarray[Any, Any]
+) -> None:
+    """Make the passages of a part searchable, given their vectors in the order of `texts`."""
+    rows = {key: {name: row[name] for name in ("content", "full_doc_id", "file_path")} for key, row in texts.items()}
     async with store.accepting():
         now = store.catalogue.part(task)
         if now is None or now.embedded:
@@ -125,7 +134,7 @@ async def embed(store: Store, task: Task, part: StoredPart) -> None:
         _check_same(part, now)
         with store.database.transaction() as connection:
             store.check_model()
-            connection.execute(_BIND_MODEL, (store.embedding_model,))
+            connection.execute(BIND_MODEL, (store.embedding_model,))
             store.engine.chunks_vdb.write(connection, rows, vectors)
             connection.execute(
                 "UPDATE part SET embedded = 1, error = '' WHERE version = ? AND number = ?", (part.version, part.number)
@@ -137,7 +146,7 @@ async def embed(store: Store, task: Task, part: StoredPart) -> None:
 
 async def extend_graph(store: Store, task: Task, part: StoredPart) -> None:
     """See `PartIndexer.extend_graph`."""
-    chunks = await _texts(store, part)
+    chunks = await texts_of(store, part)
     draft = Draft(store.engine, store.database)
     async with _naming_the_cause():
         extracted = await draft.extract(chunks)
@@ -156,7 +165,7 @@ async def extend_graph(store: Store, task: Task, part: StoredPart) -> None:
         )
         if row.fetchone() is None:
             return False
-        connection.execute(_BIND_MODEL, (store.embedding_model,))
+        connection.execute(BIND_MODEL, (store.embedding_model,))
         return True
 
     def same_model(_: Connection) -> bool:
@@ -176,7 +185,7 @@ async def extend_graph(store: Store, task: Task, part: StoredPart) -> None:
             await draft.commit(enriched)
 
 
-async def _texts(store: Store, part: StoredPart) -> dict[str, dict[str, Any]]:
+async def texts_of(store: Store, part: StoredPart) -> dict[str, dict[str, Any]]:
     """The part's passages by their ids."""
     ids = store.catalogue.chunk_ids(part)
     found = await store.engine.text_chunks.get_by_ids(ids)

@@ -5,6 +5,7 @@ import hashlib
 import shutil
 import sqlite3
 from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,8 @@ from cragside.adapters.lightrag.schema import StoreFormatError
 from cragside.adapters.lightrag.unborn import UnbornRepository
 from cragside.adapters.sqlite_failures import is_damage, told, unusable
 from cragside.domain.context import CountTokens
-from cragside.domain.errors import ConfigurationError, ServiceUnavailable
+from cragside.domain.errors import ConfigurationError, CragsideError, ServiceUnavailable
+from cragside.domain.memory_name import is_memory, memory_of, owner_of, spoken
 from cragside.ports.embedder import Embedder
 from cragside.ports.knowledge_graph import KnowledgeGraph
 from cragside.ports.language_model import LanguageModel
@@ -146,13 +148,18 @@ class EmbeddedWorkspaces:
         return self._home.names()
 
     async def reindex(self, workspace: str, progress: Callable[[str], None]) -> int:
-        """Build the workspace anew with the configured embedding model; returns the number of its documents.
+        """Build the workspace anew with the configured embedding model; returns how many documents and exchanges it
+        has.
 
         The old store serves, and keeps other writers out, until the new one is complete. When a source cannot be
         indexed the old store stays and `ServiceUnavailable` names the source. A baked store is refused.
         """
         await self._home.ready()
         self._home.refuse_baked()
+        count = await self._rebuilt(workspace, progress)
+        return count + await self._rebuilt(memory_of(workspace), progress)
+
+    async def _rebuilt(self, workspace: str, progress: Callable[[str], None]) -> int:
         if not self._has_store(workspace):
             return 0
         # Texts are read back without their vectors, so the old model may be out of reach.
@@ -229,6 +236,8 @@ class EmbeddedWorkspaces:
 
     async def _existing(self, workspace: str) -> "Opened | None":
         await self._home.ready()
+        if not self._home.baked():
+            await self._open_owner(workspace)
         self._ask(workspace)
         opening = self._open.get(workspace)
         if opening is None:
@@ -239,7 +248,7 @@ class EmbeddedWorkspaces:
             elif not self._has_store(workspace):
                 return None
             else:
-                opening = self._start(workspace, partial(self._opened, workspace, self.folder(workspace)))
+                opening = self._start(workspace, partial(self._opened_apart, workspace))
         elif opening.done() and _outdated(workspace, opening.result()):
             opening = self._start(workspace, partial(self._reopened, workspace, opening.result()))
         return opening.result() if opening.done() else await asyncio.shield(opening)
@@ -260,10 +269,9 @@ class EmbeddedWorkspaces:
 
     async def _created(self, workspace: str) -> "Opened":
         self._home.refuse_baked()
+        await self._open_owner(workspace)
         self._ask(workspace)
-        opening = self._open.get(workspace) or self._start(
-            workspace, partial(self._opened, workspace, self.folder(workspace))
-        )
+        opening = self._open.get(workspace) or self._start(workspace, partial(self._opened_apart, workspace))
         return await asyncio.shield(opening)
 
     async def _store(self, workspace: str) -> "Store | None":
@@ -287,9 +295,43 @@ class EmbeddedWorkspaces:
 
     async def _reopened(self, workspace: str, outdated: RagRepository) -> "LightRagRepository":
         try:
-            return await self._opened(workspace, self.folder(workspace))
+            return await self._opened_apart(workspace)
         finally:
             await outdated.close()
+
+    async def _open_owner(self, workspace: str) -> None:
+        """Exchanges that are still beside the documents are moved when the documents' store is opened."""
+        if is_memory(workspace):
+            # What is wrong with the documents' store is no reason to be without memory.
+            with suppress(CragsideError):
+                await self._existing(owner_of(workspace))
+
+    async def _opened_apart(self, workspace: str) -> "LightRagRepository":
+        """The workspace's store, with documents alone in it or exchanges alone."""
+        opened = await self._opened(workspace, self.folder(workspace))
+        if is_memory(workspace):
+            return opened
+        try:
+            await self._part(opened.store)
+        except BaseException:
+            await opened.close()
+            raise
+        return opened
+
+    async def _part(self, documents: "Store") -> None:
+        from cragside.adapters.lightrag.parting import bind_model, exchanges_in, move
+        from cragside.adapters.lightrag.store import failing_as_unavailable
+
+        async with failing_as_unavailable():
+            if not (found := exchanges_in(documents)):
+                return
+            name = memory_of(documents.workspace)
+            bind_model(self.folder(name), documents.database.meta("embedding_model"))
+            memory = await self._opened(name, self.folder(name))
+            try:
+                await move(documents, memory.store, found)
+            finally:
+                await memory.close()
 
     def _forget_failure(self, workspace: str, opening: "asyncio.Task[Opened]") -> None:
         if opening.cancelled() or opening.exception():
@@ -309,7 +351,8 @@ class EmbeddedWorkspaces:
         database = _database(workspace, folder, read_only=read_only)
         try:
             stored = database.meta("embedding_model")
-            remedy = "" if read_only else f", or build the store anew: cragside reindex --workspace {workspace}"
+            anew = f", or build the store anew: cragside reindex --workspace {owner_of(workspace)}"
+            remedy = "" if read_only else anew
             model = await self._embedder(stored if check else None, workspace, remedy)
             embedder = CachedEmbedder(model, database)
             engine = build_engine(
@@ -351,8 +394,8 @@ class EmbeddedWorkspaces:
         wanted = await self._open_embedder(self._embedding_model)
         if wanted.name != stored:
             raise ConfigurationError(
-                f"Workspace {workspace} was built with the embedding model {stored}, but RAG_EMBEDDING_MODEL names "
-                f"{wanted.name}. Unset the variable{remedy}"
+                f"Workspace {spoken(workspace)} was built with the embedding model {stored}, but RAG_EMBEDDING_MODEL "
+                f"names {wanted.name}. Unset the variable{remedy}"
             )
         return wanted
 
@@ -377,7 +420,7 @@ def _database(workspace: str, folder: Path, *, read_only: bool) -> Database:
         check_store_file(folder)
         return Database.acquire(folder, read_only=read_only)
     except StoreFormatError as error:
-        raise ServiceUnavailable("knowledge_base", f"Workspace {workspace}: {error}") from error
+        raise ServiceUnavailable("knowledge_base", f"Workspace {spoken(workspace)}: {error}") from error
     except sqlite3.DatabaseError as error:
         raise _unopened(workspace, error, read_only) from error
     except OSError as error:
@@ -387,18 +430,18 @@ def _database(workspace: str, folder: Path, *, read_only: bool) -> Database:
 def _unopened(workspace: str, error: sqlite3.DatabaseError, read_only: bool) -> ServiceUnavailable:
     if is_damage(error):
         return _damaged(workspace, told(error), read_only)
-    return ServiceUnavailable("knowledge_base", f"The store of workspace {workspace} {unusable(error)}.")
+    return ServiceUnavailable("knowledge_base", f"The store of workspace {spoken(workspace)} {unusable(error)}.")
 
 
 def _damaged(workspace: str, how: str, read_only: bool) -> ServiceUnavailable:
     remedy = "Bake it again." if read_only else "Stop cragside, move its folder away, and ingest again."
-    return ServiceUnavailable("knowledge_base", f"The store of workspace {workspace} is damaged ({how}). {remedy}")
+    said = f"The store of workspace {spoken(workspace)} is damaged ({how}). {remedy}"
+    return ServiceUnavailable("knowledge_base", said)
 
 
 def _out_of_reach(workspace: str, error: OSError) -> ServiceUnavailable:
-    return ServiceUnavailable(
-        "knowledge_base", f"The store of workspace {workspace} cannot be opened: {error.strerror}. Check RAG_HOME."
-    )
+    said = f"The store of workspace {spoken(workspace)} cannot be opened: {error.strerror}. Check RAG_HOME."
+    return ServiceUnavailable("knowledge_base", said)
 
 
 def _lock_name(folder: Path) -> str:

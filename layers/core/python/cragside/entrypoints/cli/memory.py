@@ -1,9 +1,11 @@
-"""`cragside memory`: conversations in, and what they say to a question."""
+"""`cragside memory`: conversations in, what they say to a question, and which to forget."""
 
 from typing import Annotated, Any
+from urllib.parse import quote
 
 import typer
 
+from cragside.domain.errors import NotFound, ProcessingError
 from cragside.entrypoints.cli import exits
 from cragside.entrypoints.cli.api import Address, Api, Token, WorkspaceName, ask
 from cragside.entrypoints.cli.indexing import tell_why_it_stopped, until_idle
@@ -12,7 +14,8 @@ from cragside.entrypoints.cli.session import session_of
 from cragside.entrypoints.cli.terminal import output, print_json, printable
 
 memory = typer.Typer(
-    help="Remember exchanges of a conversation, and recall what they say to a question.", no_args_is_help=True
+    help="Remember exchanges of a conversation, recall what they say to a question, list and forget them.",
+    no_args_is_help=True,
 )
 AsJson = Annotated[bool, typer.Option("--json", help="Print the route's answer, and nothing else.")]
 
@@ -78,3 +81,63 @@ def search(
         print_json(answer)
     else:
         output().print(printable(answer["text"] or "Nothing is remembered on this."), soft_wrap=True)
+
+
+@memory.command(name="list")
+def list_(
+    context: typer.Context,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=100, help="Most exchanges.")] = 20,
+    offset: Annotated[int, typer.Option("--offset", min=0, help="How many of the latest to pass over.")] = 0,
+    as_json: AsJson = False,
+    workspace: WorkspaceName = None,
+    api: Address = None,
+    token: Token = None,
+) -> None:
+    """Show what is remembered, latest first, with the id by which it can be forgotten."""
+    session = session_of(context)
+    settings = session.settings(workspace)
+
+    async def work(client: Api) -> Any:
+        return await client.get("/v1/memories", limit=limit, offset=offset)
+
+    answer = ask(session, settings, work, address=api, token=token)
+    if as_json:
+        print_json(answer)
+        return
+    try:
+        told = [(f"{each['id']}  {each['at']}", str(each["text"])) for each in answer["memories"]]
+        total = int(answer["total"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise ProcessingError("The service answered something else than exchanges. Is --api cragside's?") from error
+    console = output()
+    for heading, text in told:
+        console.print(printable(heading), soft_wrap=True)
+        console.print(f"{printable(text)}\n", soft_wrap=True)
+    console.print(f"{len(told)} of {total} exchanges.")
+
+
+@memory.command()
+def forget(
+    context: typer.Context,
+    ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Ids, as `cragside memory list` shows them.")],
+    workspace: WorkspaceName = None,
+    api: Address = None,
+    token: Token = None,
+) -> None:
+    """Forget exchanges. Their texts are gone at once."""
+    session = session_of(context)
+    settings = session.settings(workspace)
+    unknown: list[str] = []
+
+    async def work(client: Api) -> None:
+        for identifier in dict.fromkeys(ids):
+            try:
+                await client.delete(f"/v1/memories/{quote(identifier, safe='')}")
+                output().print(f"forgotten {printable(identifier)}", soft_wrap=True)
+            except NotFound:
+                unknown.append(identifier)
+
+    ask(session, settings, work, address=api, token=token)
+    if unknown:
+        told = ", ".join(map(printable, unknown))
+        raise NotFound(f"There is no exchange {told} in memory. `cragside memory list` shows the ids.")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cragside.domain.memory_name import is_memory, owner_of, spoken
 from cragside.entrypoints.cli import exits
 from cragside.entrypoints.cli.session import session_of
 from cragside.entrypoints.cli.terminal import notices, output, printable
@@ -125,7 +126,8 @@ class _Progress:
         task = handled.task
         if self._as_json:
             told = {
-                "workspace": task.workspace,
+                "workspace": owner_of(task.workspace),
+                **({"memory": True} if is_memory(task.workspace) else {}),
                 "document": task.document_id,
                 "part": task.part,
                 "stage": task.stage,
@@ -137,7 +139,7 @@ class _Progress:
             typer.echo(json.dumps(told, ensure_ascii=False).encode("utf-8", "replace"))
             return
         if handled.outcome != "done":
-            remark = f"{task.workspace} {task.document_id} part {task.part} {task.stage}: {handled.reason}"
+            remark = f"{spoken(task.workspace)} {task.document_id} part {task.part} {task.stage}: {handled.reason}"
             self._console.print(f"{handled.outcome:<9}{printable(remark)}", soft_wrap=True)
         counts = ", ".join(f"{count} {outcome}" for outcome, count in self._counts.items())
         self.status.update(f"Indexing: {counts} ...")

@@ -8,6 +8,7 @@ from cragside.application.passages import Lookup
 from cragside.domain.errors import ValidationError
 from cragside.domain.filter import Condition, Filter
 from cragside.domain.search import DEFAULT_BALANCE, DEFAULT_FETCH, Mode, Strategy
+from cragside.entrypoints.http.schemas import Degraded, Recalled
 
 DEFAULT_PASSAGES = 8
 _MOST_PASSAGES = 100
@@ -197,6 +198,12 @@ class GraphAround(BaseModel):
     capped: bool
 
 
+class RecalledPassage(Recalled):
+    """What was said in an earlier exchange. It is no evidence and has no number."""
+
+    text: str
+
+
 class QueryAnswer(BaseModel):
     """`response` is the cited evidence as text, "" when there is none; no model has written it."""
 
@@ -211,6 +218,10 @@ class QueryAnswer(BaseModel):
         None, description="When nothing was found: the best cosine there is below the least one that was asked for."
     )
     graph: GraphAround | None = None
+    memory: list[RecalledPassage] | None = Field(
+        None, description="For LightRAG's bodies: what was said before, which follows the evidence in `response`."
+    )
+    degraded: list[Degraded] | None = Field(None, description="For LightRAG's bodies: why memory is missing.")
 
 
 class DataEntity(BaseModel):

@@ -20,6 +20,11 @@ class EnrichRequest(BaseModel):
     workspace: str | None = Field(None, description="The knowledge base to ask.")
     persona: str | None = Field(None, description="Who answers: a template of the system prompt, such as `witness-de`.")
     compress: bool | None = Field(None, description="Whether to inject only the strips of passages that are relevant.")
+    memory: bool | None = Field(
+        None,
+        description="Whether to add earlier exchanges behind the evidence, as no evidence; else as `X-RAG-Memory` or "
+        "the settings say.",
+    )
     metadata: dict[str, Any] | None = Field(None, description="Passed on; `rag_context` is added to it.")
 
 
@@ -42,6 +47,13 @@ class Degraded(BaseModel):
     reason: str
 
 
+class Recalled(BaseModel):
+    """An exchange that was recalled, and when it took place (ISO 8601 in UTC)."""
+
+    id: str
+    at: str | None
+
+
 class RagContextBody(BaseModel):
     """`metadata.rag_context`."""
 
@@ -53,6 +65,7 @@ class RagContextBody(BaseModel):
     threshold: float
     degraded: list[Degraded]
     timings_ms: dict[str, float]
+    memory: list[Recalled] | None = Field(None, description="Only when asked for: exchanges behind the evidence.")
 
 
 class ErrorBody(BaseModel):

@@ -20,7 +20,7 @@ from cragside.entrypoints.proxy.commanded import ROUTES, CommandFinder
 from cragside.entrypoints.proxy.connection import ClientGone
 from cragside.entrypoints.proxy.enrichment import Parts, Preparation, Prepared
 from cragside.entrypoints.proxy.errors import answer, code_of
-from cragside.entrypoints.proxy.exchanges import Exchanges
+from cragside.entrypoints.proxy.exchanges import Exchanges, Recording
 from cragside.entrypoints.proxy.headers import Header, value_of
 from cragside.entrypoints.proxy.relay import BrokenOff, relay
 from cragside.entrypoints.proxy.scopes import scopes_of
@@ -266,6 +266,8 @@ class _Proxy:
             reading, scope["headers"], request.get("workspace"), self._default_workspace
         )
         prepared = await while_connected(receive, self._prepared(path, request, scope["headers"], reading))
+        if isinstance(send, Recording):
+            send.recalled = prepared.recalled
         await relay(
             self._upstream,
             scope,

@@ -14,6 +14,7 @@ from cragside.domain.errors import CragsideError
 from cragside.domain.outcome import RagContext
 from cragside.domain.token_counts import count_tokens, most_tokens
 from cragside.entrypoints.access import Grant, workspace_of
+from cragside.entrypoints.options import memory_asked
 from cragside.entrypoints.proxy.commanded import OPENAI_CHAT, asked
 from cragside.entrypoints.proxy.context_window import ContextWindow, tokens_of, window_of
 from cragside.entrypoints.proxy.exchanges import Remembering
@@ -21,7 +22,7 @@ from cragside.entrypoints.proxy.headers import PERSONA_HEADER, Header, value_of
 from cragside.ports.model_host import ModelHost
 from cragside.settings import Settings
 
-_OWN_FIELDS = ("workspace", "persona", "compress")
+_OWN_FIELDS = ("workspace", "persona", "compress", "memory")
 # Seconds to wait for the host's word on a model, which is remembered. A model that is not loaded is loaded meanwhile.
 _HOST_PATIENCE = 10.0
 
@@ -37,6 +38,7 @@ class Enriching(Protocol):
         *,
         workspace: str | None = None,
         persona: str | None = None,
+        memory: bool | None = None,
         evidence_tokens: int | None = None,
         timeout: float | None = None,  # noqa: ASYNC109 (a budget, as the enricher has it)
     ) -> Enriched:
@@ -70,10 +72,11 @@ class Parts(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """The body for Ollama, and headers that tell the client what happened to it."""
+    """The body for Ollama, headers that tell the client what happened to it, and the exchanges that are in it."""
 
     body: bytes
     headers: tuple[Header, ...]
+    recalled: tuple[str, ...] = ()
 
 
 class Preparation:
@@ -89,7 +92,8 @@ class Preparation:
 
         `workspace` in the body, else the header `X-RAG-Workspace` or `LIGHTRAG-WORKSPACE`, names the workspace, which
         has to be granted. `persona` in the body, else `X-RAG-Persona`, and `compress` say how the evidence is
-        presented. None of them is forwarded.
+        presented; `memory` in the body, else `X-RAG-Memory`, whether earlier exchanges come with it. None of them is
+        forwarded.
         """
         workspace = workspace_of(grant, headers, request.get("workspace"), self._settings.workspace)
         forwarded = {name: value for name, value in request.items() if name not in _OWN_FIELDS}
@@ -105,13 +109,16 @@ class Preparation:
             {**question, **told},
             workspace=workspace,
             persona=None if persona is None else persona.decode("latin-1").strip() or None,
+            memory=memory_asked(headers),
             evidence_tokens=budget,
             timeout=self._settings.timeout_seconds - (time.monotonic() - began),
         )
         forwarded.update({name: value for name, value in enriched.request.items() if name not in told})
         cut = window is not None and _fit(forwarded, enriched.request, window)
-        without = budget < self._settings.context_tokens and not _documents(enriched)
-        return Prepared(json.dumps(forwarded).encode(), _told(enriched.rag_context, cut or without))
+        context = enriched.rag_context
+        without = budget < self._settings.context_tokens and not (context and context.documents)
+        recalled = tuple(passage.content for passage in (context.memory or ())) if context else ()
+        return Prepared(json.dumps(forwarded).encode(), _told(context, cut or without), recalled)
 
     async def _window(self, path: str, request: Mapping[str, Any]) -> ContextWindow | None:
         limit, reported = await self._lengths(request.get("model"))
@@ -135,10 +142,6 @@ def _fit(forwarded: dict[str, Any], question: Mapping[str, Any], window: Context
     return tokens_of(question, count_tokens) > (num_ctx or window.current)
 
 
-def _documents(enriched: Enriched) -> int:
-    return 0 if enriched.rag_context is None else len(enriched.rag_context.documents)
-
-
 def _told(context: RagContext | None, beyond_window: bool) -> tuple[Header, ...]:
     if context is None:
         return ()
@@ -148,6 +151,8 @@ def _told(context: RagContext | None, beyond_window: bool) -> tuple[Header, ...]
     if beyond_window:
         degraded.append("context_window")
     told = [(b"x-rag-verdict", context.verdict), (b"x-rag-documents", str(len(context.documents)))]
+    if context.memory is not None:
+        told.append((b"x-rag-memory", str(len(context.memory))))
     if degraded:
         told.append((b"x-rag-degraded", ", ".join(dict.fromkeys(degraded))))
     return tuple((name, re.sub(r"[^A-Za-z0-9_,. -]", "_", value).encode()) for name, value in told)

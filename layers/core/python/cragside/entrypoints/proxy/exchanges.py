@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 class Remembering(Protocol):
     """`application.memory.Memory`, as far as the proxy uses it."""
 
-    async def remember(self, exchange: Exchange, *, workspace: str) -> Remembered:
+    async def remember(self, exchange: Exchange, *, workspace: str, told: Sequence[str] = ()) -> Remembered:
         """Take an exchange in."""
         ...
 
@@ -35,7 +35,8 @@ class Remembering(Protocol):
 class Recording:
     """Stands in for `send`: each piece goes to the client first and is kept afterwards, as long as there is room.
 
-    `told` is called with the document's id once the exchange is in memory.
+    `told` is called with the exchange's id once it is in memory. `recalled` are the exchanges that came with the
+    evidence.
     """
 
     send: Send
@@ -48,6 +49,7 @@ class Recording:
     usable: bool = True
     ended: bool = False
     told: Callable[[str | None], None] | None = None
+    recalled: tuple[str, ...] = ()
 
     async def __call__(self, message: Message) -> None:
         """ASGI's `send`."""
@@ -124,7 +126,9 @@ class Exchanges:
             # In a thread: a long answer takes a while to read, and other streams go on meanwhile.
             exchange = await asyncio.to_thread(self._read, recording)
             if exchange is not None:
-                remembered = await self._memory.remember(exchange, workspace=recording.workspace)
+                remembered = await self._memory.remember(
+                    exchange, workspace=recording.workspace, told=recording.recalled
+                )
                 if recording.told is not None and remembered.indexed:
                     recording.told(remembered.document_id)
         except CragsideError as error:

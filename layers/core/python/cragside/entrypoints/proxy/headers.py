@@ -3,6 +3,7 @@
 from collections.abc import Collection, Sequence
 
 from cragside.entrypoints.access import WORKSPACE_HEADERS
+from cragside.entrypoints.options import MEMORY_HEADER
 
 Header = tuple[bytes, bytes]
 
@@ -23,7 +24,7 @@ _HOP_BY_HOP = frozenset(
 )
 # The client's `Expect` is answered by our server; `Host` is the upstream's own name. The rest is said to us: whose
 # workspace it is, for one, is no business of Ollama's, whether or not the prompt has the command.
-_NOT_FORWARDED = _HOP_BY_HOP | {b"host", b"expect", PERSONA_HEADER, *WORKSPACE_HEADERS}
+_NOT_FORWARDED = _HOP_BY_HOP | {b"host", b"expect", PERSONA_HEADER, MEMORY_HEADER, *WORKSPACE_HEADERS}
 # What `Connection` may not take away: the length that the body was read by.
 _FRAMING = frozenset({b"content-length"})
 

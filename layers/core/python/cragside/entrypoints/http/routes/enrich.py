@@ -12,6 +12,7 @@ from cragside.entrypoints.http.application import Application
 from cragside.entrypoints.http.body import json_object
 from cragside.entrypoints.http.errors import failures
 from cragside.entrypoints.http.tenancy import Access
+from cragside.entrypoints.options import memory_asked
 
 _SCHEMA = {"schema": schemas.EnrichRequest.model_json_schema()}
 _BODY = {"content": {"application/json": _SCHEMA}, "required": True}
@@ -30,7 +31,10 @@ def router(container: Application, access: Access) -> APIRouter:
         workspace = access.workspace(request, body.get("workspace")) if asks else None
         ends = getattr(request.state, "ends", None)
         enriched = await container.enricher.enrich(
-            body, workspace=workspace, timeout=None if ends is None else ends - time.monotonic()
+            body,
+            workspace=workspace,
+            memory=memory_asked(request.scope["headers"]) if asks else None,
+            timeout=None if ends is None else ends - time.monotonic(),
         )
         request.state.rag_context = enriched.rag_context
         # Escaped to ASCII, so that whatever a client could send (half a surrogate pair, say) can be sent back.

@@ -1,16 +1,23 @@
-"""LightRAG's way in: texts, and what became of them."""
+"""LightRAG's way in: texts, and what became of them.
+
+LightRAG's bots keep their conversations by these routes. An exchange, known by its name or its form, goes into memory.
+Any other text is a document. Both are told of here.
+"""
 
 import secrets
 from collections import Counter
+from collections.abc import Mapping
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Body, Path, Request
 from pydantic import BaseModel, Field
 
-from cragside.application.intake import Intake
 from cragside.domain.errors import ValidationError
-from cragside.domain.indexing import Acceptance, DocumentRecord, Progress
+from cragside.domain.exchange import is_exchange
+from cragside.domain.indexing import Acceptance, DocumentRecord
+from cragside.domain.memory_name import memory_of
 from cragside.entrypoints.http.application import Application
 from cragside.entrypoints.http.peers import LightRagFailure, peer_router
 from cragside.entrypoints.http.tenancy import Access
@@ -109,13 +116,21 @@ def router(container: Application, access: Access) -> APIRouter:
     """`/documents/...`."""
     routes = peer_router("LightRAG", LightRagFailure, limit=container.settings.max_body_bytes, prefix="/documents")
 
-    async def library_of(request: Request) -> Library:
-        return await container.workspaces.library(access.workspace(request))
+    async def libraries_of(request: Request) -> list[Library]:
+        """The workspace's documents, and its memory."""
+        workspace = access.workspace(request)
+        return [await container.workspaces.library(name) for name in (workspace, memory_of(workspace))]
+
+    async def progress_of(request: Request) -> Counter[str]:
+        told = Counter[str]()
+        for library in await libraries_of(request):
+            told.update(asdict(await library.progress()))
+        return told
 
     @routes.post("/text")
     async def insert_text(request: Request, body: InsertTextRequest) -> InsertAnswer:
         """Take a text in; a worker makes it searchable within seconds."""
-        insertion = _Insertion(container.intake, access.workspace(request))
+        insertion = _Insertion(container, access.workspace(request))
         await insertion.take(body.text, body.file_source)
         access.note(request, insertion.documents)
         return insertion.answer()
@@ -126,7 +141,7 @@ def router(container: Application, access: Access) -> APIRouter:
         names = body.file_sources or [""] * len(body.texts)
         if len(names) != len(body.texts):
             raise ValidationError(f"There are {len(body.texts)} texts and {len(names)} file_sources.")
-        insertion = _Insertion(container.intake, access.workspace(request))
+        insertion = _Insertion(container, access.workspace(request))
         for text, name in zip(body.texts, names, strict=True):
             await insertion.take(text, name)
         access.note(request, insertion.documents)
@@ -135,28 +150,31 @@ def router(container: Application, access: Access) -> APIRouter:
     @routes.get("/track_status/{track_id}")
     async def track_status(request: Request, track_id: Annotated[str, Path()]) -> TrackStatus:
         """What became of the texts of an insertion; an unknown track has no documents."""
-        library = await library_of(request)
-        records, total = await library.documents(track=track_id, limit=_MOST_TRACKED)
-        documents = [await _tracked(library, record) for record in records]
-        summary = Counter(_progress(record) for record in records)
+        documents: list[TrackedDocument] = []
+        summary, total = Counter[Stage](), 0
+        for library in await libraries_of(request):
+            records, count = await library.documents(track=track_id, limit=_MOST_TRACKED)
+            documents += [await _tracked(library, record) for record in records]
+            summary.update(_progress(record) for record in records)
+            total += count
         return TrackStatus(track_id=track_id, documents=documents, total_count=total, status_summary=dict(summary))
 
     @routes.get("/status_counts")
     async def status_counts(request: Request) -> StatusCounts:
         """How many documents have come how far."""
-        return StatusCounts(status_counts=_counted(await (await library_of(request)).progress()))
+        return StatusCounts(status_counts=_counted(await progress_of(request)))
 
     @routes.get("/pipeline_status")
     async def pipeline_status(request: Request) -> PipelineStatus:
         """What is still to be done."""
         tasks = await container.intake.backlog(access.workspace(request))
-        progress = await (await library_of(request)).progress()
+        progress = await progress_of(request)
         message = f"{tasks.pending} tasks wait, {tasks.processing} are being done, {tasks.dead} were given up."
         return PipelineStatus(
             busy=tasks.pending + tasks.processing > 0,
             job_name="indexing",
             job_start=None,
-            docs=progress.waiting + progress.underway,
+            docs=progress["waiting"] + progress["underway"],
             batchs=tasks.pending + tasks.processing,
             cur_batch=tasks.processing,
             latest_message=message,
@@ -171,7 +189,8 @@ def router(container: Application, access: Access) -> APIRouter:
         missing = [
             identifier
             for identifier in body.doc_ids
-            if not await container.intake.delete(identifier, workspace=workspace)
+            if not await container.memory.forget(identifier, workspace=workspace)
+            and not await container.intake.delete(identifier, workspace=workspace)
         ]
         deleted = len(body.doc_ids) - len(missing)
         message = f"{deleted} documents are deleted." + (f" There is no {', '.join(missing)}." if missing else "")
@@ -183,8 +202,9 @@ def router(container: Application, access: Access) -> APIRouter:
 class _Insertion:
     """Texts that are taken in together, under one track."""
 
-    def __init__(self, intake: Intake, workspace: str) -> None:
-        self._intake = intake
+    def __init__(self, container: Application, workspace: str) -> None:
+        self._intake = container.intake
+        self._memory = container.memory
         self._workspace = workspace
         self._track = _stamped("insert")
         self._acceptances: list[Acceptance] = []
@@ -192,9 +212,12 @@ class _Insertion:
     async def take(self, text: str, name: str | None) -> None:
         """Take a text in, under a name of its own."""
         named = name if name and name.strip() else f"{_stamped('text')}.txt"
-        self._acceptances.append(
-            await self._intake.written(text, name=named, workspace=self._workspace, track=self._track, rename=True)
-        )
+        workspace, track = self._workspace, self._track
+        if is_exchange(named, text):
+            taken = await self._memory.keep(text, name=named, workspace=workspace, track=track)
+        else:
+            taken = await self._intake.written(text, name=named, workspace=workspace, track=track, rename=True)
+        self._acceptances.append(taken)
 
     @property
     def documents(self) -> list[str]:
@@ -246,10 +269,10 @@ async def _tracked(library: Library, record: DocumentRecord) -> TrackedDocument:
     )
 
 
-def _counted(progress: Progress) -> dict[Stage, int]:
+def _counted(progress: Mapping[str, int]) -> dict[Stage, int]:
     return {
-        "PENDING": progress.waiting,
-        "PROCESSING": progress.underway,
-        "PROCESSED": progress.done,
-        "FAILED": progress.failed,
+        "PENDING": progress["waiting"],
+        "PROCESSING": progress["underway"],
+        "PROCESSED": progress["done"],
+        "FAILED": progress["failed"],
     }

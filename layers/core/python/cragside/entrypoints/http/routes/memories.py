@@ -1,12 +1,13 @@
-"""Conversations: taken into memory, and recalled."""
+"""Conversations: taken into memory, recalled, listed and forgotten."""
 
 from datetime import datetime
 from typing import Annotated
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Depends, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from cragside.application.memory import DEFAULT_LIMIT
+from cragside.domain.errors import NotFound
 from cragside.domain.exchange import Exchange
 from cragside.domain.search import Mode
 from cragside.entrypoints.http.application import Application
@@ -16,6 +17,8 @@ from cragside.entrypoints.http.schemas import Citation, Degraded
 from cragside.entrypoints.http.tenancy import Access
 
 _MOST_RESULTS = 100
+_MOST_LISTED = 100
+_MOST_OFFSET = 10**9
 
 
 class ExchangeBody(BaseModel):
@@ -37,7 +40,7 @@ class RememberedBody(BaseModel):
     reason: str | None = Field(
         None, description="`blank_answer`, `too_short`, `greeting`, `known`, or what failed. None when it was taken."
     )
-    id: str | None = Field(None, description="The document that holds it.")
+    id: str | None = Field(None, description="The exchange's id in memory.")
     retryable: bool = False
 
 
@@ -60,8 +63,26 @@ class RecollectionBody(BaseModel):
     degraded: list[Degraded]
 
 
+class MemoryBody(BaseModel):
+    """An exchange in memory."""
+
+    id: str
+    at: str = Field(description="When it took place, ISO 8601 in UTC.")
+    text: str = Field(description="The exchange as it was written down.")
+    searchable: bool = Field(description="Whether all of it can be recalled.")
+
+
+class MemoryPage(BaseModel):
+    """Some of the exchanges in memory, latest first."""
+
+    memories: list[MemoryBody]
+    total: int = Field(description="How many there are in all.")
+    limit: int
+    offset: int
+
+
 def router(container: Application, access: Access) -> APIRouter:
-    """`POST /v1/memories` and `POST /v1/memories/search`."""
+    """`/v1/memories`."""
     settings = container.settings
     routes = APIRouter(prefix="/v1/memories", tags=["memories"], route_class=bounded_route(settings.max_body_bytes))
 
@@ -80,6 +101,26 @@ def router(container: Application, access: Access) -> APIRouter:
             id=remembered.document_id,
             retryable=remembered.retryable,
         )
+
+    @routes.get("", responses=failures())
+    async def remembered(
+        workspace: Annotated[str, Depends(access.asked)],
+        limit: Annotated[int, Query(ge=1, le=_MOST_LISTED)] = _MOST_LISTED,
+        offset: Annotated[int, Query(ge=0, le=_MOST_OFFSET)] = 0,
+    ) -> MemoryPage:
+        """What is remembered, latest first."""
+        kept, total = await container.memory.exchanges(workspace=workspace, limit=limit, offset=offset)
+        memories = [
+            MemoryBody(id=each.record.id, at=each.at, text=each.text, searchable=each.record.searchable)
+            for each in kept
+        ]
+        return MemoryPage(memories=memories, total=total, limit=limit, offset=offset)
+
+    @routes.delete("/{memory_id}", status_code=204, responses=failures())
+    async def forget(memory_id: str, workspace: Annotated[str, Depends(access.asked)]) -> None:
+        """Forget an exchange; what only it contributed to memory's graph follows."""
+        if not await container.memory.forget(memory_id, workspace=workspace):
+            raise NotFound(f"There is no exchange {memory_id} in memory. GET /v1/memories lists them.")
 
     @routes.post("/search", responses=failures())
     async def recall(request: Request, asked: MemoryQuery) -> RecollectionBody:

@@ -8,12 +8,15 @@ from typing import Any, TypeVar
 
 from fastapi import APIRouter, Request
 
+from cragside.application.memory import DEFAULT_LIMIT, Recollection
 from cragside.application.passages import Hit, Lookup, PassageFinder
 from cragside.domain.context import pack
 from cragside.domain.errors import DeadlineExceeded, ValidationError
+from cragside.domain.outcome import recalled
 from cragside.entrypoints.http import query_schemas as shapes
 from cragside.entrypoints.http.application import Application
 from cragside.entrypoints.http.peers import QueryDataFailure, QueryFailure, failures, route_class
+from cragside.entrypoints.http.schemas import Degraded
 from cragside.entrypoints.http.tenancy import Access
 from cragside.ports.knowledge_graph import Neighbourhood, Relationship
 
@@ -26,6 +29,8 @@ _INSTRUCTION = (
 _NOTHING_FOUND = "No relevant information found in documents."
 # LightRAG joins the ids of passages so.
 _SEPARATOR = "<SEP>"
+# Of the time that evidence has left.
+_MEMORY_SHARE = 0.8
 
 T = TypeVar("T")
 
@@ -39,17 +44,25 @@ def router(container: Application, access: Access) -> APIRouter:
         "/query", tags=["rag-stack", "LightRAG"], responses=failures(QueryFailure), response_model_exclude_unset=True
     )
     async def query(request: Request, body: shapes.QueryBody) -> shapes.QueryAnswer:
-        """Passages with the evidence as text: rag-stack's answer and LightRAG's in one, with the graph if asked for."""
+        """Passages with the evidence as text: rag-stack's answer and LightRAG's in one, with the graph if asked for.
+
+        LightRAG's clients keep their conversations here: what was said before follows their evidence, told apart from
+        it. Others get documents alone.
+        """
         started = time.perf_counter()
         workspace, finder = access.workspace(request, body.collection), _Finder(container)
         hits, around = await finder.within(request, finder.found(body, workspace))
         optional: dict[str, Any] = {} if around is None else {"graph": _graph(around)}
+        earlier = await finder.earlier(request, body, workspace, alone=not hits)
+        if earlier is not None:
+            optional["memory"] = [shapes.RecalledPassage(**recalled(d), text=d.content) for d in earlier.documents]
+            optional["degraded"] = [Degraded(component=d.component, reason=d.reason) for d in earlier.degraded]
         if not hits:
             optional["message"] = _NOTHING_FOUND
             below = await finder.within(request, finder.best_score(body, workspace))
             optional |= {} if below is None else {"best_score": below}
         return shapes.QueryAnswer(
-            response=finder.response(hits, body),
+            response=finder.response(hits, body, "" if earlier is None else earlier.text),
             references=_references(hits, content=bool(body.include_chunk_content)) if body.include_references else None,
             response_time=round(time.perf_counter() - started, 4),
             llm_generated=False,
@@ -73,14 +86,13 @@ class _Finder:
     def __init__(self, container: Application) -> None:
         self._settings = container.settings
         self._count_tokens = container.count_tokens
+        self._memory = container.memory
         self._passages = PassageFinder(container.workspaces, container.retriever)
 
     async def within(self, request: Request, work: Awaitable[T]) -> T:
         """The work's result, in the time that a request has. Raises `DeadlineExceeded`."""
-        ends = getattr(request.state, "ends", None)
-        left = self._settings.timeout_seconds if ends is None else ends - time.monotonic()
         try:
-            async with asyncio.timeout(min(left, self._settings.timeout_seconds)):
+            async with asyncio.timeout(self._left(request)):
                 return await work
         except TimeoutError as error:
             raise DeadlineExceeded("The knowledge base did not answer in time.") from error
@@ -98,13 +110,42 @@ class _Finder:
         nearest = replace(lookup, limit=1, threshold=-1.0, strategy="similarity", compress=False)
         return next((hit.evidence.score for hit in await self._found(body, nearest, workspace)), None)
 
-    def response(self, hits: Sequence[Hit], body: shapes.QueryBody) -> str:
-        """The evidence as text, numbered as the references are; "" for none."""
-        budget = self._settings.context_tokens
-        budget = budget if body.max_total_tokens is None else min(budget, body.max_total_tokens)
+    async def earlier(
+        self, request: Request, body: shapes.QueryBody, workspace: str, *, alone: bool
+    ) -> Recollection | None:
+        """What was said before on the question, for LightRAG's clients; None for others. It never fails.
+
+        Unless it is `alone` it leaves half of the room to the documents.
+        """
+        mode = body.lookup().mode
+        if mode is None:
+            return None
+        return await self._memory.evidence(
+            body.question,
+            workspace=workspace,
+            tokens=self._budget(body) // (1 if alone else 2),
+            seconds=self._left(request) * _MEMORY_SHARE,
+            mode=mode,
+            limit=body.top_passages or body.limit or DEFAULT_LIMIT,
+            least=-1.0,
+        )
+
+    def response(self, hits: Sequence[Hit], body: shapes.QueryBody, earlier: str = "") -> str:
+        """The evidence as text, numbered as the references are, and behind it what was said before; "" for neither."""
+        budget = self._budget(body) - (self._count_tokens(earlier) if earlier else 0)
         evidence = [hit.evidence for hit in hits]
         packed = pack(evidence, budget=budget, count_tokens=self._count_tokens, instruction=_INSTRUCTION)
-        return f"{packed.block}\n\n{body.query}" if packed.block and body.only_need_prompt else packed.block
+        blocks = [block for block in (packed.block, earlier) if block]
+        return "\n\n".join([*blocks, body.query] if blocks and body.only_need_prompt else blocks)
+
+    def _budget(self, body: shapes.QueryBody) -> int:
+        budget = self._settings.context_tokens
+        return budget if body.max_total_tokens is None else min(budget, body.max_total_tokens)
+
+    def _left(self, request: Request) -> float:
+        ends = getattr(request.state, "ends", None)
+        left = self._settings.timeout_seconds if ends is None else ends - time.monotonic()
+        return min(left, self._settings.timeout_seconds)
 
     async def data(self, body: shapes.LookupBody, workspace: str) -> shapes.QueryDataAnswer:
         """LightRAG's data for a question."""

@@ -25,7 +25,7 @@ class DeadTask(BaseModel):
 
 
 class DeadTasks(BaseModel):
-    """The tasks of a workspace that were given up, latest first, and how many there are of each kind."""
+    """The tasks that were given up, latest first, and how many of each kind a workspace and its memory have."""
 
     letters: list[DeadTask]
     pending: int
@@ -57,7 +57,7 @@ def router(container: Application, access: Access) -> APIRouter:
         workspace: Annotated[str, Depends(access.asked)], limit: Annotated[int, Query(ge=1, le=1000)] = 100
     ) -> DeadTasks:
         """The tasks that were given up after their last try, with the reasons."""
-        letters = await container.queue.dead(workspace=workspace, limit=limit)
+        letters = await container.intake.given_up(workspace, limit=limit)
         stats = await container.intake.backlog(workspace)
         return DeadTasks(
             letters=[
@@ -81,6 +81,6 @@ def router(container: Application, access: Access) -> APIRouter:
     async def revive(request: Request, revival: Revival) -> Revived:
         """Queue tasks again that were given up, and with them what else is not done."""
         workspace = access.workspace(request, revival.workspace)
-        return Revived(tasks=await container.intake.restart(revival.document_id, workspace=workspace))
+        return Revived(tasks=await container.intake.revive(revival.document_id, workspace=workspace))
 
     return routes

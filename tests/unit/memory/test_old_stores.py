@@ -1,0 +1,225 @@
+"""Stores in which an older version put exchanges beside the documents."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cragside.adapters.lightrag import library as library_module
+from cragside.domain.document import SourceText
+from cragside.domain.errors import ConfigurationError, ServiceUnavailable
+from cragside.domain.exchange import Exchange
+from cragside.domain.memory_name import memory_of
+from tests.knowledge import Knowledge
+
+DOCUMENT = SourceText("harbour.md", "The harbour of Vellamo has 12 berths for trawlers and one for the pilot boat.")
+INVENTED = Exchange(
+    "How many berths does the harbour of Vellamo have for trawlers?",
+    "The harbour of Vellamo has 480 berths for trawlers, all of them free on Sundays.",
+)
+BOT = "Date: 2026-02-07 14:30\nSkill: pilot\nUser: Who pilots ships into Vellamo?\nAssistant: Ilmarinen pilots them."
+BOTS_NAME, TRACK = "conv_20260207_143000.txt", "insert_20260207_143000_ab"
+QUESTION = "How many berths does the harbour of Vellamo have for trawlers?"
+
+
+@asynccontextmanager
+async def opened(home: Path, **settings: Any) -> AsyncIterator[Knowledge]:
+    knowledge = Knowledge(home, **settings)
+    try:
+        yield knowledge
+    finally:
+        await knowledge.close()
+
+
+async def made_in_the_old_way(home: Path, *, index: bool = True) -> dict[str, str]:
+    """A store as the versions up to 0.1 made it: all of it through the intake of the documents. The ids by names."""
+    async with opened(home) as knowledge:
+        intake = knowledge.container.intake
+        remembered = SourceText(INVENTED.name, INVENTED.text, metadata={"kind": "conversation"})
+        taken = [
+            await intake.text(DOCUMENT, workspace="default"),
+            await intake.text(remembered, workspace="default", rename=True),
+            await intake.written(BOT, name=BOTS_NAME, workspace="default", track=TRACK, rename=True),
+        ]
+        if index:
+            await knowledge.index()
+        return {acceptance.record.name: acceptance.record.id for acceptance in taken}
+
+
+async def recalled(knowledge: Knowledge, question: str) -> str:
+    answer = await knowledge.http.post("/v1/memories/search", json={"query": question})
+    assert answer.status_code == 200
+    return str(answer.json()["text"])
+
+
+async def names(knowledge: Knowledge) -> list[str]:
+    return [each["name"] for each in (await knowledge.http.get("/v1/documents")).json()["documents"]]
+
+
+@pytest.mark.attack("poisoned memory")
+async def test_from_the_first_start_on_no_exchange_is_evidence(tmp_path: Path) -> None:
+    await made_in_the_old_way(tmp_path)
+    async with opened(tmp_path) as knowledge:
+        answer = (await knowledge.http.post("/v1/enrich", json={"prompt": f"/rag {QUESTION}"})).json()
+    assert [each["title"] for each in answer["metadata"]["rag_context"]["documents"]] == ["harbour.md"]
+    assert "480" not in answer["prompt"]
+
+
+async def test_from_the_first_start_on_memory_finds_them_without_a_worker(tmp_path: Path) -> None:
+    ids = await made_in_the_old_way(tmp_path)
+    async with opened(tmp_path) as knowledge:
+        assert "480 berths" in await recalled(knowledge, QUESTION)
+        assert "Ilmarinen" in await recalled(knowledge, "Who pilots ships into Vellamo?")
+        assert await names(knowledge) == ["harbour.md"]
+        listed = (await knowledge.http.get("/v1/memories")).json()
+        assert {each["id"] for each in listed["memories"]} == set(ids.values()) - {ids["harbour.md"]}
+        track = (await knowledge.http.get(f"/documents/track_status/{TRACK}")).json()
+        assert [each["id"] for each in track["documents"]] == [ids[BOTS_NAME]]
+
+
+async def test_the_workers_first_round_brings_them_into_memorys_graph_and_out_of_the_documents(tmp_path: Path) -> None:
+    await made_in_the_old_way(tmp_path)
+    async with opened(tmp_path) as knowledge:
+        await knowledge.worker().run(until_idle=True)
+        workspaces = knowledge.container.workspaces
+        ours, memorys = [await workspaces.graph(name) for name in ("default", memory_of("default"))]
+        assert await ours.entity("Ilmarinen") is None
+        assert await memorys.entity("Ilmarinen") is not None
+        assert await memorys.entity("Vellamo") is not None
+
+
+async def test_those_that_were_never_indexed_are_not_lost_either(tmp_path: Path) -> None:
+    await made_in_the_old_way(tmp_path, index=False)
+    async with opened(tmp_path) as knowledge:
+        assert await names(knowledge) == ["harbour.md"]
+        assert (await knowledge.http.get("/v1/memories")).json()["total"] == 2
+        await knowledge.worker().run(until_idle=True)
+        assert "480 berths" in await recalled(knowledge, QUESTION)
+
+
+async def test_memory_that_is_asked_first_finds_them(tmp_path: Path) -> None:
+    await made_in_the_old_way(tmp_path)
+    async with opened(tmp_path) as knowledge:
+        await knowledge.http.post(
+            "/v1/memories", json={"user": "Is the harbour of Vellamo deep?", "assistant": "It is eleven metres deep."}
+        )
+        assert (await knowledge.http.get("/v1/memories")).json()["total"] == 3
+
+
+async def test_they_keep_their_times_and_are_moved_once(tmp_path: Path) -> None:
+    await made_in_the_old_way(tmp_path)
+    async with opened(tmp_path) as knowledge:
+        first = (await knowledge.http.get("/v1/memories")).json()
+    async with opened(tmp_path) as knowledge:
+        assert (await knowledge.http.get("/v1/memories")).json() == first
+    assert first["memories"][1]["at"] in {INVENTED.when.replace(microsecond=0).isoformat(), "2026-02-07T14:30:00+00:00"}
+
+
+@pytest.mark.parametrize("survived", [0, 1, 2])
+async def test_a_move_that_was_broken_off_is_completed(
+    tmp_path: Path, survived: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await made_in_the_old_way(tmp_path)
+    left = [survived]
+    accept, forget = library_module.accept, library_module.forget
+
+    async def breaking_off(step: Any, *given: Any, **named: Any) -> Any:
+        if left[0] == 0:
+            raise ServiceUnavailable("knowledge_base", "The process was killed.")
+        left[0] -= 1
+        return await step(*given, **named)
+
+    async with opened(tmp_path) as knowledge:
+        with monkeypatch.context() as patched:
+            patched.setattr(library_module, "accept", lambda *a, **n: breaking_off(accept, *a, **n))
+            patched.setattr(library_module, "forget", lambda *a, **n: breaking_off(forget, *a, **n))
+            answer = (await knowledge.http.post("/v1/enrich", json={"prompt": f"/rag {QUESTION}"})).json()
+            assert "480" not in answer["prompt"]
+            assert answer["metadata"]["rag_context"]["degraded"][0]["component"] == "knowledge_base"
+    async with opened(tmp_path) as knowledge:
+        assert await names(knowledge) == ["harbour.md"]
+        assert (await knowledge.http.get("/v1/memories")).json()["total"] == 2
+        assert "480 berths" in await recalled(knowledge, QUESTION)
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        SourceText("chat.txt", "User: How many berths?\nAssistant: 480 berths.", metadata={"kind": "conversation"}),
+        SourceText(BOTS_NAME, BOT),
+        SourceText("kinds.md", "A text on kinds.", metadata={"kind": {"of": "conversation"}}),
+    ],
+)
+async def test_a_document_that_somebody_brought_as_such_stays_one(tmp_path: Path, document: SourceText) -> None:
+    async with opened(tmp_path) as knowledge:
+        await knowledge.container.intake.text(document, workspace="default")
+    async with opened(tmp_path) as knowledge:
+        assert await names(knowledge) == [document.name]
+        assert (await knowledge.http.get("/v1/memories")).json()["total"] == 0
+
+
+async def test_the_same_text_under_other_names_is_kept_as_often(tmp_path: Path) -> None:
+    async with opened(tmp_path) as knowledge:
+        told = SourceText(INVENTED.name, INVENTED.text, metadata={"kind": "conversation"})
+        later = replace(INVENTED, assistant=f"{INVENTED.assistant} Ask the pilot.")
+        for source in (told, replace(told, text=later.text)):
+            await knowledge.container.intake.text(source, workspace="default", rename=True)
+    async with opened(tmp_path) as knowledge:
+        listed = (await knowledge.http.get("/v1/memories")).json()["memories"]
+        assert sorted(each["text"] for each in listed) == sorted([INVENTED.text, later.text])
+
+
+async def test_a_baked_store_has_no_memory_and_says_so(tmp_path: Path) -> None:
+    from cragside.adapters.lightrag.baking import Baking
+
+    with Baking.into(tmp_path / "baked") as baking:
+        async with opened(baking.home) as knowledge:
+            await knowledge.container.intake.text(DOCUMENT, workspace="default")
+            await knowledge.index()
+            status = await (await knowledge.container.workspaces.repository("default")).status()
+        baking.publish(status)
+    async with opened(tmp_path / "baked", memory_evidence=True) as knowledge:
+        body = {"user": "Is the harbour of Vellamo deep?", "assistant": "It is eleven metres deep at low water."}
+        answer = (await knowledge.http.post("/v1/memories", json=body)).json()
+        assert answer["indexed"] is False
+        assert "baked store" in answer["reason"]
+        assert answer["retryable"] is False
+        assert await recalled(knowledge, QUESTION) == ""
+        asked = (await knowledge.http.post("/v1/enrich", json={"prompt": f"/rag {QUESTION}"})).json()
+        assert asked["metadata"]["rag_context"]["memory"] == []
+        assert asked["metadata"]["rag_context"]["verdict"] == "local"
+
+
+async def test_a_workspace_is_built_anew_with_its_memory(tmp_path: Path) -> None:
+    await made_in_the_old_way(tmp_path)
+    async with opened(tmp_path) as knowledge:
+        assert (await knowledge.http.get("/v1/memories")).json()["total"] == 2
+        told: list[str] = []
+        assert await knowledge.container.workspaces.reindex("default", told.append) == 3
+        assert set(told) == {"harbour.md", INVENTED.name, BOTS_NAME}
+        assert "480 berths" in await recalled(knowledge, QUESTION)
+        assert await names(knowledge) == ["harbour.md"]
+
+
+async def test_one_that_is_built_anew_before_it_was_opened_loses_nothing(tmp_path: Path) -> None:
+    await made_in_the_old_way(tmp_path)
+    async with opened(tmp_path) as knowledge:
+        assert await knowledge.container.workspaces.reindex("default", lambda _: None) == 3
+        assert await names(knowledge) == ["harbour.md"]
+        assert (await knowledge.http.get("/v1/memories")).json()["total"] == 2
+        assert "480 berths" in await recalled(knowledge, QUESTION)
+
+
+async def test_no_message_tells_the_inner_name_of_a_memory(tmp_path: Path) -> None:
+    async with opened(tmp_path) as knowledge:
+        body = {"user": "Is the harbour of Vellamo deep?", "assistant": "It is eleven metres deep at low water."}
+        await knowledge.http.post("/v1/memories", json=body)
+        await knowledge.index()
+    async with opened(tmp_path, embedding_model="elsewhere") as knowledge:
+        with pytest.raises(ConfigurationError) as mismatch:
+            await knowledge.container.workspaces.repository(memory_of("default"))
+    assert "Workspace default (its memory) was built" in mismatch.value.message
+    assert mismatch.value.message.endswith("cragside reindex --workspace default")
