@@ -7,8 +7,9 @@ from cragside.application.intake import Intake
 from cragside.domain.context import CountTokens
 from cragside.domain.document import Document, SourceText
 from cragside.domain.errors import ConfigurationError, CragsideError, ValidationError
-from cragside.domain.exchange import Exchange, reason_to_forget, recollect
+from cragside.domain.exchange import Exchange, reason_to_forget, recollect, refuse_overlong
 from cragside.domain.outcome import Degradation
+from cragside.domain.query import refuse_overlong_query
 from cragside.domain.search import Mode
 from cragside.ports.rag_repository import Workspaces
 
@@ -65,6 +66,7 @@ class Memory:
 
     async def remember(self, exchange: Exchange, *, workspace: str) -> Remembered:
         """Take an exchange in, durably; indexing follows. Raises `ValidationError` for what can never be indexed."""
+        refuse_overlong(exchange)
         reason = reason_to_forget(exchange, self._least)
         if reason:
             logger.debug("Skipped an exchange: %s", reason)
@@ -86,9 +88,10 @@ class Memory:
     async def recall(
         self, query: str, *, workspace: str, mode: Mode | None = None, limit: int = DEFAULT_LIMIT
     ) -> Recollection:
-        """At most `limit` passages on a question, most promising first. Raises `ValidationError` for a blank one."""
+        """At most `limit` passages on a question, most promising first. Raises `ValidationError` for a blank or overlong one."""
         if not query.strip():
             raise ValidationError("Memory needs something to look for.", field="query")
+        refuse_overlong_query(query)
         try:
             repository = await self._workspaces.repository(workspace)
             documents = await repository.retrieve(query, limit=limit, mode=mode or self._mode)

@@ -7,14 +7,16 @@ from datetime import UTC, datetime
 
 from cragside.domain.context import CountTokens, cut, neutralise
 from cragside.domain.document import Document
+from cragside.domain.errors import ValidationError
 
 HEADING = "# Relevant Memory"
 DEFAULT_LEAST = 50
+LONGEST_TEXT = 256 * 1024  # characters of user or assistant
 
 _ENGLISH = ("hi", "hello", "hey", "bye", "thanks", "thank you", "ok", "okay", "yes", "no")
 _RUSSIAN = ("привет", "пока", "спасибо", "да", "нет")
 _GREETINGS = frozenset({*_ENGLISH, *_RUSSIAN})
-_TRAILING = re.compile(r"[!?.,:;]+$")
+_TRAILING = "!?.,:;"
 # What would open a section of the system prompt that memory is rendered into.
 _SECTION = re.compile(r"^([ \t]*)(#+)", re.MULTILINE)
 _LEAST_ROOM = 16  # tokens
@@ -47,6 +49,18 @@ class Exchange:
         return "\n".join([*lines, f"User: {self.user.strip()}", f"Assistant: {self.assistant.strip()}"])
 
 
+def refuse_overlong(exchange: Exchange) -> None:
+    """Raises `ValidationError` when the user or the assistant said more than memory takes."""
+    for field_name, text in (("user", exchange.user), ("assistant", exchange.assistant)):
+        if len(text) > LONGEST_TEXT:
+            raise ValidationError(
+                f"{field_name} has {len(text)} characters; memory takes at most {LONGEST_TEXT}. Shorten it, or index "
+                "it as a document.",
+                field=field_name,
+                limit=LONGEST_TEXT,
+            )
+
+
 def reason_to_forget(exchange: Exchange, least: int = DEFAULT_LEAST) -> str:
     """Why an exchange is not worth remembering: `blank_answer`, `too_short`, `greeting`; "" when it is.
 
@@ -54,7 +68,7 @@ def reason_to_forget(exchange: Exchange, least: int = DEFAULT_LEAST) -> str:
     """
     if not exchange.assistant.strip():
         return "blank_answer"
-    if _TRAILING.sub("", exchange.user.strip().lower()).strip() in _GREETINGS:
+    if exchange.user.strip().lower().rstrip(_TRAILING).strip() in _GREETINGS:
         return "greeting"
     if len(exchange.user) + len(exchange.assistant) < least:
         return "too_short"

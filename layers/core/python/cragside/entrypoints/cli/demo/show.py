@@ -26,7 +26,7 @@ _LINE = 92
 _BODY_LINES = 2
 _ENTRY = re.compile(r"\[\d+\] ")
 # What domain.context puts in the place of a control token's brackets and bars.
-_DEFUSED = re.compile(r"‹[^›\n]*›|⟦[^⟧\n]*⟧")
+_DEFUSED = re.compile(r"‹[^‹›\n]*+›|⟦[^⟦⟧\n]*+⟧")
 
 
 def show_outcome(console: Console, heading: str, asked: str, enriched: "Enriched") -> None:
