@@ -120,7 +120,7 @@ async def _identified(library: Library, base_id: str) -> DocumentRecord | None:
     record = await library.document(base_id)
     if record is None:
         tracked, _ = await library.documents(track=base_id, limit=1)
-        record = tracked[0] if tracked else await library.named(base_id)
+        record = tracked[0] if tracked else await library.sourced(base_id)
     return record
 
 
