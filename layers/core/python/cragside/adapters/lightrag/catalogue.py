@@ -112,6 +112,10 @@ class Catalogue:
         """The current documents of a name, latest first."""
         return self._chosen("name = ? ORDER BY updated_at DESC, version DESC", name)
 
+    def unclaimed(self, name: str) -> DocumentRecord | None:
+        """The current document of a name that nobody has given a source."""
+        return next(iter(self._chosen("name = ? AND source IS NULL", name)), None)
+
     def below(self, folder: str) -> list[DocumentRecord]:
         """The current documents whose sources lie below a folder, in the order of their sources."""
         inside = folder.rstrip("/")

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 from urllib.parse import quote
 
+from cragside.adapters.lightrag.adoption import adopt
 from cragside.adapters.lightrag.catalogue import Entry
 from cragside.adapters.lightrag.chunking import Piece, cut, storable
 from cragside.adapters.lightrag.store import Create, Find, Store, failing_as_unavailable
@@ -150,6 +151,8 @@ class LightRagLibrary(Library):
 async def accept(store: Store, source: SourceText, *, enrich: bool, track: str, rename: bool) -> Acceptance:
     """See `Library.accept`."""
     given, digest = await asyncio.to_thread(_prepared, source)
+    if not rename:
+        await adopt(store, given, digest)
     source = given if rename else _of_track(store, given, track)
     if (known := _known(store, source, digest, rename=rename)) is None:
         pieces, made = await asyncio.to_thread(pieces_of, store, source, digest)
@@ -295,9 +298,12 @@ def _of_track(store: Store, source: SourceText, track: str) -> SourceText:
     """The text, with its track behind its source and its name when the source is of another track's document."""
     if not track:
         return source
-    behind = f"#{quote(track, safe='')}"
-    longer = replace(source, name=storable(source.name + behind), source=storable(source.source + behind))
-    if store.catalogue.has_source(longer.source):
+    behind = storable(f"#{quote(track, safe='')}")
+    longer = replace(source, name=source.name + behind, source=source.source + behind)
+    while (own := store.catalogue.sourced(longer.source)) and own.track != track:
+        # Somebody's own source looks like one with a track behind it.
+        longer = replace(longer, name=longer.name + behind, source=longer.source + behind)
+    if own:
         return longer
     known = store.catalogue.sourced(source.source)
     return longer if known and known.track not in ("", track) else source

@@ -249,7 +249,7 @@ def _failing_as_unavailable() -> Iterator[None]:
 def document_of(record: DocumentRecord, passage: Passage) -> Document:
     """A passage as evidence: what its citation shows is in the metadata."""
     shown = {
-        "filename": record.name,
+        "filename": record.label,
         "page": passage.page,
         "section": passage.section or None,
         "fileType": record.file_type,
@@ -262,7 +262,7 @@ def document_of(record: DocumentRecord, passage: Passage) -> Document:
         id=passage.id,
         content=passage.text,
         source="local",
-        title=record.title,
-        url=record.name if record.name.startswith(("http://", "https://")) else None,
+        title=record.label if record.title == record.name else record.title,
+        url=next((told for told in (record.source, record.name) if told.startswith(("http://", "https://"))), None),
         metadata={name: value for name, value in shown.items() if value is not None},
     )
