@@ -814,3 +814,15 @@ def _timeless(value: Any) -> Any:
         return value
     fields = json.loads(value)
     return {key: fields[key] for key in sorted(fields) if not key.endswith(("_at", "_time"))}
+
+
+async def test_of_very_many_documents_of_one_name_each_is_told_with_its_whole_source(
+    library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cragside.adapters.lightrag.catalogue._MOST_NAMESAKES", 2)
+    sources = [f"/home/ann/w{number}/todo.md" for number in range(3)]
+    for source in sources[:2]:
+        await library.accept(text("todo.md", source, source=source))
+    assert [record.label for record in await library.named("todo.md")] == ["w1/todo.md", "w0/todo.md"]
+    await library.accept(text("todo.md", ARMSTRONG, source=sources[2]))
+    assert [record.label for record in await library.named("todo.md")] == sources[::-1]

@@ -1,7 +1,7 @@
 """The documents, parts and passages of a store, as rows."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from sqlite3 import Connection
@@ -19,7 +19,7 @@ from cragside.domain.indexing import (
     Progress,
     Task,
 )
-from cragside.domain.naming import told_apart
+from cragside.domain.naming import in_full, told_apart
 
 _FIELDS = (
     "version, id, name, title, file_type, doc_type, content_hash, size, characters, created_at, updated_at, track,"
@@ -27,8 +27,12 @@ _FIELDS = (
 )
 _DOCUMENT = "document LEFT JOIN origin ON origin.document_id = document.id"
 _CURRENT = f"SELECT {_FIELDS} FROM {_DOCUMENT} WHERE state = 'current' AND {{}}"  # noqa: S608 (our own column names)
-_OF_SOURCE = "(id = (SELECT document_id FROM origin WHERE source = ?1) OR (name = ?1 AND source IS NULL))"
-_NAMESAKES = f"SELECT name, id, source FROM {_DOCUMENT} WHERE state = 'current' AND name IN ({{}})"  # noqa: S608
+# Of a source, or without one and of that name.
+_OF_SOURCE = """id IN (SELECT document_id FROM origin WHERE source = ?1 UNION ALL SELECT id FROM document
+    WHERE state = 'current' AND name = ?1 AND NOT EXISTS (SELECT 1 FROM origin WHERE document_id = id))"""
+# Of more documents of one name than that, each is told with its whole source: whoever brings one does not wait for all.
+_MOST_NAMESAKES = 200
+_NAMESAKES = f"SELECT source FROM {_DOCUMENT} WHERE state = 'current' AND name = ? LIMIT {_MOST_NAMESAKES + 1}"  # noqa: S608
 # What `DocumentRecord.status` says, for choosing and counting.
 _STATUS = """SELECT version, CASE WHEN max(enrichment = 'failed' OR (error <> '' AND NOT embedded)) THEN 'failed'
     WHEN NOT min(embedded) THEN 'pending' WHEN min(enrichment = 'enriched') THEN 'enriched'
@@ -385,17 +389,22 @@ class Catalogue:
 
     def _labels(self, rows: Sequence[Sequence[Any]]) -> dict[int, str]:
         """What the documents are called where they are listed, by the numbers of their versions."""
-        namesakes: dict[str, dict[str, str]] = {}
-        for name, identifier, source in self._database.within(_NAMESAKES, {row[2] for row in rows}):
-            namesakes.setdefault(name, {})[identifier] = source or name
-        labels: dict[int, str] = {}
-        for version, identifier, name, *_, source in rows:
-            others = {other: known for other, known in namesakes.get(name, {}).items() if other != identifier}
-            labels[version] = told_apart(name, source or name, others.values(), is_taken=self._is_name)
-        return labels
+        sources: dict[str, set[str]] = {}
+        for _, _, name, *_, source in rows:
+            sources.setdefault(name, set()).add(source or name)
+        labels = {name: self._told_apart(name, wanted) for name, wanted in sources.items()}
+        return {row[0]: labels[row[2]][row[-1] or row[2]] for row in rows}
 
-    def _is_name(self, name: str) -> bool:
-        return self._database.one("SELECT 1 FROM document WHERE state = 'current' AND name = ?", (name,)) is not None
+    def _told_apart(self, name: str, wanted: Collection[str]) -> dict[str, str]:
+        namesakes = [source or name for (source,) in self._database.all(_NAMESAKES, (name,))]
+        if len(namesakes) > _MOST_NAMESAKES:
+            return {source: in_full(name, source) for source in wanted}
+        return told_apart(name, {*wanted, *namesakes}, taken=self._names_among)
+
+    def _names_among(self, names: Collection[str]) -> list[str]:
+        """Those that a current document is called."""
+        rows = self._database.within("SELECT name FROM document WHERE state = 'current' AND name IN ({})", names)
+        return [row[0] for row in rows]
 
 
 def _stored(row: Sequence[Any]) -> StoredPart:

@@ -148,10 +148,10 @@ class Report:
         console = output()
         sources: dict[str, set[str]] = {}
         for line in self.lines:
-            sources.setdefault(line.name, set()).add(line.source)
+            sources.setdefault(line.name, set()).add(line.source or line.name)
+        labels = {name: told_apart(name, known, taken=sources.keys().__and__) for name, known in sources.items()}
         for line in self.lines:
-            others = sources[line.name] - {line.source}
-            label = told_apart(line.name, line.source or line.name, others, is_taken=sources.__contains__)
+            label = labels[line.name][line.source or line.name]
             style = {"failed": "red", "skipped": "dim", "waiting": "yellow"}.get(line.status)
             note = f"  ({printable(line.remark)})" if line.remark else ""
             console.print(f"{line.status:<10}{printable(label)}{note}", style=style, soft_wrap=True)
