@@ -526,7 +526,7 @@ async def test_a_text_is_read_alike_by_whatever_way_it_comes(knowledge: Knowledg
         for template, name in ((text, f"{route[1:3]}.md"), (mail, f"{route[1:3]}.txt")):
             answer = await knowledge.http.post(route, json=body(template.format(route), name))
             assert answer.status_code in (200, 202), answer.text
-            record = await library.named(name)
+            record = await library.sourced(name)
             assert record is not None
             sections = [passage.section for passage in await library.passages(record.id)]
             told.append((record.file_type, record.doc_type, sections))

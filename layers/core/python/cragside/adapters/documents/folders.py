@@ -1,7 +1,9 @@
 """Files to index, found in folders. What cannot be read is data with a reason, never an exception."""
 
 import os
+import re
 import stat
+import sys
 import unicodedata
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -10,15 +12,21 @@ from pathlib import Path
 from cragside.adapters.documents.kinds import named_kind, unsupported
 from cragside.adapters.documents.loader import MAX_FILE_BYTES, too_large
 
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _LEADS_OUT = "is a link that leads out of the folder; give its target itself to index it"
 
 
 @dataclass(frozen=True, slots=True)
 class FoundFile:
-    """A file worth reading; `name` identifies it in its workspace."""
+    """A file worth reading; `name` is what people are shown, `source` identifies it (see `source_of`)."""
 
     name: str
     path: Path
+
+    @property
+    def source(self) -> str:
+        """Its absolute path as text."""
+        return source_of(self.path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,22 +41,18 @@ class Refused:
 def find_files(paths: Iterable[Path]) -> Iterator[FoundFile | Refused]:
     """The supported files among `paths` and below their folders, each once, in the order of their names.
 
-    A file below a folder is named by its path relative to that folder, a file given by itself by its own name.
+    A file below a folder is named by its path relative to that folder, a file given by itself by its own name. Several
+    files may have one name; their sources differ.
     Hidden files and folders below a given folder are passed over; a folder that links lead back to is entered once.
     Links below a given folder that lead out of it are refused: who wrote the folder may not be who reads it.
     """
     seen_files: set[Path] = set()
-    taken: dict[str, Path] = {}
     for found in (item for path in paths for item in _found_in(path)):
         if isinstance(found, FoundFile):
             real = Path(os.path.realpath(found.path))
             if real in seen_files:
                 continue
             seen_files.add(real)
-            if found.name in taken:
-                yield Refused(found.name, "another file of this run has the same name: give their common parent folder")
-                continue
-            taken[found.name] = real
         yield found
 
 
@@ -70,6 +74,21 @@ def read_file(found: FoundFile, max_bytes: int = MAX_FILE_BYTES) -> bytes | Refu
 def source_name(path: str) -> str:
     """The path as valid, normalised Unicode: file systems hold any bytes, and macOS decomposes accents."""
     return unicodedata.normalize("NFC", os.fsencode(path).decode("utf-8", "replace"))
+
+
+def source_of(path: str | Path) -> str:
+    """A file's absolute path, however it was spelt, links to its folder resolved; it need not be there.
+
+    No two files have the same: bytes that are no text, control characters and backslashes are escaped.
+    """
+    folder, name = os.path.split(os.fspath(path).rstrip("/"))
+    if name in ("", ".", ".."):
+        folder, name = os.fspath(path), ""
+    absolute = Path(os.path.realpath(folder or "."), name).as_posix()
+    if sys.platform == "darwin":  # which takes both spellings of an accent for one name
+        absolute = unicodedata.normalize("NFC", absolute)
+    text = os.fsencode(absolute).replace(b"\\", b"\\\\").decode("utf-8", "backslashreplace")
+    return _CONTROL.sub(lambda mark: f"\\x{ord(mark[0]):02x}", text)
 
 
 def _found_in(path: Path) -> Iterator[FoundFile | Refused]:

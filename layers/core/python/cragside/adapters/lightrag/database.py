@@ -9,10 +9,12 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, ClassVar
 
-from cragside.adapters.lightrag.migration import add_catalogue
+from cragside.adapters.lightrag.migration import add_catalogue, add_origins
 
 FILE_NAME = "store.sqlite3"
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
+# A baked store of this version is read as it is: none of its documents has an origin.
+_BEFORE_ORIGINS = 2
 # How long a write waits for another process's commit; whole writers take turns at a lock file.
 BUSY_MILLISECONDS = 5_000
 _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.002, 0.05
@@ -56,7 +58,7 @@ CREATE TABLE document (
     enrich INTEGER NOT NULL, tier1 TEXT NOT NULL, metadata TEXT NOT NULL, marks TEXT NOT NULL, text TEXT NOT NULL,
     UNIQUE (id, content_hash));
 CREATE UNIQUE INDEX document_current ON document (id) WHERE state = 'current';
-CREATE UNIQUE INDEX document_by_name ON document (name) WHERE state = 'current';
+CREATE INDEX document_by_name ON document (name) WHERE state = 'current';
 CREATE INDEX document_by_time ON document (updated_at, version) WHERE state = 'current';
 CREATE INDEX document_by_hash ON document (content_hash);
 CREATE INDEX document_by_track ON document (track);
@@ -83,6 +85,11 @@ CREATE INDEX embedding_by_document ON embedding (document_id);
 CREATE TRIGGER document_outdated AFTER UPDATE OF state ON document WHEN old.state = 'current' AND new.state <> 'current'
 BEGIN DELETE FROM embedding WHERE document_id = old.id; END;
 """
+
+
+# The source of each document. A document that an older version of cragside took in has none until it is brought again:
+# its name stands for its source.
+ORIGIN = "CREATE TABLE origin (document_id TEXT PRIMARY KEY, source TEXT NOT NULL UNIQUE) WITHOUT ROWID"
 
 
 class StoreFormatError(Exception):
@@ -118,7 +125,10 @@ class Database:
             if read_only:
                 # There may be nowhere to put temporary files.
                 self._connection.execute("PRAGMA temp_store = MEMORY")
-                self._check_version()
+                if self._version() == _BEFORE_ORIGINS:
+                    self._connection.execute(ORIGIN.replace("CREATE TABLE", "CREATE TEMP TABLE"))
+                else:
+                    self._check_version()
             else:
                 self._connection.execute("PRAGMA journal_mode = WAL")
                 self._connection.execute("PRAGMA synchronous = NORMAL")
@@ -245,14 +255,19 @@ class Database:
             with self.transaction() as connection:
                 # Another process may have created the schema while this one waited for the lock.
                 if self._version() == 0:
-                    for statement in (_SCHEMA + CATALOGUE).split(";\n"):
+                    for statement in (_SCHEMA + CATALOGUE + ORIGIN).split(";\n"):
                         connection.execute(statement)
                     connection.execute("INSERT INTO meta VALUES ('generation', hex(randomblob(8)))")
                     connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
         if self._version() == 1:
             with self.transaction() as connection:
                 if self._version() == 1:
-                    add_catalogue(connection, CATALOGUE)
+                    add_catalogue(connection, CATALOGUE + ORIGIN)
+                    connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+        if self._version() == _BEFORE_ORIGINS:
+            with self.transaction() as connection:
+                if self._version() == _BEFORE_ORIGINS:
+                    add_origins(connection, ORIGIN)
                     connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
         self._check_version()
 

@@ -5,7 +5,7 @@ import json
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from urllib.parse import quote
 
@@ -33,11 +33,15 @@ _PAGE = 1000
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """Something to take in: a file's content, or without it the page that `name` is the address of."""
+    """Something to take in: a file's content, or without it the page that `name` is the address of.
+
+    `source` identifies it in its workspace; without one its name does.
+    """
 
     name: str
     content: bytes | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    source: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +66,8 @@ class Progress:
     searchable: bool
     settled: bool
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    source: str = ""
+    label: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +140,7 @@ class Here:
             acceptance = await intake.file(
                 offer.content,
                 name=offer.name,
+                source=offer.source,
                 workspace=workspace,
                 doc_type=options.doc_type,
                 metadata=offer.metadata,
@@ -243,11 +250,12 @@ class There:
         else:
             fields = {name: str(value).lower() for name, value in told.items()}
             fields["metadata"] = json.dumps(dict(offer.metadata))
+            identity = {"source": offer.source} if offer.source else {}
             try:
-                answer = await self._api.upload("/v1/documents", offer.name, offer.content, fields)
+                answer = await self._api.upload("/v1/documents", offer.name, offer.content, fields | identity)
             except PayloadTooLarge as refusal:
                 upload = await self._uploaded(offer.content, refusal)
-                body = {"upload": upload, "name": offer.name, "metadata": dict(offer.metadata), **told}
+                body = {"upload": upload, "name": offer.name, "metadata": dict(offer.metadata), **identity, **told}
                 answer = await self._api.post("/v1/documents", body)
         (document,) = _of(answer, "documents")
         return Taken(_progress_in(document), document["outcome"])
@@ -328,7 +336,8 @@ def at_place(
 def _progress_of(record: "DocumentRecord") -> Progress:
     parts = [(part.embedded, part.enrichment) for part in record.parts]
     told = (record.id, record.name, record.status, record.passages, record.error)
-    return _progress(told, record.enrichment, parts, record.searchable, record.metadata)
+    progress = _progress(told, record.enrichment, parts, record.searchable, record.metadata)
+    return replace(progress, source=record.source, label=record.label)
 
 
 def _progress_in(body: Mapping[str, Any]) -> Progress:
@@ -337,7 +346,9 @@ def _progress_in(body: Mapping[str, Any]) -> Progress:
         parts = body.get("parts") or [{"embedded": body["searchable"], "enrichment": body["enrichment"]}]
         told = (body["id"], body["name"], body["status"], body["passages"], body["error"])
         states = [(part["embedded"], part["enrichment"]) for part in parts]
-        return _progress(told, body["enrichment"], states, body["searchable"], body["metadata"])
+        progress = _progress(told, body["enrichment"], states, body["searchable"], body["metadata"])
+        # An older service knows documents by their names alone.
+        return replace(progress, source=body.get("source", progress.name), label=body.get("label", progress.name))
     except (KeyError, TypeError, AttributeError) as error:
         raise ProcessingError("The service answered something else than documents. Is --api cragside's?") from error
 

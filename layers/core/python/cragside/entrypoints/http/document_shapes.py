@@ -1,14 +1,18 @@
 """The shapes of `/v1/documents`."""
 
 from typing import Any, Literal
+from unicodedata import category
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from cragside.application.uploads import UPLOAD_ID
 from cragside.domain.document import DocType
 from cragside.domain.indexing import Acceptance, DocumentRecord, DocumentStatus, EnrichmentStatus
 
 MOST_NAME_CHARACTERS = 1024
+# As long as a path can be on Linux.
+MOST_SOURCE_CHARACTERS = 4096
+_SOURCE = "What identifies it in its workspace: a path, an address or the client's own id."
 
 
 def document_name(name: str) -> str:
@@ -19,13 +23,26 @@ def document_name(name: str) -> str:
     return name
 
 
+def document_source(source: str) -> str:
+    """A source that a document can have. Raises `ValueError`."""
+    source = source.strip()
+    if not source or len(source) > MOST_SOURCE_CHARACTERS or any(category(mark) == "Cc" for mark in source):
+        raise ValueError(f"A document's source has 1 to {MOST_SOURCE_CHARACTERS} characters and no control characters")
+    return source
+
+
 class DocumentRequest(BaseModel):
     """A document as JSON: a `text` with its `name`, a `url` to fetch, or an `upload` with its `name`."""
 
     model_config = ConfigDict(extra="forbid")
 
     text: str | None = Field(None, description="The text itself; needs a name.")
-    name: str | None = Field(None, description="What identifies it in its workspace; for a URL, the URL without it.")
+    name: str | None = Field(None, description="What people are shown; for a URL, the URL without it.")
+    source: str | None = Field(
+        None,
+        validation_alias=AliasChoices("source", "id"),
+        description=f"{_SOURCE} Without it the URL, or the name. May be called `id` as well.",
+    )
     title: str | None = Field(None, max_length=1000, description="Title of the text, for citations.")
     url: str | None = Field(None, max_length=8192, description="A public page or file to fetch, http or https.")
     upload: str | None = Field(
@@ -40,6 +57,11 @@ class DocumentRequest(BaseModel):
     @classmethod
     def _name(cls, value: str | None) -> str | None:
         return None if value is None else document_name(value)
+
+    @field_validator("source")
+    @classmethod
+    def _source(cls, value: str | None) -> str | None:
+        return None if value is None else document_source(value)
 
     @model_validator(mode="after")
     def _one_source(self) -> "DocumentRequest":
@@ -56,6 +78,9 @@ class DocumentForm(BaseModel):
     files: list[bytes] = Field(
         description="One part a file, each with its filename.", json_schema_extra={"minItems": 1}
     )
+    source: str | None = Field(
+        None, description=f"{_SOURCE} Without it the file's name. May be called `id` as well. For one file alone."
+    )
     workspace: str | None = Field(None, description="The workspace; the default without it.")
     enrich: bool = Field(True, description="Whether keywords, entities, a summary and the graph follow.")
     doc_type: DocType | None = Field(None, description="What kind of text it is; found out when missing.")
@@ -67,6 +92,8 @@ class DocumentBody(BaseModel):
 
     id: str
     name: str
+    source: str = Field(description="What identifies it in its workspace.")
+    label: str = Field(description="Its name, with what tells it from other documents of that name.")
     title: str
     file_type: str
     doc_type: DocType

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
 from typing import Annotated, Any, cast, get_args
 
@@ -31,6 +31,7 @@ from cragside.entrypoints.http.document_shapes import (
     body_of,
     detail_of,
     document_name,
+    document_source,
     progress_of,
 )
 from cragside.entrypoints.http.errors import complaint_of, failures, for_client
@@ -152,6 +153,7 @@ class _Taking:
             taken = await intake.page(
                 asked.url,
                 workspace=workspace,
+                source=asked.source or "",
                 name=asked.name,
                 doc_type=asked.doc_type,
                 metadata=asked.metadata,
@@ -163,6 +165,7 @@ class _Taking:
             taken = await intake.written(
                 asked.text or "",
                 name=asked.name or "",
+                source=asked.source or "",
                 title=asked.title or "",
                 workspace=workspace,
                 doc_type=asked.doc_type,
@@ -182,6 +185,7 @@ class _Taking:
                 return await self._container.intake.file(
                     content,
                     name=asked.name or "",
+                    source=asked.source or "",
                     workspace=workspace,
                     doc_type=asked.doc_type,
                     metadata=asked.metadata,
@@ -202,12 +206,12 @@ class _Taking:
     async def _files(self) -> None:
         limit = self._container.settings.max_file_bytes
         fields: dict[str, str] = {}
-        files = 0
+        names: list[str] = []
         parts = form_parts(self._request, file_limit=limit, most_parts=_MOST_PARTS, room=self._room)
         async with aclosing(parts):
             async for part in parts:
                 if part.filename is None:
-                    if files:
+                    if names:
                         raise ValidationError(
                             f"The field {part.name} comes after a file. Send fields first: the files before it are "
                             "taken.",
@@ -215,25 +219,37 @@ class _Taking:
                         )
                     fields[part.name] = part.text
                 elif part.filename or part.size:  # a browser sends an empty part for a file that was not chosen
-                    files += 1
-                    await self._file(part, fields)
-        if not files:
+                    await self._file(part, fields, names)
+                    names.append(part.filename)
+        if not names:
             raise ValidationError("The form has no file.", field="files")
 
-    async def _file(self, part: FormPart, fields: dict[str, str]) -> None:
+    async def _file(self, part: FormPart, fields: dict[str, str], before: Sequence[str]) -> None:
         # Outside of `try`: what is wrong with the fields is wrong with the whole request.
         workspace = self._access.workspace(self._request, fields.get("workspace"))
         enrich, metadata = _flag(fields.get("enrich", "true")), _metadata(fields.get("metadata"))
         doc_type = _doc_type(fields.get("doc_type"))
+        source = _source(fields.get("source") or fields.get("id"))
+        if source and before:
+            raise ValidationError(
+                "source identifies one document: send each file with a source in a form of its own.", field="source"
+            )
         name = part.filename or ""
         try:
             if part.too_large:
                 raise PayloadTooLarge(
                     f"{name} has {part.size} bytes; the limit is {part.limit} (RAG_MAX_FILE_BYTES).", limit=part.limit
                 )
+            if name in before:
+                raise ValidationError(
+                    f"The form has another file {name}, which this one would replace. Send each in a form of its own "
+                    "with a source.",
+                    field="filename",
+                )
             taken = await self._container.intake.file(
                 bytes(part.content),
                 name=_file_name(name),
+                source=source,
                 workspace=workspace,
                 content_type=part.content_type,
                 doc_type=doc_type,
@@ -320,6 +336,13 @@ def _file_name(name: str) -> str:
         return document_name(name)
     except ValueError as error:
         raise ValidationError(f"{error}.", field="filename") from error
+
+
+def _source(source: str | None) -> str:
+    try:
+        return document_source(source) if source else ""
+    except ValueError as error:
+        raise ValidationError(f"{error}.", field="source") from error
 
 
 def _flag(value: str) -> bool:

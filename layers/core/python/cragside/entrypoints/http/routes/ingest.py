@@ -154,6 +154,7 @@ class _Batch:
             return await self._intake.page(
                 item.url or "",
                 name=_given(item.source),
+                source=_given(item.source) or "",
                 workspace=self._workspace,
                 doc_type=item.doc_type,
                 metadata=item.metadata,
