@@ -132,9 +132,9 @@ def _method_of_re(call: ast.AST) -> str | None:
     """Compile, sub and so on; also where re.compile is handed to map."""
     if isinstance(call, ast.Call):
         for one in (call.func, *call.args):
-            if isinstance(one, ast.Attribute) and isinstance(one.value, ast.Name) and one.value.id == "re":
-                if one.attr in (*_USES, "compile"):
-                    return one.attr
+            of_re = isinstance(one, ast.Attribute) and isinstance(one.value, ast.Name) and one.value.id == "re"
+            if of_re and one.attr in (*_USES, "compile"):
+                return one.attr
     return None
 
 

@@ -88,7 +88,10 @@ class Memory:
     async def recall(
         self, query: str, *, workspace: str, mode: Mode | None = None, limit: int = DEFAULT_LIMIT
     ) -> Recollection:
-        """At most `limit` passages on a question, most promising first. Raises `ValidationError` for a blank or overlong one."""
+        """At most `limit` passages on a question, most promising first.
+
+        Raises `ValidationError` for a blank or an overlong one.
+        """
         if not query.strip():
             raise ValidationError("Memory needs something to look for.", field="query")
         refuse_overlong_query(query)

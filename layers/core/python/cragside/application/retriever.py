@@ -40,7 +40,10 @@ class Retriever:
         balance: float | None = None,
         wanted: Filter | None = None,
     ) -> SimilaritySearch:
-        """A search as the workspace prefers it where nothing is given. Raises `ValidationError` for a blank or overlong text."""
+        """A search as the workspace prefers it where nothing is given.
+
+        Raises `ValidationError` for a blank or an overlong text.
+        """
         if not text.strip():
             raise ValidationError("A search needs a text.", field="query")
         refuse_overlong_query(text)
