@@ -826,3 +826,13 @@ async def test_of_very_many_documents_of_one_name_each_is_told_with_its_whole_so
     assert [record.label for record in await library.named("todo.md")] == ["w1/todo.md", "w0/todo.md"]
     await library.accept(text("todo.md", ARMSTRONG, source=sources[2]))
     assert [record.label for record in await library.named("todo.md")] == sources[::-1]
+
+
+async def test_an_entity_tells_documents_of_one_name_apart(
+    container: Container, library: Library, indexer: PartIndexer
+) -> None:
+    for source in (W1, W2):
+        await take(library, indexer, text("todo.md", ARMSTRONG, source=source))
+    view = await (await container.workspaces.graph("w")).entity("Joseph Swan")
+    assert view is not None
+    assert [label for _, label in view.documents] == ["w1/todo.md", "w2/todo.md"]

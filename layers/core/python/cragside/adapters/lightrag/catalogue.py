@@ -133,6 +133,12 @@ class Catalogue:
         """Whether a current document has this source."""
         return self._database.one(_CURRENT.format(_OF_SOURCE), (source,)) is not None
 
+    def labels(self, ids: Collection[str]) -> dict[str, str]:
+        """What the current documents of these ids are called where they are listed."""
+        rows = list(self._database.within(_CURRENT.format("id IN ({})"), ids))
+        labels = self._labels(rows)
+        return {row[1]: labels[row[0]] for row in rows}
+
     def page(
         self, limit: int, offset: int, status: DocumentStatus | None, track: str | None
     ) -> tuple[list[DocumentRecord], int]:

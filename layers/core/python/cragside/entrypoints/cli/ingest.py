@@ -48,8 +48,9 @@ def ingest(
 ) -> None:
     """Index files, folders of them and pages: PDF, Word, HTML, e-mail, Markdown, JSON, text and source code.
 
-    A file's name, relative to the folder that was given, identifies it in its workspace, and a page's address does: the
-    same name with the same content is left alone, with other content it is replaced. Files may have at most 50 MB
+    A file is identified by its absolute path and a page by its address: with the same content it is left alone, with
+    other content it is replaced. A file is shown by its path below the folder that was given, with more of the path
+    where several documents have that name. Files may have at most 50 MB
     (RAG_MAX_FILE_BYTES). Hidden files are passed over, links that lead out of a given folder are refused.
 
     What was taken in is not lost when the command is interrupted or a model is down: `cragside worker`, or a running
