@@ -357,3 +357,60 @@ async def test_a_source_that_none_can_be_is_refused(knowledge: Knowledge, source
     assert (answer.status_code, answer.json()["error"]["type"]) == (400, "validation_error")
     assert "source" in answer.json()["error"]["message"]
     assert (await knowledge.http.get("/v1/documents")).json()["total"] == 0
+
+
+async def _added(knowledge: Knowledge, *sources: str) -> list[str]:
+    ids = []
+    for source in sources:
+        body = {"text": f"Otters at {source}.", "name": source.rpartition("/")[2], "source": source}
+        ids.append((await knowledge.http.post("/v1/documents", json=body)).json()["documents"][0]["id"])
+    return ids
+
+
+async def test_documents_below_a_folder_are_listed_in_the_order_of_their_sources(knowledge: Knowledge) -> None:
+    await _added(knowledge, "/notes/b.md", "/notes/sub/a.md", "/notes-of-mine/c.md", "/notes/a.md")
+    answer = (await knowledge.http.get("/v1/documents", params={"below": "/notes/", "limit": 2})).json()
+    assert ([each["source"] for each in answer["documents"]], answer["total"]) == (["/notes/a.md", "/notes/b.md"], 3)
+    rest = (await knowledge.http.get("/v1/documents", params={"below": "/notes", "limit": 2, "offset": 2})).json()
+    assert [each["source"] for each in rest["documents"]] == ["/notes/sub/a.md"]
+    none = await knowledge.http.get("/v1/documents", params={"below": "/notes", "status": "failed"})
+    assert none.json()["total"] == 0
+    assert (await knowledge.http.get("/v1/documents", params={"below": ""})).status_code == 400
+
+
+async def test_a_document_is_moved_without_being_indexed_again(knowledge: Knowledge) -> None:
+    first, second = await _added(knowledge, "/notes/a.md", "/notes/b.md")
+    before = (await knowledge.http.get(f"/v1/documents/{first}")).json()
+    answer = await knowledge.http.patch(f"/v1/documents/{first}", json={"source": "/notes/c.md", "name": "c.md"})
+    assert answer.status_code == 200, answer.text
+    moved = answer.json()
+    assert (moved["id"], moved["source"], moved["name"]) == (first, "/notes/c.md", "c.md")
+    assert (moved["content_hash"], moved["passages"]) == (before["content_hash"], before["passages"])
+    taken = await knowledge.http.patch(f"/v1/documents/{first}", json={"source": "/notes/b.md", "name": "b.md"})
+    assert taken.status_code == 400
+    assert second in taken.json()["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"{",
+        b"[]",
+        b"{}",
+        b'{"source": "/a"}',
+        b'{"source": "/a", "name": " "}',
+        b'{"source": "/a\\u0000", "name": "a"}',
+        b'{"source": "/a", "name": "a", "id": "b"}',
+        b'{"source": 1, "name": "a"}',
+    ],
+)
+async def test_a_move_that_makes_no_sense_is_refused(knowledge: Knowledge, body: bytes) -> None:
+    (identifier,) = await _added(knowledge, "/notes/a.md")
+    answer = await knowledge.http.patch(f"/v1/documents/{identifier}", content=body)
+    assert answer.status_code == 400, answer.text
+    assert answer.json()["error"]["type"] == "validation_error"
+
+
+async def test_an_unknown_document_cannot_be_moved(knowledge: Knowledge) -> None:
+    answer = await knowledge.http.patch("/v1/documents/doc-none", json={"source": "/a", "name": "a"})
+    assert answer.status_code == 404

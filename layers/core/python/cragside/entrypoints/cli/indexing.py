@@ -43,7 +43,7 @@ Found = FoundFile | Refused | Offer
 
 # The first that are not finished tell how far all are: they are indexed in their order.
 _LOOKED_AT = 50
-_STATUSES = ("indexed", "updated", "unchanged", "accepted", "waiting", "removed", "failed", "skipped")
+_STATUSES = ("indexed", "updated", "unchanged", "accepted", "waiting", "moved", "removed", "failed", "skipped")
 _TOLD_AS = {"new": "indexed", "changed": "updated", "unchanged": "unchanged"}
 # They end a run; anything else is about one document.
 _ENDING = (ConfigurationError, DeadlineExceeded, ServiceUnavailable, Unauthorized)
@@ -72,6 +72,7 @@ class Line:
 class Run:
     """How, and by whom, things are indexed: by this process unless an address is given.
 
+    Documents of files that are gone from the `pruned` folders are removed; `yes` is consent to remove many.
     With `count` what the workspace then holds is counted, for which the whole store is opened.
     """
 
@@ -80,6 +81,8 @@ class Run:
     token: str | None = None
     wait: bool = True
     count: bool = False
+    pruned: Sequence[Path] = ()
+    yes: bool = False
 
 
 @dataclass
@@ -327,14 +330,19 @@ def index_found(
     The status of the workspace is None when nothing could be used, at a service, and unless the run is to count.
     """
     report.found = found
-    if all(isinstance(item, Refused) for item in found):
+    if all(isinstance(item, Refused) for item in found) and not run.pruned:
         for item in found:
             if isinstance(item, Refused):
                 report.refuse(item)
         return None
 
     async def work(place: Place) -> "KnowledgeStatus | None":
+        from cragside.entrypoints.cli.syncing import agreed, lost, remove
+
+        gone = (await lost(place, run.pruned, found)) if run.pruned else None
+        removed = gone.plan.removed if gone and agreed(gone.losses, yes=run.yes) else ()
         await index(place, offers_of(found, settings.max_file_bytes), run.options, report, wait=run.wait)
+        await remove(place, removed, report)
         return await place.status() if run.count else None
 
     return at_place(session, settings, work, address=run.address, token=run.token)

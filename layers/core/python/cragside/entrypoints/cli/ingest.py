@@ -15,6 +15,9 @@ NoEnrich = Annotated[
     bool,
     typer.Option("--no-enrich", help="Make texts searchable only: no keywords, no entities, no summary, no graph."),
 ]
+Yes = Annotated[
+    bool, typer.Option("--yes", "-y", help="Remove also more than a tenth of a folder's documents, without asking.")
+]
 NoWait = Annotated[
     bool, typer.Option("--no-wait", help="Take texts in and end; a worker indexes them when there is one.")
 ]
@@ -37,6 +40,10 @@ def ingest(
     urls: Annotated[
         list[str] | None, typer.Option("--url", metavar="U", help="A public page or file to fetch, http or https.")
     ] = None,
+    prune: Annotated[
+        bool, typer.Option("--prune", help="Remove documents of the given folders whose files are gone; see sync.")
+    ] = False,
+    yes: Yes = False,
     no_enrich: NoEnrich = False,
     no_wait: NoWait = False,
     as_json: Annotated[
@@ -61,7 +68,10 @@ def ingest(
     given = [*(paths or []), *(files or []), *(folders or [])]
     if not given and not urls:
         raise ValidationError("Say what to index: cragside ingest PATH..., --file, --dir or --url.")
-    run = Run(Options(enrich=not no_enrich), api, token, wait=not no_wait)
+    pruned = [path for path in given if path.is_dir()] if prune else []
+    if prune and not pruned:
+        raise ValidationError("--prune needs a folder: it removes documents of files that are gone from it.")
+    run = Run(Options(enrich=not no_enrich), api, token, wait=not no_wait, pruned=pruned, yes=yes)
     report, found = Report(), found_in(given, urls or [])
     with nothing_is_lost(report, address=api):
         index_found(session, settings, found, run, report)

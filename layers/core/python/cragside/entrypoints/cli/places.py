@@ -68,6 +68,7 @@ class Progress:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     source: str = ""
     label: str = ""
+    content_hash: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +94,14 @@ class Place(Protocol):
 
     def documents(self) -> AsyncIterator[Progress]:
         """All documents."""
+        ...
+
+    async def below(self, folder: str) -> list[Progress]:
+        """The documents whose source lies below a folder."""
+        ...
+
+    async def move(self, document_id: str, *, source: str, name: str) -> None:
+        """Give a document another source and another name, without indexing it again."""
         ...
 
     async def delete(self, document_id: str) -> None:
@@ -162,6 +171,16 @@ class Here:
             for record in records:
                 yield _progress_of(record)
             offset += _PAGE
+
+    async def below(self, folder: str) -> list[Progress]:
+        """See `Place`."""
+        library = await self._container.workspaces.library(self._workspace)
+        return [_progress_of(record) for record in await library.below(folder)]
+
+    async def move(self, document_id: str, *, source: str, name: str) -> None:
+        """See `Place`."""
+        library = await self._container.workspaces.library(self._workspace)
+        await library.move(document_id, source=source, name=name)
 
     async def delete(self, document_id: str) -> None:
         """See `Place`."""
@@ -291,6 +310,24 @@ class There:
             total = page["total"]
             offset += _PAGE
 
+    async def below(self, folder: str) -> list[Progress]:
+        """See `Place`."""
+        found: dict[str, Progress] = {}
+        offset, total = 0, 1
+        while offset < total:
+            page = await self._api.get("/v1/documents", limit=_PAGE, offset=offset, below=folder or "/")
+            listed = [_progress_in(document) for document in _of(page, "documents")]
+            found.update((document.id, document) for document in listed)
+            total = page["total"]
+            offset += _PAGE
+        if not all(document.source.startswith(f"{folder}/") for document in found.values()):
+            raise ProcessingError("The service cannot list the documents of a folder. Update it first.")
+        return list(found.values())
+
+    async def move(self, document_id: str, *, source: str, name: str) -> None:
+        """See `Place`."""
+        await self._api.patch(f"/v1/documents/{quote(document_id, safe='')}", {"source": source, "name": name})
+
     async def delete(self, document_id: str) -> None:
         """See `Place`."""
         await self._api.delete(f"/v1/documents/{quote(document_id, safe='')}")
@@ -337,7 +374,7 @@ def _progress_of(record: "DocumentRecord") -> Progress:
     parts = [(part.embedded, part.enrichment) for part in record.parts]
     told = (record.id, record.name, record.status, record.passages, record.error)
     progress = _progress(told, record.enrichment, parts, record.searchable, record.metadata)
-    return replace(progress, source=record.source, label=record.label)
+    return replace(progress, source=record.source, label=record.label, content_hash=record.content_hash)
 
 
 def _progress_in(body: Mapping[str, Any]) -> Progress:
@@ -348,7 +385,8 @@ def _progress_in(body: Mapping[str, Any]) -> Progress:
         states = [(part["embedded"], part["enrichment"]) for part in parts]
         progress = _progress(told, body["enrichment"], states, body["searchable"], body["metadata"])
         # An older service knows documents by their names alone.
-        return replace(progress, source=body.get("source", progress.name), label=body.get("label", progress.name))
+        source, label = body.get("source", progress.name), body.get("label", progress.name)
+        return replace(progress, source=source, label=label, content_hash=body.get("content_hash", ""))
     except (KeyError, TypeError, AttributeError) as error:
         raise ProcessingError("The service answered something else than documents. Is --api cragside's?") from error
 

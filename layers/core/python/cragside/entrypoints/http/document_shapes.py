@@ -72,6 +72,25 @@ class DocumentRequest(BaseModel):
         return self
 
 
+class DocumentMove(BaseModel):
+    """Another source for a document, and its name there."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    source: str = Field(description=_SOURCE)
+    name: str = Field(description="What people are shown.")
+
+    @field_validator("name")
+    @classmethod
+    def _name(cls, value: str) -> str:
+        return document_name(value)
+
+    @field_validator("source")
+    @classmethod
+    def _source(cls, value: str) -> str:
+        return document_source(value)
+
+
 class DocumentForm(BaseModel):
     """A form of files. Its fields come before its files."""
 
@@ -103,6 +122,7 @@ class DocumentBody(BaseModel):
     error: str = Field(description="Why it failed; empty when it did not.")
     size: int
     characters: int
+    content_hash: str = Field(description="Equal for equal texts.")
     passages: int
     track: str
     created_at: str
@@ -132,7 +152,6 @@ class DocumentDetail(DocumentBody):
     `malformed` and left out, and of how many passages the answer was `unusable`.
     """
 
-    content_hash: str
     tier1: dict[str, Any]
     tier3: dict[str, Any]
     parts: list[PartBody]
@@ -207,7 +226,6 @@ def detail_of(record: DocumentRecord) -> DocumentDetail:
     parts = [PartBody.model_validate(part, from_attributes=True) for part in record.parts]
     return DocumentDetail(
         **_fields(record),
-        content_hash=record.content_hash,
         tier1=dict(record.tier1),
         tier3=dict(record.tier3),
         parts=parts,

@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
-from typing import Annotated, Any, cast, get_args
+from typing import Annotated, Any, TypeVar, cast, get_args
 
 import orjson
 from fastapi import APIRouter, Depends, Query, Request
@@ -19,9 +19,11 @@ from cragside.domain.indexing import Acceptance, DocumentRecord, DocumentStatus
 from cragside.entrypoints.http.application import Application
 from cragside.entrypoints.http.body import whole_body
 from cragside.entrypoints.http.document_shapes import (
+    MOST_SOURCE_CHARACTERS,
     AcceptedDocuments,
     DocumentDetail,
     DocumentForm,
+    DocumentMove,
     DocumentPage,
     DocumentRequest,
     DocumentText,
@@ -46,6 +48,11 @@ _MOST_OFFSET = 1_000_000_000
 _LOOKS_EVERY = 0.5
 # What a host that limits a request's time needs after the last event, in seconds.
 _MARGIN = 1.0
+_MOVE = {
+    "requestBody": {"content": {"application/json": {"schema": DocumentMove.model_json_schema()}}, "required": True}
+}
+
+Shape = TypeVar("Shape", bound=BaseModel)
 
 
 def router(container: Application, access: Access) -> APIRouter:
@@ -84,9 +91,21 @@ def router(container: Application, access: Access) -> APIRouter:
         limit: Annotated[int, Query(ge=1, le=1000)] = 100,
         offset: Annotated[int, Query(ge=0, le=_MOST_OFFSET)] = 0,
         status: DocumentStatus | None = None,
+        below: Annotated[
+            str | None,
+            Query(
+                min_length=1,
+                max_length=MOST_SOURCE_CHARACTERS,
+                description="Only those whose source lies below this path, in the order of their sources.",
+            ),
+        ] = None,
     ) -> DocumentPage:
         """The documents of a workspace without their content, latest first."""
         library = await container.workspaces.library(workspace)
+        if below is not None:
+            inside = [record for record in await library.below(below) if status in (None, record.status)]
+            bodies = [body_of(record) for record in inside[offset : offset + limit]]
+            return DocumentPage(documents=bodies, total=len(inside), limit=limit, offset=offset)
         records, total = await library.documents(limit=limit, offset=offset, status=status)
         return DocumentPage(documents=[body_of(record) for record in records], total=total, limit=limit, offset=offset)
 
@@ -102,6 +121,13 @@ def router(container: Application, access: Access) -> APIRouter:
         if source is None:
             raise _unknown(document_id)
         return DocumentText(id=document_id, name=source.name, text=source.text)
+
+    @routes.patch("/{document_id}", responses=failures(), openapi_extra=_MOVE)
+    async def moved(request: Request, document_id: str, workspace: workspace_asked) -> DocumentDetail:
+        """Give a document another source and another name, as when its file was moved. Nothing is indexed again."""
+        asked = _parsed(DocumentMove, await whole_body(request, container.settings.max_body_bytes))
+        library = await container.workspaces.library(workspace)
+        return detail_of(await library.move(document_id, source=asked.source, name=asked.name))
 
     @routes.delete("/{document_id}", status_code=204, responses=failures())
     async def forget(document_id: str, workspace: workspace_asked) -> None:
@@ -146,7 +172,7 @@ class _Taking:
     async def one(self) -> None:
         """The document of a JSON body."""
         body = await whole_body(self._request, self._container.settings.max_body_bytes)
-        asked = _parsed(body)
+        asked = _parsed(DocumentRequest, body)
         workspace = self._access.workspace(self._request, asked.workspace)
         intake = self._container.intake
         if asked.url is not None:
@@ -321,9 +347,9 @@ def _contents() -> dict[str, Any]:
     }
 
 
-def _parsed(body: bytes) -> DocumentRequest:
+def _parsed(shape: type[Shape], body: bytes) -> Shape:
     try:
-        return DocumentRequest.model_validate(orjson.loads(body))
+        return shape.model_validate(orjson.loads(body))
     except orjson.JSONDecodeError as error:
         raise ValidationError("The body is not valid JSON.") from error
     except PydanticValidationError as error:
