@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import aclosing, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -40,6 +40,7 @@ Paths = Annotated[
 ]
 
 Found = FoundFile | Refused | Offer
+Prune = Callable[[Place, Sequence[Found]], Awaitable[Callable[["Report"], Awaitable[None]]]]
 
 # The first that are not finished tell how far all are: they are indexed in their order.
 _LOOKED_AT = 50
@@ -72,7 +73,7 @@ class Line:
 class Run:
     """How, and by whom, things are indexed: by this process unless an address is given.
 
-    Documents of files that are gone from the `pruned` folders are removed; `yes` is consent to remove many.
+    `prune` is asked first which documents have lost their files; what it returns removes them, last of all.
     With `count` what the workspace then holds is counted, for which the whole store is opened.
     """
 
@@ -81,8 +82,7 @@ class Run:
     token: str | None = None
     wait: bool = True
     count: bool = False
-    pruned: Sequence[Path] = ()
-    yes: bool = False
+    prune: "Prune | None" = None
 
 
 @dataclass
@@ -330,19 +330,17 @@ def index_found(
     The status of the workspace is None when nothing could be used, at a service, and unless the run is to count.
     """
     report.found = found
-    if all(isinstance(item, Refused) for item in found) and not run.pruned:
+    if all(isinstance(item, Refused) for item in found) and not run.prune:
         for item in found:
             if isinstance(item, Refused):
                 report.refuse(item)
         return None
 
     async def work(place: Place) -> "KnowledgeStatus | None":
-        from cragside.entrypoints.cli.syncing import agreed, lost, remove
-
-        gone = (await lost(place, run.pruned, found)) if run.pruned else None
-        removed = gone.plan.removed if gone and agreed(gone.losses, yes=run.yes) else ()
+        remove = await run.prune(place, found) if run.prune else None
         await index(place, offers_of(found, settings.max_file_bytes), run.options, report, wait=run.wait)
-        await remove(place, removed, report)
+        if remove:
+            await remove(report)
         return await place.status() if run.count else None
 
     return at_place(session, settings, work, address=run.address, token=run.token)

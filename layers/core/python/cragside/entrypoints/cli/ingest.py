@@ -10,6 +10,7 @@ from cragside.entrypoints.cli.api import Address, Token, WorkspaceName, named_wo
 from cragside.entrypoints.cli.indexing import Report, Run, end, found_in, index_found, nothing_is_lost, where_of
 from cragside.entrypoints.cli.places import Options
 from cragside.entrypoints.cli.session import session_of
+from cragside.entrypoints.cli.syncing import pruning
 
 NoEnrich = Annotated[
     bool,
@@ -71,7 +72,9 @@ def ingest(
     pruned = [path for path in given if path.is_dir()] if prune else []
     if prune and not pruned:
         raise ValidationError("--prune needs a folder: it removes documents of files that are gone from it.")
-    run = Run(Options(enrich=not no_enrich), api, token, wait=not no_wait, pruned=pruned, yes=yes)
+    run = Run(
+        Options(enrich=not no_enrich), api, token, wait=not no_wait, prune=pruning(pruned, yes=yes) if pruned else None
+    )
     report, found = Report(), found_in(given, urls or [])
     with nothing_is_lost(report, address=api):
         index_found(session, settings, found, run, report)

@@ -3,7 +3,7 @@
 import asyncio
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ import typer
 from cragside.adapters.documents.folders import FoundFile, Refused, find_files, path_of, read_file, root_of
 from cragside.domain.errors import NotFound, ProcessingError, ValidationError
 from cragside.domain.syncing import FileState, KnownDocument, Plan, plan, removes_much
-from cragside.entrypoints.cli.indexing import Line, Report, index, offers_of
+from cragside.entrypoints.cli.indexing import Found, Line, Prune, Report, index, offers_of
 from cragside.entrypoints.cli.places import Options, Place, Progress
 from cragside.entrypoints.cli.terminal import output, printable
 
@@ -118,6 +118,17 @@ async def _compared(
     made = plan(states, documents, kept=kept)
     unfinished = frozenset(each.source for each in known.values() if not each.settled or each.status == "failed")
     return Comparison(made, files, refused, _losses(made.removed, below), unfinished)
+
+
+def pruning(folders: Sequence[Path], *, yes: bool) -> Prune:
+    """Removes the documents of files that are gone from the folders; many only with consent."""
+
+    async def prune(place: Place, found: Sequence[Found]) -> Callable[[Report], Awaitable[None]]:
+        gone = await lost(place, folders, found)
+        removed = gone.plan.removed if agreed(gone.losses, yes=yes) else ()
+        return lambda report: remove(place, removed, report)
+
+    return prune
 
 
 def _kept(sources: Sequence[str], files: Mapping[str, FoundFile], refused: Sequence[Refused]) -> set[str]:
