@@ -40,7 +40,7 @@ class FakeRepository(RagRepository):
         self.failure = failure
         self.queries: dict[str, Query] = {}
         self.changes = 0
-        self.sources = {source.name: source for source in sources}
+        self.sources = {source.source: source for source in sources}
 
     async def save_query(self, query: Query) -> None:
         self.queries[query.id] = query
@@ -57,8 +57,8 @@ class FakeRepository(RagRepository):
         if self.failure:
             raise self.failure
         found = [
-            Document(name, source.text, "local", title=source.title or name, metadata={"filename": name})
-            for name, source in self.sources.items()
+            Document(key, source.text, "local", title=source.title or source.name, metadata={"filename": source.name})
+            for key, source in self.sources.items()
         ]
         return sorted(found, key=lambda document: -shared_words(query, document.content))[:limit]
 
@@ -72,9 +72,9 @@ class FakeRepository(RagRepository):
         graded = [document.graded(shared_words(query, document.content)) for document in found]
         return [document for document in graded if (document.score or 0) > threshold]
 
-    async def delete_document(self, name: str) -> bool:
+    async def delete_document(self, source: str) -> bool:
         self.changes += 1
-        return self.sources.pop(name, None) is not None
+        return self.sources.pop(source, None) is not None
 
     async def status(self) -> KnowledgeStatus:
         count = len(self.sources)
@@ -87,9 +87,9 @@ class FakeRepository(RagRepository):
         self.sources.clear()
 
     def _saved(self, document: SourceText) -> Indexed:
-        known = self.sources.get(document.name)
+        known = self.sources.get(document.source)
         self.changes += 1
-        self.sources[document.name] = document
+        self.sources[document.source] = document
         if known is None:
             return Indexed(document.name, "indexed", passages=1)
         return Indexed(document.name, "unchanged" if known.text == document.text else "updated", passages=1)

@@ -22,7 +22,7 @@ from cragside.adapters.lightrag.repository import LightRagRepository
 from cragside.adapters.lightrag.workspaces import EmbeddedWorkspaces
 from cragside.bootstrap import Container, build_container
 from cragside.domain.document import Mark, SourceText
-from cragside.domain.errors import ProcessingError, ServiceUnavailable
+from cragside.domain.errors import NotFound, ProcessingError, ServiceUnavailable, ValidationError
 from cragside.domain.filter import Condition, Filter
 from cragside.domain.indexing import Acceptance, Task
 from cragside.domain.search import SimilaritySearch
@@ -96,7 +96,7 @@ async def test_an_accepted_text_is_there_after_a_restart_with_its_tasks(library:
     assert acceptance.outcome == "new"
     again = opened(tmp_path)
     later = await again.workspaces.library("w")
-    record = await later.named("a.md")
+    record = await later.sourced("a.md")
     assert record == acceptance.record
     assert record is not None
     assert (record.status, record.enrichment, record.metadata, record.tier1) == (
@@ -217,6 +217,86 @@ async def test_a_track_takes_over_a_document_that_has_none(library: Library) -> 
     assert (await library.accept(text("a.md", ARMSTRONG), track="one")).record.track == "one"
     again = await library.accept(text("a.md", ARMSTRONG))
     assert (again.record.track, again.record.id) == ("one", first.record.id)
+
+
+W1, W2 = "/home/ann/w1/todo.md", "/home/ann/w2/todo.md"
+
+
+async def test_two_sources_of_one_name_are_two_documents_that_are_told_apart(
+    container: Container, library: Library, indexer: PartIndexer
+) -> None:
+    first = await take(library, indexer, text("todo.md", ARMSTRONG, source=W1))
+    second = await take(library, indexer, text("todo.md", SWAN, source=W2))
+    assert [(each.outcome, each.record.name) for each in (first, second)] == [("new", "todo.md")] * 2
+    records, total = await library.documents()
+    assert ([(record.source, record.label) for record in records], total) == (
+        [(W2, "w2/todo.md"), (W1, "w1/todo.md")],
+        2,
+    )
+    assert await library.named("todo.md") == records
+    assert [(await library.source(record.id) or text("x", "x")).source for record in records] == [W2, W1]
+    again = await library.accept(text("todo.md", SWAN, source=W1))
+    assert (again.outcome, again.record.id) == ("changed", first.record.id)
+    assert (await library.sourced(W2)) == records[0]
+    assert await library.delete(second.record.id)
+    assert [(record.source, record.label) for record in await library.named("todo.md")] == [(W1, "todo.md")]
+    assert await library.sourced(W2) is None
+    assert (await library.accept(text("todo.md", SWAN, source=W2))).outcome == "new"
+
+
+async def test_a_text_that_nobody_says_more_of_has_its_name_for_a_source(library: Library) -> None:
+    record = (await library.accept(text("todo.md", ARMSTRONG))).record
+    assert (record.source, record.label) == ("todo.md", "todo.md")
+    assert await library.sourced("todo.md") == record
+    beside = (await library.accept(text("todo.md", SWAN, source=W1))).record
+    assert (beside.id != record.id, beside.label) == (True, "w1/todo.md")
+    assert (await library.accept(text("todo.md", LONG))).record.id == record.id
+
+
+async def test_a_source_that_comes_under_another_name_is_the_same_document(library: Library) -> None:
+    first = await library.accept(text("todo.md", ARMSTRONG, source=W1))
+    again = await library.accept(text("w1/todo.md", ARMSTRONG, source=W1))
+    assert (again.outcome, again.record.id, again.record.name) == ("unchanged", first.record.id, "w1/todo.md")
+    assert (again.record.title, (await library.documents())[1]) == ("w1/todo.md", 1)
+
+
+async def test_documents_below_a_folder_are_those_whose_sources_lie_in_it(library: Library) -> None:
+    inside = ["/home/ann/w1/a%b.md", "/home/ann/w1/deep/er.md", "/home/ann/w1/todo.md"]
+    for source in (*inside, "/home/ann/w1", "/home/ann/w10/todo.md", "/home/ann/w1.md", "/home/bob/w1/x.md", "w1/x.md"):
+        await library.accept(text("x.md", ARMSTRONG, source=source))
+    for folder in ("/home/ann/w1", "/home/ann/w1/"):
+        assert [record.source for record in await library.below(folder)] == inside
+    assert len(await library.below("/")) == 7
+    assert await library.below("/home/ann/w") == []
+
+
+async def test_a_document_that_is_moved_keeps_all_but_its_source_and_its_name(
+    container: Container, library: Library, indexer: PartIndexer
+) -> None:
+    record = (await take(library, indexer, text("todo.md", ARMSTRONG, source=W1))).record
+    record = await library.document(record.id) or record
+    passages = await library.passages(record.id)
+    moved = await library.move(record.id, source="/home/ann/done.md", name="done.md")
+    told = {"source": "/home/ann/done.md", "name": "done.md", "title": "done.md", "label": "done.md"}
+    assert moved == replace(record, **told)
+    assert await library.sourced("/home/ann/done.md") == moved
+    assert (await library.sourced(W1), await library.passages(record.id), await library.restart()) == (
+        None,
+        passages,
+        [],
+    )
+    (best,) = await (await container.workspaces.repository("w")).retrieve("Who built Cragside?", limit=1)
+    assert best.metadata["filename"] == "done.md"
+    # Another document at the place that it left has an id of its own, and goes without it.
+    other = (await take(library, indexer, text("todo.md", SWAN, source=W1))).record
+    assert other.id != record.id
+    assert await library.move(other.id, source=W1, name="todo.md") == await library.document(other.id)
+    with pytest.raises(ValidationError, match="has this source already"):
+        await library.move(other.id, source="/home/ann/done.md", name="done.md")
+    assert await library.delete(other.id)
+    assert await library.passages(record.id) == passages
+    with pytest.raises(NotFound):
+        await library.move(other.id, source=W1, name="todo.md")
 
 
 async def test_with_rename_a_text_that_another_name_has_is_taken_all_the_same(library: Library) -> None:
@@ -401,7 +481,7 @@ async def test_extending_the_graph_again_changes_nothing(
 
 async def test_names_and_texts_that_cannot_be_stored_as_they_are_are_accepted(library: Library) -> None:
     record = (await library.accept(text("half \ud83d.md", "A\x00B \udc00 text", title="\x01t"))).record
-    assert await library.named("half \ud83d.md") == record
+    assert await library.sourced("half \ud83d.md") == record
     assert (await library.passages(record.id))[0].text == "A B   text"
 
 
@@ -562,13 +642,13 @@ async def test_a_name_that_many_have_gets_its_number_in_a_few_steps(
     for number in range(20):
         record = (await library.accept(text("memory.txt", f"Note {number}."), rename=True)).record
     assert record.name == "memory (20).txt"
-    asked, has_name = [], Catalogue.has_name
+    asked, has_source = [], Catalogue.has_source
 
-    def counted(self: Catalogue, name: str) -> bool:
-        asked.append(name)
-        return has_name(self, name)
+    def counted(self: Catalogue, source: str) -> bool:
+        asked.append(source)
+        return has_source(self, source)
 
-    monkeypatch.setattr(Catalogue, "has_name", counted)
+    monkeypatch.setattr(Catalogue, "has_source", counted)
     assert (await library.accept(text("memory.txt", "Another."), rename=True)).record.name == "memory (21).txt"
     assert 0 < len(asked) < 12
 
@@ -583,7 +663,7 @@ async def take(library: Library, indexer: PartIndexer, source: SourceText) -> Ac
 
 
 async def drop(library: Library, indexer: PartIndexer, name: str) -> None:
-    if record := await library.named(name):
+    if record := await library.sourced(name):
         await library.delete(record.id)
     # What could not be swept at once, or was left by whoever was interrupted, is the worker's.
     await work(indexer, await library.restart(failures=False))
@@ -719,6 +799,7 @@ def dump(home: Path) -> dict[str, Any]:
             "strays": rows("SELECT rowid FROM passage WHERE rowid NOT IN (SELECT seq FROM vector)"),
             "kv": rows("SELECT namespace, id, value FROM kv"),
             "documents": rows("SELECT id, content_hash, state, name, title, text FROM document"),
+            "origins": rows("SELECT document_id, source FROM origin"),
             "parts": rows(
                 "SELECT id, number, key, first, last, embedded, enrichment, error, tier3 FROM part JOIN document"
                 " USING (version)"
@@ -733,3 +814,25 @@ def _timeless(value: Any) -> Any:
         return value
     fields = json.loads(value)
     return {key: fields[key] for key in sorted(fields) if not key.endswith(("_at", "_time"))}
+
+
+async def test_of_very_many_documents_of_one_name_each_is_told_with_its_whole_source(
+    library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cragside.adapters.lightrag.catalogue._MOST_NAMESAKES", 2)
+    sources = [f"/home/ann/w{number}/todo.md" for number in range(3)]
+    for source in sources[:2]:
+        await library.accept(text("todo.md", source, source=source))
+    assert [record.label for record in await library.named("todo.md")] == ["w1/todo.md", "w0/todo.md"]
+    await library.accept(text("todo.md", ARMSTRONG, source=sources[2]))
+    assert [record.label for record in await library.named("todo.md")] == sources[::-1]
+
+
+async def test_an_entity_tells_documents_of_one_name_apart(
+    container: Container, library: Library, indexer: PartIndexer
+) -> None:
+    for source in (W1, W2):
+        await take(library, indexer, text("todo.md", ARMSTRONG, source=source))
+    view = await (await container.workspaces.graph("w")).entity("Joseph Swan")
+    assert view is not None
+    assert [label for _, label in view.documents] == ["w1/todo.md", "w2/todo.md"]

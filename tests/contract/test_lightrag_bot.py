@@ -369,7 +369,7 @@ async def test_documents_are_counted_by_how_far_they_have_come(knowledge: Knowle
             await knowledge.index()
     library, indexer = await container.workspaces.library("default"), await container.workspaces.part_indexer("default")
     tasks = {(task.document_id, task.stage): task for task in await library.restart(failures=False)}
-    half, failed, processing = [await library.named(f"{number}.txt") for number in (2, 3, 4)]
+    half, failed, processing = [await library.sourced(f"{number}.txt") for number in (2, 3, 4)]
     assert half is not None
     assert failed is not None
     assert processing is not None

@@ -526,7 +526,7 @@ async def test_a_text_is_read_alike_by_whatever_way_it_comes(knowledge: Knowledg
         for template, name in ((text, f"{route[1:3]}.md"), (mail, f"{route[1:3]}.txt")):
             answer = await knowledge.http.post(route, json=body(template.format(route), name))
             assert answer.status_code in (200, 202), answer.text
-            record = await library.named(name)
+            record = await library.sourced(name)
             assert record is not None
             sections = [passage.section for passage in await library.passages(record.id)]
             told.append((record.file_type, record.doc_type, sections))
@@ -543,3 +543,51 @@ async def test_a_path_that_no_route_takes_fails_in_rag_stacks_shape(knowledge: K
     answer = await knowledge.http.get("/graph/entity/two%0Alines")
     assert (answer.status_code, set(answer.json())) == (404, {"error"})
     assert set((await knowledge.http.get("/nowhere")).json()["error"]) >= {"type", "message"}
+
+
+async def test_items_with_addresses_of_their_own_are_documents_of_their_own(knowledge: Knowledge) -> None:
+    for number, text in enumerate((CODE, ARMSTRONG)):
+        address = f"https://forum.example/thread?id={number}"
+        for item in ({"url": address, "text": text}, {"url": address, "text": text, "source": "forum"}):
+            body = await ingest(knowledge, item, enrich=False)
+            assert "errors" not in body
+    library = await knowledge.container.workspaces.library("default")
+    records, total = await library.documents()
+    assert (total, {record.name for record in records}) == (2, {"forum"})
+    assert {record.label for record in records} == {f"forum (https://forum.example/thread?id={n})" for n in (0, 1)}
+
+
+async def test_an_item_does_not_replace_another_one_of_the_same_request(knowledge: Knowledge) -> None:
+    texts = [{"text": text, "source": "notes"} for text in (ARMSTRONG, CODE, ARMSTRONG)]
+    answer = await knowledge.http.post("/ingest", json={"items": texts})
+    (error,) = answer.json()["errors"]
+    assert (error["source"], error["reason"].partition(":")[0]) == ("notes", "duplicate_source")
+    library = await knowledge.container.workspaces.library("default")
+    (record,), _ = await library.documents()
+    known = await library.source(record.id)
+    assert known is not None
+    assert known.text == ARMSTRONG
+
+
+async def test_a_track_behind_a_source_takes_nobody_elses_document(knowledge: Knowledge) -> None:
+    for item in (
+        {"text": ARMSTRONG, "source": "a.md#b"},
+        {"text": "One.", "source": "a.md", "id": "a"},
+        {"text": CODE, "source": "a.md", "id": "b"},
+        {"text": "Two.", "source": "a.md", "id": "b"},
+    ):
+        await ingest(knowledge, item, enrich=False)
+    library = await knowledge.container.workspaces.library("default")
+    records, _ = await library.documents()
+    texts = {record.source: known.text for record in records if (known := await library.source(record.id))}
+    assert texts == {"a.md#b": ARMSTRONG, "a.md": "One.", "a.md#b#b": "Two."}
+
+
+async def test_the_status_of_a_name_that_two_documents_have_asks_which(knowledge: Knowledge) -> None:
+    for folder in ("w1", "w2"):
+        body = {"name": "todo.md", "text": f"Work of {folder}.", "source": f"/home/ann/{folder}/todo.md"}
+        await knowledge.http.post("/v1/documents", json=body)
+    answer = await knowledge.http.get("/enrichment/status/todo.md")
+    assert answer.status_code == 400
+    assert "w1/todo.md" in answer.json()["error"]
+    assert (await knowledge.http.get("/enrichment/status//home/ann/w1/todo.md")).status_code == 200

@@ -106,7 +106,7 @@ def brings(home: Path, orders: Connection) -> None:
                 acceptance = await library.accept(SourceText(name, wanted))
                 await container.queue.send(acceptance.tasks)
             else:
-                record = await library.named(name)
+                record = await library.sourced(name)
                 assert record is not None
                 await container.queue.discard(workspace=workspace, document_id=record.id)
                 assert await library.delete(record.id)
@@ -163,7 +163,7 @@ async def check_what_is_found(home: Path, texts: dict[tuple[str, str], str]) -> 
     try:
         for (workspace, name), held in texts.items():
             library = await container.workspaces.library(workspace)
-            record = await library.named(name)
+            record = await library.sourced(name)
             assert record is not None
             assert (record.status, record.enrichment, record.error) == ("enriched", "enriched", "")
             passages = await library.passages(record.id)

@@ -32,12 +32,12 @@ async def test_a_document_that_the_queue_has_no_place_for_is_kept_and_the_failur
         await knowledge.container.intake.text(otter, workspace="default")
     assert failure.value.component == "queue"
     library = await knowledge.container.workspaces.library("default")
-    record = await library.named("otter.txt")
+    record = await library.sourced("otter.txt")
     assert record is not None
     assert record.status == "pending"
     broken.unlink()
     await knowledge.worker().run(until_idle=True)
-    record = await library.named("otter.txt")
+    record = await library.sourced("otter.txt")
     await knowledge.close()
     assert record is not None
     assert record.status == "enriched"

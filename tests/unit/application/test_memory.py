@@ -8,7 +8,7 @@ import pytest
 from cragside.application.memory import Memory
 from cragside.domain.document import SourceText
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable, ValidationError
-from cragside.domain.exchange import Exchange
+from cragside.domain.exchange import LONGEST_TEXT, Exchange
 from cragside.domain.filter import EVERYTHING, Filter
 from cragside.domain.indexing import Acceptance, DocumentRecord
 from cragside.domain.memory_name import memory_of
@@ -77,6 +77,20 @@ async def test_what_is_not_worth_it_is_not_taken_and_the_reason_told(exchange: E
     remembered = await memory(intake).remember(exchange, workspace="sea")
     assert (remembered.indexed, remembered.reason, remembered.retryable) == (False, reason, False)
     assert intake.taken == []
+
+
+@pytest.mark.parametrize("field", ["user", "assistant"])
+async def test_an_overlong_exchange_is_refused(field: str) -> None:
+    intake = FakeIntake()
+    said = {"user": SECRET, "assistant": SECRET} | {field: "." * (LONGEST_TEXT + 1)}
+    with pytest.raises(ValidationError, match=f"^{field} has 262145 characters; memory takes at most 262144"):
+        await memory(intake).remember(Exchange(**said), workspace="sea")
+    assert intake.taken == []
+
+
+async def test_an_overlong_query_is_refused() -> None:
+    with pytest.raises(ValidationError, match="The query has 32001 characters"):
+        await memory().recall("x" * 32_001, workspace="sea")
 
 
 async def test_an_exchange_that_is_there_already_is_not_indexed_twice() -> None:

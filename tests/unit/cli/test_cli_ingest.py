@@ -278,3 +278,36 @@ def test_a_service_that_answers_nonsense_is_no_success(real, stub, notes, status
     assert result.exit_code == code
     assert said in result.stdout
     assert "\x1b" not in result.stdout + result.stderr
+
+
+def test_two_folders_with_a_file_of_one_name_overwrite_nothing(real, tmp_path):
+    for folder, text in (("w1", "Anna Berg buys lamps for the lighthouse."), ("w2", "Sven Lind sells oil in Malmo.")):
+        (tmp_path / "all" / folder).mkdir(parents=True)
+        (tmp_path / "all" / folder / "todo.md").write_text(text)
+        result = real("ingest", str(tmp_path / "all" / folder))
+        assert (result.exit_code, result.stdout.splitlines()[0]) == (0, "indexed   todo.md  (1 passage)")
+    known = real.json("documents")["documents"]
+    assert [(each["name"], each["label"], each["source"]) for each in known] == [
+        ("todo.md", f"{folder}/todo.md", f"{tmp_path}/all/{folder}/todo.md") for folder in ("w2", "w1")
+    ]
+    assert "  w1/todo.md\n" in real("documents").stdout
+    for question, folder in (("Who buys lamps for the lighthouse?", "w1"), ("Who sells oil in Malmo?", "w2")):
+        found = real.json("query", question, "--topK", "1")["results"]
+        assert [each["source"] for each in found] == [f"{folder}/todo.md"]
+        shown = real("enrich", f"/rag {question}", "--json").stdout
+        assert f"{folder}/todo.md" in shown
+    again = real("ingest", str(tmp_path / "all" / "w1"), str(tmp_path / "all" / "w2"))
+    assert again.stdout.splitlines()[:2] == ["unchanged w1/todo.md", "unchanged w2/todo.md"]
+    whole = real("ingest", str(tmp_path / "all"), "--no-wait")
+    assert whole.stdout.splitlines()[:2] == ["unchanged w1/todo.md", "unchanged w2/todo.md"]
+    assert len(real.json("documents")["documents"]) == 2
+
+
+def test_a_service_is_told_the_absolute_path(served, real, tmp_path):
+    for folder in ("w1", "w2"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "todo.md").write_text(f"Work of {folder}.")
+        result = real("ingest", str(tmp_path / folder), "--no-wait", "--api", served.address, "--token", "secret")
+        assert result.exit_code == 0, result.stderr
+    known = real.json("documents", "--api", served.address, "--token", "secret")["documents"]
+    assert [each["source"] for each in known] == [f"{tmp_path}/{folder}/todo.md" for folder in ("w2", "w1")]

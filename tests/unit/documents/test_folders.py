@@ -1,8 +1,11 @@
 import os
+import sys
+from pathlib import Path
 
 import pytest
 
-from cragside.adapters.documents.folders import FoundFile, Refused, find_files, read_file
+from cragside.adapters.documents.folders import FoundFile, Refused, find_files, read_file, source_of
+from cragside.adapters.lightrag.chunking import storable
 
 
 def names(*paths):
@@ -53,14 +56,52 @@ def test_the_same_file_given_twice_is_found_once(tmp_path):
     assert names(tmp_path, tmp_path / "a.md") == ["a.md"]
 
 
-def test_two_files_of_one_name_do_not_overwrite_each_other(tmp_path):
+def test_two_files_of_one_name_have_two_sources(tmp_path):
     for folder in ("x", "y"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "a.md").write_text(folder)
-    (refused,) = refusals(tmp_path / "x", tmp_path / "y")
-    assert refused.name == "a.md"
-    assert not refused.skipped
-    assert "same name" in refused.reason
+    found = list(find_files([tmp_path / "x", tmp_path / "y"]))
+    assert [(file.name, file.source) for file in found] == [
+        ("a.md", f"{tmp_path}/x/a.md"),
+        ("a.md", f"{tmp_path}/y/a.md"),
+    ]
+
+
+def test_a_file_has_one_source_however_its_folder_is_spelt(tmp_path, monkeypatch):
+    (tmp_path / "w" / "deep").mkdir(parents=True)
+    (tmp_path / "w" / "a.md").write_text("text")
+    (tmp_path / "link").symlink_to(tmp_path / "w", target_is_directory=True)
+    (tmp_path / "far").symlink_to(tmp_path / "w" / "deep", target_is_directory=True)
+    monkeypatch.chdir(tmp_path)
+    spelt = ["w/a.md", "./w/../w/a.md", "link/a.md", f"{tmp_path}//w/a.md", "w/deep/../a.md", "far/../a.md"]
+    assert {source_of(path) for path in spelt} == {f"{tmp_path}/w/a.md"}
+    for folder in (Path("w"), Path("link"), tmp_path, Path(".")):
+        assert [file.source for file in find_files([folder])] == [f"{tmp_path}/w/a.md"]
+    monkeypatch.chdir(tmp_path / "w")
+    assert source_of("a.md") == f"{tmp_path}/w/a.md"
+    assert source_of(".") == source_of("../w/") == f"{tmp_path}/w"
+    assert source_of("/") == "/"
+
+
+@pytest.mark.attack("colliding names")
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (b"caf\xe9.md", b"caf\xe8.md"),
+        (b"caf\xe9.md", b"caf\\xe9.md"),
+        (b"a\x01.md", b"a\x02.md"),
+        (b"a\x01.md", b"a .md"),
+        (b"a\n.md", b"a\\x0a.md"),
+        ("caf\u00e9.md".encode(), "cafe\u0301.md".encode()),
+    ],
+)
+@pytest.mark.skipif(sys.platform == "darwin", reason="its file systems hold no such names apart")
+def test_names_that_look_alike_are_two_sources(tmp_path, one, other):
+    for name in (one, other):
+        with open(os.fsencode(tmp_path) + b"/" + name, "w") as file:
+            file.write("text")
+    sources = {storable(file.source) for file in find_files([tmp_path])}
+    assert len(sources) == 2
 
 
 def test_a_name_that_is_no_unicode_is_made_one(tmp_path):

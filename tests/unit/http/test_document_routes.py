@@ -303,3 +303,130 @@ async def test_progress_of_a_document_that_is_forgotten_meanwhile_ends(
 async def test_progress_of_an_unknown_document_is_not_found(knowledge: Knowledge) -> None:
     answer = await knowledge.http.get("/v1/documents/doc-none/events")
     assert (answer.status_code, answer.json()["error"]["type"]) == (404, "not_found")
+
+
+@pytest.mark.parametrize("field", ["source", "id"])
+async def test_two_sources_of_one_name_are_two_documents_that_lists_tell_apart(
+    knowledge: Knowledge, field: str
+) -> None:
+    texts = {"/home/ann/w1/todo.md": OTTER, "/home/ann/w2/todo.md": KELP, "crm-42": "Sea lions bark at night."}
+    for source, text in texts.items():
+        assert (await add(knowledge, "todo.md", text, **{field: source}))["outcome"] == "new"
+    plain = await add(knowledge, "todo.md", "Gulls steal fish.")
+    assert (plain["source"], plain["label"]) == ("todo.md", "todo.md")
+    listed = (await knowledge.http.get("/v1/documents")).json()["documents"]
+    assert {each["name"] for each in listed} == {"todo.md"}
+    assert {each["source"]: each["label"] for each in listed} == {
+        "/home/ann/w1/todo.md": "w1/todo.md",
+        "/home/ann/w2/todo.md": "w2/todo.md",
+        "crm-42": "todo.md (crm-42)",
+        "todo.md": "todo.md",
+    }
+    assert len({each["id"] for each in listed}) == 4
+    changed = await add(knowledge, "done.md", KELP * 2, **{field: "crm-42"})
+    assert (changed["outcome"], changed["name"], changed["label"]) == ("changed", "done.md", "done.md")
+    await knowledge.index()
+    answer = (
+        await knowledge.http.post("/query", json={"query": "Who holds hands while they sleep?", "topK": 1})
+    ).json()
+    assert [each["source"] for each in answer["results"]] == ["w1/todo.md"]
+    assert answer["references"][0]["file_path"] == "w1/todo.md"
+    asked = {"prompt": "/rag Do otters hold hands while they sleep?"}
+    shown = (await knowledge.http.post("/v1/enrich", json=asked)).json()
+    assert "w1/todo.md" in shown["prompt"]
+    assert {each["metadata"]["filename"] for each in shown["metadata"]["rag_context"]["documents"]} == {"w1/todo.md"}
+
+
+async def test_a_name_alone_is_what_identifies_a_document_and_replaces(knowledge: Knowledge) -> None:
+    first, again = await add(knowledge, "todo.md", OTTER), await add(knowledge, "todo.md", KELP)
+    assert (again["outcome"], again["id"]) == ("changed", first["id"])
+
+
+@pytest.mark.parametrize("field", ["source", "id"])
+async def test_the_file_of_a_form_may_have_a_source(knowledge: Knowledge, field: str) -> None:
+    for folder in ("w1", "w2"):
+        data, files = {field: f"/home/ann/{folder}/todo.md"}, {"files": ("todo.md", f"Work of {folder}.".encode())}
+        (taken,) = (await knowledge.http.post("/v1/documents", data=data, files=files)).json()["documents"]
+        assert (taken["outcome"], taken["name"], taken["source"]) == ("new", "todo.md", data[field])
+
+
+async def test_a_source_is_for_one_file_of_a_form(knowledge: Knowledge) -> None:
+    files = [("files", ("a.md", OTTER.encode())), ("files", ("b.md", KELP.encode()))]
+    answer = (await knowledge.http.post("/v1/documents", data={"source": "crm-42"}, files=files)).json()
+    assert [(each["name"], each["source"]) for each in answer["documents"]] == [("a.md", "crm-42")]
+    assert "in a form of its own" in answer["errors"][0]["message"]
+
+
+async def test_a_file_of_a_form_does_not_replace_another_one_of_the_same_form(knowledge: Knowledge) -> None:
+    files = [("files", ("todo.md", OTTER.encode())), ("files", ("todo.md", KELP.encode()))]
+    answer = (await knowledge.http.post("/v1/documents", files=files)).json()
+    (taken,), (refused,) = answer["documents"], answer["errors"]
+    assert (refused["name"], refused["type"]) == ("todo.md", "validation_error")
+    text = (await knowledge.http.get(f"/v1/documents/{taken['id']}/content")).json()["text"]
+    assert text == OTTER
+
+
+@pytest.mark.parametrize("source", ["", "  ", "a\u0000b", "a\nb", "x" * 5000])
+async def test_a_source_that_none_can_be_is_refused(knowledge: Knowledge, source: str) -> None:
+    body = {"name": "todo.md", "text": OTTER, "source": source}
+    answer = await knowledge.http.post("/v1/documents", json=body)
+    assert (answer.status_code, answer.json()["error"]["type"]) == (400, "validation_error")
+    assert "source" in answer.json()["error"]["message"]
+    assert (await knowledge.http.get("/v1/documents")).json()["total"] == 0
+
+
+async def _added(knowledge: Knowledge, *sources: str) -> list[str]:
+    ids = []
+    for source in sources:
+        body = {"text": f"Otters at {source}.", "name": source.rpartition("/")[2], "source": source}
+        ids.append((await knowledge.http.post("/v1/documents", json=body)).json()["documents"][0]["id"])
+    return ids
+
+
+async def test_documents_below_a_folder_are_listed_in_the_order_of_their_sources(knowledge: Knowledge) -> None:
+    await _added(knowledge, "/notes/b.md", "/notes/sub/a.md", "/notes-of-mine/c.md", "/notes/a.md")
+    answer = (await knowledge.http.get("/v1/documents", params={"below": "/notes/", "limit": 2})).json()
+    assert ([each["source"] for each in answer["documents"]], answer["total"]) == (["/notes/a.md", "/notes/b.md"], 3)
+    rest = (await knowledge.http.get("/v1/documents", params={"below": "/notes", "limit": 2, "offset": 2})).json()
+    assert [each["source"] for each in rest["documents"]] == ["/notes/sub/a.md"]
+    none = await knowledge.http.get("/v1/documents", params={"below": "/notes", "status": "failed"})
+    assert none.json()["total"] == 0
+    assert (await knowledge.http.get("/v1/documents", params={"below": ""})).status_code == 400
+
+
+async def test_a_document_is_moved_without_being_indexed_again(knowledge: Knowledge) -> None:
+    first, second = await _added(knowledge, "/notes/a.md", "/notes/b.md")
+    before = (await knowledge.http.get(f"/v1/documents/{first}")).json()
+    answer = await knowledge.http.patch(f"/v1/documents/{first}", json={"source": "/notes/c.md", "name": "c.md"})
+    assert answer.status_code == 200, answer.text
+    moved = answer.json()
+    assert (moved["id"], moved["source"], moved["name"]) == (first, "/notes/c.md", "c.md")
+    assert (moved["content_hash"], moved["passages"]) == (before["content_hash"], before["passages"])
+    taken = await knowledge.http.patch(f"/v1/documents/{first}", json={"source": "/notes/b.md", "name": "b.md"})
+    assert taken.status_code == 400
+    assert second in taken.json()["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"{",
+        b"[]",
+        b"{}",
+        b'{"source": "/a"}',
+        b'{"source": "/a", "name": " "}',
+        b'{"source": "/a\\u0000", "name": "a"}',
+        b'{"source": "/a", "name": "a", "id": "b"}',
+        b'{"source": 1, "name": "a"}',
+    ],
+)
+async def test_a_move_that_makes_no_sense_is_refused(knowledge: Knowledge, body: bytes) -> None:
+    (identifier,) = await _added(knowledge, "/notes/a.md")
+    answer = await knowledge.http.patch(f"/v1/documents/{identifier}", content=body)
+    assert answer.status_code == 400, answer.text
+    assert answer.json()["error"]["type"] == "validation_error"
+
+
+async def test_an_unknown_document_cannot_be_moved(knowledge: Knowledge) -> None:
+    answer = await knowledge.http.patch("/v1/documents/doc-none", json={"source": "/a", "name": "a"})
+    assert answer.status_code == 404

@@ -58,6 +58,7 @@ ATTEMPTS = {
     "GET /v1/documents/{document_id}/content": Attempt(path=DOCUMENT, shows=True),
     "GET /v1/documents/{document_id}/events": Attempt(path=DOCUMENT),
     "POST /v1/documents/{document_id}/reprocess": Attempt(path=DOCUMENT),
+    "PATCH /v1/documents/{document_id}": Attempt({"source": "/a.md", "name": "a.md"}, path=DOCUMENT),
     "DELETE /v1/documents/{document_id}": Attempt(path=DOCUMENT),
     "POST /v1/memories": Attempt(EXCHANGE),
     "GET /v1/memories": Attempt(shows=True),

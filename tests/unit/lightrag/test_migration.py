@@ -41,7 +41,7 @@ async def first_format(home: Path) -> None:
             for (name,) in run("SELECT DISTINCT name FROM mention WHERE kind = ?", (kind,)).fetchall():
                 run("INSERT INTO kv VALUES (?, ?, ?)", (f"{kind}_chunks", name, json.dumps({"chunk_ids": chunks})))
         assert identifier
-        for table in ("document", "part", "chunk", "mention", "embedding"):
+        for table in ("document", "part", "chunk", "mention", "embedding", "origin"):
             run(f"DROP TABLE {table}")
         for index in ("node_by_name", "edge_by_source", "edge_by_target"):
             run(f"DROP INDEX {index}")
@@ -53,7 +53,7 @@ async def test_a_store_of_the_first_format_keeps_its_documents_and_their_passage
     await first_format(tmp_path)
     container = build_container(load_settings({"RAG_HOME": str(tmp_path)}))
     library = await container.workspaces.library("default")
-    house = await library.named("house.md")
+    house = await library.sourced("house.md")
     assert house is not None
     assert (house.title, house.status, house.passages, house.created_at) == ("The house", "enriched", 1, "2026-01-01")
     assert [passage.text for passage in await library.passages(house.id)] == [HOUSE]
@@ -74,7 +74,7 @@ async def test_a_text_whose_indexing_was_interrupted_is_indexed_when_work_is_tak
     indexer = await container.workspaces.part_indexer("default")
     for task in await library.restart():
         await (indexer.embed if task.stage == "embed" else indexer.extend_graph)(task)
-    lamp = await library.named("lamp.md")
+    lamp = await library.sourced("lamp.md")
     assert lamp is not None
     assert (lamp.status, (await library.documents())[1]) == ("enriched", 2)
     repository = await container.workspaces.repository("default")

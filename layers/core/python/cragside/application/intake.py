@@ -60,20 +60,21 @@ class Intake:
         *,
         name: str,
         workspace: str,
+        source: str = "",
         content_type: str | None = None,
         doc_type: DocType | None = None,
         metadata: Mapping[str, Any] | None = None,
         enrich: bool = True,
         track: str = "",
     ) -> Acceptance:
-        """Accept a file; `doc_type` overrules what it looks like.
+        """Accept a file; `doc_type` overrules what it looks like. Without a `source`, its name identifies it.
 
         Raises `PayloadTooLarge` and `ValidationError` for what cannot be read.
         """
         await self._limits.check(workspace, len(content) + metadata_weight(metadata or {}))
-        source = await self._loader.load(content, name=name, content_type=content_type, workspace=workspace)
-        source = replace(source, doc_type=doc_type or source.doc_type, metadata=dict(metadata or {}))
-        return await self.text(source, workspace=workspace, enrich=enrich, track=track)
+        text = await self._loader.load(content, name=name, content_type=content_type, workspace=workspace)
+        text = replace(text, source=source or name, doc_type=doc_type or text.doc_type, metadata=dict(metadata or {}))
+        return await self.text(text, workspace=workspace, enrich=enrich, track=track)
 
     async def written(
         self,
@@ -81,6 +82,7 @@ class Intake:
         *,
         name: str,
         workspace: str,
+        source: str = "",
         title: str = "",
         doc_type: DocType | None = None,
         metadata: Mapping[str, Any] | None = None,
@@ -91,36 +93,46 @@ class Intake:
         """Accept a text that was read already, with what can be told of a text file of that name.
 
         A name that is no text file's says nothing: somebody took the text out of that file. `title` and `doc_type`
-        overrule what it looks like; for `rename` see `Library.accept`.
+        overrule what it looks like; for `rename` see `Library.accept`. Without a `source`, its name identifies it.
         """
         await self._limits.check(workspace, len(text) + metadata_weight(metadata or {}))
-        source = await self._told(text, name, workspace)
-        source = replace(
-            source,
-            title=title or source.title,
-            doc_type=doc_type or source.doc_type,
+        told = await self._told(text, name, workspace)
+        told = replace(
+            told,
+            source=source or name,
+            title=title or told.title,
+            doc_type=doc_type or told.doc_type,
             metadata=dict(metadata or {}),
         )
-        return await self.text(source, workspace=workspace, enrich=enrich, track=track, rename=rename)
+        return await self.text(told, workspace=workspace, enrich=enrich, track=track, rename=rename)
 
     async def page(
         self,
         url: str,
         *,
         workspace: str,
+        source: str = "",
         name: str | None = None,
         doc_type: DocType | None = None,
         metadata: Mapping[str, Any] | None = None,
         enrich: bool = True,
         track: str = "",
     ) -> Acceptance:
-        """Fetch a page and accept it under its URL, or `name`. Raises `FetchFailed` with the reason."""
+        """Fetch a page and accept it. Its URL identifies it, and names it, unless `source` or `name` say otherwise.
+
+        Raises `FetchFailed` with the reason.
+        """
         await self._limits.check(workspace)
         page = await self._fetcher.fetch(url, workspace=workspace)
-        source = await self._read(page, name or url, workspace)
+        text = await self._read(page, name or url, workspace)
         fetched = {"fetchedUrl": page.url, "contentType": page.content_type}
-        source = replace(source, doc_type=doc_type or source.doc_type, metadata={**fetched, **(metadata or {})})
-        return await self.text(source, workspace=workspace, enrich=enrich, track=track)
+        text = replace(
+            text,
+            source=source or url,
+            doc_type=doc_type or text.doc_type,
+            metadata={**fetched, **(metadata or {})},
+        )
+        return await self.text(text, workspace=workspace, enrich=enrich, track=track)
 
     async def delete(self, document_id: str, *, workspace: str) -> bool:
         """Forget a document and its tasks. False when there is none.

@@ -19,10 +19,12 @@ from cragside.domain.exchange import (
     moment_of,
     reason_to_forget,
     recollect,
+    refuse_overlong,
 )
 from cragside.domain.indexing import Acceptance, DocumentRecord
 from cragside.domain.memory_name import memory_of
 from cragside.domain.outcome import Degradation
+from cragside.domain.query import refuse_overlong_query
 from cragside.domain.quoting import behind_blocks
 from cragside.domain.search import Mode
 from cragside.domain.verdict import PLAUSIBLE
@@ -97,6 +99,7 @@ class Memory:
         what was injected ahead of it. `told` are the exchanges that the model was given for its answer. One that merely
         repeats them is left out.
         """
+        refuse_overlong(exchange)
         exchange = replace(exchange, user=behind_blocks(exchange.user))
         reason = reason_to_forget(exchange, self._least)
         if not reason and merely_repeats(exchange.assistant, told):
@@ -124,9 +127,13 @@ class Memory:
     async def recall(
         self, query: str, *, workspace: str, mode: Mode | None = None, limit: int = DEFAULT_LIMIT
     ) -> Recollection:
-        """At most `limit` passages on a question, most promising first. Raises `ValidationError` for a blank one."""
+        """At most `limit` passages on a question, most promising first.
+
+        Raises `ValidationError` for a blank or an overlong one.
+        """
         if not query.strip():
             raise ValidationError("Memory needs something to look for.", field="query")
+        refuse_overlong_query(query)
         try:
             documents = await self._found(query, workspace, limit, mode)
         except ValidationError:

@@ -8,6 +8,7 @@ from cragside.application.strips import compressed
 from cragside.domain.document import Document
 from cragside.domain.errors import ValidationError
 from cragside.domain.filter import Filter
+from cragside.domain.query import refuse_overlong_query
 from cragside.domain.search import DEFAULT_BALANCE, DEFAULT_FETCH, SimilaritySearch, Strategy
 from cragside.ports.rag_repository import Workspaces
 from cragside.ports.relevance_grader import RelevanceGrader
@@ -39,9 +40,13 @@ class Retriever:
         balance: float | None = None,
         wanted: Filter | None = None,
     ) -> SimilaritySearch:
-        """A search as the workspace prefers it where nothing is given. Raises `ValidationError` for a blank text."""
+        """A search as the workspace prefers it where nothing is given.
+
+        Raises `ValidationError` for a blank or an overlong text.
+        """
         if not text.strip():
             raise ValidationError("A search needs a text.", field="query")
+        refuse_overlong_query(text)
         preferred = self._preferences.of(workspace)
         return SimilaritySearch(
             text,

@@ -71,7 +71,10 @@ def cited_section(sections: Sequence[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SourceText:
-    """A whole text to index: `name` identifies it in its workspace (a path, a file name or a URL).
+    """A whole text to index. `name` is what people are shown; `source` identifies the document in its workspace.
+
+    A source is a file's absolute path, a page's URL, or whatever id a client chose; without one it is the name. Two
+    sources with one name are two documents.
 
     `marks` are in the order of their starts. `tier1` is what its loader could tell without a model, by `doc_type`;
     `metadata` is what whoever brought it says of it, and is what passages can be filtered by.
@@ -86,8 +89,11 @@ class SourceText:
     marks: tuple[Mark, ...] = ()
     tier1: Mapping[str, Any] = field(default_factory=dict)
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    source: str = ""
 
     def __post_init__(self) -> None:
+        if not self.source.strip():
+            object.__setattr__(self, "source", self.name)
         if not self.name.strip():
             raise ValidationError("A text to index needs a name.")
         if not self.text.strip():

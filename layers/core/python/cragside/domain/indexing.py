@@ -58,7 +58,11 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class DocumentRecord:
-    """A document as the library knows it. Times are ISO 8601 in UTC."""
+    """A document as the library knows it. Times are ISO 8601 in UTC.
+
+    `source` identifies it in its workspace, `name` is what people are shown. `label` is the name with as much of the
+    source as tells the document from others of that name. Without more said, both are the name.
+    """
 
     id: str
     name: str
@@ -74,6 +78,12 @@ class DocumentRecord:
     tier1: Mapping[str, Any] = field(default_factory=dict)
     metadata: Mapping[str, Any] = field(default_factory=dict)
     parts: tuple[Part, ...] = ()
+    source: str = ""
+    label: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "source", self.source or self.name)
+        object.__setattr__(self, "label", self.label or self.name)
 
     @property
     def passages(self) -> int:

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from cragside.domain.errors import ValidationError
 
 DEFAULT_WORKSPACE = "default"
+LONGEST_QUERY = 32_000  # characters; what searches do with a text runs on the event loop
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +23,16 @@ class Query:
             raise ValidationError("A query needs an id.")
         if not self.text.strip():
             raise ValidationError("The command has no question. Write it behind the command: /rag what is ...?")
+
+
+def refuse_overlong_query(text: str) -> None:
+    """Raises `ValidationError` for a text that is too long to be searched for."""
+    if len(text) > LONGEST_QUERY:
+        raise ValidationError(
+            f"The query has {len(text)} characters; a search takes at most {LONGEST_QUERY}. Shorten it.",
+            field="query",
+            limit=LONGEST_QUERY,
+        )
 
 
 def ask(identifier: str, text: str, *, workspace: str, limit: int) -> Query:

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import logging
+import signal
 import subprocess
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -67,7 +68,8 @@ class WorkerProcess:
             return f"cannot be started ({error.strerror or type(error).__name__})"
         try:
             code = await process.wait()
-            return f"ended with {code}" if code else ""
+            # Ctrl-C reaches the worker as well, also while it starts: that is no failure to tell.
+            return f"ended with {code}" if code not in (0, 130, -signal.SIGINT) else ""
         finally:
             if process.returncode is None:
                 await _ended(process)

@@ -30,7 +30,7 @@ class Connection:
 
 @dataclass(frozen=True, slots=True)
 class EntityView:
-    """An entity with its connections, strongest first, and the ids and names of documents that mention it."""
+    """An entity with its connections, strongest first, and the ids and labels of documents that mention it."""
 
     entity: Entity
     connections: tuple[Connection, ...]

@@ -28,12 +28,12 @@ class Library(ABC):
     ) -> Acceptance:
         """Take a text in and cut it into passages and parts; nothing is embedded yet.
 
-        The same name with another text replaces the document once the new text is searchable. With the same text it is
-        `unchanged`, with tasks only if work on it is still to be done, and gets the title, the metadata and the track
-        that it was brought with this time. The same text under another name is a document of its own, and so is a text
-        of another track under the same name: that is put behind the name then.
+        The same source with another text replaces the document once the new text is searchable. With the same text it
+        is `unchanged`, with tasks only if work on it is still to be done, and gets the name, the title, the metadata
+        and the track that it was brought with this time. The same text from another source is a document of its own,
+        whatever its name. So is a text of another track from the same source: the track is then put behind both.
 
-        With `rename` a name that another text has gets a number, and nothing is replaced.
+        With `rename` a source that has another text already gets a number, and so does the name. Nothing is replaced.
         """
 
     @abstractmethod
@@ -45,8 +45,23 @@ class Library(ABC):
         """A document by its id."""
 
     @abstractmethod
-    async def named(self, name: str) -> DocumentRecord | None:
-        """A document by its name."""
+    async def sourced(self, source: str) -> DocumentRecord | None:
+        """The document of a source."""
+
+    @abstractmethod
+    async def named(self, name: str) -> list[DocumentRecord]:
+        """All documents of a name, latest first."""
+
+    @abstractmethod
+    async def below(self, folder: str) -> list[DocumentRecord]:
+        """All documents whose source lies below a folder, given by its absolute path, in the order of their sources."""
+
+    @abstractmethod
+    async def move(self, document_id: str, *, source: str, name: str) -> DocumentRecord:
+        """Give a document another source and another name. Its id, text, passages and vectors stay as they are.
+
+        Raises `NotFound` for an unknown document, and `ValidationError` when another document has the source.
+        """
 
     @abstractmethod
     async def documents(

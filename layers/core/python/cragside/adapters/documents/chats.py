@@ -15,7 +15,7 @@ _MESSAGE = re.compile(rf"\[?({_TIME})(?:\]| -|:)? {{0,2}}[<@]{{0,2}}([^\s:<>\[\]
 _HEADED = re.compile(rf"(\S[^\n:]{{0,60}}?)\s{{1,3}}\[?({_TIME})\]?$")
 _CHANNEL = re.compile(r"(?im)^(?:channel|kanal):?\s{0,3}#?([\w.-]{1,80})|^#([a-z0-9][\w.-]{0,79})$")
 _MENTION = re.compile(r"<@([A-Z0-9]{1,30})(?:\|([^>\n]{1,80}))?>")
-_LINK = re.compile(r"<((?:https?|mailto):[^|>\n]{1,2000})(?:\|([^>\n]{1,500}))?>")
+_LINK = re.compile(r"<((?:https?|mailto):[^|<>\n]{1,2000}+)(?:\|([^<>\n]{1,500}+))?>")
 _LEAST_MESSAGES = 3
 
 

@@ -1,54 +1,60 @@
 """Files to index, found in folders. What cannot be read is data with a reason, never an exception."""
 
 import os
+import re
 import stat
+import sys
 import unicodedata
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from cragside.adapters.documents.kinds import named_kind, unsupported
 from cragside.adapters.documents.loader import MAX_FILE_BYTES, too_large
 
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_ESCAPED = re.compile(rb"\\(?:x([0-9a-f]{2})|\\)")
 _LEADS_OUT = "is a link that leads out of the folder; give its target itself to index it"
 
 
 @dataclass(frozen=True, slots=True)
 class FoundFile:
-    """A file worth reading; `name` identifies it in its workspace."""
+    """A file worth reading; `name` is what people are shown, `source` identifies it (see `source_of`)."""
 
     name: str
     path: Path
 
+    @property
+    def source(self) -> str:
+        """Its absolute path as text."""
+        return source_of(self.path)
+
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A file that is not read, and why. `skipped`: nobody asked for this very file, so it is no failure."""
+    """A file or folder that is not read, and why. `skipped`: nobody asked for this very file, so it is no failure."""
 
     name: str
     reason: str
     skipped: bool = False
+    source: str = field(default="", compare=False)
 
 
 def find_files(paths: Iterable[Path]) -> Iterator[FoundFile | Refused]:
     """The supported files among `paths` and below their folders, each once, in the order of their names.
 
-    A file below a folder is named by its path relative to that folder, a file given by itself by its own name.
+    A file below a folder is named by its path relative to that folder, a file given by itself by its own name. Several
+    files may have one name; their sources differ.
     Hidden files and folders below a given folder are passed over; a folder that links lead back to is entered once.
     Links below a given folder that lead out of it are refused: who wrote the folder may not be who reads it.
     """
     seen_files: set[Path] = set()
-    taken: dict[str, Path] = {}
     for found in (item for path in paths for item in _found_in(path)):
         if isinstance(found, FoundFile):
             real = Path(os.path.realpath(found.path))
             if real in seen_files:
                 continue
             seen_files.add(real)
-            if found.name in taken:
-                yield Refused(found.name, "another file of this run has the same name: give their common parent folder")
-                continue
-            taken[found.name] = real
         yield found
 
 
@@ -57,19 +63,48 @@ def read_file(found: FoundFile, max_bytes: int = MAX_FILE_BYTES) -> bytes | Refu
     try:
         status = found.path.stat()
         if not stat.S_ISREG(status.st_mode):
-            return Refused(found.name, "is not a regular file")
+            return Refused(found.name, "is not a regular file", source=found.source)
         if status.st_size > max_bytes:
-            return Refused(found.name, too_large(status.st_size, max_bytes))
+            return Refused(found.name, too_large(status.st_size, max_bytes), source=found.source)
         with found.path.open("rb") as file:
             # It may grow while it is read.
             return file.read(max_bytes + 1)
     except OSError as error:
-        return Refused(found.name, _reason(error))
+        return Refused(found.name, _reason(error), source=found.source)
 
 
 def source_name(path: str) -> str:
     """The path as valid, normalised Unicode: file systems hold any bytes, and macOS decomposes accents."""
     return unicodedata.normalize("NFC", os.fsencode(path).decode("utf-8", "replace"))
+
+
+def source_of(path: str | Path) -> str:
+    """A file's absolute path, however it was spelt, links to its folder resolved; it need not be there.
+
+    No two files have the same: bytes that are no text, control characters and backslashes are escaped.
+    """
+    folder, name = os.path.split(os.fspath(path).rstrip("/"))
+    if name in ("", ".", ".."):
+        folder, name = os.fspath(path), ""
+    absolute = Path(os.path.realpath(folder or "."), name).as_posix()
+    if sys.platform == "darwin":  # which takes both spellings of an accent for one name
+        absolute = unicodedata.normalize("NFC", absolute)
+    text = os.fsencode(absolute).replace(b"\\", b"\\\\").decode("utf-8", "backslashreplace")
+    return _CONTROL.sub(lambda mark: f"\\x{ord(mark[0]):02x}", text)
+
+
+def root_of(folder: Path) -> str:
+    """What the sources of all files below a folder begin with: its absolute path, itself no link."""
+    return source_of(folder / "_").removesuffix("/_")
+
+
+def path_of(source: str) -> str:
+    """The path that `source_of` made a source of."""
+    return os.fsdecode(_ESCAPED.sub(_unescaped, source.encode()))
+
+
+def _unescaped(mark: re.Match[bytes]) -> bytes:
+    return bytes.fromhex(mark[1].decode()) if mark[1] else b"\\"
 
 
 def _found_in(path: Path) -> Iterator[FoundFile | Refused]:
@@ -94,18 +129,21 @@ def _below(folder: Path) -> Iterator[FoundFile | Refused]:
         visible = sorted(name for name in folders if not name.startswith("."))
         folders[:] = [name for name in visible if not _leads_out(Path(current, name), root)]
         for name in sorted(set(visible).difference(folders)):
-            yield Refused(source_name(Path(current, name).relative_to(folder).as_posix()), _LEADS_OUT)
+            path = Path(current, name)
+            refused = source_name(path.relative_to(folder).as_posix())
+            yield Refused(refused, _LEADS_OUT, source=source_of(path))
         for file in sorted(name for name in files if not name.startswith(".")):
             path = Path(current, file)
             name = source_name(path.relative_to(folder).as_posix())
             if named_kind(path.name) and _leads_out(path, root):
-                yield Refused(name, _LEADS_OUT)
+                yield Refused(name, _LEADS_OUT, source=source_of(path))
             elif named_kind(path.name):
                 yield FoundFile(name, path)
             else:
                 yield Refused(name, unsupported(path.name), skipped=True)
     for failure in failures:
-        yield Refused(source_name(os.path.relpath(failure.filename or folder, folder)), _reason(failure))
+        failed = failure.filename or folder
+        yield Refused(source_name(os.path.relpath(failed, folder)), _reason(failure), source=root_of(Path(failed)))
 
 
 def _leads_out(path: Path, root: Path) -> bool:

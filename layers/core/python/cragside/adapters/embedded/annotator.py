@@ -18,10 +18,12 @@ from cragside.domain.document import DocType
 from cragside.ports.annotator import DESCRIBED_CHARACTERS
 
 BY = "embedded"
-_DOCSTRING = re.compile(r'"""(.{10,2000}?)"""|\'\'\'(.{10,2000}?)\'\'\'|/\*\*?(.{10,2000}?)\*/', re.DOTALL)
+_DOCSTRING = re.compile(
+    r'"""(.{10,2000}?)"""|\'\'\'(.{10,2000}?)\'\'\'|/\*\*?((?:[^*/]|\*(?!/)|/(?!\*)){10,2000}+)\*/', re.DOTALL
+)
 _COMMENTS = re.compile(r"\A(?:#!.*\n)?((?:[ \t]*(?:#|//|--)(?!!).*\n){1,20})")
 _COMMENT_MARK = re.compile(r"^[ \t]*(?:#+|//+|--|\*)[ \t]?", re.MULTILINE)
-_MAIL_HEADER = re.compile(r"\A(?:[A-Za-z-]{2,40}:[^\n]*\n(?:[ \t]+[^\n]*\n)*)+")
+_MAIL_HEADER = re.compile(r"\A(?:[A-Za-z-]{2,40}+:[^\n]*+\n(?:[ \t][^\n]*+\n)*+)++")
 
 Field = Callable[[str], Any]
 

@@ -27,6 +27,8 @@ _MOST_OF_IT = 0.6
 # In English, likeness beyond this says nothing new. In other languages any pair of texts goes beyond it, because the
 # background is English.
 _MOST_LIKENESS = 6.0
+# Words of the title are read with each segment, so that a long one would be read over and over.
+_LONGEST_TITLE = 500
 _PARENTHESIS = re.compile(r"\([^()]*\)")
 _FILE_SUFFIX = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,4}$")
 
@@ -109,6 +111,7 @@ def read_question(text: str, lexicon: Lexicon) -> Question:
 def read_passage(title: str, text: str, lexicon: Lexicon, *, closely: bool = False) -> Passage:
     """A passage taken apart, its title included in each segment; `closely` into runs of 40 words that overlap by 20."""
     body = words(text)
+    title = title[:_LONGEST_TITLE]
     language = language_of(body)
     heading = words(title)
     named = words(_PARENTHESIS.sub(" ", _FILE_SUFFIX.sub("", title))) or heading

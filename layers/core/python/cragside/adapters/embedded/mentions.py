@@ -17,7 +17,7 @@ _TOKEN = re.compile(
     r"|[^\s]"
 )
 _HEADING = re.compile(r"\s{0,3}#{1,6}\s+(.{1,120})")
-_DECORATION = re.compile(r"^[\s>*_+-]+|[*_]{2,3}|[\s*_]+$")
+_DECORATION = re.compile(r"^[\s>*_+-]++|(?<![\s*_])[\s*_]++$|[*_]{2,3}")
 _CONNECTORS = frozenset({"of", "de", "del", "der", "di", "da", "du", "la", "van", "von"})
 _COPULA = frozenset({"is", "are", "was", "were", "means", "refers", "describes", "ist", "sind", "war", "bezeichnet"})
 _NOT_NAMES = frozenset(

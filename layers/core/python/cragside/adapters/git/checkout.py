@@ -43,7 +43,7 @@ _WITHOUT_TEXT_TEST = (".pdf", ".docx")
 _LFS_POINTER = b"version https://git-lfs.github.com/spec/v1"
 _CREDENTIALS = re.compile(r"(?i)(https?://)([^/?#@]*)@(?=[^/?#@]*(?:[/?#]|$))")
 _BRANCH = re.compile(r"[^\x00-\x20~^:?*\[\\\x7f]{1,250}")
-_OTHER_PROTOCOL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|[^/\\]*@[^/\\]*:|[^/\\.~][^/\\]*:")
+_OTHER_PROTOCOL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|[^/\\@]*+@[^/\\:]*+:|[^/\\.~][^/\\:]*+:")
 _ENTRY = re.compile(rb"(?P<mode>\d+) (?P<kind>\w+) (?P<id>[0-9a-f]{40,64}) +(?P<size>\d+|-)\t(?P<path>.*)", re.DOTALL)
 _LANGUAGES = {".markdown": "md", ".yml": "yaml", ".txt": "text", ".mjs": "js", ".cjs": "js", ".pyi": "py"}
 

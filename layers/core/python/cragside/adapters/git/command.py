@@ -64,7 +64,7 @@ class Git:
         """Raises `ConfigurationError` for a git that is too old to be told which address to connect to."""
         async with self.running(["version"]) as process:
             told = (await _drained(process)).decode("utf-8", "replace")
-        found = re.search(r"(\d+)\.(\d+)", told)
+        found = re.search(r"(\d{1,9})\.(\d{1,9})", told)
         if found is None or (int(found[1]), int(found[2])) < _OLDEST:
             raise ConfigurationError(f"Indexing repositories needs git 2.37 or later; this is {told.strip()!r}.")
 

@@ -53,7 +53,7 @@ class BakedRepository(RagRepository):
         """Passages whose relevance is above `threshold`."""
         return await self._repository.get_relevant_documents(query, threshold)
 
-    async def delete_document(self, name: str) -> bool:
+    async def delete_document(self, source: str) -> bool:
         """Raises `ReadOnlyStore`."""
         raise ReadOnlyStore(self._refusal)
 

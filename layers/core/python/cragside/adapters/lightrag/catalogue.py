@@ -1,7 +1,7 @@
 """The documents, parts and passages of a store, as rows."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from sqlite3 import Connection
@@ -20,12 +20,20 @@ from cragside.domain.indexing import (
     Stored,
     Task,
 )
+from cragside.domain.naming import in_full, told_apart
 
 _FIELDS = (
     "version, id, name, title, file_type, doc_type, content_hash, size, characters, created_at, updated_at, track,"
-    " tier1, metadata"
+    " tier1, metadata, source"
 )
-_CURRENT = f"SELECT {_FIELDS} FROM document WHERE state = 'current' AND {{}}"  # noqa: S608 (our own column names)
+_DOCUMENT = "document LEFT JOIN origin ON origin.document_id = document.id"
+_CURRENT = f"SELECT {_FIELDS} FROM {_DOCUMENT} WHERE state = 'current' AND {{}}"  # noqa: S608 (our own column names)
+# Of a source, or without one and of that name.
+_OF_SOURCE = """id IN (SELECT document_id FROM origin WHERE source = ?1 UNION ALL SELECT id FROM document
+    WHERE state = 'current' AND name = ?1 AND NOT EXISTS (SELECT 1 FROM origin WHERE document_id = id))"""
+# Of more documents of one name than that, each is told with its whole source: whoever brings one does not wait for all.
+_MOST_NAMESAKES = 200
+_NAMESAKES = f"SELECT source FROM {_DOCUMENT} WHERE state = 'current' AND name = ? LIMIT {_MOST_NAMESAKES + 1}"  # noqa: S608
 # What `DocumentRecord.status` says, for choosing and counting.
 _STATUS = """SELECT document.version, CASE
     WHEN max(enrichment = 'failed' OR (error <> '' AND NOT embedded)) THEN 'failed'
@@ -98,18 +106,40 @@ class Catalogue:
         self._database = database
         self._workspace = workspace
 
-    def record(self, where: str, value: Any) -> DocumentRecord | None:
-        """The current document of an `id` or a `name`."""
-        records = self._records(self._database.all(_CURRENT.format(f"{where} = ?"), (value,)))
-        return records[0] if records else None
+    def record(self, document_id: str) -> DocumentRecord | None:
+        """The current document of an `id`."""
+        return next(iter(self._chosen("id = ?", document_id)), None)
+
+    def sourced(self, source: str) -> DocumentRecord | None:
+        """The current document of a source."""
+        return next(iter(self._chosen(_OF_SOURCE, source)), None)
+
+    def named(self, name: str) -> list[DocumentRecord]:
+        """The current documents of a name, latest first."""
+        return self._chosen("name = ? ORDER BY updated_at DESC, version DESC", name)
+
+    def unclaimed(self, name: str) -> DocumentRecord | None:
+        """The current document of a name that nobody has given a source."""
+        return next(iter(self._chosen("name = ? AND source IS NULL", name)), None)
+
+    def below(self, folder: str) -> list[DocumentRecord]:
+        """The current documents whose sources lie below a folder, in the order of their sources."""
+        inside = folder.rstrip("/")
+        return self._chosen("source > ? AND source < ? ORDER BY source", f"{inside}/", f"{inside}0")  # "0" follows "/"
 
     def twins(self, content_hash: str) -> list[DocumentRecord]:
         """The current documents with this content."""
-        return self._records(self._database.all(_CURRENT.format("content_hash = ?"), (content_hash,)))
+        return self._chosen("content_hash = ?", content_hash)
 
-    def has_name(self, name: str) -> bool:
-        """Whether a current document has this name."""
-        return self._database.one("SELECT 1 FROM document WHERE state = 'current' AND name = ?", (name,)) is not None
+    def has_source(self, source: str) -> bool:
+        """Whether a current document has this source."""
+        return self._database.one(_CURRENT.format(_OF_SOURCE), (source,)) is not None
+
+    def labels(self, ids: Collection[str]) -> dict[str, str]:
+        """What the current documents of these ids are called where they are listed."""
+        rows = list(self._database.within(_CURRENT.format("id IN ({})"), ids))
+        labels = self._labels(rows)
+        return {row[1]: labels[row[0]] for row in rows}
 
     def page(
         self, limit: int, offset: int, status: DocumentStatus | None, track: str | None
@@ -125,10 +155,9 @@ class Catalogue:
             values.append(track)
         where = " AND ".join(conditions)
         with self._database.snapshot():
-            rows = self._database.all(
-                f"SELECT {_FIELDS} FROM document WHERE {where} ORDER BY updated_at DESC, version DESC LIMIT ? OFFSET ?",  # noqa: S608
-                (*values, limit, offset),
-            )
+            latest = "ORDER BY updated_at DESC, version DESC LIMIT ? OFFSET ?"
+            sql = f"SELECT {_FIELDS} FROM {_DOCUMENT} WHERE {where} {latest}"  # noqa: S608
+            rows = self._database.all(sql, (*values, limit, offset))
             total = self._database.one(f"SELECT count(*) FROM document WHERE {where}", values)[0]  # noqa: S608
             return self._records(rows), int(total)
 
@@ -143,13 +172,13 @@ class Catalogue:
     def source(self, document_id: str) -> SourceText | None:
         """The whole text of a current document."""
         row = self._database.one(
-            "SELECT name, text, title, file_type, doc_type, size, marks, tier1, metadata FROM document"
-            " WHERE state = 'current' AND id = ?",
+            "SELECT name, text, title, file_type, doc_type, size, marks, tier1, metadata, source FROM document"
+            " LEFT JOIN origin ON document_id = id WHERE state = 'current' AND id = ?",
             (document_id,),
         )
         if row is None:
             return None
-        name, text, title, file_type, doc_type, size, marks, tier1, metadata = row
+        name, text, title, file_type, doc_type, size, marks, tier1, metadata, origin = row
         return SourceText(
             name=name,
             text=text,
@@ -160,6 +189,7 @@ class Catalogue:
             marks=tuple(Mark(*mark) for mark in json.loads(marks)),
             tier1=json.loads(tier1),
             metadata=json.loads(metadata),
+            source=origin or name,
         )
 
     def passages(self, document_id: str, part: int | None) -> list[Passage]:
@@ -176,7 +206,7 @@ class Catalogue:
         rows = list(self._database.within(f"{_PASSAGE} chunk.id IN ({{}})", dict.fromkeys(ids)))
         versions = {row[8] for row in rows}
         found = self._database.within(
-            f"SELECT {_FIELDS} FROM document WHERE state <> 'gone' AND version IN ({{}})",  # noqa: S608
+            f"SELECT {_FIELDS} FROM {_DOCUMENT} WHERE state <> 'gone' AND version IN ({{}})",  # noqa: S608
             versions,
         )
         records = {row[0]: record for row, record in self._with_rows(list(found))}
@@ -302,15 +332,36 @@ class Catalogue:
         )
 
     def describe(self, connection: Connection, document_id: str, source: SourceText, track: str) -> None:
-        """Give a current document the title and the metadata of the source, and the track."""
+        """Give a current document the name, the title and the metadata of the source, and the track."""
+        self.claim(connection, document_id, source.source, source.name)
         connection.execute(
             "UPDATE document SET title = ?, metadata = ?, track = ?, updated_at = ? WHERE id = ? AND state = 'current'",
             (_title(source), _json(source.metadata), track, datetime.now(UTC).isoformat(), document_id),
         )
 
     def is_described(self, record: DocumentRecord, source: SourceText) -> bool:
-        """Whether the document has the title and the metadata of the source."""
-        return record.title == _title(source) and record.metadata == json.loads(_json(source.metadata))
+        """Whether the document has the name, the title and the metadata of the source."""
+        told = (record.name, record.title, record.metadata)
+        return told == (source.name, _title(source), json.loads(_json(source.metadata)))
+
+    def claim(self, connection: Connection, document_id: str, source: str, name: str) -> None:
+        """Give a document a source and a name; a title that was nothing but its name goes with that.
+
+        All of its versions get them: one of them may become the current one again.
+        """
+        connection.execute(
+            "INSERT INTO origin VALUES (?, ?) ON CONFLICT (document_id) DO UPDATE SET source = excluded.source",
+            (document_id, source),
+        )
+        connection.execute(
+            "UPDATE document SET title = iif(title = name, ?1, title), name = ?1"
+            " WHERE id = ?2 AND state <> 'gone' AND name <> ?1",
+            (name, document_id),
+        )
+
+    def disown(self, connection: Connection, document_id: str) -> None:
+        """Leave the source of a document that is deleted to whoever brings it next."""
+        connection.execute("DELETE FROM origin WHERE document_id = ?", (document_id,))
 
     def add_parts(self, connection: Connection, version: int, entry: Entry, size: int) -> dict[str, tuple[str, Piece]]:
         """Enter a version's parts of `size` passages and their passages; those that are there are the same and stay.
@@ -333,6 +384,9 @@ class Catalogue:
         connection.executemany("INSERT OR REPLACE INTO chunk VALUES (?, ?, ?, ?, ?, ?, NULL)", chunks)
         return entered
 
+    def _chosen(self, condition: str, *values: Any) -> list[DocumentRecord]:
+        return self._records(self._database.all(_CURRENT.format(condition), values))
+
     def _records(self, rows: Sequence[Sequence[Any]]) -> list[DocumentRecord]:
         return [record for _, record in self._with_rows(rows)]
 
@@ -346,7 +400,27 @@ class Catalogue:
             known = None if tier3 is None else json.loads(tier3)
             part = Part(number, first, last, bool(embedded), enrichment, error, known, enriched_at)
             parts.setdefault(version, []).append(part)
-        return [(row, _record(row, parts.get(row[0], ()))) for row in rows]
+        labels = self._labels(rows)
+        return [(row, _record(row, parts.get(row[0], ()), labels[row[0]])) for row in rows]
+
+    def _labels(self, rows: Sequence[Sequence[Any]]) -> dict[int, str]:
+        """What the documents are called where they are listed, by the numbers of their versions."""
+        sources: dict[str, set[str]] = {}
+        for _, _, name, *_, source in rows:
+            sources.setdefault(name, set()).add(source or name)
+        labels = {name: self._told_apart(name, wanted) for name, wanted in sources.items()}
+        return {row[0]: labels[row[2]][row[-1] or row[2]] for row in rows}
+
+    def _told_apart(self, name: str, wanted: Collection[str]) -> dict[str, str]:
+        namesakes = [source or name for (source,) in self._database.all(_NAMESAKES, (name,))]
+        if len(namesakes) > _MOST_NAMESAKES:
+            return {source: in_full(name, source) for source in wanted}
+        return told_apart(name, {*wanted, *namesakes}, taken=self._names_among)
+
+    def _names_among(self, names: Collection[str]) -> list[str]:
+        """Those that a current document is called."""
+        rows = self._database.within("SELECT name FROM document WHERE state = 'current' AND name IN ({})", names)
+        return [row[0] for row in rows]
 
 
 def _stored(row: Sequence[Any]) -> StoredPart:
@@ -354,10 +428,9 @@ def _stored(row: Sequence[Any]) -> StoredPart:
     return StoredPart(version, number, key, first, last, bool(embedded), enrichment)
 
 
-def _record(row: Sequence[Any], parts: Iterable[Part]) -> DocumentRecord:
-    _, identifier, name, title, file_type, doc_type, digest, size, characters, created, updated, track, tier1, meta = (
-        row
-    )
+def _record(row: Sequence[Any], parts: Iterable[Part], label: str) -> DocumentRecord:
+    _, identifier, name, title, file_type, doc_type, digest, size, characters, created, updated, track, *more = row
+    tier1, metadata, source = more
     return DocumentRecord(
         id=identifier,
         name=name,
@@ -371,8 +444,10 @@ def _record(row: Sequence[Any], parts: Iterable[Part]) -> DocumentRecord:
         updated_at=updated,
         track=track,
         tier1=json.loads(tier1),
-        metadata=json.loads(meta),
+        metadata=json.loads(metadata),
         parts=tuple(parts),
+        source=source or name,
+        label=label,
     )
 
 

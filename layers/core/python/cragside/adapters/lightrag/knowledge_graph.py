@@ -10,6 +10,7 @@ from typing import Any, Literal
 import orjson
 from lightrag.constants import GRAPH_FIELD_SEP
 
+from cragside.adapters.lightrag.catalogue import Catalogue
 from cragside.adapters.lightrag.database import Database
 from cragside.adapters.sqlite_failures import told
 from cragside.domain.errors import ServiceUnavailable
@@ -133,10 +134,12 @@ class _Graph:
         sources = self._database.all(_DOCUMENTS, (known, max(documents, 1)))
         (brief,) = self._entities([known])
         first_seen = sources[0][2] if sources else None
+        told = sources[:documents]
+        labels = Catalogue(self._database, "").labels([identifier for identifier, *_ in told])
         return EntityView(
             replace(brief, description=_readable(value.get("description")), first_seen=first_seen),
             tuple(self._connections(known, connections)),
-            tuple((identifier, source) for identifier, source, _ in sources[:documents]),
+            tuple((identifier, labels.get(identifier, name)) for identifier, name, _ in told),
         )
 
     def of_passages(self, passage_ids: Sequence[str], limit: int) -> list[str]:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 from urllib.parse import quote
 
+from cragside.adapters.lightrag.adoption import adopt
 from cragside.adapters.lightrag.catalogue import Entry
 from cragside.adapters.lightrag.chunking import Piece, cut, storable
 from cragside.adapters.lightrag.store import Create, Find, Store, failing_as_unavailable
@@ -22,6 +23,7 @@ from cragside.adapters.lightrag.versions import (
     want_enrichment,
 )
 from cragside.domain.document import SourceText
+from cragside.domain.errors import NotFound, ValidationError
 from cragside.domain.indexing import (
     Acceptance,
     DocumentRecord,
@@ -59,13 +61,34 @@ class LightRagLibrary(Library):
         """A document by its id."""
         async with failing_as_unavailable():
             store = await self._find()
-            return store.catalogue.record("id", document_id) if store else None
+            return store.catalogue.record(document_id) if store else None
 
-    async def named(self, name: str) -> DocumentRecord | None:
-        """A document by its name."""
+    async def sourced(self, source: str) -> DocumentRecord | None:
+        """The document of a source."""
         async with failing_as_unavailable():
             store = await self._find()
-            return store.catalogue.record("name", storable(name)) if store else None
+            return store.catalogue.sourced(storable(source)) if store else None
+
+    async def named(self, name: str) -> list[DocumentRecord]:
+        """All documents of a name, latest first."""
+        async with failing_as_unavailable():
+            store = await self._find()
+            return store.catalogue.named(storable(name)) if store else []
+
+    async def below(self, folder: str) -> list[DocumentRecord]:
+        """All documents whose source lies below a folder, in the order of their sources."""
+        async with failing_as_unavailable():
+            store = await self._find()
+            return store.catalogue.below(storable(folder)) if store else []
+
+    async def move(self, document_id: str, *, source: str, name: str) -> DocumentRecord:
+        """Give a document another source and another name; nothing is indexed again."""
+        self._refuse()
+        async with failing_as_unavailable():
+            store = await self._find()
+            if store is None:
+                raise _unknown(document_id)
+            return await move(store, document_id, storable(source), storable(name))
 
     async def documents(
         self, *, limit: int = 100, offset: int = 0, status: DocumentStatus | None = None, track: str | None = None
@@ -135,6 +158,8 @@ class LightRagLibrary(Library):
 async def accept(store: Store, source: SourceText, *, enrich: bool, track: str, rename: bool) -> Acceptance:
     """See `Library.accept`."""
     given, digest = await asyncio.to_thread(_prepared, source)
+    if not rename:
+        await adopt(store, given, digest)
     source = given if rename else _of_track(store, given, track)
     if (known := _known(store, source, digest, rename=rename)) is None:
         pieces, made = await asyncio.to_thread(pieces_of, store, source, digest)
@@ -142,13 +167,13 @@ async def accept(store: Store, source: SourceText, *, enrich: bool, track: str, 
             # Somebody else may have brought the same text, or taken the name, meanwhile.
             source = given if rename else _of_track(store, given, track)
             if (known := _known(store, source, digest, rename=rename)) is None:
-                entry = Entry(identifier_of(source.name), digest, made, source, pieces, enrich, track)
+                entry = Entry("", digest, made, source, pieces, enrich, track)
                 return _entered(store, entry, rename=rename)
     if enrich and any(part.enrichment == "none" for part in known.parts):
         async with store.accepting():
             with store.database.transaction() as connection:
                 want_enrichment(store, connection, known.id)
-        known = store.catalogue.record("id", known.id) or known
+        known = store.catalogue.record(known.id) or known
     if not rename:
         known = await _described(store, known, source, track)
     return Acceptance(known, "unchanged", store.catalogue.tasks(known.id))
@@ -170,10 +195,11 @@ async def delete(store: Store, document_id: str) -> bool:
 async def forget(store: Store, document_id: str) -> bool:
     """Make a document's text vanish. False when there is none."""
     async with store.accepting():
-        known = store.catalogue.record("id", document_id) is not None
+        known = store.catalogue.record(document_id) is not None
         if known:
             with store.database.transaction() as connection:
                 retire(store, connection, "id = ?", document_id)
+                store.catalogue.disown(connection, document_id)
     return known
 
 
@@ -185,6 +211,22 @@ async def go_back(store: Store, document_id: str) -> bool:
     if reverted:
         await sweep(store)
     return reverted
+
+
+async def move(store: Store, document_id: str, source: str, name: str) -> DocumentRecord:
+    """See `Library.move`."""
+    async with store.accepting():
+        other = store.catalogue.sourced(source)
+        if other is not None and other.id != document_id:
+            raise ValidationError(f"The document {other.id} has this source already. Forget it first.", field="source")
+        if store.catalogue.record(document_id) is None:
+            raise _unknown(document_id)
+        with store.database.transaction() as connection:
+            store.catalogue.claim(connection, document_id, source, name)
+    moved = store.catalogue.record(document_id)
+    if moved is None:
+        raise _unknown(document_id)
+    return moved
 
 
 async def restart(store: Store, document_id: str | None, *, force: bool, failures: bool) -> list[Task]:
@@ -216,7 +258,7 @@ async def cut_uncut(store: Store) -> None:
     """Cut texts whose indexing an older version began and did not end."""
     for identifier in store.catalogue.uncut():
         source = store.catalogue.source(identifier)
-        record = store.catalogue.record("id", identifier)
+        record = store.catalogue.record(identifier)
         if source is None or record is None:
             continue
         pieces, made = await asyncio.to_thread(pieces_of, store, source, record.content_hash)
@@ -227,52 +269,67 @@ async def cut_uncut(store: Store) -> None:
                     enter_parts(store, connection, version, entry)
 
 
-def identifier_of(name: str) -> str:
-    """The id of the document of a name."""
-    return "doc-" + hashlib.md5(storable(name).encode(), usedforsecurity=False).hexdigest()
+def identifier_of(source: str) -> str:
+    """The id that a new document of a source gets, unless another document has it."""
+    return "doc-" + hashlib.md5(storable(source).encode(), usedforsecurity=False).hexdigest()
+
+
+def _free_identifier(store: Store, source: str) -> str:
+    """An id for a new document. A document that was moved keeps the id that it got from its first source."""
+    identifier, number = identifier_of(source), 1
+    while store.catalogue.record(identifier) is not None:
+        number += 1
+        identifier = identifier_of(f"{source}\n{number}")
+    return identifier
 
 
 def _prepared(source: SourceText) -> tuple[SourceText, str]:
     """The text as it can be stored, and its digest; for a thread of its own."""
-    source = replace(source, name=storable(source.name), text=storable(source.text))
+    source = replace(source, name=storable(source.name), source=storable(source.source), text=storable(source.text))
     return source, digest_of(source)
 
 
 def _known(store: Store, source: SourceText, digest: str, *, rename: bool) -> DocumentRecord | None:
-    """The document that holds the text already under this name or, with `rename`, under this name with a number."""
-    named = store.catalogue.record("name", source.name)
-    if named is not None and named.content_hash == digest and named.parts:
-        return named
-    if not rename or named is None:
+    """The document that holds the text already. With `rename`, its source may have got a number."""
+    known = store.catalogue.sourced(source.source)
+    if known is not None and known.content_hash == digest and known.parts:
+        return known
+    if not rename or known is None:
         return None
-    stem, suffix = _stem_and_suffix(source.name)
+    stem, suffix = _stem_and_suffix(source.source)
     numbered = re.compile(rf"{re.escape(stem)} \(\d+\){re.escape(suffix)}")
-    return next((twin for twin in store.catalogue.twins(digest) if numbered.fullmatch(twin.name)), None)
+    return next((twin for twin in store.catalogue.twins(digest) if numbered.fullmatch(twin.source)), None)
 
 
 def _of_track(store: Store, source: SourceText, track: str) -> SourceText:
-    """The source, with its track behind its name when that is the name of another track's document."""
+    """The text, with its track behind its source and its name when the source is of another track's document."""
     if not track:
         return source
-    longer = replace(source, name=storable(f"{source.name}#{quote(track, safe='')}"))
-    if store.catalogue.has_name(longer.name):
+    behind = storable(f"#{quote(track, safe='')}")
+    longer = replace(source, name=source.name + behind, source=source.source + behind)
+    while (own := store.catalogue.sourced(longer.source)) and own.track != track:
+        # Somebody's own source looks like one with a track behind it.
+        longer = replace(longer, name=longer.name + behind, source=longer.source + behind)
+    if own:
         return longer
-    named = store.catalogue.record("name", source.name)
-    return longer if named and named.track not in ("", track) else source
+    known = store.catalogue.sourced(source.source)
+    return longer if known and known.track not in ("", track) else source
 
 
 def _entered(store: Store, entry: Entry, *, rename: bool) -> Acceptance:
-    named = store.catalogue.record("name", entry.source.name)
-    if named and rename:
-        name = _free_name(store, entry.source.name)
-        entry = replace(entry, identifier=identifier_of(name), source=replace(entry.source, name=name))
-    elif named:
-        entry = replace(entry, identifier=named.id)
+    known = store.catalogue.sourced(entry.source.source)
+    if known and rename:
+        number = _free_number(store, entry.source.source)
+        name, source = _numbered(entry.source.name, number), _numbered(entry.source.source, number)
+        entry = replace(entry, source=replace(entry.source, name=name, source=source))
+    changed = known is not None and not rename
+    identifier = known.id if known and changed else _free_identifier(store, entry.source.source)
+    entry = replace(entry, identifier=identifier)
     with store.database.transaction() as connection:
         make_current(store, connection, entry)
-    record = store.catalogue.record("id", entry.identifier)
+        store.catalogue.claim(connection, identifier, entry.source.source, entry.source.name)
+    record = store.catalogue.record(entry.identifier)
     assert record is not None  # noqa: S101 (it was just written)
-    changed = named is not None and not rename
     return Acceptance(record, "changed" if changed else "new", store.catalogue.tasks(entry.identifier))
 
 
@@ -284,23 +341,31 @@ async def _described(store: Store, known: DocumentRecord, source: SourceText, tr
     async with store.accepting():
         with store.database.transaction() as connection:
             store.catalogue.describe(connection, known.id, source, track)
-    return store.catalogue.record("id", known.id) or known
+    return store.catalogue.record(known.id) or known
 
 
-def _free_name(store: Store, name: str) -> str:
-    """The name with a number that nobody has, in steps that grow with the number's length."""
-    stem, suffix = _stem_and_suffix(name)
+def _free_number(store: Store, source: str) -> int:
+    """A number with which nobody has the source, in steps that grow with the number's length."""
 
-    def numbered(number: int) -> str:
-        return f"{stem} ({number}){suffix}"
+    def is_taken(number: int) -> bool:
+        return store.catalogue.has_source(_numbered(source, number))
 
     taken, free = 1, 2
-    while store.catalogue.has_name(numbered(free)):
+    while is_taken(free):
         taken, free = free, free * 2
     while free - taken > 1:
         between = (taken + free) // 2
-        taken, free = (between, free) if store.catalogue.has_name(numbered(between)) else (taken, between)
-    return numbered(free)
+        taken, free = (between, free) if is_taken(between) else (taken, between)
+    return free
+
+
+def _numbered(name: str, number: int) -> str:
+    stem, suffix = _stem_and_suffix(name)
+    return f"{stem} ({number}){suffix}"
+
+
+def _unknown(document_id: str) -> NotFound:
+    return NotFound(f"There is no document {document_id} in this workspace.")
 
 
 def _stem_and_suffix(name: str) -> tuple[str, str]:

@@ -1,4 +1,7 @@
-"""From the first format of a store, in which LightRAG kept the documents, to the second, which has a catalogue."""
+"""From older formats of a store to the present one.
+
+In the first, LightRAG kept the documents; the second has a catalogue; the third knows the sources of documents.
+"""
 
 import hashlib
 import json
@@ -15,8 +18,15 @@ LEFT JOIN doc_status AS status ON status.id = source.doc_id ORDER BY source.name
 _PROCESSED = "processed"
 
 
+def add_origins(connection: sqlite3.Connection, origin: str) -> None:
+    """Let documents share a name, within a transaction of the caller's. Those that are there have no source yet."""
+    connection.execute("DROP INDEX document_by_name")
+    connection.execute("CREATE INDEX document_by_name ON document (name) WHERE state = 'current'")
+    connection.execute(origin)
+
+
 def add_catalogue(connection: sqlite3.Connection, catalogue: str) -> None:
-    """Make the tables of the second format and fill them, within a transaction of the caller's.
+    """Make the tables of the catalogue and fill them, within a transaction of the caller's.
 
     Passages and graph stay as they are. A text whose indexing was interrupted is in the catalogue without parts: it is
     cut when the store is opened, and what was there of it is gone.

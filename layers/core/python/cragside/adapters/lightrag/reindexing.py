@@ -68,6 +68,10 @@ def _copy(old: Store, fresh: Store, identifier: str) -> None:
             "INSERT INTO chunk VALUES (?, ?, ?, ?, ?, ?, ?)", [(chunk[0], added, *chunk[1:]) for chunk in chunks]
         )
         connection.executemany("INSERT INTO kv VALUES (?, ?, ?)", texts)
+        connection.executemany(
+            "INSERT INTO origin VALUES (?, ?)",
+            old.database.all("SELECT document_id, source FROM origin WHERE document_id = ?", (identifier,)),
+        )
         # The graph is empty yet.
         connection.execute(
             "UPDATE part SET enrichment = 'pending' WHERE version = ? AND enrichment = 'enriched'", (added,)
@@ -83,7 +87,7 @@ def _copy_queries(old: Store, fresh: Store) -> None:
 
 
 async def _index(old: Store, fresh: Store, identifier: str) -> None:
-    record, known = fresh.catalogue.record("id", identifier), old.catalogue.record("id", identifier)
+    record, known = fresh.catalogue.record(identifier), old.catalogue.record(identifier)
     if record is None or known is None:
         return  # the check at the end tells
     enriched = {part.number for part in known.parts if part.enrichment == "enriched"}

@@ -111,9 +111,9 @@ class LightRagRepository(RagRepository):
             async with turns:
                 return await self._saved(document)
 
-        last = {document.name: document for document in documents}
+        last = {document.source: document for document in documents}
         outcomes = dict(zip(last, await asyncio.gather(*map(save, last.values())), strict=True))
-        return [outcomes[document.name] for document in documents]
+        return [outcomes[document.source] for document in documents]
 
     async def retrieve(
         self, query: str, *, limit: int, mode: Mode = "mix", wanted: Filter = EVERYTHING
@@ -155,9 +155,9 @@ class LightRagRepository(RagRepository):
         candidates = await self.retrieve(query, limit=_GRADED)
         return [document for document in candidates if (document.score or 0.0) > threshold]
 
-    async def delete_document(self, name: str) -> bool:
-        """Forget a source and what only it contributed to the graph."""
-        known = self.store.catalogue.record("name", storable(name))
+    async def delete_document(self, source: str) -> bool:
+        """Forget the document of a source and what only it contributed to the graph."""
+        known = self.store.catalogue.sourced(storable(source))
         return known is not None and await library.delete(self.store, known.id)
 
     def replace_by(self, folder: Path) -> None:
@@ -248,7 +248,7 @@ def _failing_as_unavailable() -> Iterator[None]:
 def document_of(record: DocumentRecord, passage: Passage) -> Document:
     """A passage as evidence: what its citation shows is in the metadata."""
     shown = {
-        "filename": record.name,
+        "filename": record.label,
         "page": passage.page,
         "section": passage.section or None,
         "fileType": record.file_type,
@@ -261,7 +261,7 @@ def document_of(record: DocumentRecord, passage: Passage) -> Document:
         id=passage.id,
         content=passage.text,
         source="local",
-        title=record.title,
-        url=record.name if record.name.startswith(("http://", "https://")) else None,
+        title=record.label if record.title == record.name else record.title,
+        url=next((told for told in (record.source, record.name) if told.startswith(("http://", "https://"))), None),
         metadata={name: value for name, value in shown.items() if value is not None},
     )

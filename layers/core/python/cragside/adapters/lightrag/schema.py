@@ -7,10 +7,12 @@ import uuid
 from contextlib import closing
 from pathlib import Path
 
-from cragside.adapters.lightrag.migration import add_catalogue
+from cragside.adapters.lightrag.migration import add_catalogue, add_origins
 from cragside.adapters.private_files import make_file
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
+# The last format in which no document had a source of its own. Baked stores of this format are still read.
+_BEFORE_ORIGINS = 2
 
 _TABLES = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -49,7 +51,7 @@ CREATE TABLE document (
     enrich INTEGER NOT NULL, tier1 TEXT NOT NULL, metadata TEXT NOT NULL, marks TEXT NOT NULL, text TEXT NOT NULL,
     UNIQUE (id, content_hash));
 CREATE UNIQUE INDEX document_current ON document (id) WHERE state = 'current';
-CREATE UNIQUE INDEX document_by_name ON document (name) WHERE state = 'current';
+CREATE INDEX document_by_name ON document (name) WHERE state = 'current';
 CREATE INDEX document_by_time ON document (updated_at, version) WHERE state = 'current';
 CREATE INDEX document_by_hash ON document (content_hash);
 CREATE INDEX document_by_track ON document (track);
@@ -76,7 +78,10 @@ CREATE INDEX embedding_by_document ON embedding (document_id);
 CREATE TRIGGER document_outdated AFTER UPDATE OF state ON document WHEN old.state = 'current' AND new.state <> 'current'
 BEGIN DELETE FROM embedding WHERE document_id = old.id; END;
 """
-_NAMES = frozenset(re.findall(r"CREATE (?:VIRTUAL )?TABLE (\w+)", _TABLES + CATALOGUE))
+# The source of each document. A document that an older version of cragside took in has none until it is brought again:
+# its name stands for its source.
+ORIGIN = "CREATE TABLE origin (document_id TEXT PRIMARY KEY, source TEXT NOT NULL UNIQUE) WITHOUT ROWID"
+_NAMES = frozenset(re.findall(r"CREATE (?:VIRTUAL )?TABLE (\w+)", _TABLES + CATALOGUE + ORIGIN))
 
 
 class StoreFormatError(Exception):
@@ -105,27 +110,36 @@ def migrate(connection: sqlite3.Connection) -> None:
     if version_of(connection) == 0:
         # A version that made its stores in place was killed before it made the tables.
         _create(connection)
-    if version_of(connection) == 1:
+    if version_of(connection) in (1, _BEFORE_ORIGINS):
         connection.execute("BEGIN IMMEDIATE")
         try:
             # Another process may have done it while this one waited for the lock.
             if version_of(connection) == 1:
-                add_catalogue(connection, CATALOGUE)
-                connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+                add_catalogue(connection, CATALOGUE + ORIGIN)
+            elif version_of(connection) == _BEFORE_ORIGINS:
+                add_origins(connection, ORIGIN)
+            connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
         except BaseException:
             connection.execute("ROLLBACK")
             raise
         connection.execute("COMMIT")
 
 
+def migrate_baked(connection: sqlite3.Connection) -> None:
+    """Have a store that is only read, and was baked before documents had sources, read like one of this version."""
+    if version_of(connection) == _BEFORE_ORIGINS:
+        connection.execute(ORIGIN.replace("CREATE TABLE", "CREATE TEMP TABLE"))
+
+
 def check_format(connection: sqlite3.Connection) -> None:
     """Raises `StoreFormatError` for another version's store, `sqlite3.DatabaseError` when a table is missing."""
-    if (version := version_of(connection)) != SCHEMA_VERSION:
+    version, tables = version_of(connection), _tables(connection)
+    if version != SCHEMA_VERSION and not (version == _BEFORE_ORIGINS and "origin" in tables):
         remedy = " Bake it again." if version < SCHEMA_VERSION else ""
         raise StoreFormatError(
             f"the store has format {version}, and this version of cragside reads format {SCHEMA_VERSION}.{remedy}"
         )
-    if missing := sorted(_NAMES - _tables(connection)):
+    if missing := sorted(_NAMES - tables):
         raise sqlite3.DatabaseError(f"the table {missing[0]} is missing")
 
 
@@ -140,7 +154,7 @@ def _create(connection: sqlite3.Connection) -> None:
         if version_of(connection) == 0:
             if _tables(connection):
                 raise sqlite3.DatabaseError("it is a database of something else")
-            for statement in (_TABLES + CATALOGUE).split(";\n"):
+            for statement in (_TABLES + CATALOGUE + ORIGIN).split(";\n"):
                 connection.execute(statement)
             connection.execute("INSERT INTO meta VALUES ('generation', hex(randomblob(8)))")
             connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
@@ -151,7 +165,11 @@ def _create(connection: sqlite3.Connection) -> None:
 
 
 def _tables(connection: sqlite3.Connection) -> set[str]:
-    return {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    kept = connection.execute(
+        "SELECT name FROM sqlite_master WHERE type = 'table'"
+        " UNION ALL SELECT name FROM sqlite_temp_master WHERE type = 'table'"
+    )
+    return {row[0] for row in kept}
 
 
 def _publish(scratch: Path, path: Path) -> None:

@@ -57,10 +57,10 @@ class UnbornRepository(RagRepository):
         store = await self._find()
         return await store.get_relevant_documents(query, threshold) if store else []
 
-    async def delete_document(self, name: str) -> bool:
-        """Forget one source. False when there is none of that name."""
+    async def delete_document(self, source: str) -> bool:
+        """Forget the document of a source. False when there is none."""
         store = await self._find()
-        return await store.delete_document(name) if store else False
+        return await store.delete_document(source) if store else False
 
     async def status(self) -> KnowledgeStatus:
         """Sizes of the workspace."""

@@ -118,7 +118,7 @@ def revert(store: Store, connection: Connection, document_id: str) -> bool:
 
 def _put_aside(store: Store, connection: Connection, identifier: str) -> None:
     """A version that was never complete has nothing to serve until the new one is."""
-    current = store.catalogue.record("id", identifier)
+    current = store.catalogue.record(identifier)
     if current is not None and current.searchable and current.parts:
         connection.execute("UPDATE document SET state = 'replaced' WHERE id = ? AND state = 'current'", (identifier,))
     else:

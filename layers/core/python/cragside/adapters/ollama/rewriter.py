@@ -27,6 +27,7 @@ _WRAPPING = " \t\"'`*#_-–—•“”„‘’«»[]{}()"
 _EXCUSE = re.compile(r"^(?:i'?m sorry|sorry|i can(?:no|')t|i am (?:sorry|unable)|as an ai)\b", re.IGNORECASE)
 _WORD = re.compile(r"\w{3,}")
 _STEM = 4
+_LONGEST_LINE = 2000
 
 
 class OllamaRewriter:
@@ -62,7 +63,7 @@ def one_line(answer: str, *, about: str) -> str:
 
 
 def _bare(line: str) -> str:
-    bare = " ".join(line.split())
+    bare = " ".join(line[:_LONGEST_LINE].split())
     while (stripped := _LABEL.sub("", bare.strip(_WRAPPING))) != bare:
         bare = stripped
     return bare

@@ -63,6 +63,10 @@ class Api:
         """The JSON of a POST."""
         return await self._answered("POST", path, json=body)
 
+    async def patch(self, path: str, body: Mapping[str, Any]) -> Any:
+        """The JSON of a PATCH."""
+        return await self._answered("PATCH", path, json=body)
+
     async def upload(self, path: str, name: str, content: bytes, fields: Mapping[str, str]) -> Any:
         """The JSON of an upload of one file; the fields come first."""
         return await self._answered("POST", path, data=dict(fields), files={"files": (name, content)})

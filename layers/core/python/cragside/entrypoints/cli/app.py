@@ -26,6 +26,7 @@ from cragside.entrypoints.cli.reindex import reindex
 from cragside.entrypoints.cli.serve import serve
 from cragside.entrypoints.cli.session import Session, session_of
 from cragside.entrypoints.cli.status import status
+from cragside.entrypoints.cli.sync import sync
 from cragside.entrypoints.cli.token import token
 from cragside.entrypoints.cli.worker import worker
 
@@ -100,8 +101,8 @@ def cragside(
 
 
 _COMMANDS = (
-    demo, serve, worker, enrich, ingest, index, documents, enrich_docs, query, graph, bake, forget, status, reindex,
-    doctor,
+    demo, serve, worker, enrich, ingest, sync, index, documents, enrich_docs, query, graph, bake, forget, status,
+    reindex, doctor,
 )  # fmt: skip
 for _command in _COMMANDS:
     app.command()(_command)

@@ -40,7 +40,8 @@ def documents(
 def _show(answer: dict[str, Any]) -> None:
     console = output()
     for document in answer["documents"]:
-        name = f"{document['name']}  ({document['error']})" if document["error"] else document["name"]
+        label = document.get("label", document["name"])  # an older service has none
+        name = f"{label}  ({document['error']})" if document["error"] else label
         line = f"{document['status']:<11}{document['id']}  {document['passages']:>5}  {name}"
         console.print(" ".join(printable(line).split("\n")), style="red" if document["error"] else None, soft_wrap=True)
     shown, total = len(answer["documents"]), answer["total"]

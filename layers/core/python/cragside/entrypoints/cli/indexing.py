@@ -2,9 +2,9 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import aclosing, contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -23,6 +23,7 @@ from cragside.domain.errors import (
     Unauthorized,
     ValidationError,
 )
+from cragside.domain.naming import told_apart
 from cragside.entrypoints.cli import exits
 from cragside.entrypoints.cli.api import named_workspace
 from cragside.entrypoints.cli.places import Offer, Options, Place, Progress, Taken, at_place
@@ -39,10 +40,11 @@ Paths = Annotated[
 ]
 
 Found = FoundFile | Refused | Offer
+Prune = Callable[[Place, Sequence[Found]], Awaitable[Callable[["Report"], Awaitable[None]]]]
 
 # The first that are not finished tell how far all are: they are indexed in their order.
 _LOOKED_AT = 50
-_STATUSES = ("indexed", "updated", "unchanged", "accepted", "waiting", "removed", "failed", "skipped")
+_STATUSES = ("indexed", "updated", "unchanged", "accepted", "waiting", "moved", "removed", "failed", "skipped")
 _TOLD_AS = {"new": "indexed", "changed": "updated", "unchanged": "unchanged"}
 # They end a run; anything else is about one document.
 _ENDING = (ConfigurationError, DeadlineExceeded, ServiceUnavailable, Unauthorized)
@@ -57,6 +59,7 @@ class Line:
     reason: str = ""
     id: str = ""
     passages: int = 0
+    source: str = ""
 
     @property
     def remark(self) -> str:
@@ -70,6 +73,7 @@ class Line:
 class Run:
     """How, and by whom, things are indexed: by this process unless an address is given.
 
+    `prune` is asked first which documents have lost their files; what it returns removes them, last of all.
     With `count` what the workspace then holds is counted, for which the whole store is opened.
     """
 
@@ -78,6 +82,7 @@ class Run:
     token: str | None = None
     wait: bool = True
     count: bool = False
+    prune: "Prune | None" = None
 
 
 @dataclass
@@ -105,7 +110,8 @@ class Report:
     def take(self, name: str, taken: Taken) -> None:
         """Take note of an offer that was accepted; what becomes of it is told by `settle`."""
         status = _TOLD_AS.get(taken.outcome, taken.outcome)
-        self.lines.append(Line(name, status, "", taken.progress.id, taken.progress.passages))
+        progress = taken.progress
+        self.lines.append(Line(name, status, "", progress.id, progress.passages, progress.source))
         if not taken.progress.settled:
             self.taken[taken.progress.id] = len(self.lines) - 1, taken
         elif taken.progress.status == "failed":
@@ -115,19 +121,18 @@ class Report:
         """Say what became of a document in the end; None for one that was deleted meanwhile."""
         line = self.lines[number]
         if progress is None:
-            self.lines[number] = Line(line.name, "failed", "was deleted meanwhile", line.id)
+            self.lines[number] = replace(line, status="failed", reason="was deleted meanwhile", passages=0)
         elif progress.status == "failed":
             found = " (its text can be found)" if progress.searchable else ""
-            self.lines[number] = Line(
-                line.name, "failed", f"{progress.error or 'could not be indexed'}{found}", line.id, progress.passages
-            )
+            reason = f"{progress.error or 'could not be indexed'}{found}"
+            self.lines[number] = replace(line, status="failed", reason=reason, passages=progress.passages)
 
     def leave(self, waiting: Iterable[tuple[int, Progress]], status: str) -> None:
         """Say of documents that they are not done."""
         for number, progress in waiting:
             reason = "can be found; the rest follows" if progress.searchable and status == "waiting" else ""
             line = self.lines[number]
-            self.lines[number] = Line(line.name, status, reason, line.id, progress.passages)
+            self.lines[number] = replace(line, status=status, reason=reason, passages=progress.passages)
 
     @property
     def counts(self) -> Counter[str]:
@@ -142,18 +147,24 @@ class Report:
         return exits.FAILED if self.counts["failed"] else exits.OK
 
     def show(self) -> None:
-        """A line for each, on standard output."""
+        """A line for each, on standard output. Files of one name are told apart by their folders."""
         console = output()
+        sources: dict[str, set[str]] = {}
         for line in self.lines:
+            sources.setdefault(line.name, set()).add(line.source or line.name)
+        labels = {name: told_apart(name, known, taken=sources.keys().__and__) for name, known in sources.items()}
+        for line in self.lines:
+            label = labels[line.name][line.source or line.name]
             style = {"failed": "red", "skipped": "dim", "waiting": "yellow"}.get(line.status)
             note = f"  ({printable(line.remark)})" if line.remark else ""
-            console.print(f"{line.status:<10}{printable(line.name)}{note}", style=style, soft_wrap=True)
+            console.print(f"{line.status:<10}{printable(label)}{note}", style=style, soft_wrap=True)
 
     def body(self) -> dict[str, Any]:
         """The same for programs."""
         documents = [
             {
                 "name": line.name,
+                "source": line.source or None,
                 "id": line.id or None,
                 "status": line.status,
                 "passages": line.passages,
@@ -182,7 +193,7 @@ async def offers_of(found: Sequence[Found], max_bytes: int) -> AsyncGenerator[Of
     for item in found:
         if isinstance(item, FoundFile):
             content = await asyncio.to_thread(read_file, item, max_bytes)
-            yield content if isinstance(content, Refused) else Offer(item.name, content)
+            yield content if isinstance(content, Refused) else Offer(item.name, content, source=item.source)
         else:
             yield item
 
@@ -215,7 +226,7 @@ async def _take(place: Place, offer: Offer | Refused, options: Options, report: 
         raise
     except (NotFound, ProcessingError, ValidationError) as error:
         reason = error.message if offer.content is None else str(error.details.get("reason", error.message))
-        report.add(Line(offer.name, "failed", reason))
+        report.add(Line(offer.name, "failed", reason, source=offer.source))
 
 
 async def _follow(place: Place, report: Report, bar: Any) -> None:
@@ -319,14 +330,17 @@ def index_found(
     The status of the workspace is None when nothing could be used, at a service, and unless the run is to count.
     """
     report.found = found
-    if all(isinstance(item, Refused) for item in found):
+    if all(isinstance(item, Refused) for item in found) and not run.prune:
         for item in found:
             if isinstance(item, Refused):
                 report.refuse(item)
         return None
 
     async def work(place: Place) -> "KnowledgeStatus | None":
+        remove = await run.prune(place, found) if run.prune else None
         await index(place, offers_of(found, settings.max_file_bytes), run.options, report, wait=run.wait)
+        if remove:
+            await remove(report)
         return await place.status() if run.count else None
 
     return at_place(session, settings, work, address=run.address, token=run.token)

@@ -10,10 +10,14 @@ from cragside.entrypoints.cli.api import Address, Token, WorkspaceName, named_wo
 from cragside.entrypoints.cli.indexing import Report, Run, end, found_in, index_found, nothing_is_lost, where_of
 from cragside.entrypoints.cli.places import Options
 from cragside.entrypoints.cli.session import session_of
+from cragside.entrypoints.cli.syncing import pruning
 
 NoEnrich = Annotated[
     bool,
     typer.Option("--no-enrich", help="Make texts searchable only: no keywords, no entities, no summary, no graph."),
+]
+Yes = Annotated[
+    bool, typer.Option("--yes", "-y", help="Remove also more than a tenth of a folder's documents, without asking.")
 ]
 NoWait = Annotated[
     bool, typer.Option("--no-wait", help="Take texts in and end; a worker indexes them when there is one.")
@@ -37,6 +41,10 @@ def ingest(
     urls: Annotated[
         list[str] | None, typer.Option("--url", metavar="U", help="A public page or file to fetch, http or https.")
     ] = None,
+    prune: Annotated[
+        bool, typer.Option("--prune", help="Remove documents of the given folders whose files are gone; see sync.")
+    ] = False,
+    yes: Yes = False,
     no_enrich: NoEnrich = False,
     no_wait: NoWait = False,
     as_json: Annotated[
@@ -48,8 +56,9 @@ def ingest(
 ) -> None:
     """Index files, folders of them and pages: PDF, Word, HTML, e-mail, Markdown, JSON, text and source code.
 
-    A file's name, relative to the folder that was given, identifies it in its workspace, and a page's address does: the
-    same name with the same content is left alone, with other content it is replaced. Files may have at most 50 MB
+    A file is identified by its absolute path and a page by its address: with the same content it is left alone, with
+    other content it is replaced. A file is shown by its path below the folder that was given, with more of the path
+    where several documents have that name. Files may have at most 50 MB
     (RAG_MAX_FILE_BYTES). Hidden files are passed over, links that lead out of a given folder are refused.
 
     What was taken in is not lost when the command is interrupted or a model is down: `cragside worker`, or a running
@@ -60,7 +69,12 @@ def ingest(
     given = [*(paths or []), *(files or []), *(folders or [])]
     if not given and not urls:
         raise ValidationError("Say what to index: cragside ingest PATH..., --file, --dir or --url.")
-    run = Run(Options(enrich=not no_enrich), api, token, wait=not no_wait)
+    pruned = [path for path in given if path.is_dir()] if prune else []
+    if prune and not pruned:
+        raise ValidationError("--prune needs a folder: it removes documents of files that are gone from it.")
+    run = Run(
+        Options(enrich=not no_enrich), api, token, wait=not no_wait, prune=pruning(pruned, yes=yes) if pruned else None
+    )
     report, found = Report(), found_in(given, urls or [])
     with nothing_is_lost(report, address=api):
         index_found(session, settings, found, run, report)

@@ -5,7 +5,7 @@ import json
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from urllib.parse import quote
 
@@ -33,11 +33,15 @@ _PAGE = 1000
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """Something to take in: a file's content, or without it the page that `name` is the address of."""
+    """Something to take in: a file's content, or without it the page that `name` is the address of.
+
+    `source` identifies it in its workspace; without one its name does.
+    """
 
     name: str
     content: bytes | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    source: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +66,9 @@ class Progress:
     searchable: bool
     settled: bool
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    source: str = ""
+    label: str = ""
+    content_hash: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +94,14 @@ class Place(Protocol):
 
     def documents(self) -> AsyncIterator[Progress]:
         """All documents."""
+        ...
+
+    async def below(self, folder: str) -> list[Progress]:
+        """The documents whose source lies below a folder."""
+        ...
+
+    async def move(self, document_id: str, *, source: str, name: str) -> None:
+        """Give a document another source and another name, without indexing it again."""
         ...
 
     async def delete(self, document_id: str) -> None:
@@ -134,6 +149,7 @@ class Here:
             acceptance = await intake.file(
                 offer.content,
                 name=offer.name,
+                source=offer.source,
                 workspace=workspace,
                 doc_type=options.doc_type,
                 metadata=offer.metadata,
@@ -155,6 +171,16 @@ class Here:
             for record in records:
                 yield _progress_of(record)
             offset += _PAGE
+
+    async def below(self, folder: str) -> list[Progress]:
+        """See `Place`."""
+        library = await self._container.workspaces.library(self._workspace)
+        return [_progress_of(record) for record in await library.below(folder)]
+
+    async def move(self, document_id: str, *, source: str, name: str) -> None:
+        """See `Place`."""
+        library = await self._container.workspaces.library(self._workspace)
+        await library.move(document_id, source=source, name=name)
 
     async def delete(self, document_id: str) -> None:
         """See `Place`."""
@@ -243,11 +269,12 @@ class There:
         else:
             fields = {name: str(value).lower() for name, value in told.items()}
             fields["metadata"] = json.dumps(dict(offer.metadata))
+            identity = {"source": offer.source} if offer.source else {}
             try:
-                answer = await self._api.upload("/v1/documents", offer.name, offer.content, fields)
+                answer = await self._api.upload("/v1/documents", offer.name, offer.content, fields | identity)
             except PayloadTooLarge as refusal:
                 upload = await self._uploaded(offer.content, refusal)
-                body = {"upload": upload, "name": offer.name, "metadata": dict(offer.metadata), **told}
+                body = {"upload": upload, "name": offer.name, "metadata": dict(offer.metadata), **identity, **told}
                 answer = await self._api.post("/v1/documents", body)
         (document,) = _of(answer, "documents")
         return Taken(_progress_in(document), document["outcome"])
@@ -282,6 +309,24 @@ class There:
                 yield _progress_in(document)
             total = page["total"]
             offset += _PAGE
+
+    async def below(self, folder: str) -> list[Progress]:
+        """See `Place`."""
+        found: dict[str, Progress] = {}
+        offset, total = 0, 1
+        while offset < total:
+            page = await self._api.get("/v1/documents", limit=_PAGE, offset=offset, below=folder or "/")
+            listed = [_progress_in(document) for document in _of(page, "documents")]
+            found.update((document.id, document) for document in listed)
+            total = page["total"]
+            offset += _PAGE
+        if not all(document.source.startswith(f"{folder}/") for document in found.values()):
+            raise ProcessingError("The service cannot list the documents of a folder. Update it first.")
+        return list(found.values())
+
+    async def move(self, document_id: str, *, source: str, name: str) -> None:
+        """See `Place`."""
+        await self._api.patch(f"/v1/documents/{quote(document_id, safe='')}", {"source": source, "name": name})
 
     async def delete(self, document_id: str) -> None:
         """See `Place`."""
@@ -328,7 +373,8 @@ def at_place(
 def _progress_of(record: "DocumentRecord") -> Progress:
     parts = [(part.embedded, part.enrichment) for part in record.parts]
     told = (record.id, record.name, record.status, record.passages, record.error)
-    return _progress(told, record.enrichment, parts, record.searchable, record.metadata)
+    progress = _progress(told, record.enrichment, parts, record.searchable, record.metadata)
+    return replace(progress, source=record.source, label=record.label, content_hash=record.content_hash)
 
 
 def _progress_in(body: Mapping[str, Any]) -> Progress:
@@ -337,7 +383,10 @@ def _progress_in(body: Mapping[str, Any]) -> Progress:
         parts = body.get("parts") or [{"embedded": body["searchable"], "enrichment": body["enrichment"]}]
         told = (body["id"], body["name"], body["status"], body["passages"], body["error"])
         states = [(part["embedded"], part["enrichment"]) for part in parts]
-        return _progress(told, body["enrichment"], states, body["searchable"], body["metadata"])
+        progress = _progress(told, body["enrichment"], states, body["searchable"], body["metadata"])
+        # An older service knows documents by their names alone.
+        source, label = body.get("source", progress.name), body.get("label", progress.name)
+        return replace(progress, source=source, label=label, content_hash=body.get("content_hash", ""))
     except (KeyError, TypeError, AttributeError) as error:
         raise ProcessingError("The service answered something else than documents. Is --api cragside's?") from error
 

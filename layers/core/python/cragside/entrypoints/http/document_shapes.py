@@ -1,14 +1,18 @@
 """The shapes of `/v1/documents`."""
 
 from typing import Any, Literal
+from unicodedata import category
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from cragside.application.uploads import UPLOAD_ID
 from cragside.domain.document import DocType
 from cragside.domain.indexing import Acceptance, DocumentRecord, DocumentStatus, EnrichmentStatus
 
 MOST_NAME_CHARACTERS = 1024
+# As long as a path can be on Linux.
+MOST_SOURCE_CHARACTERS = 4096
+_SOURCE = "What identifies it in its workspace: a path, an address or the client's own id."
 
 
 def document_name(name: str) -> str:
@@ -19,13 +23,26 @@ def document_name(name: str) -> str:
     return name
 
 
+def document_source(source: str) -> str:
+    """A source that a document can have. Raises `ValueError`."""
+    source = source.strip()
+    if not source or len(source) > MOST_SOURCE_CHARACTERS or any(category(mark) == "Cc" for mark in source):
+        raise ValueError(f"A document's source has 1 to {MOST_SOURCE_CHARACTERS} characters and no control characters")
+    return source
+
+
 class DocumentRequest(BaseModel):
     """A document as JSON: a `text` with its `name`, a `url` to fetch, or an `upload` with its `name`."""
 
     model_config = ConfigDict(extra="forbid")
 
     text: str | None = Field(None, description="The text itself; needs a name.")
-    name: str | None = Field(None, description="What identifies it in its workspace; for a URL, the URL without it.")
+    name: str | None = Field(None, description="What people are shown; for a URL, the URL without it.")
+    source: str | None = Field(
+        None,
+        validation_alias=AliasChoices("source", "id"),
+        description=f"{_SOURCE} Without it the URL, or the name. May be called `id` as well.",
+    )
     title: str | None = Field(None, max_length=1000, description="Title of the text, for citations.")
     url: str | None = Field(None, max_length=8192, description="A public page or file to fetch, http or https.")
     upload: str | None = Field(
@@ -41,6 +58,11 @@ class DocumentRequest(BaseModel):
     def _name(cls, value: str | None) -> str | None:
         return None if value is None else document_name(value)
 
+    @field_validator("source")
+    @classmethod
+    def _source(cls, value: str | None) -> str | None:
+        return None if value is None else document_source(value)
+
     @model_validator(mode="after")
     def _one_source(self) -> "DocumentRequest":
         if [self.text, self.url, self.upload].count(None) != 2:
@@ -50,11 +72,33 @@ class DocumentRequest(BaseModel):
         return self
 
 
+class DocumentMove(BaseModel):
+    """Another source for a document, and its name there."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    source: str = Field(description=_SOURCE)
+    name: str = Field(description="What people are shown.")
+
+    @field_validator("name")
+    @classmethod
+    def _name(cls, value: str) -> str:
+        return document_name(value)
+
+    @field_validator("source")
+    @classmethod
+    def _source(cls, value: str) -> str:
+        return document_source(value)
+
+
 class DocumentForm(BaseModel):
     """A form of files. Its fields come before its files."""
 
     files: list[bytes] = Field(
         description="One part a file, each with its filename.", json_schema_extra={"minItems": 1}
+    )
+    source: str | None = Field(
+        None, description=f"{_SOURCE} Without it the file's name. May be called `id` as well. For one file alone."
     )
     workspace: str | None = Field(None, description="The workspace; the default without it.")
     enrich: bool = Field(True, description="Whether keywords, entities, a summary and the graph follow.")
@@ -67,6 +111,8 @@ class DocumentBody(BaseModel):
 
     id: str
     name: str
+    source: str = Field(description="What identifies it in its workspace.")
+    label: str = Field(description="Its name, with what tells it from other documents of that name.")
     title: str
     file_type: str
     doc_type: DocType
@@ -76,6 +122,7 @@ class DocumentBody(BaseModel):
     error: str = Field(description="Why it failed; empty when it did not.")
     size: int
     characters: int
+    content_hash: str = Field(description="Equal for equal texts.")
     passages: int
     track: str
     created_at: str
@@ -105,7 +152,6 @@ class DocumentDetail(DocumentBody):
     `malformed` and left out, and of how many passages the answer was `unusable`.
     """
 
-    content_hash: str
     tier1: dict[str, Any]
     tier3: dict[str, Any]
     parts: list[PartBody]
@@ -180,7 +226,6 @@ def detail_of(record: DocumentRecord) -> DocumentDetail:
     parts = [PartBody.model_validate(part, from_attributes=True) for part in record.parts]
     return DocumentDetail(
         **_fields(record),
-        content_hash=record.content_hash,
         tier1=dict(record.tier1),
         tier3=dict(record.tier3),
         parts=parts,

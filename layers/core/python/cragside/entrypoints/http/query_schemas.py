@@ -7,6 +7,7 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, StringConstrain
 from cragside.application.passages import Lookup
 from cragside.domain.errors import ValidationError
 from cragside.domain.filter import Condition, Filter
+from cragside.domain.query import LONGEST_QUERY
 from cragside.domain.search import DEFAULT_BALANCE, DEFAULT_FETCH, Mode, Strategy
 from cragside.entrypoints.http.schemas import Degraded, Recalled
 
@@ -59,7 +60,7 @@ class PayloadFilter(BaseModel):
 class LookupBody(BaseModel):
     """The fields that rag-stack and LightRAG share, and LightRAG's own; what else LightRAG knows has no effect."""
 
-    query: str = Field(min_length=1, pattern=r"\S", description="The question.")
+    query: str = Field(min_length=1, max_length=LONGEST_QUERY, pattern=r"\S", description="The question.")
     mode: Mode | None = Field(None, description="LightRAG's way through the graph and the vectors.")
     chunk_top_k: int | None = Field(None, ge=1, le=1000, description="Most passages; never more than 100.")
     top_k: int | None = Field(None, ge=1, le=1000, description="The same, where chunk_top_k is not given.")

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from cragside.application.memory import Remembered
 from cragside.domain.errors import CragsideError
-from cragside.domain.exchange import Exchange
+from cragside.domain.exchange import LONGEST_TEXT, Exchange
 from cragside.entrypoints.proxy.answers import answered_text, asked_text
 from cragside.entrypoints.proxy.asgi import Message, Send
 from cragside.entrypoints.proxy.headers import value_of
@@ -16,7 +16,6 @@ from cragside.entrypoints.proxy.headers import value_of
 # A streamed token takes 100 to 300 bytes: room for an answer of some 10,000 tokens, and for 16 of these at once.
 _LONGEST_ANSWER = 2 * 1024 * 1024
 _MOST_HELD = 16 * _LONGEST_ANSWER
-_LONGEST_TEXT = 256 * 1024  # characters of user or assistant
 _MOST_WAITING = 256
 _LAST_MOMENTS = 5.0  # seconds that a stopping server gives to what is under way
 
@@ -141,6 +140,6 @@ class Exchanges:
     def _read(self, recording: Recording) -> Exchange | None:
         user = asked_text(recording.path, recording.request, self._prefix)
         answer = None if user is None else answered_text(recording.path, b"".join(recording.chunks))
-        if user is None or answer is None or max(len(user), len(answer)) > _LONGEST_TEXT:
+        if user is None or answer is None or max(len(user), len(answer)) > LONGEST_TEXT:
             return None
         return Exchange(user, answer)

@@ -27,7 +27,7 @@ _BODY_LINES = 2
 _ENTRY = re.compile(r"\[\d+\] ")
 _OPENING = re.compile(r"<evidence-\w+>")
 # What domain.neutral puts in the place of a control token's brackets and bars.
-_DEFUSED = re.compile(r"‹[^›\n]*›|⟦[^⟧\n]*⟧")
+_DEFUSED = re.compile(r"‹[^‹›\n]*+›|⟦[^⟦⟧\n]*+⟧")
 
 
 def show_outcome(console: Console, heading: str, asked: str, enriched: "Enriched") -> None:

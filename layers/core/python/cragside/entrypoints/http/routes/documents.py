@@ -2,9 +2,9 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
-from typing import Annotated, Any, cast, get_args
+from typing import Annotated, Any, TypeVar, cast, get_args
 
 import orjson
 from fastapi import APIRouter, Depends, Query, Request
@@ -19,9 +19,11 @@ from cragside.domain.indexing import Acceptance, DocumentRecord, DocumentStatus
 from cragside.entrypoints.http.application import Application
 from cragside.entrypoints.http.body import json_body, media_type
 from cragside.entrypoints.http.document_shapes import (
+    MOST_SOURCE_CHARACTERS,
     AcceptedDocuments,
     DocumentDetail,
     DocumentForm,
+    DocumentMove,
     DocumentPage,
     DocumentRequest,
     DocumentText,
@@ -31,6 +33,7 @@ from cragside.entrypoints.http.document_shapes import (
     body_of,
     detail_of,
     document_name,
+    document_source,
     progress_of,
 )
 from cragside.entrypoints.http.errors import complaint_of, failures, for_client
@@ -45,6 +48,11 @@ _MOST_OFFSET = 1_000_000_000
 _LOOKS_EVERY = 0.5
 # What a host that limits a request's time needs after the last event, in seconds.
 _MARGIN = 1.0
+_MOVE = {
+    "requestBody": {"content": {"application/json": {"schema": DocumentMove.model_json_schema()}}, "required": True}
+}
+
+Shape = TypeVar("Shape", bound=BaseModel)
 
 
 def router(container: Application, access: Access) -> APIRouter:
@@ -85,9 +93,21 @@ def router(container: Application, access: Access) -> APIRouter:
         limit: Annotated[int, Query(ge=1, le=1000)] = 100,
         offset: Annotated[int, Query(ge=0, le=_MOST_OFFSET)] = 0,
         status: DocumentStatus | None = None,
+        below: Annotated[
+            str | None,
+            Query(
+                min_length=1,
+                max_length=MOST_SOURCE_CHARACTERS,
+                description="Only those whose source lies below this path, in the order of their sources.",
+            ),
+        ] = None,
     ) -> DocumentPage:
         """The documents of a workspace without their content, latest first."""
         library = await container.workspaces.library(workspace)
+        if below is not None:
+            inside = [record for record in await library.below(below) if status in (None, record.status)]
+            bodies = [body_of(record) for record in inside[offset : offset + limit]]
+            return DocumentPage(documents=bodies, total=len(inside), limit=limit, offset=offset)
         records, total = await library.documents(limit=limit, offset=offset, status=status)
         return DocumentPage(documents=[body_of(record) for record in records], total=total, limit=limit, offset=offset)
 
@@ -103,6 +123,13 @@ def router(container: Application, access: Access) -> APIRouter:
         if source is None:
             raise _unknown(document_id)
         return DocumentText(id=document_id, name=source.name, text=source.text)
+
+    @routes.patch("/{document_id}", responses=failures(), openapi_extra=_MOVE)
+    async def moved(request: Request, document_id: str, workspace: workspace_asked) -> DocumentDetail:
+        """Give a document another source and another name, as when its file was moved. Nothing is indexed again."""
+        asked = _parsed(DocumentMove, await json_body(request, container.settings.max_body_bytes))
+        library = await container.workspaces.library(workspace)
+        return detail_of(await library.move(document_id, source=asked.source, name=asked.name))
 
     @routes.delete("/{document_id}", status_code=204, responses=failures())
     async def forget(document_id: str, workspace: workspace_asked) -> None:
@@ -147,13 +174,14 @@ class _Taking:
     async def one(self) -> None:
         """The document of a JSON body."""
         body = await json_body(self._request, self._container.settings.max_body_bytes)
-        asked = _parsed(body)
+        asked = _parsed(DocumentRequest, body)
         workspace = self._access.workspace(self._request, asked.workspace)
         intake = self._container.intake
         if asked.url is not None:
             taken = await intake.page(
                 asked.url,
                 workspace=workspace,
+                source=asked.source or "",
                 name=asked.name,
                 doc_type=asked.doc_type,
                 metadata=asked.metadata,
@@ -165,6 +193,7 @@ class _Taking:
             taken = await intake.written(
                 asked.text or "",
                 name=asked.name or "",
+                source=asked.source or "",
                 title=asked.title or "",
                 workspace=workspace,
                 doc_type=asked.doc_type,
@@ -184,6 +213,7 @@ class _Taking:
                 return await self._container.intake.file(
                     content,
                     name=asked.name or "",
+                    source=asked.source or "",
                     workspace=workspace,
                     doc_type=asked.doc_type,
                     metadata=asked.metadata,
@@ -204,12 +234,12 @@ class _Taking:
     async def _files(self) -> None:
         limit = self._container.settings.max_file_bytes
         fields: dict[str, str] = {}
-        files = 0
+        names: list[str] = []
         parts = form_parts(self._request, file_limit=limit, most_parts=_MOST_PARTS, room=self._room)
         async with aclosing(parts):
             async for part in parts:
                 if part.filename is None:
-                    if files:
+                    if names:
                         raise ValidationError(
                             f"The field {part.name} comes after a file. Send fields first: the files before it are "
                             "taken.",
@@ -217,25 +247,37 @@ class _Taking:
                         )
                     fields[part.name] = part.text
                 elif part.filename or part.size:  # a browser sends an empty part for a file that was not chosen
-                    files += 1
-                    await self._file(part, fields)
-        if not files:
+                    await self._file(part, fields, names)
+                    names.append(part.filename)
+        if not names:
             raise ValidationError("The form has no file.", field="files")
 
-    async def _file(self, part: FormPart, fields: dict[str, str]) -> None:
+    async def _file(self, part: FormPart, fields: dict[str, str], before: Sequence[str]) -> None:
         # Outside of `try`: what is wrong with the fields is wrong with the whole request.
         workspace = self._access.workspace(self._request, fields.get("workspace"))
         enrich, metadata = _flag(fields.get("enrich", "true")), _metadata(fields.get("metadata"))
         doc_type = _doc_type(fields.get("doc_type"))
+        source = _source(fields.get("source") or fields.get("id"))
+        if source and before:
+            raise ValidationError(
+                "source identifies one document: send each file with a source in a form of its own.", field="source"
+            )
         name = part.filename or ""
         try:
             if part.too_large:
                 raise PayloadTooLarge(
                     f"{name} has {part.size} bytes; the limit is {part.limit} (RAG_MAX_FILE_BYTES).", limit=part.limit
                 )
+            if name in before:
+                raise ValidationError(
+                    f"The form has another file {name}, which this one would replace. Send each in a form of its own "
+                    "with a source.",
+                    field="filename",
+                )
             taken = await self._container.intake.file(
                 bytes(part.content),
                 name=_file_name(name),
+                source=source,
                 workspace=workspace,
                 content_type=part.content_type,
                 doc_type=doc_type,
@@ -312,9 +354,9 @@ def _contents() -> dict[str, Any]:
     }
 
 
-def _parsed(body: bytes) -> DocumentRequest:
+def _parsed(shape: type[Shape], body: bytes) -> Shape:
     try:
-        return DocumentRequest.model_validate(orjson.loads(body))
+        return shape.model_validate(orjson.loads(body))
     except orjson.JSONDecodeError as error:
         raise ValidationError("The body is not valid JSON.") from error
     except PydanticValidationError as error:
@@ -327,6 +369,13 @@ def _file_name(name: str) -> str:
         return document_name(name)
     except ValueError as error:
         raise ValidationError(f"{error}.", field="filename") from error
+
+
+def _source(source: str | None) -> str:
+    try:
+        return document_source(source) if source else ""
+    except ValueError as error:
+        raise ValidationError(f"{error}.", field="source") from error
 
 
 def _flag(value: str) -> bool:

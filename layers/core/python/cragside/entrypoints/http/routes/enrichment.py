@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Path, Query, Request
 from pydantic import AliasChoices, BaseModel, Field
 
+from cragside.application.references import unclear
 from cragside.domain.errors import NotFound
 from cragside.domain.indexing import DocumentRecord, EnrichmentStatus, Passage
 from cragside.entrypoints.http.application import Application
@@ -116,12 +117,20 @@ def router(container: Application, access: Access) -> APIRouter:
 
 
 async def _identified(library: Library, base_id: str) -> DocumentRecord | None:
-    """The document by its own id, by the id that a client gave it, or by its name."""
+    """The document by its own id, by the id that a client gave it, by its source, or by its name if no other has it."""
     record = await library.document(base_id)
-    if record is None:
-        tracked, _ = await library.documents(track=base_id, limit=1)
-        record = tracked[0] if tracked else await library.named(base_id)
-    return record
+    if record is not None:
+        return record
+    tracked, _ = await library.documents(track=base_id, limit=1)
+    if tracked:
+        return tracked[0]
+    record = await library.sourced(base_id)
+    if record is not None:
+        return record
+    named = await library.named(base_id)
+    if len(named) > 1:
+        raise unclear(base_id, named)
+    return named[0] if named else None
 
 
 def _status(base_id: str, record: DocumentRecord, passages: Sequence[Passage]) -> DocumentEnrichment:

@@ -32,7 +32,9 @@ class IngestItem(CamelModel):
     id: str | None = Field(None, description="The client's own name for it; `/enrichment/status` knows it by that.")
     text: str | None = Field(None, description="The text; without it the URL is fetched.")
     url: str | None = Field(None, description="http or https, at a public address.")
-    source: str | None = Field(None, description="Where the text is from; names the document. Default: the URL.")
+    source: str | None = Field(
+        None, description="Names the document. Default: the URL. Without a URL it identifies the text, too."
+    )
     doc_type: DocType | None = Field(None, description="What kind of text it is; found out when missing.")
     metadata: dict[str, Any] | None = Field(None, description="Joins the payload of each passage.")
 
@@ -43,6 +45,11 @@ class IngestItem(CamelModel):
         if not self.url and not self.source:
             raise ValueError("'source' is required when 'url' is not provided")
         return self
+
+    @property
+    def identity(self) -> str:
+        """What identifies it beside its id: its address, else its source."""
+        return self.url or self.source or ""
 
     @property
     def to_fetch(self) -> bool:
@@ -77,8 +84,8 @@ class ItemFailure(BaseModel):
     status: int | None
     reason: str = Field(
         description="`fetch_failed`, `timeout`, `ssrf_blocked`, `too_large`, `redirect_limit`, "
-        "`unsupported_content_type: ...`, `unreadable: ...`, `missing_text: ...`, `missing_source: ...` "
-        "or `limit_reached: ...`"
+        "`unsupported_content_type: ...`, `unreadable: ...`, `missing_text: ...`, `missing_source: ...`, "
+        "`duplicate_source: ...` or `limit_reached: ...`"
     )
 
 
@@ -130,11 +137,15 @@ class _Batch:
         self._workspace = workspace
         self._enrich = enrich
         self._ends = ends
+        self._seen: dict[tuple[str, str | None], str | None] = {}
         self._fetches = asyncio.Semaphore(_FETCHES)
         self._texts = asyncio.Semaphore(_TEXTS)
 
     async def take(self, item: IngestItem) -> _Outcome:
         """The item's acceptance, or why there is none."""
+        if self._seen.setdefault((item.identity, item.id), item.text) != item.text:
+            # Both would be one document, of which only the later text would be left.
+            return _refused(item, "duplicate_source: another item of this request has it; give each an id")
         try:
             if item.to_fetch:
                 async with self._fetches:
@@ -170,6 +181,7 @@ class _Batch:
         return await self._intake.written(
             item.text or "",
             name=_name(item),
+            source=item.identity,
             workspace=self._workspace,
             doc_type=item.doc_type,
             metadata=item.metadata,

@@ -265,7 +265,7 @@ async def _tracked(library: Library, record: DocumentRecord) -> TrackedDocument:
         chunks_count=record.passages,
         error_msg=record.error or None,
         metadata=dict(record.metadata),
-        file_path=record.name,
+        file_path=record.label,
     )
 
 

@@ -182,14 +182,14 @@ class _Finder:
 
 def _found(hit: Hit) -> shapes.FoundPassage:
     return shapes.FoundPassage(
-        id=hit.id, score=hit.evidence.score, source=hit.record.name, text=hit.evidence.content, payload=hit.payload
+        id=hit.id, score=hit.evidence.score, source=hit.record.label, text=hit.evidence.content, payload=hit.payload
     )
 
 
 def _references(hits: Sequence[Hit], *, content: bool = False) -> list[shapes.Reference]:
     return [
         shapes.Reference(
-            reference_id=str(number), file_path=hit.record.name, content=[hit.evidence.content] if content else None
+            reference_id=str(number), file_path=hit.record.label, content=[hit.evidence.content] if content else None
         )
         for number, hit in enumerate(hits, 1)
     ]
@@ -247,7 +247,7 @@ def _relationship(
 def _provenance(hits: Sequence[Hit], numbers: Mapping[str, str]) -> dict[str, str]:
     return {
         "source_id": _SEPARATOR.join(hit.passage.id for hit in hits),
-        "file_path": _SEPARATOR.join(dict.fromkeys(hit.record.name for hit in hits)),
+        "file_path": _SEPARATOR.join(dict.fromkeys(hit.record.label for hit in hits)),
         "reference_id": numbers[hits[0].passage.id] if hits else "",
     }
 
@@ -256,6 +256,6 @@ def _chunk(hit: Hit, numbers: Mapping[str, str]) -> shapes.DataChunk:
     return shapes.DataChunk(
         reference_id=numbers[hit.passage.id],
         content=hit.passage.text,
-        file_path=hit.record.name,
+        file_path=hit.record.label,
         chunk_id=hit.passage.id,
     )

@@ -1,0 +1,38 @@
+"""Which documents somebody means by what they call them."""
+
+from collections.abc import Sequence
+
+from cragside.domain.errors import ValidationError
+from cragside.domain.indexing import DocumentRecord
+from cragside.domain.naming import names_below
+from cragside.ports.library import Library
+
+# So many documents of one name are told of.
+_TOLD = 10
+
+
+async def documents_meant(library: Library, called: str, *, path: str = "") -> list[DocumentRecord]:
+    """The documents that `called` may mean: an id, a source, a label or a name. `path` is the same taken for a file.
+
+    More than one means that whoever asks has to say more. An id, an address or an absolute path means one document.
+    """
+    if (known := await library.document(called)) is not None:
+        return [known]
+    known = await library.sourced(called)
+    if known is not None and known.name != called:
+        return [known]
+    of_path = await library.sourced(path) if path else None
+    labelled = [
+        record for name in names_below(called)[:-1] for record in await library.named(name) if record.label == called
+    ]
+    meant = [*await library.named(called), *labelled, *filter(None, (known, of_path))]
+    return list({record.id: record for record in meant}.values())
+
+
+def unclear(called: str, meant: Sequence[DocumentRecord]) -> ValidationError:
+    """The error that asks which of several documents is meant."""
+    told = ", ".join(f"{record.label} ({record.id})" for record in meant[:_TOLD])
+    more = f" and {len(meant) - _TOLD} more" if len(meant) > _TOLD else ""
+    return ValidationError(
+        f"{called} can mean {len(meant)} documents: {told}{more}. Say which one, by its id or its whole source."
+    )

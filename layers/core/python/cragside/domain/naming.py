@@ -1,0 +1,48 @@
+"""Names that people are shown, and what tells documents of one name apart."""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator
+
+
+def told_apart(
+    name: str, sources: Collection[str], *, taken: Callable[[Collection[str]], Collection[str]]
+) -> dict[str, str]:
+    """By source, what the documents of one name are called: the name with as much of the source as tells them apart.
+
+    Of a path these are the nearest parent folders: "w1/todo.md" and "w2/todo.md". `taken` says which of such longer
+    names other documents have.
+    """
+    if len(sources) < 2:
+        return dict.fromkeys(sources, name)
+    labels = {source: in_full(name, source) for source in sources}
+    waiting = {source: _longer(name, source) for source in sources}
+    while waiting:
+        tried = {source: longer for source, names in waiting.items() if (longer := next(names, None))}
+        free = {longer for longer, times in Counter(tried.values()).items() if times == 1}
+        free.difference_update(taken(free))
+        labels.update((source, longer) for source, longer in tried.items() if longer in free)
+        waiting = {source: waiting[source] for source, longer in tried.items() if longer not in free}
+    return labels
+
+
+def names_below(path: str) -> list[str]:
+    """Every name that a file has below one of its parent folders, shortest first: "c", "b/c", "a/b/c" for "/a/b/c"."""
+    name = path.rpartition("/")[2]
+    return [name, *_longer(name, path)]
+
+
+def in_full(name: str, source: str) -> str:
+    """The name with the whole source, where that says more."""
+    if source == name or source.endswith(f"/{name}"):
+        return source
+    return f"{name} ({source})"
+
+
+def _longer(name: str, source: str) -> Iterator[str]:
+    """The name with one more of its parent folders at a time. Nothing when the source is no path to it."""
+    if not source.endswith(f"/{name}"):
+        return
+    for folder in reversed(source.removesuffix(f"/{name}").split("/")):
+        if folder:
+            name = f"{folder}/{name}"
+            yield name

@@ -1,0 +1,134 @@
+"""Folders followed until Ctrl-C: each change reaches the knowledge base soon."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cragside.domain.errors import DeadlineExceeded, ServiceUnavailable
+from cragside.entrypoints.cli import exits
+from cragside.entrypoints.cli.indexing import Report, nothing_is_lost
+from cragside.entrypoints.cli.places import Options, Place
+from cragside.entrypoints.cli.syncing import Contents, Loss, carry_out, compare
+from cragside.entrypoints.cli.terminal import notices, printable
+
+if TYPE_CHECKING:
+    from watchfiles import Change
+
+# Milliseconds. Changes are taken together until there was none for `_QUIET`, or for `_MOST` in all. Without any, the
+# folders themselves are looked at every `_LOOKS`.
+_QUIET, _MOST, _LOOKS = 300, 2_000, 1_000
+
+
+@dataclass
+class Watch:
+    """Follows folders. `busy` says that something is being done, which an interrupt would leave undone."""
+
+    place: Place
+    folders: Sequence[Path]
+    contents: Contents
+    options: Options
+    wait: bool = True
+    busy: bool = False
+    report: Report = field(default_factory=Report)
+    _told: set[str] = field(default_factory=set)
+
+    async def follow(self) -> None:
+        """Bring the knowledge base in line with the folders after each change, and never return."""
+        from watchfiles import awatch
+
+        while True:
+            identities = await self._all_there()
+            due = True  # something may have changed before the watcher began
+            try:
+                async for changes in awatch(
+                    *self.folders,
+                    watch_filter=_visible,
+                    debounce=_MOST,
+                    step=_QUIET,
+                    rust_timeout=_LOOKS,
+                    yield_on_timeout=True,
+                ):
+                    if await asyncio.to_thread(self._identities) != identities:
+                        break  # a folder is gone, or another one is in its place: watch that
+                    if changes or due:
+                        due = not await self._synced()
+                    self._tell_once(f"Following {', '.join(map(str, self.folders))}. Ctrl-C ends this.")
+            except FileNotFoundError:
+                continue
+
+    async def _synced(self) -> bool:
+        """Do what has to be done. False when it could not be, as something is down: it is tried again."""
+        report = self.report = Report()
+        self.busy = True
+        try:
+            found = await compare(self.place, self.folders, self.contents)
+            if found.losses:
+                self._tell_losses(found.losses)
+                found.plan = found.plan.without_removals()
+            await carry_out(self.place, found, self.options, report, max_bytes=self.contents.max_bytes, wait=self.wait)
+        except (DeadlineExceeded, ServiceUnavailable) as error:
+            self.busy = False
+            self._tell_once(f"error: {exits.message_of(error)} It is tried again.")
+            return False
+        self.busy = False
+        self._show(report)
+        if report.stopped:
+            self._tell_once(f"error: {report.stopped}. What was taken in waits in the queue.")
+        return not report.stopped
+
+    def end(self, *, address: str | None) -> None:
+        """Take an interrupt: in peace when nothing was being done, otherwise raise it and say what waits."""
+        if self.busy:
+            with nothing_is_lost(self.report, address=address):
+                raise KeyboardInterrupt
+
+    def _show(self, report: Report) -> None:
+        """A line for each change; what cannot be read is told once."""
+        refusals = {f"{line.source or line.name}: {line.reason}" for line in report.lines if line.status in _REFUSED}
+        report.lines = [
+            line
+            for line in report.lines
+            if line.status != "unchanged"
+            and not (line.status in _REFUSED and f"{line.source or line.name}: {line.reason}" in self._told)
+        ]
+        self._told |= refusals
+        report.show()
+
+    def _tell_losses(self, losses: Sequence[Loss]) -> None:
+        folders = " ".join(f"'{folder}'" for folder in map(str, self.folders))
+        for loss in losses:
+            self._tell_once(f"{loss}. They are kept. To remove them: cragside sync --yes {folders}")
+
+    def _tell_once(self, message: str) -> None:
+        if message not in self._told:
+            self._told.add(message)
+            notices().print(printable(message), soft_wrap=True)
+
+    async def _all_there(self) -> list[tuple[int, int] | None]:
+        """What tells the folders from others of their names, once all of them are there."""
+        while None in (identities := await asyncio.to_thread(self._identities)):
+            away = [str(folder) for folder, one in zip(self.folders, identities, strict=True) if one is None]
+            self._tell_once(f"{', '.join(away)} is not there at the moment. Its documents are kept until it is back.")
+            await asyncio.sleep(_LOOKS / 1000)
+        return identities
+
+    def _identities(self) -> list[tuple[int, int] | None]:
+        return [_identity(folder) for folder in self.folders]
+
+
+_REFUSED = ("failed", "skipped")
+
+
+def _identity(folder: Path) -> tuple[int, int] | None:
+    try:
+        status = folder.stat()
+    except OSError:
+        return None
+    return (status.st_dev, status.st_ino) if folder.is_dir() else None
+
+
+def _visible(_change: "Change", path: str) -> bool:
+    """Whether a change is worth a look: editors and git are busy in hidden files and folders."""
+    return not Path(path).name.startswith(".") and "/.git/" not in path

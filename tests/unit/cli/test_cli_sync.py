@@ -1,0 +1,321 @@
+"""`cragside sync` and `cragside ingest --prune` on a store of their own."""
+
+import asyncio
+import json
+import os
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from cragside.adapters.documents.folders import root_of
+from cragside.adapters.documents.loader import FileLoader
+from cragside.adapters.embedded.embedder import WordLlamaEmbedder
+from cragside.entrypoints.cli import syncing
+from cragside.entrypoints.cli.places import Here, Options
+from cragside.entrypoints.cli.syncing import Contents
+from cragside.entrypoints.cli.watching import Watch
+from cragside.settings import load_settings
+
+SKIP_ENRICHMENT = "--no-enrich"
+
+
+@pytest.fixture
+def notes(tmp_path):
+    folder = tmp_path / "notes"
+    (folder / "sub").mkdir(parents=True)
+    for number in range(11):
+        (folder / f"n{number}.md").write_text(f"# Note {number}\n\nText of note {number}.")
+    (folder / "sub" / "deep.txt").write_text("Deep down.")
+    return folder
+
+
+@pytest.fixture
+def synced(real, notes):
+    """The notes, and a command that syncs them; it has been run once."""
+
+    def sync(*arguments: str, folder: Path = notes):
+        return real("sync", str(folder), SKIP_ENRICHMENT, *arguments)
+
+    assert sync().exit_code == 0
+    return sync
+
+
+@pytest.fixture
+def embedded(monkeypatch) -> list[str]:
+    """The texts that are embedded from now on."""
+    texts: list[str] = []
+    encode = WordLlamaEmbedder.encode
+
+    def noted(self, given):
+        texts.extend(given)
+        return encode(self, given)
+
+    monkeypatch.setattr(WordLlamaEmbedder, "encode", noted)
+    return texts
+
+
+def sources(real) -> set[str]:
+    return {Path(each["source"]).name for each in real.json("documents", "--limit", "100")["documents"]}
+
+
+def test_a_folder_is_taken_in_and_then_unchanged(real, notes):
+    first = real("sync", str(notes), SKIP_ENRICHMENT)
+    assert (first.exit_code, first.stdout.splitlines()[-1].partition(".")[0]) == (0, "12 indexed")
+    assert "12 unchanged" in real("sync", f"{notes}/", SKIP_ENRICHMENT).stdout
+
+
+def test_additions_changes_and_removals_are_followed(real, notes, synced):
+    (notes / "new.md").write_text("New.")
+    (notes / "n1.md").write_text("Changed.")
+    (notes / "n2.md").unlink()
+    result = synced()
+    assert result.exit_code == 0, result.stderr
+    assert "1 indexed, 1 updated, 10 unchanged, 1 removed" in result.stdout
+    assert "removed   n2.md  (its file is gone)" in result.stdout
+    assert sources(real) == {path.name for path in notes.rglob("*.*")}
+
+
+def test_a_renamed_file_keeps_its_document_and_nothing_is_embedded(real, notes, synced, embedded):
+    before = {each["id"] for each in real.json("documents")["documents"]}
+    (notes / "n1.md").rename(notes / "sub" / "other name.md")
+    (notes / "n2.md").rename(notes / "N2.md")
+    result = synced()
+    assert "moved     sub/other name.md  (was n1.md)" in result.stdout
+    assert "2 moved" in result.stdout
+    assert embedded == []
+    after = real.json("documents")["documents"]
+    assert {each["id"] for each in after} == before
+    assert {"sub/other name.md", "N2.md"} <= {each["name"] for each in after}
+
+
+def test_a_renamed_folder_is_followed(real, notes, synced, embedded):
+    (notes / "sub").rename(notes / "elsewhere")
+    assert "moved     elsewhere/deep.txt  (was sub/deep.txt)" in synced().stdout
+    assert embedded == []
+
+
+def test_a_dry_run_tells_and_does_nothing(real, notes, synced):
+    (notes / "new.md").write_text("New.")
+    (notes / "n1.md").write_text("Changed.")
+    (notes / "n2.md").rename(notes / "moved.md")
+    (notes / "n3.md").unlink()
+    before = real.json("documents")
+    result = synced("--dry-run")
+    assert result.exit_code == 0
+    assert "Would add 1, change 1, move 1, remove 1; 9 unchanged. Nothing was done." in result.stdout
+    told = json.loads(synced("--dry-run", "--json").stdout)
+    assert told["removed"] == [f"{root_of(notes)}/n3.md"]
+    assert told["moved"] == [{"from": f"{root_of(notes)}/n2.md", "to": f"{root_of(notes)}/moved.md"}]
+    assert real.json("documents") == before
+
+
+def test_many_removals_need_consent(real, notes, synced):
+    for name in ("n1.md", "n2.md"):
+        (notes / name).unlink()
+    (notes / "new.md").write_text("New.")
+    refused = synced()
+    assert refused.exit_code == 2
+    assert f"2 of 12 documents below {notes} would be removed" in refused.stderr
+    assert "--yes" in refused.stderr
+    assert "new.md" not in sources(real)
+    assert "1 indexed, 10 unchanged, 2 removed" in synced("--yes").stdout
+
+
+@pytest.mark.parametrize(("agrees", "counts"), [(True, "10 unchanged, 2 removed"), (False, "10 unchanged. ")])
+def test_at_a_terminal_it_asks(monkeypatch, notes, synced, agrees, counts):
+    for name in ("n1.md", "n2.md"):
+        (notes / name).unlink()
+    monkeypatch.setattr(syncing, "on_terminal", lambda: True)
+    asked: list[str] = []
+    monkeypatch.setattr("typer.confirm", lambda text, **_: asked.append(text) or agrees)
+    assert counts in synced().stdout
+    assert asked == [f"2 of 12 documents below {notes} would be removed, as their files are gone. Remove them?"]
+
+
+def test_an_emptied_folder_is_not_the_end_of_its_documents(real, notes, synced):
+    for path in notes.rglob("*.*"):
+        path.unlink()
+    result = synced()
+    assert result.exit_code == 2
+    assert "12 of 12 documents" in result.stderr
+    assert len(sources(real)) == 12
+
+
+def test_one_of_two_folders_that_is_emptied_needs_consent(real, notes, synced, tmp_path):
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "one.md").write_text("One.")
+    assert real("sync", str(notes), str(other)).exit_code == 0
+    (other / "one.md").unlink()
+    result = real("sync", str(notes), str(other))
+    assert result.exit_code == 2
+    assert f"1 of 1 documents below {other}" in result.stderr
+
+
+def test_a_folder_that_is_not_there_is_an_error(real, notes, synced):
+    notes.rename(notes.parent / "moved away")
+    result = synced()
+    assert result.exit_code == 2
+    assert "does not exist" in result.stderr
+    assert len(sources(real)) == 12
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
+def test_a_folder_without_permission_keeps_its_documents(real, notes, synced):
+    (notes / "sub").chmod(0)
+    try:
+        result = synced("--yes")
+    finally:
+        (notes / "sub").chmod(0o700)
+    assert result.exit_code == 1
+    assert "deep.txt" in sources(real)
+
+
+def test_a_file_that_cannot_be_read_keeps_its_document(real, notes, synced):
+    (notes / "n1.md").write_bytes(b"\x00\x01\x02" * 9)
+    (notes / "n2.md").unlink()
+    os.mkfifo(notes / "n2.md")
+    result = synced("--yes")
+    assert result.exit_code == 1
+    assert "n1.md  (holds binary data" in result.stdout
+    assert "n2.md  (is not a regular file)" in result.stdout
+    assert {"n1.md", "n2.md"} <= sources(real)
+
+
+def test_a_failure_to_list_a_folder_keeps_what_came_from_below_it(monkeypatch, real, notes, synced):
+    listed = os.scandir
+
+    def scandir(path):
+        if Path(path).name == "sub":
+            raise PermissionError(13, "Permission denied", str(path))
+        return listed(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    result = synced("--yes")
+    assert result.exit_code == 1
+    assert "failed    sub  (cannot be read: Permission denied)" in result.stdout
+    assert "deep.txt" in sources(real)
+
+
+def test_hidden_files_that_were_taken_in_by_themselves_stay(real, notes, synced):
+    (notes / ".hidden.md").write_text("Hidden.")
+    real("ingest", str(notes / ".hidden.md"))
+    assert "12 unchanged." in synced("--yes").stdout
+    assert ".hidden.md" in sources(real)
+
+
+def test_a_file_of_a_type_that_is_not_supported_any_more_is_removed(real, notes, synced):
+    (notes / "n1.md").rename(notes / "n1.jpg")
+    assert "removed   n1.md" in synced().stdout
+
+
+def test_documents_from_elsewhere_are_left_alone(real, notes, synced, tmp_path):
+    (tmp_path / "notes-of-mine.md").write_text("Mine.")
+    real("ingest", str(tmp_path / "notes-of-mine.md"))
+    (notes / "n1.md").unlink()
+    synced("--yes")
+    assert "notes-of-mine.md" in sources(real)
+
+
+def test_a_folder_inside_a_synced_one_and_links_to_it_are_the_same_documents(real, notes, synced, tmp_path, embedded):
+    (tmp_path / "link").symlink_to(notes)
+    assert "1 unchanged." in synced(folder=notes / "sub").stdout
+    assert "12 unchanged." in synced(folder=tmp_path / "link").stdout
+    assert "12 unchanged." in synced(str(notes / "sub")).stdout
+    assert embedded == []
+
+
+def test_names_that_have_to_be_escaped_are_followed(real, notes, synced):
+    odd = notes / "a\\b\n\udcff.md"
+    odd.write_text("Odd.")
+    assert "1 indexed" in synced().stdout
+    assert "13 unchanged." in synced().stdout
+    odd.unlink()
+    assert "1 removed" in synced().stdout
+
+
+def test_ingest_prunes_as_sync_removes(real, notes):
+    real("ingest", str(notes), SKIP_ENRICHMENT)
+    (notes / "n1.md").unlink()
+    assert "11 unchanged. " in real("ingest", str(notes), SKIP_ENRICHMENT).stdout
+    assert "11 unchanged, 1 removed" in real("ingest", str(notes), "--prune", SKIP_ENRICHMENT).stdout
+    for name in ("n2.md", "n3.md"):
+        (notes / name).unlink()
+    refused = real("ingest", str(notes), "--prune", SKIP_ENRICHMENT)
+    assert refused.exit_code == 2
+    assert "2 of 11 documents" in refused.stderr
+    assert "2 removed" in real("ingest", str(notes), "--prune", "--yes", SKIP_ENRICHMENT).stdout
+
+
+def test_prune_needs_a_folder(real, notes):
+    result = real("ingest", str(notes / "n1.md"), "--prune")
+    assert result.exit_code == 2
+    assert "--prune needs a folder" in result.stderr
+
+
+def test_a_service_is_synced_in_the_same_way(real, served, notes):
+    at = ("--api", served.address, "--token", "secret", SKIP_ENRICHMENT)
+    assert "12 indexed" in real("sync", str(notes), *at).stdout
+    (notes / "n1.md").rename(notes / "other.md")
+    (notes / "n2.md").unlink()
+    result = real("sync", str(notes), *at)
+    assert result.exit_code == 0, result.stderr
+    assert "10 unchanged, 1 moved, 1 removed" in result.stdout
+
+
+async def followed(
+    real, notes: Path, capsys, steps: Callable[[Callable[[str], Awaitable[None]]], Awaitable[None]]
+) -> None:
+    """Take steps while the notes are watched; each waits until the watch has said something."""
+    container = real.container()
+    loader = FileLoader()
+    told = ""
+
+    async def says(text: str) -> None:
+        nonlocal told
+        async with asyncio.timeout(30):
+            while text not in told:
+                await asyncio.sleep(0.02)
+                captured = capsys.readouterr()
+                told += captured.out + captured.err
+
+    place = Here(container, load_settings({"RAG_HOME": str(real.home)}))
+    watch = Watch(place, [notes], Contents(loader, 10**6), Options(enrich=False))
+    following = asyncio.create_task(watch.follow())
+    try:
+        await says("Following ")
+        await steps(says)
+    finally:
+        following.cancel()
+        await asyncio.gather(following, return_exceptions=True)
+        await loader.close()
+        await container.close()
+
+
+async def test_a_watch_follows_changes(real, notes, capsys):
+    async def steps(says):
+        (notes / "new.md").write_text("New.")
+        await says("indexed   new.md")
+        (notes / "new.md").rename(notes / "renamed.md")
+        await says("moved     renamed.md")
+        (notes / "renamed.md").unlink()
+        await says("removed   renamed.md")
+
+    await followed(real, notes, capsys, steps)
+
+
+async def test_a_watch_keeps_what_vanishes_at_once_and_goes_on_when_it_is_back(real, notes, capsys):
+    async def steps(says):
+        notes.rename(notes.parent / "away")
+        await says("is not there at the moment. Its documents are kept until it is back.")
+        notes.mkdir()
+        await says(f"12 of 12 documents below {notes} would be removed")
+        await says(f"cragside sync --yes '{notes}'")
+        notes.rmdir()
+        (notes.parent / "away").rename(notes)
+        (notes / "new.md").write_text("New.")
+        await says("indexed   new.md")
+
+    await followed(real, notes, capsys, steps)
+    assert len(await asyncio.to_thread(sources, real)) == 13

@@ -1,0 +1,29 @@
+"""No regular expression of the package takes long for a text that is made to keep it busy."""
+
+import re
+
+import pytest
+
+from tests.bounds import TooSlow, bounded
+from tests.expressions import Expression, apply, expressions, hostile_texts
+
+
+def _slow_text(expression: Expression) -> str | None:
+    for text in hostile_texts(expression.pattern):
+        try:
+            with bounded():
+                apply(expression, text)
+        except TooSlow:
+            return f"{text[:40]!r} ... {text[-10:]!r}"
+    return None
+
+
+@pytest.mark.attack("slow regular expressions")
+@pytest.mark.parametrize("expression", expressions(), ids=lambda expression: expression.place)
+def test_an_expression_is_quick_for_its_worst_texts(expression: Expression) -> None:
+    assert _slow_text(expression) is None
+
+
+@pytest.mark.parametrize("pattern", [r"[!?.,:;]+$", r"\s*x", r"a@[^/]*@[^/]*:"])
+def test_slow_expressions_are_found(pattern: str) -> None:
+    assert _slow_text(Expression("here", re.compile(pattern), ("search",))) is not None
