@@ -20,14 +20,13 @@ from lxml import html as lxml_html
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from cragside.adapters.embedded.tokens import count_tokens
-
 from cragside.adapters.documents import html
 from cragside.adapters.documents.reading import Origin
 from cragside.domain.context import pack
 from cragside.domain.document import Document
 from cragside.domain.exchange import recollect
 from cragside.domain.prompt import inject
+from cragside.domain.token_counts import count_tokens
 from tests.services import ollama
 from tests.services.tools import Unavailable
 

@@ -17,7 +17,7 @@ from typing import Any
 import cragside
 from cragside.adapters.documents.languages import BY_ENDING, _patterns
 from cragside.domain.command import _pattern
-from cragside.settings import WORKSPACE_PATTERN
+from cragside.domain.neutral import SPEAKERS, _label
 
 _USES = ("search", "match", "fullmatch", "sub", "subn", "split", "findall", "finditer")
 _LENGTH = 100_000
@@ -29,6 +29,7 @@ _SAMPLES = "a \nA0_.-\"'<>[](){}#*:;,!?=/\\|@&+\t~`\u00e9\u3002\u200b\x00"
 # when such a function is missing here.
 MADE: dict[tuple[str, str], tuple[tuple[str, ...], Callable[[], Iterable[re.Pattern[Any]]]]] = {
     ("cragside.domain.command", "_pattern"): (("match",), lambda: [_pattern("/rag")]),
+    ("cragside.domain.neutral", "_label"): (("finditer",), lambda: [_label(SPEAKERS)]),
     ("cragside.adapters.lightrag.library", "_known"): (("fullmatch",), lambda: [re.compile(r"a \(\d+\)\.txt")]),
     ("cragside.adapters.documents.meetings", "_field"): ((), list),  # the module holds what it makes
     ("cragside.adapters.documents.languages", "_patterns"): (
@@ -40,7 +41,6 @@ MADE: dict[tuple[str, str], tuple[tuple[str, ...], Callable[[], Iterable[re.Patt
             for pattern in kind
         ],
     ),
-    ("cragside.entrypoints.cli.session", "settings"): (("fullmatch",), lambda: [re.compile(WORKSPACE_PATTERN)]),
 }
 
 
@@ -120,6 +120,8 @@ def _called(module: ModuleType) -> Iterator[Expression]:
             arguments = [_evaluated(one, module) for one in (call.args[0], *_flags(call, method))]
             pattern = re.compile(*arguments)
         except NameError:
+            if id(call) not in within:  # the module holds what it makes in a loop
+                continue
             function = within[id(call)].name
             assert (module.__name__, function) in MADE, f"{place}: enter the patterns that {function} makes into MADE"
             uses, make = MADE[module.__name__, function]

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 
 import pytest
-from cragside.adapters.embedded.tokens import count_tokens
 
 from cragside.adapters.embedded.annotator import EmbeddedAnnotator
 from cragside.adapters.embedded.embedder import WordLlamaEmbedder
@@ -17,9 +16,11 @@ from cragside.adapters.lightrag.chunking import chunker, storable
 from cragside.adapters.ollama.rewriter import one_line
 from cragside.application.strips import strips_of
 from cragside.domain.command import question_of
-from cragside.domain.context import neutralise, pack
+from cragside.domain.context import pack
 from cragside.domain.document import Document
 from cragside.domain.exchange import Exchange, reason_to_forget, recollect
+from cragside.domain.neutral import neutralise
+from cragside.domain.token_counts import count_tokens
 from tests.bounds import bounded
 
 _LENGTH = 100_000

@@ -132,9 +132,9 @@ def test_the_time_left_reaches_the_use_case(started: Started, monkeypatch: pytes
     granted: list[float | None] = []
     enrich = built.enricher.enrich
 
-    async def noted(body: Any, *, workspace: str | None, timeout: float | None = None) -> Any:
+    async def noted(body: Any, *, timeout: float | None = None, **more: Any) -> Any:
         granted.append(timeout)
-        return await enrich(body, workspace=workspace, timeout=timeout)
+        return await enrich(body, timeout=timeout, **more)
 
     monkeypatch.setattr(built.enricher, "enrich", noted)
     function = started(built)
@@ -156,9 +156,9 @@ def test_what_comes_before_the_use_case_takes_of_the_time(
         later = waited
         return "right"
 
-    async def noted(body: Any, *, workspace: str | None, timeout: float) -> Any:
+    async def noted(body: Any, *, timeout: float, **more: Any) -> Any:
         granted.append(timeout)
-        return await enrich(body, workspace=workspace, timeout=timeout)
+        return await enrich(body, timeout=timeout, **more)
 
     monkeypatch.setattr(Container, "api_token", lambda _: slow_token())
     monkeypatch.setattr(time, "monotonic", lambda: clock() + later)

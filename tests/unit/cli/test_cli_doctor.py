@@ -188,7 +188,7 @@ def test_a_store_that_cannot_be_opened_is_not_to_be_moved_away(run, container, t
 
 @pytest.mark.parametrize(
     ("address", "said"),
-    [("http://127.0.0.1:1", "embedder: Ollama does not answer (http://127.0.0.1:1)"), (None, "Set OLLAMA_BASE_URL")],
+    [("http://127.0.0.1:1", "embedder: Ollama does not answer [http://127.0.0.1:1]"), (None, "Set OLLAMA_BASE_URL")],
 )
 def test_a_store_whose_model_cannot_be_asked_is_an_error_that_says_what_is_missing(real, tmp_path, address, said):
     (tmp_path / "a.md").write_text("Alpha is a letter.")

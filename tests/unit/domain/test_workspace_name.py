@@ -4,7 +4,7 @@ import pytest
 
 from cragside.domain.errors import ValidationError
 from cragside.domain.workspace_name import workspace_name
-from cragside.entrypoints.access import Grant, workspace_of
+from cragside.entrypoints.access import Grant, Pass, workspace_of
 
 
 @pytest.mark.parametrize(
@@ -65,5 +65,8 @@ def test_what_cannot_be_a_name_is_refused_with_what_to_do(given: object) -> None
 @pytest.mark.attack("workspace names")
 @pytest.mark.parametrize(("granted", "named"), [("docs", "DOCS"), ("docs", "dOcS")])
 def test_a_token_opens_its_workspace_however_its_name_is_written(granted: str, named: str) -> None:
-    assert workspace_of(Grant((granted,)), [], named, "home") == granted
-    assert workspace_of(Grant((granted,)), [(b"x-rag-workspace", named.encode())], None, "home") == granted
+    assert workspace_of(Grant((Pass(workspaces=(granted,)),)), [], named, "home") == granted
+    assert (
+        workspace_of(Grant((Pass(workspaces=(granted,)),)), [(b"x-rag-workspace", named.encode())], None, "home")
+        == granted
+    )

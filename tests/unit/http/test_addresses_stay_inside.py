@@ -48,5 +48,5 @@ def test_the_command_line_tells_it_whoever_passes_the_failure_on() -> None:
     with pytest.raises(ServiceUnavailable) as raised:
         raise ServiceUnavailable("grader", down.message) from down
     error = raised.value
-    assert message_of(error) == "grader: Ollama does not answer (http://gpu.lan:11434)"
+    assert message_of(error) == "grader: Ollama does not answer [http://gpu.lan:11434]"
     assert "gpu.lan" not in json.dumps(dict(error.details)) + error.message

@@ -422,7 +422,9 @@ async def test_a_document_is_moved_without_being_indexed_again(knowledge: Knowle
 )
 async def test_a_move_that_makes_no_sense_is_refused(knowledge: Knowledge, body: bytes) -> None:
     (identifier,) = await _added(knowledge, "/notes/a.md")
-    answer = await knowledge.http.patch(f"/v1/documents/{identifier}", content=body)
+    answer = await knowledge.http.patch(
+        f"/v1/documents/{identifier}", content=body, headers={"content-type": "application/json"}
+    )
     assert answer.status_code == 400, answer.text
     assert answer.json()["error"]["type"] == "validation_error"
 

@@ -24,6 +24,7 @@ READING = {
     *("POST /query/data", "GET /v1/documents", "GET /v1/documents/{document_id}", "GET /v1/settings"),
     *("GET /v1/documents/{document_id}/content", "GET /v1/documents/{document_id}/events", "GET /v1/queue/dead"),
     *("GET /enrichment/status/{baseId}", "GET /enrichment/stats", "GET /graph/entity/{name}"),
+    "GET /v1/memories",
     *("GET /documents/track_status/{track_id}", "GET /documents/status_counts", "GET /documents/pipeline_status"),
 }
 

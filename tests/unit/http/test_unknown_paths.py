@@ -111,7 +111,7 @@ def test_what_only_begins_alike_is_ollamas(path: str) -> None:
     ("method", "path", "allowed"),
     [
         ("PUT", "/v1/documents", {"GET", "POST"}),
-        ("POST", "/v1/documents/x", {"GET", "DELETE"}),
+        ("POST", "/v1/documents/x", {"GET", "DELETE", "PATCH"}),
         ("DELETE", "/v1/settings", {"GET", "PATCH"}),
         ("GET", "/v1/enrich", {"POST"}),
         ("GET", "/ingest", {"POST"}),

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -44,7 +45,10 @@ async def answers(container: Container) -> list[Any]:
     for prompt in PROMPTS:
         enriched = await container.enricher.enrich({"prompt": f"/rag {prompt.text}"})
         assert enriched.rag_context is not None
-        found += [enriched.request, enriched.rag_context.documents, await repository.retrieve(prompt.text, limit=20)]
+        # The code that delimits the evidence differs from request to request.
+        code = re.search(r"<evidence-(\w+)>", enriched.request["prompt"])
+        told = enriched.request["prompt"].replace(code[1], "CODE") if code else enriched.request["prompt"]
+        found += [told, enriched.rag_context.documents, await repository.retrieve(prompt.text, limit=20)]
     return found
 
 

@@ -179,16 +179,16 @@ async def test_a_workspace_that_is_no_name_is_refused(proxied, name):
     ],
 )
 async def test_field_and_header_ask_for_memory_and_are_not_forwarded(proxied, field, header, told):
-    payload = {"prompt": "/rag x", **({} if field is None else {"memory": field})}
+    payload = {"model": "m", "prompt": "/rag x", **({} if field is None else {"memory": field})}
     await proxied.post("/api/generate", payload, (b"X-Rag-Memory: " + header,) if header else ())
     call = proxied.enricher.calls[0]
     assert (call["request"].get("memory"), call["memory"]) == told
-    assert set(forwarded(proxied)) == {"prompt"}
+    assert set(forwarded(proxied)) == {"model", "prompt"}
     assert proxied.ollama.requests[0].header(b"x-rag-memory") == []
 
 
 async def test_a_header_that_is_neither_true_nor_false_is_refused(proxied):
-    reply = await proxied.post("/api/generate", {"prompt": "/rag x"}, (b"X-Rag-Memory: maybe",))
+    reply = await proxied.post("/api/generate", {"model": "m", "prompt": "/rag x"}, (b"X-Rag-Memory: maybe",))
     assert reply.status == 400
     assert b"X-RAG-Memory has to be true or false." in reply.body
     assert proxied.ollama.requests == []

@@ -13,6 +13,7 @@ import pytest
 from proxy_stub import OK, Parts, StubOllama
 
 from cragside.entrypoints.http.app import create_app
+from cragside.entrypoints.keyring import Keys
 from cragside.entrypoints.proxy.app import create_proxy
 from cragside.settings import Settings
 from tests.unit.http.test_http_app import container
@@ -63,7 +64,7 @@ MEANINGS: dict[str, tuple[int | str, int | str, int | str]] = {
 
 
 def cells() -> Iterator[tuple[str, str, str]]:
-    lines = PAGE.read_text().split("## Who may call what, from where\n")[1].splitlines()
+    lines = PAGE.read_text().split("## Who may call what, from where\n")[1].split("\n## ")[0].splitlines()
     table = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")]
     for row in table[2:]:
         yield from ((row[0], caller, said) for caller, said in zip(table[0][1:], row[1:], strict=True) if said != "-")
@@ -125,7 +126,7 @@ async def service(answer: bytes = OK, **settings: Any) -> AsyncIterator[Service]
     ollama.port = server.sockets[0].getsockname()[1]
     parts = Parts(Settings(ollama_base_url=f"http://127.0.0.1:{ollama.port}", allow_origins=APP, **settings))
     own = OwnRoutes()
-    proxy = create_proxy(parts, own, token=parts.api_token(), bound_host="rag.lan")
+    proxy = create_proxy(parts, own, keys=Keys(parts), bound_host="rag.lan")
     try:
         async with httpx.AsyncClient(transport=httpx.ASGITransport(app=proxy), base_url="http://127.0.0.1") as http:
             yield Service(http, own, ollama, parts)
@@ -200,7 +201,7 @@ async def test_ollamas_own_headers_are_not_doubled() -> None:
         assert answer.headers.get_list("vary") == ["Origin"]
     assert plain.headers["access-control-expose-headers"] == "X-Its"
     assert enriched.headers.get_list("access-control-expose-headers") == [
-        "X-Its, X-Rag-Verdict, X-Rag-Documents, X-Rag-Degraded, Retry-After"
+        "X-Its, X-Rag-Verdict, X-Rag-Documents, X-Rag-Memory, X-Rag-Degraded, Retry-After"
     ]
 
 

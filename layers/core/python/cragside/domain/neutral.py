@@ -6,6 +6,7 @@ text stays as it is, and a text that was altered once is not altered further.
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 
 from cragside.domain.control_tokens import CONTROL_TOKEN
 from cragside.domain.folding import fold, visible
@@ -131,8 +132,13 @@ def _origins_behind_numbers(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _labels(text: str, labels: str) -> Iterator[tuple[int, int]]:
+    return (found.span(1) for found in _label(labels).finditer(text))
+
+
+@cache
+def _label(labels: str) -> re.Pattern[str]:
     pattern = rf"^(?:{_TAG}|[^\w\n]|[\d_]|[a-z][.)])*+(?:{labels})[^\w\n:꞉ː׃]{{0,8}}([:꞉ː׃])"
-    return (found.span(1) for found in re.finditer(pattern, text, re.IGNORECASE | re.MULTILINE))
+    return re.compile(pattern, re.IGNORECASE | re.MULTILINE)
 
 
 def _altered(text: str, *rules: Rule) -> str:

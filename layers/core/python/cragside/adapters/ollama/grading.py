@@ -29,7 +29,7 @@ _TITLE_CHARACTERS = 200
 
 # How a passage could speak for the prompt around it: its labels, and an answer in its form.
 _LABELS = "question|score each|score document|answer|user|assistant|system"
-_VERDICT = re.compile(r"""\{(?=\s*["'“”]?\s*\d{1,4}\s*["'“”]?\s*:)""")
+_VERDICT = re.compile(r"""\{(?=\s*+["'“”]?+\s*+\d{1,4}\s*+["'“”]?+\s*+:)""")
 
 _Score = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False, strict=True)]
 _SCORES = TypeAdapter(dict[str, _Score])
