@@ -30,6 +30,8 @@ NOT_IN_A_FUNCTION = (
     "cragside.adapters.documents.pdf",
     "cragside.adapters.documents.word",
     "cragside.adapters.documents.html",
+    "cragside.adapters.documents.styles",
+    "cragside.adapters.documents.unseen",
 )
 # Powertools imports it by its name where tracing is on.
 BY_NAME = ("aws_xray_sdk.core",)
