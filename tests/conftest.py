@@ -1,5 +1,6 @@
 """What holds for every test."""
 
+import gc
 from collections import Counter
 
 import pytest
@@ -17,3 +18,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Count the attacks by family, before any test is deselected."""
     marks = (item.get_closest_marker("attack") for item in items)
     config.stash[ATTACKS] = Counter(mark.args[0] for mark in marks if mark)
+
+
+def pytest_collection_finish() -> None:
+    """Collect garbage less often: a million objects of modules and test items would be searched every few seconds."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
