@@ -4,13 +4,14 @@ uvicorn has a time-out for idle connections alone. It waits without end for a cl
 complete it, and each such connection takes a descriptor.
 """
 
+import asyncio
 import json
 import select
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
@@ -247,7 +248,7 @@ class ClientConnection(HttpToolsProtocol):
         super().on_headers_complete()
         self._stage, self._since = "body", self.loop.time()
         if self.app != self._serve:
-            self.cycle.transport = _Refusing(self.transport, self._end_refused)
+            self.cycle.transport = cast(asyncio.Transport, _Refusing(self.transport, self._end_refused))
         if len(self.pipeline) > _MOST_PIPELINED:
             self.drop()
 
