@@ -1,6 +1,7 @@
 """What holds for every test."""
 
 import gc
+import os
 from collections import Counter
 
 import pytest
@@ -25,3 +26,9 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """Three workers for two processors: many tests wait for a lease, a time-out or a server."""
+    return (os.cpu_count() or 1) * 3 // 2 or 1
