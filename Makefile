@@ -26,7 +26,8 @@ DEMO_SOURCES := $(wildcard $(DEMO_CORPUS)/*) $(shell find layers/core/python -na
 E2E ?= required
 # Marks of the tests that need more than Python's packages.
 SERVERS := real_ollama or real_searxng or infra or e2e or layers
-# A file's tests stay together: they share servers and stores.
+# A file's tests stay together: they share servers and stores. `auto` is three workers for two processors, see
+# tests/conftest.py.
 PARALLEL := -n auto --dist loadfile
 
 help: ## list the targets

@@ -1,5 +1,7 @@
 """What holds for every test."""
 
+import gc
+import os
 from collections import Counter
 
 import pytest
@@ -17,3 +19,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Count the attacks by family, before any test is deselected."""
     marks = (item.get_closest_marker("attack") for item in items)
     config.stash[ATTACKS] = Counter(mark.args[0] for mark in marks if mark)
+
+
+def pytest_collection_finish() -> None:
+    """Collect garbage less often: a million objects of modules and test items would be searched every few seconds."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """Three workers for two processors: many tests wait for a lease, a time-out or a server."""
+    return (os.cpu_count() or 1) * 3 // 2 or 1

@@ -20,7 +20,7 @@ from cragside.domain.command import _pattern
 from cragside.domain.neutral import SPEAKERS, _label
 
 _USES = ("search", "match", "fullmatch", "sub", "subn", "split", "findall", "finditer")
-_LENGTH = 100_000
+_LENGTH = 40_000
 _WITHIN_ITS_HOST = "cragside.plugins.smart_proxy_agent"  # imports the proxy that it runs in; has no pattern
 # Some of the characters that a class stands for.
 _SAMPLES = "a \nA0_.-\"'<>[](){}#*:;,!?=/\\|@&+\t~`\u00e9\u3002\u200b\x00"

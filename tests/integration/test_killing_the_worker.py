@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from cragside.adapters.embedded.language import iso_639_1
 from cragside.adapters.local.queue import FILE_NAME
 from cragside.bootstrap import Container, build_container, preload
 from cragside.domain.document import SourceText
@@ -185,6 +186,8 @@ def test_a_worker_killed_at_a_hundred_moments_loses_nothing_and_doubles_nothing(
 ) -> None:
     disturbed, undisturbed = tmp_path / "disturbed", tmp_path / "undisturbed"
     preload(settings(disturbed))
+    # Workers are forked with the model that tells languages, rather than read it a hundred times.
+    assert iso_639_1("The lighthouse keeper lit the lamp at dusk.") == "en"
     chance, script = random.Random(SEED), Script(SEED)
     orders, theirs = FORK.Pipe()
     server = forked(brings, disturbed, theirs)

@@ -4,7 +4,7 @@ import asyncio
 import resource
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from http.client import HTTPConnection
 from multiprocessing import get_context
@@ -108,11 +108,12 @@ class Client:
             return
 
     async def hears(self) -> bytes:
-        """All that the server says until it closes the connection."""
-        try:
-            return await self.reader.read()
-        except ConnectionError:
-            return b""
+        """All that the server says until it closes the connection, or resets it since this client still sends."""
+        heard = b""
+        with suppress(ConnectionError):
+            while piece := await self.reader.read(65_536):
+                heard += piece
+        return heard
 
     async def hears_until(self, end: bytes) -> bytes:
         return await self.reader.readuntil(end)
@@ -235,6 +236,47 @@ async def test_requests_beyond_the_limit_are_told_when_to_come_again() -> None:
         assert await status(again) == 200
 
 
+@EXHAUSTED
+async def test_clients_that_come_at_once_are_all_answered() -> None:
+    """Each is told that the server is full, and none is dropped before its request is read."""
+    site = Site()
+    async with serving(site) as connect:
+        places = LIMITS.most - LIMITS.spare
+        busy = [await connect() for _ in range(places)]
+        for client in busy:
+            await client.says(GET % b"waits")
+        while len(site.seen) < places:
+            await asyncio.sleep(0.01)
+        address = busy[0].writer.get_extra_info("peername")
+        # With no await the server sees none of them before all have come.
+        with ExitStack() as stack:
+            crowd = [stack.enter_context(socket.create_connection(address)) for _ in range(LIMITS.most)]
+            for number, connection in enumerate(crowd):
+                connection.sendall(GET % (b"healthz" if number % 8 == 0 else b"waits"))
+                connection.setblocking(False)
+            answers = [await asyncio.get_running_loop().sock_recv(connection, 12) for connection in crowd]
+        assert answers == ([b"HTTP/1.1 200"] + [b"HTTP/1.1 503"] * 7) * (LIMITS.most // 8)
+        site.released.set()
+
+
+@EXHAUSTED
+async def test_who_is_refused_while_it_sends_can_read_why() -> None:
+    site = Site()
+    async with serving(site) as connect:
+        for _ in range(LIMITS.most - LIMITS.spare):
+            await (await connect()).says(GET % b"waits")
+        while len(site.seen) < LIMITS.most - LIMITS.spare:
+            await asyncio.sleep(0.01)
+        client = await connect()
+        await client.says(POST % 1_000_000)
+        await asyncio.sleep(0.1)
+        for _ in range(10):
+            await client.says(b"x" * 100_000)
+        assert (await client.hears()).startswith(b"HTTP/1.1 503 ")
+        assert await healthy(connect)
+        site.released.set()
+
+
 HEAD = b"GET /healthz HTTP/1.1\r\n" + b"x-filler: 1\r\n" * 100
 
 
@@ -276,7 +318,8 @@ async def test_an_idle_connection_is_closed_whatever_stands_between_its_requests
             await client.says(GET % b"healthz")
             assert await status(client) == 200
         sending = asyncio.create_task(talking.trickles(b"\r\n" * 500))
-        assert [(await client.hears()).count(b"well") for client in (silent, talking)] == [1, 1]
+        heard = await asyncio.gather(silent.hears(), talking.hears())
+        assert [each.count(b"well") for each in heard] == [1, 1]
         await sending
 
 

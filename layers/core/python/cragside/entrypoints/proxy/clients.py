@@ -4,9 +4,14 @@ uvicorn has a time-out for idle connections alone. It waits without end for a cl
 complete it, and each such connection takes a descriptor.
 """
 
+import asyncio
 import json
+import select
+import sys
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from itertools import islice
+from typing import Any, Literal, cast
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
@@ -52,6 +57,8 @@ class Clients:
         # Those that have no request under way. The one that waits for longest is first: dicts keep their order.
         self._idle: dict[ClientConnection, None] = {}
         self._busy: set[ClientConnection] = set()
+        # Those that were refused, and may still read why.
+        self._refused: dict[ClientConnection, None] = {}
 
     @property
     def full(self) -> bool:
@@ -62,8 +69,28 @@ class Clients:
         """A client has connected, or its requests have been answered. The idlest makes room when there are too many."""
         self._busy.discard(connection)
         self._idle[connection] = None
-        if len(self._idle) + len(self._busy) > self.limits.most:
-            next(iter(self._idle)).drop()
+        self._make_room()
+
+    def refused(self, connection: "ClientConnection") -> None:
+        """A client has been refused. It is the first to make room for others."""
+        self.gone(connection)
+        self._refused[connection] = None
+        self._make_room()
+
+    def _make_room(self) -> None:
+        """Drop as many as there are too many of, but none whose request has come and waits to be read.
+
+        Many connections may come at once, with their requests. Those are answered, most of them with a refusal, before
+        anybody is dropped. There are twice the connections at most, for which there are descriptors.
+        """
+        there = [*self._refused, *self._idle]
+        excess = len(there) + len(self._busy) - self.limits.most
+        if excess <= 0:
+            return
+        for connection in islice((each for each in there if not each.has_spoken), excess):
+            connection.drop()
+        if len(self._refused) + len(self._idle) + len(self._busy) > 2 * self.limits.most:
+            there[0].drop()
 
     def busy(self, connection: "ClientConnection") -> None:
         """A client has sent a request's head."""
@@ -73,11 +100,12 @@ class Clients:
     def gone(self, connection: "ClientConnection") -> None:
         """A client has left."""
         self._idle.pop(connection, None)
+        self._refused.pop(connection, None)
         self._busy.discard(connection)
 
     def check(self, now: float) -> None:
         """End the connections whose clients are late. To be called regularly."""
-        for connection in [*self._idle, *self._busy]:
+        for connection in [*self._refused, *self._idle, *self._busy]:
             connection.check(now)
 
 
@@ -99,11 +127,19 @@ class ClientConnection(HttpToolsProtocol):
         self._unparsed = 0
         self._stalled: tuple[float, int] | None = None
         self._closing_since: float | None = None
+        self._refused = False
         self._serve: Application = self.app
 
     @property
     def _under_way(self) -> bool:
         return self.cycle is not None and not self.cycle.response_complete
+
+    @property
+    def has_spoken(self) -> bool:
+        """Whether something has come that the server has not read yet, and will read."""
+        if self._refused or self.transport.is_closing():
+            return False
+        return _readable(self.transport.get_extra_info("socket").fileno())
 
     def drop(self) -> None:
         """End the connection at once."""
@@ -112,7 +148,7 @@ class ClientConnection(HttpToolsProtocol):
 
     def check(self, now: float) -> None:
         """End the connection if its client is late."""
-        if self.transport.is_closing():
+        if self._refused or self.transport.is_closing():
             self._check_closing(now)
         elif self._stage == "body":
             self._check_body(now)
@@ -165,6 +201,17 @@ class ClientConnection(HttpToolsProtocol):
             self.cycle.message_event.set()
         self.transport.close()
 
+    def _end_refused(self) -> None:
+        """Say that no more comes, and wait for the client to close. What it still sends is read and thrown away.
+
+        The system resets a connection that is closed with something left to read: the client would lose its answer.
+        """
+        if self._refused or self.transport.is_closing():
+            return
+        self._refused = True
+        self.pipeline.clear()
+        self.transport.write_eof()
+
     # asyncio.Protocol
 
     def connection_made(self, transport: Any) -> None:
@@ -179,6 +226,8 @@ class ClientConnection(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """asyncio's callback."""
+        if self._refused:
+            return
         self._unparsed += len(data)
         super().data_received(data)
         if self._unparsed > self._limits.head_bytes and not self.transport.is_closing():
@@ -198,6 +247,8 @@ class ClientConnection(HttpToolsProtocol):
         self._unparsed = self._body_bytes = 0
         super().on_headers_complete()
         self._stage, self._since = "body", self.loop.time()
+        if self.app != self._serve:
+            self.cycle.transport = cast(asyncio.Transport, _Refusing(self.transport, self._end_refused))
         if len(self.pipeline) > _MOST_PIPELINED:
             self.drop()
 
@@ -217,7 +268,9 @@ class ClientConnection(HttpToolsProtocol):
         more = bool(self.pipeline)
         super().on_response_complete()
         self._since = self.loop.time()
-        if not more:
+        if self._refused:
+            self._clients.refused(self)
+        elif not more:
             self._clients.idle(self)
 
     def _application(self) -> Application:
@@ -243,6 +296,23 @@ class ClientConnection(HttpToolsProtocol):
             return
         message = f"The server has all the requests it can hold. Try again in {RETRY_AFTER_SECONDS} seconds."
         await answer(send, path, "service_unavailable", message, own=is_own(path), closing=True)
+
+
+class _Refusing:
+    """The transport of a request that is refused: closing it is left to `close`."""
+
+    def __init__(self, transport: Any, close: Callable[[], None]) -> None:
+        self.write = transport.write
+        self.is_closing = transport.is_closing
+        self.close = close
+
+
+def _readable(descriptor: int) -> bool:
+    if sys.platform == "win32":
+        return bool(select.select([descriptor], [], [], 0)[0])
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(0))
 
 
 def _too_large(limits: Limits) -> str:
