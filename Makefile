@@ -26,9 +26,9 @@ DEMO_SOURCES := $(wildcard $(DEMO_CORPUS)/*) $(shell find layers/core/python -na
 E2E ?= required
 # Marks of the tests that need more than Python's packages.
 SERVERS := real_ollama or real_searxng or infra or e2e or layers
-# A file's tests stay together: they share servers and stores. `auto` is three workers for two processors, see
-# tests/conftest.py.
-PARALLEL := -n auto --dist loadfile
+# A file's tests stay together: they share servers and stores. Files run in their order, in which the slowest are not
+# the last. `auto` is three workers for two processors, see tests/conftest.py.
+PARALLEL := -n auto --dist loadfile --no-loadscope-reorder
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
