@@ -38,7 +38,7 @@ _Stamp = tuple[int, int, int, int]
 
 
 class TokenFile:
-    """The tokens of one file. Every process reads it anew within a second after it has changed."""
+    """The tokens of one file. Every process reads it anew within two seconds after it has changed."""
 
     def __init__(self, path: Path, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._path = path

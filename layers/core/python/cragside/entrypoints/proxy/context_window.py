@@ -10,11 +10,11 @@ the answer leave of the largest window that may be used:
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-CountTokens = Callable[[str], int]
+from cragside.domain.context import CountTokens
 
 # Each new num_ctx makes Ollama load the model anew, so values are few.
 _STEP = 4096
@@ -23,8 +23,6 @@ _MESSAGE_FRAME = 8
 # An image's patches: 256 (Gemma 3), 576 (LLaVA), 1,601 (Llama 3.2 Vision).
 _IMAGE = 1024
 _TEXT_FIELDS = ("prompt", "system", "suffix", "template")
-
-
 # The most tokens of evidence beside the packer's estimate: rare Chinese takes 1.47 times it on Llama 2's tokenizer.
 _EVIDENCE_MARGIN = 1.5
 
