@@ -93,7 +93,7 @@ NAMED_IN_THE_BODY = {
 @pytest.mark.parametrize("route", sorted({route for route in ACTIONS if "{" in route} | set(NAMED_IN_THE_BODY)))
 async def test_what_is_done_to_one_thing_names_its_id(place: Place, route: str, who: str) -> None:
     method, path = route.split(" ")
-    body = NAMED_IN_THE_BODY.get(route) or ({"source": "/texts/other.md"} if method == "PATCH" else None)
+    body = NAMED_IN_THE_BODY.get(route) or ({"source": "/texts/other.md", "name": "other.md"} if method == "PATCH" else None)
     path = re.sub(r"\{\w+\}", "thing-1", path)
     answer = await place.knowledge.http.request(method, path, json=body, headers=place.keys[who])
     (event,) = place.events()
@@ -103,6 +103,18 @@ async def test_what_is_done_to_one_thing_names_its_id(place: Place, route: str, 
     # Nobody reads the body of somebody who may not send it.
     assert event["documents"] == ([] if denied and route in NAMED_IN_THE_BODY else ["thing-1"])
     assert answer.status_code in ((403,) if denied else (200, 404))
+
+
+async def test_a_page_of_memories_is_read_and_names_the_exchanges_on_it(place: Place) -> None:
+    http, key = place.knowledge.http, place.keys["all"]
+    for minute in range(2):
+        body = {"user": QUESTION, "assistant": TEXT, "date": f"2026-01-01T09:0{minute}:00Z"}
+        await http.post("/v1/memories", json=body, headers=key)
+    shown = (await http.get("/v1/memories?limit=1", headers=key)).json()["memories"]
+    event = place.events()[-1]
+    assert (event["action"], event["route"]) == ("read", "GET /v1/memories")
+    assert event["documents"] == [each["id"] for each in shown]
+    assert len(shown) == 1
 
 
 @pytest.mark.attack("hostile tokens")
