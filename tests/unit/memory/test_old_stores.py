@@ -1,7 +1,8 @@
 """Stores in which an older version put exchanges beside the documents."""
 
+import sqlite3
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,9 @@ from typing import Any
 import pytest
 
 from cragside.adapters.lightrag import library as library_module
+from cragside.adapters.lightrag import parting
+from cragside.adapters.lightrag.database import FILE_NAME
+from cragside.adapters.lightrag.schema import APART
 from cragside.domain.document import SourceText
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
 from cragside.domain.exchange import Exchange
@@ -46,7 +50,20 @@ async def made_in_the_old_way(home: Path, *, index: bool = True) -> dict[str, st
         ]
         if index:
             await knowledge.index()
-        return {acceptance.record.name: acceptance.record.id for acceptance in taken}
+        ids = {acceptance.record.name: acceptance.record.id for acceptance in taken}
+    as_of_before(home)
+    return ids
+
+
+def as_of_before(home: Path) -> None:
+    """Take from a store what tells it from those of the versions up to 0.1."""
+    with closing(sqlite3.connect(home / "default" / FILE_NAME)) as connection, connection:
+        assert connection.execute("DELETE FROM meta WHERE key = ?", (APART,)).rowcount == 1
+
+
+def is_parted(home: Path) -> bool:
+    with closing(sqlite3.connect(home / "default" / FILE_NAME)) as connection:
+        return connection.execute("SELECT 1 FROM meta WHERE key = ?", (APART,)).fetchone() is not None
 
 
 async def recalled(knowledge: Knowledge, question: str) -> str:
@@ -118,27 +135,28 @@ async def test_they_keep_their_times_and_are_moved_once(tmp_path: Path) -> None:
     assert first["memories"][1]["at"] in {INVENTED.when.replace(microsecond=0).isoformat(), "2026-02-07T14:30:00+00:00"}
 
 
-@pytest.mark.parametrize("survived", [0, 1, 2])
+@pytest.mark.parametrize("survived", [0, 1, 2, 3])
 async def test_a_move_that_was_broken_off_is_completed(
     tmp_path: Path, survived: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await made_in_the_old_way(tmp_path)
     left = [survived]
-    accept, forget = library_module.accept, library_module.forget
+    accept, retire = library_module.accept, parting.retire
 
-    async def breaking_off(step: Any, *given: Any, **named: Any) -> Any:
+    def breaking_off(step: Any, *given: Any, **named: Any) -> Any:
         if left[0] == 0:
             raise ServiceUnavailable("knowledge_base", "The process was killed.")
         left[0] -= 1
-        return await step(*given, **named)
+        return step(*given, **named)
 
     async with opened(tmp_path) as knowledge:
         with monkeypatch.context() as patched:
             patched.setattr(library_module, "accept", lambda *a, **n: breaking_off(accept, *a, **n))
-            patched.setattr(library_module, "forget", lambda *a, **n: breaking_off(forget, *a, **n))
+            patched.setattr(parting, "retire", lambda *a, **n: breaking_off(retire, *a, **n))
             answer = (await knowledge.http.post("/v1/enrich", json={"prompt": f"/rag {QUESTION}"})).json()
             assert "480" not in answer["prompt"]
             assert answer["metadata"]["rag_context"]["degraded"][0]["component"] == "knowledge_base"
+    assert not is_parted(tmp_path)
     async with opened(tmp_path) as knowledge:
         assert await names(knowledge) == ["harbour.md"]
         assert (await knowledge.http.get("/v1/memories")).json()["total"] == 2
@@ -151,11 +169,15 @@ async def test_a_move_that_was_broken_off_is_completed(
         SourceText("chat.txt", "User: How many berths?\nAssistant: 480 berths.", metadata={"kind": "conversation"}),
         SourceText(BOTS_NAME, BOT),
         SourceText("kinds.md", "A text on kinds.", metadata={"kind": {"of": "conversation"}}),
+        SourceText(BOTS_NAME, "Minutes of the harbour's meeting.", metadata={"kind": "conversation"}),
+        SourceText("interview.txt", BOT, metadata={"kind": "conversation"}),
+        SourceText(BOTS_NAME, BOT, metadata={"kind": "conversation", "team": "harbour"}),
     ],
 )
 async def test_a_document_that_somebody_brought_as_such_stays_one(tmp_path: Path, document: SourceText) -> None:
     async with opened(tmp_path) as knowledge:
         await knowledge.container.intake.text(document, workspace="default")
+    as_of_before(tmp_path)
     async with opened(tmp_path) as knowledge:
         assert await names(knowledge) == [document.name]
         assert (await knowledge.http.get("/v1/memories")).json()["total"] == 0
@@ -167,9 +189,44 @@ async def test_the_same_text_under_other_names_is_kept_as_often(tmp_path: Path) 
         later = replace(INVENTED, assistant=f"{INVENTED.assistant} Ask the pilot.")
         for source in (told, replace(told, text=later.text)):
             await knowledge.container.intake.text(source, workspace="default", rename=True)
+    as_of_before(tmp_path)
     async with opened(tmp_path) as knowledge:
         listed = (await knowledge.http.get("/v1/memories")).json()["memories"]
         assert sorted(each["text"] for each in listed) == sorted([INVENTED.text, later.text])
+
+
+@pytest.mark.attack("vanishing documents")
+@pytest.mark.parametrize("before", [False, True])
+@pytest.mark.parametrize("anew", [False, True])
+@pytest.mark.parametrize(
+    ("name", "text"), [(BOTS_NAME, "Minutes of the harbour's meeting."), ("interview.txt", BOT), (BOTS_NAME, BOT)]
+)
+async def test_no_document_that_a_client_brings_becomes_a_memory(
+    tmp_path: Path, name: str, text: str, anew: bool, before: bool
+) -> None:
+    if before:
+        await made_in_the_old_way(tmp_path, index=False)
+    async with opened(tmp_path) as knowledge:
+        remembered = (await knowledge.http.get("/v1/memories")).json()["total"]
+        body = {"name": name, "text": text, "metadata": {"kind": "conversation"}}
+        assert (await knowledge.http.post("/v1/documents", json=body)).status_code == 202
+        if anew:
+            await knowledge.container.workspaces.reindex("default", lambda _: None)
+        kept = await names(knowledge)
+    assert is_parted(tmp_path)
+    async with opened(tmp_path) as knowledge:
+        assert name in kept
+        assert await names(knowledge) == kept
+        assert (await knowledge.http.get("/v1/memories")).json()["total"] == remembered
+
+
+async def test_a_store_of_before_without_exchanges_is_parted_too(tmp_path: Path) -> None:
+    async with opened(tmp_path) as knowledge:
+        await knowledge.container.intake.text(DOCUMENT, workspace="default")
+    as_of_before(tmp_path)
+    async with opened(tmp_path) as knowledge:
+        assert await names(knowledge) == [DOCUMENT.name]
+    assert is_parted(tmp_path)
 
 
 async def test_a_baked_store_has_no_memory_and_says_so(tmp_path: Path) -> None:

@@ -99,7 +99,16 @@ def reason_to_forget(exchange: Exchange, least: int = DEFAULT_LEAST) -> str:
 
 def is_exchange(name: str, text: str) -> bool:
     """Whether a text is an exchange, by the name or by the form of one."""
-    return _FILE.fullmatch(name) is not None or (_FORM.match(text) is not None and _ANSWER.search(text) is not None)
+    return _FILE.fullmatch(name) is not None or _has_form(text)
+
+
+def is_written_by_us(name: str, text: str) -> bool:
+    """Whether a text has both the name and the form in which `Exchange` is written down."""
+    return _FILE.fullmatch(name) is not None and _has_form(text)
+
+
+def _has_form(text: str) -> bool:
+    return _FORM.match(text) is not None and _ANSWER.search(text) is not None
 
 
 def moment_of(name: str, text: str) -> str | None:

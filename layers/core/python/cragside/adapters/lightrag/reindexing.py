@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from cragside.adapters.lightrag.library import cut_uncut
 from cragside.adapters.lightrag.part_indexer import embed, extend_graph
+from cragside.adapters.lightrag.schema import APART
 from cragside.adapters.lightrag.store import Store
 from cragside.domain.errors import CragsideError, ServiceUnavailable
 from cragside.domain.indexing import DocumentRecord, Task
@@ -23,6 +24,7 @@ async def rebuild(old: Store, fresh: Store, progress: Callable[[str], None]) -> 
     to the old store.
     """
     documents = _documents(old)
+    _copy_parting(old, fresh)
     for identifier in documents:
         _copy(old, fresh, identifier)
     _copy_queries(old, fresh)
@@ -75,6 +77,15 @@ def _copy(old: Store, fresh: Store, identifier: str) -> None:
         # The graph is empty yet.
         connection.execute(
             "UPDATE part SET enrichment = 'pending' WHERE version = ? AND enrichment = 'enriched'", (added,)
+        )
+
+
+def _copy_parting(old: Store, fresh: Store) -> None:
+    """A store whose exchanges are still beside its documents is parted when it is opened, built anew or not."""
+    with fresh.database.transaction() as connection:
+        connection.execute("DELETE FROM meta WHERE key = ?", (APART,))
+        connection.executemany(
+            "INSERT INTO meta VALUES (?, ?)", old.database.all("SELECT key, value FROM meta WHERE key = ?", (APART,))
         )
 
 

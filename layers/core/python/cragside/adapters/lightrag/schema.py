@@ -11,6 +11,8 @@ from cragside.adapters.lightrag.migration import add_catalogue, add_origins
 from cragside.adapters.private_files import make_file
 
 SCHEMA_VERSION = 3
+# The key in `meta` of a store that has no exchanges beside its documents. Stores of older versions do not have it.
+APART = "exchanges_apart"
 # The last format in which no document had a source of its own. Baked stores of this format are still read.
 _BEFORE_ORIGINS = 2
 
@@ -157,6 +159,7 @@ def _create(connection: sqlite3.Connection) -> None:
             for statement in (_TABLES + CATALOGUE + ORIGIN).split(";\n"):
                 connection.execute(statement)
             connection.execute("INSERT INTO meta VALUES ('generation', hex(randomblob(8)))")
+            connection.execute("INSERT INTO meta VALUES (?, '1')", (APART,))
             connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
     except BaseException:
         connection.execute("ROLLBACK")

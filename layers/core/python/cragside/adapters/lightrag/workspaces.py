@@ -319,11 +319,14 @@ class EmbeddedWorkspaces:
         return opened
 
     async def _part(self, documents: "Store") -> None:
-        from cragside.adapters.lightrag.parting import bind_model, exchanges_in, move
+        from cragside.adapters.lightrag.parting import bind_model, exchanges_in, is_parted, move, settle
         from cragside.adapters.lightrag.store import failing_as_unavailable
 
         async with failing_as_unavailable():
+            if is_parted(documents):
+                return
             if not (found := exchanges_in(documents)):
+                await settle(documents)
                 return
             name = memory_of(documents.workspace)
             bind_model(self.folder(name), documents.database.meta("embedding_model"))
