@@ -204,3 +204,29 @@ async def test_an_upload_that_finds_no_room_is_kept_for_another_time(place: Plac
     assert (await http.post("/v1/documents", json=taken, headers=key)).status_code == 403
     await http.delete(f"/v1/documents/{first}", headers=key)
     assert (await http.post("/v1/documents", json=taken, headers=key)).status_code == 202
+
+
+@pytest.mark.attack("hostile tokens")
+@pytest.mark.parametrize("first", ["unlimited", "limited"])
+async def test_a_second_token_lends_nobody_its_room(tmp_path: Path, first: str) -> None:
+    log = tmp_path / "audit.log"
+    place = Place(tmp_path, audit_log=str(log))
+    try:
+        wide, narrow = place.token(workspaces=("x",)), place.token(None, 1, workspaces=("y",))
+        tokens = [wide["X-API-Key"], narrow["X-API-Key"]]
+        bearer, key = tokens if first == "unlimited" else reversed(tokens)
+        both = {"Authorization": f"Bearer {bearer}", "X-API-Key": key}
+        answers = [await WAYS["text"](place, {**both, "X-RAG-Workspace": "y"}, number) for number in range(2)]
+        assert [answer.status_code for answer in answers] == [202, 403]
+        answers = [await WAYS["text"](place, {**both, "X-RAG-Workspace": "x"}, number) for number in range(2)]
+        assert [answer.status_code for answer in answers] == [202, 202]
+        events = [json.loads(line) for line in log.read_text().splitlines()]
+        assert [(event["workspace"], event["name"]) for event in events] == [("y", "t1")] * 2 + [("x", "t0")] * 2
+    finally:
+        await place.knowledge.close()
+
+
+async def test_of_two_tokens_that_open_a_workspace_the_wider_one_counts(place: Place) -> None:
+    narrow, wide = place.token(None, 1, None), place.token(None, 2, None)
+    both = {"Authorization": f"Bearer {narrow['X-API-Key']}", **wide}
+    assert [(await WAYS["text"](place, both, number)).status_code for number in range(3)] == [202, 202, 403]

@@ -1,5 +1,6 @@
 """What a token opens: scopes, workspaces, a time, and how much may be stored with it."""
 
+import math
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -24,6 +25,11 @@ class Limits:
 
     def __bool__(self) -> bool:
         return (self.workspaces, self.documents, self.bytes) != (None, None, None)
+
+    @property
+    def width(self) -> tuple[float, ...]:
+        """Greater for limits that leave more room: documents count first, then bytes, then workspaces."""
+        return tuple(math.inf if most is None else most for most in (self.documents, self.bytes, self.workspaces))
 
     def filled(self, defaults: "Limits") -> "Limits":
         """These limits, or the defaults when there are none."""

@@ -64,10 +64,19 @@ class Grant:
             )
         return Grant(passes, self.headers)
 
-    def allowance(self) -> Allowance:
-        """How much may be stored: what the first of its tokens allows."""
-        first = self.passes[0]
-        return Allowance(first.id, first.limits, first.workspaces)
+    def bearer(self, workspace: str | None, *scopes: Scope) -> Pass:
+        """The token that a request is put down to: one that has one of the scopes and opens the workspace.
+
+        When several do it is the one with the widest limits. A request that none of them allows is the first token's.
+        """
+        scoped = [each for each in self.passes if not scopes or not each.scopes.isdisjoint(scopes)]
+        opening = [each for each in scoped if workspace is None or each.opens(workspace)]
+        return max(opening, key=lambda each: each.limits.width, default=self.passes[0])
+
+    def allowance(self, workspace: str) -> Allowance:
+        """How much may be stored in a workspace: what the token that opens it allows."""
+        bearer = self.bearer(workspace)
+        return Allowance(bearer.id, bearer.limits, bearer.workspaces)
 
     def choose(self, named: str | None, default: str) -> str:
         """The workspace that is named, else the only one granted, else the default.

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from cragside.adapters.local.audit_log import AuditLog
+from cragside.domain.tokens import Scope as TokenScope
 from cragside.entrypoints.access import Grant
 from cragside.settings import Settings
 
@@ -36,13 +37,14 @@ class Audit:
         status: int,
         *,
         grant: Grant | None = None,
+        scopes: Sequence[TokenScope] = (),
         workspace: str | None = None,
         documents: Sequence[str] = (),
     ) -> None:
-        """Write what became of a request."""
+        """Write what became of a request. `who` is the token that has one of the scopes and opens the workspace."""
         if self._log is None:
             return
-        who = grant.passes[0] if grant is not None else None
+        who = grant.bearer(workspace, *scopes) if grant is not None else None
         route = getattr(scope.get("route"), "path", None) or scope["path"]
         event = {
             "at": _now(),

@@ -32,6 +32,7 @@ class Access:
             named = request.query_params.get("workspace")
         chosen = workspace_of(self._grant(request), request.scope["headers"], named, self._default)
         request.state.workspace = chosen
+        allow(self._grant(request).allowance(chosen))
         return chosen
 
     async def asked(
@@ -57,5 +58,4 @@ class Access:
             request.state.grant = known
             grant = known.narrowed(SCOPES[f"{request.method} {request.scope['route'].path}"])
             request.state.narrowed_grant = grant
-            allow(grant.allowance())
         return grant

@@ -167,7 +167,14 @@ class _Proxy:
             action = "models"
         refused = state.get("refused") or (status == 403 and "grant" not in state)
         if refused or (not own and action != "request"):
-            self._audit.note(scope, action, status, grant=state.get("grant"), workspace=state.get("workspace"))
+            self._audit.note(
+                scope,
+                action,
+                status,
+                grant=state.get("grant"),
+                scopes=() if own else scopes_of(scope["method"], scope["path"]),
+                workspace=state.get("workspace"),
+            )
 
     async def _forward(self, path: str, grant: Grant, scope: Scope, receive: Receive, send: Send) -> None:
         headers = scope["headers"]
@@ -226,7 +233,7 @@ class _Proxy:
         except CragsideError:  # of a request that passes through, this is no business of ours
             await self._passed_on(path, request, body, grant, scope, receive, send)
             return
-        allow(grant.narrowed("write").allowance())
+        allow(grant.narrowed("write").allowance(workspace))
         recording = exchanges.record(send, path=path, request=body.data, workspace=workspace)
         if self._audit.wanted:
             recording.told = partial(self._note_exchange, scope, grant.narrowed("write"), workspace)
