@@ -57,6 +57,10 @@ class Library(ABC):
         """All documents whose source lies below a folder, given by its absolute path, in the order of their sources."""
 
     @abstractmethod
+    async def unclaimed(self) -> list[DocumentRecord]:
+        """All documents that have no source, only a name, as stores of earlier versions do, in the order of names."""
+
+    @abstractmethod
     async def move(self, document_id: str, *, source: str, name: str) -> DocumentRecord:
         """Give a document another source and another name. Its id, text, passages and vectors stay as they are.
 

@@ -122,6 +122,10 @@ class Catalogue:
         """The current document of a name that nobody has given a source."""
         return next(iter(self._chosen("name = ? AND source IS NULL", name)), None)
 
+    def all_unclaimed(self) -> list[DocumentRecord]:
+        """The current documents that nobody has given a source, in the order of their names."""
+        return self._chosen("source IS NULL ORDER BY name, id")
+
     def below(self, folder: str) -> list[DocumentRecord]:
         """The current documents whose sources lie below a folder, in the order of their sources."""
         inside = folder.rstrip("/")

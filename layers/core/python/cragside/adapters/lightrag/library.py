@@ -81,6 +81,12 @@ class LightRagLibrary(Library):
             store = await self._find()
             return store.catalogue.below(storable(folder)) if store else []
 
+    async def unclaimed(self) -> list[DocumentRecord]:
+        """All documents that have no source, only a name, in the order of names."""
+        async with failing_as_unavailable():
+            store = await self._find()
+            return store.catalogue.all_unclaimed() if store else []
+
     async def move(self, document_id: str, *, source: str, name: str) -> DocumentRecord:
         """Give a document another source and another name; nothing is indexed again."""
         self._refuse()

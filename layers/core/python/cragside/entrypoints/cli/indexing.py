@@ -26,6 +26,7 @@ from cragside.domain.errors import (
 from cragside.domain.naming import told_apart
 from cragside.entrypoints.cli import exits
 from cragside.entrypoints.cli.api import named_workspace
+from cragside.entrypoints.cli.earlier import earlier_body, known_by_name_alone, tell_earlier
 from cragside.entrypoints.cli.places import Offer, Options, Place, Progress, Taken, at_place
 from cragside.entrypoints.cli.session import place_of
 from cragside.entrypoints.cli.terminal import notices, output, print_json, printable
@@ -74,6 +75,7 @@ class Run:
     """How, and by whom, things are indexed: by this process unless an address is given.
 
     `prune` is asked first which documents have lost their files; what it returns removes them, last of all.
+    With `look_for_earlier` documents of earlier versions that stay beside those of files are told of.
     With `count` what the workspace then holds is counted, for which the whole store is opened.
     """
 
@@ -83,6 +85,7 @@ class Run:
     wait: bool = True
     count: bool = False
     prune: "Prune | None" = None
+    look_for_earlier: bool = False
 
 
 @dataclass
@@ -90,7 +93,7 @@ class Report:
     """What became of everything. `stopped` says why the work ended before all was done.
 
     `found` is what there is to take in, where that is known beforehand, in the order of its lines; `complete` says that
-    all of it was.
+    all of it was. `earlier` are documents of an earlier version to tell of, None where nobody has looked.
     """
 
     lines: list[Line] = field(default_factory=list)
@@ -98,6 +101,7 @@ class Report:
     stopped: str = ""
     found: Sequence[Found] | None = None
     complete: bool = False
+    earlier: Sequence[Progress] | None = None
 
     def add(self, line: Line) -> None:
         """Take a line in."""
@@ -146,6 +150,12 @@ class Report:
             return exits.UNAVAILABLE
         return exits.FAILED if self.counts["failed"] else exits.OK
 
+    def made(self) -> list[str]:
+        """The sources of documents that were not there before."""
+        new = {identifier for identifier, (_, taken) in self.taken.items() if taken.outcome == "new"}
+        settled = {line.id for line in self.lines if line.status == "indexed" and line.id not in self.taken}
+        return [line.source for line in self.lines if line.id in new | settled]
+
     def show(self) -> None:
         """A line for each, on standard output. Files of one name are told apart by their folders."""
         console = output()
@@ -173,7 +183,8 @@ class Report:
             for line in self.lines
         ]
         counts = {status: count for status in _STATUSES if (count := self.counts[status])}
-        return {"documents": documents, "counts": counts, "stopped": self.stopped or None}
+        told = {} if self.earlier is None else earlier_body(self.earlier)
+        return {"documents": documents, "counts": counts, "stopped": self.stopped or None, **told}
 
     def __str__(self) -> str:
         counts = self.counts
@@ -341,6 +352,9 @@ def index_found(
         await index(place, offers_of(found, settings.max_file_bytes), run.options, report, wait=run.wait)
         if remove:
             await remove(report)
+        if run.look_for_earlier:
+            beside = None if run.prune else report.made()
+            report.earlier = await known_by_name_alone(place, beside=beside)
         return await place.status() if run.count else None
 
     return at_place(session, settings, work, address=run.address, token=run.token)
@@ -359,6 +373,7 @@ def end(report: Report, summary: str, *, as_json: bool, address: str | None, **t
     else:
         report.show()
         output().print(f"{report}. {summary}", soft_wrap=True)
+        tell_earlier(report.earlier or ())
     if report.stopped:
         tell_why_it_stopped(report.stopped, report.counts["waiting"], address=address)
     if report.exit_code:

@@ -72,9 +72,9 @@ def ingest(
     pruned = [path for path in given if path.is_dir()] if prune else []
     if prune and not pruned:
         raise ValidationError("--prune needs a folder: it removes documents of files that are gone from it.")
-    run = Run(
-        Options(enrich=not no_enrich), api, token, wait=not no_wait, prune=pruning(pruned, yes=yes) if pruned else None
-    )
+    removing = pruning(pruned, yes=yes) if pruned else None
+    options = Options(enrich=not no_enrich)
+    run = Run(options, api, token, wait=not no_wait, prune=removing, look_for_earlier=True)
     report, found = Report(), found_in(given, urls or [])
     with nothing_is_lost(report, address=api):
         index_found(session, settings, found, run, report)

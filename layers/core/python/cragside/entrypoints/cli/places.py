@@ -100,6 +100,10 @@ class Place(Protocol):
         """The documents whose source lies below a folder."""
         ...
 
+    async def unclaimed(self) -> list[Progress]:
+        """The documents that have no source, only a name, as stores of earlier versions do."""
+        ...
+
     async def move(self, document_id: str, *, source: str, name: str) -> None:
         """Give a document another source and another name, without indexing it again."""
         ...
@@ -176,6 +180,11 @@ class Here:
         """See `Place`."""
         library = await self._container.workspaces.library(self._workspace)
         return [_progress_of(record) for record in await library.below(folder)]
+
+    async def unclaimed(self) -> list[Progress]:
+        """See `Place`."""
+        library = await self._container.workspaces.library(self._workspace)
+        return [_progress_of(record) for record in await library.unclaimed()]
 
     async def move(self, document_id: str, *, source: str, name: str) -> None:
         """See `Place`."""
@@ -312,16 +321,25 @@ class There:
 
     async def below(self, folder: str) -> list[Progress]:
         """See `Place`."""
+        found = await self._listed(below=folder or "/")
+        if not all(document.source.startswith(f"{folder}/") for document in found):
+            raise ProcessingError("The service cannot list the documents of a folder. Update it first.")
+        return found
+
+    async def unclaimed(self) -> list[Progress]:
+        """See `Place`."""
+        found = await self._listed(unclaimed="true")
+        # A service that does not know the parameter lists all documents.
+        return found if all(document.source == document.name for document in found) else []
+
+    async def _listed(self, **chosen: str) -> list[Progress]:
         found: dict[str, Progress] = {}
         offset, total = 0, 1
         while offset < total:
-            page = await self._api.get("/v1/documents", limit=_PAGE, offset=offset, below=folder or "/")
-            listed = [_progress_in(document) for document in _of(page, "documents")]
-            found.update((document.id, document) for document in listed)
+            page = await self._api.get("/v1/documents", limit=_PAGE, offset=offset, **chosen)
+            found.update((each.id, each) for each in map(_progress_in, _of(page, "documents")))
             total = page["total"]
             offset += _PAGE
-        if not all(document.source.startswith(f"{folder}/") for document in found.values()):
-            raise ProcessingError("The service cannot list the documents of a folder. Update it first.")
         return list(found.values())
 
     async def move(self, document_id: str, *, source: str, name: str) -> None:

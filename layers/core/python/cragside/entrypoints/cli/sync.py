@@ -7,6 +7,7 @@ import typer
 
 from cragside.domain.errors import ValidationError
 from cragside.entrypoints.cli.api import Address, Token, WorkspaceName, named_workspace
+from cragside.entrypoints.cli.earlier import earlier_body, known_by_name_alone, tell_earlier
 from cragside.entrypoints.cli.indexing import Report, end, nothing_is_lost, where_of
 from cragside.entrypoints.cli.ingest import NoEnrich, NoWait, Yes
 from cragside.entrypoints.cli.places import Options, Place, at_place
@@ -73,10 +74,12 @@ def sync(
         found = await compare(place, folders, contents)
         compared.append(found)
         if dry_run:
+            report.earlier = await known_by_name_alone(place)
             return
         if not agreed(found.losses, yes=yes):
             found.plan = found.plan.without_removals()
         await carry_out(place, found, options, report, max_bytes=most, wait=not no_wait)
+        report.earlier = await known_by_name_alone(place)
 
     try:
         with nothing_is_lost(report, address=api):
@@ -88,8 +91,9 @@ def sync(
         return
     told = {"workspace": named_workspace(settings, api)}
     if dry_run and as_json:
-        print_json({**told, **plan_body(compared[0])})
+        print_json({**told, **plan_body(compared[0]), **earlier_body(report.earlier or ())})
     elif dry_run:
         show_plan(compared[0])
+        tell_earlier(report.earlier or ())
     else:
         end(report, where_of(settings, api), as_json=as_json, address=api, **told)

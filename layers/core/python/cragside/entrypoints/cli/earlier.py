@@ -1,0 +1,52 @@
+"""Documents of earlier versions, which are known by their names alone, and what is said of them."""
+
+from collections.abc import Sequence
+
+from cragside.domain.naming import names_below
+from cragside.entrypoints.cli.places import Place, Progress
+from cragside.entrypoints.cli.terminal import notices, printable
+
+# So many are named.
+_NAMED = 10
+
+
+async def known_by_name_alone(place: Place, *, beside: Sequence[str] | None = None) -> list[Progress]:
+    """The documents without a source that files may have been the origin of.
+
+    With `beside`, only those that have a name of one of these sources.
+    """
+    names = None if beside is None else {name for source in beside for name in (source, *names_below(source))}
+    if names is not None and not names:
+        return []
+    return [
+        document
+        for document in await place.unclaimed()
+        if "://" not in document.name
+        and "repoId" not in document.metadata
+        and (names is None or document.name in names)
+    ]
+
+
+def tell_earlier(documents: Sequence[Progress]) -> None:
+    """Say which they are and what to do, on standard error."""
+    if not documents:
+        return
+    named = ", ".join(f"{printable(each.name)} ({each.id})" for each in documents[:_NAMED])
+    more = f" and {len(documents) - _NAMED} more" if len(documents) > _NAMED else ""
+    one = len(documents) == 1
+    known = (
+        "document of an earlier version is known by its name"
+        if one
+        else ("documents of an earlier version are known by their name")
+    )
+    then = (
+        "If its file is gone or has another document now, remove it: cragside forget ID"
+        if one
+        else ("If their files are gone or have other documents now, remove them: cragside forget ID...")
+    )
+    notices().print(f"{len(documents)} {known} alone: {named}{more}. {then}", soft_wrap=True)
+
+
+def earlier_body(documents: Sequence[Progress]) -> dict[str, list[dict[str, str]]]:
+    """The same for programs."""
+    return {"known_by_name_alone": [{"name": each.name, "id": each.id} for each in documents]}
