@@ -132,6 +132,33 @@ def test_no_field_carries_a_heading_or_metadata_of_ours(field: str, forged: str)
     assert delimiters(block) == ["<evidence", "</evidence"]
 
 
+PAIRED = dict(zip("﴿︗᚛༺༼⦓⦕", "﴾︘᚜༻༽⦔⦖", strict=True))
+
+
+def closing_of(opening: str) -> str:
+    mirrored = unicodedata.name(opening).replace("LEFT", "RIGHT").replace("REVERSED DOUBLE", "DOUBLE")
+    return PAIRED.get(opening) or unicodedata.lookup(mirrored)
+
+
+# By Unicode's own list. Quotation marks are no brackets, and round ones number the items of lists.
+BRACKET_KINDS = [
+    chr(code)
+    for code in range(0x10000)
+    if unicodedata.category(chr(code)) in ("Ps", "Pi")
+    and "QUOTATION" not in unicodedata.name(chr(code))
+    and unicodedata.normalize("NFKC", chr(code)) not in ("(", "⟦", "⦅")
+]
+
+
+@pytest.mark.attack("forged citations")
+@pytest.mark.parametrize("opening", [*BRACKET_KINDS, *"⁽₍«‹"], ids=ascii)
+def test_a_number_in_brackets_of_any_kind_is_altered(opening: str) -> None:
+    closing = closing_of(opening)
+    for heading in (f"{opening}2{closing} payroll.pdf", f"> {opening} 2{closing} payroll.pdf"):
+        assert opening not in as_passage(f"x\n{heading}")
+        assert opening not in as_name(f"x {heading}", 100)
+
+
 def test_a_name_is_one_line_of_bounded_length() -> None:
     assert as_name("a\n b\u2028c" + " d" * 1000, 20) == "a b c d d d d d d d "
     assert len(as_name("[2] " * 10_000, 300)) == 300

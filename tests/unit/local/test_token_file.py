@@ -231,6 +231,76 @@ def test_a_file_that_others_may_write_is_refused(path: Path, mode: int) -> None:
         server.tokens()
 
 
+@pytest.mark.attack("hostile tokens")
+@pytest.mark.parametrize("kind", ["FIFO", "directory", "device", "link to a FIFO"])
+def test_what_is_no_regular_file_is_refused_without_waiting(tmp_path: Path, path: Path, kind: str) -> None:
+    if kind == "FIFO":
+        os.mkfifo(path, 0o600)
+    elif kind == "directory":
+        path.mkdir(0o700)
+    elif kind == "device":
+        path.symlink_to("/dev/zero")
+    else:
+        os.mkfifo(tmp_path / "fifo", 0o600)
+        path.symlink_to(tmp_path / "fifo")
+    # In a process of its own: one that waits for a writer can be ended there.
+    reader = FORK.Process(target=_refused, args=(path,))
+    reader.start()
+    reader.join(10)
+    waits = reader.is_alive()
+    reader.kill()
+    reader.join()
+    assert not waits
+    assert reader.exitcode == 0
+
+
+def _refused(path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"is not a file|Is a directory"):
+        TokenFile(path).tokens()
+
+
+@pytest.mark.attack("hostile tokens")
+def test_a_file_that_was_replaced_by_a_fifo_does_not_stop_the_server(path: Path) -> None:
+    TokenFile(path).create(token())
+    server = TokenFile(path, clock=(clock := Clock()))
+    server.tokens()
+    path.unlink()
+    os.mkfifo(path, 0o600)
+    writer = os.open(path, os.O_RDWR)  # so that a reader that waits for a writer goes on
+    try:
+        os.write(writer, b"{")
+        clock.now += 2
+        assert names(server) == ["ci"]
+        clock.now += 61
+        with pytest.raises(ServiceUnavailable):
+            server.tokens()
+    finally:
+        os.close(writer)
+
+
+@pytest.mark.attack("hostile tokens")
+@pytest.mark.parametrize(("owner", "refused"), [(1, True), (0, False)])
+def test_a_file_of_another_user_but_root_is_refused(
+    path: Path, monkeypatch: pytest.MonkeyPatch, owner: int, refused: bool
+) -> None:
+    """Nobody but root can give a file away, so this replaces what the system says of the owner."""
+    TokenFile(path).create(token())
+    fstat, user = os.fstat, 4242
+
+    def of_owner(handle: int) -> os.stat_result:
+        status = list(fstat(handle))
+        status[4] = owner
+        return os.stat_result(status)
+
+    monkeypatch.setattr(os, "fstat", of_owner)
+    monkeypatch.setattr(os, "geteuid", lambda: user)
+    if refused:
+        with pytest.raises(ConfigurationError, match="another user"):
+            TokenFile(path).tokens()
+    else:
+        assert names(TokenFile(path)) == ["ci"]
+
+
 def test_a_file_that_others_may_read_is_warned_of(path: Path, caplog: pytest.LogCaptureFixture) -> None:
     TokenFile(path).create(token())
     path.chmod(0o644)

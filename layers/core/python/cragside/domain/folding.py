@@ -45,7 +45,8 @@ class _Folding(dict[int, int]):
         return folded
 
 
-_FOLDING = _Folding({code: code for code in range(128)})
+# Raised and lowered parentheses stay what they are: nobody numbers a list by them, unlike by "(1)".
+_FOLDING = _Folding({code: code for code in (*range(128), *map(ord, "⁽⁾₍₎"))})
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ text stays as it is, and a text that was altered once is not altered further.
 """
 
 import re
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 
@@ -14,8 +15,20 @@ from cragside.domain.folding import fold, visible
 Spans = Callable[[str], Iterable[tuple[int, int]]]
 Rule = tuple[Spans, dict[int, str]]
 
-_OPENING = "[{<«‹【〔〖「『《〈〘〚⁅⟨⟪⟬⦋⦍⦏❬❮❰❲⌈⌊⎡⎢⎣⸢⸤⟅⦃⦉⦑⦗⧘⧚"
-_CLOSING = "]}>»›】〕〗」』》〉〙〛⁆⟩⟫⟭⦌⦎⦐❭❯❱❳⌉⌋⎤⎥⎦⸣⸥⟆⦄⦊⦒⦘⧙⧛"
+# What we put in the place of brackets.
+_NO_BRACKETS = "⟦⟧⦅⦆"
+
+
+def _brackets(*categories: str) -> str:
+    """Unicode's brackets of these categories."""
+    every = (chr(code) for code in (*range(128, 0x3100), *range(0xFD00, 0xFFFF)))
+    found = (each for each in every if unicodedata.category(each) in categories and each not in _NO_BRACKETS)
+    return "".join(each for each in found if each in "«»‹›" or "QUOTATION" not in unicodedata.name(each))
+
+
+# Some brackets are symbols by Unicode's categories. Both ornate parentheses open and close: they are mirrored.
+_OPENING = "[{<⎡⎢⎣❰﴾" + _brackets("Ps", "Pi")
+_CLOSING = "]}>⎤⎥⎦❱﴿" + _brackets("Pe", "Pf")
 
 
 def _table(**pairs: str) -> dict[int, str]:
@@ -24,9 +37,9 @@ def _table(**pairs: str) -> dict[int, str]:
 
 _ESCAPES = _table(**{"⅋": "&＆﹠", "٪": "%％﹪", "⧵": "\\＼﹨"})
 _ANGLES = _ESCAPES | _table(**{"‹": "<＜﹤≮《〈⟨⟪❬❮❰⦑⧼«˂ᐸ", "›": ">＞﹥≯》〉⟩⟫❭❯❱⦒⧽»˃ᐳ"})
-_BRACKETS = _ESCAPES | _table(**{"⟦": f"{_OPENING}［﹇｢＜﹤≮", "⟧": f"{_CLOSING}］﹈｣＞﹥≯"})
+_BRACKETS = _ESCAPES | _table(**{"⟦": f"{_OPENING}＜﹤≮｛", "⟧": f"{_CLOSING}＞﹥≯｝"})
 _SIGNS = _ANGLES | _table(**{"⟦": "[［{｛", "⟧": "]］}｝", "¦": "|｜", "∼": "~～"})
-_PARENTHESES = _BRACKETS | _table(**{"⦅": "(（﹙❨❪⟮", "⦆": ")）﹚❩❫⟯", "‚": ",，﹐"})
+_PARENTHESES = _BRACKETS | _table(**{"⦅": "(（﹙❨❪⟮⁽₍", "⦆": ")）﹚❩❫⟯⁾₎", "‚": ",，﹐"})
 
 # Names that our delimiters have or had. The code in a delimiter is random, so no text can hold it.
 _NAME = r"\s*+[^\w\s<>]{0,4}\s*+[^\w\s<>]{0,4}\s*+(?:evidences?|memory|memories|conversations?)(?![a-z])"
@@ -54,12 +67,12 @@ _BREAK = r"<(?:/?(?:p|li|div|h[1-6]|t[rdh]|ul|ol|d[dtl]|blockquote|pre|section|a
 _LINE_START = re.compile(rf"(?:^|{_BREAK}){_LEAD}", re.IGNORECASE | re.MULTILINE)
 # The end of our headings: where a passage comes from and how relevant it is.
 _TAIL = re.compile(
-    r"[({\[❨❪⟮][^(){}\[\]\n]{0,320}\brelevance[^\w\n]{0,4}\d[\d.,]{0,8}[^\w\n]{0,2}"
+    r"[({\[❨❪⟮⁽₍][^(){}\[\]\n]{0,320}\brelevance[^\w\n]{0,4}\d[\d.,]{0,8}[^\w\n]{0,2}"
     r"|\b(?:local|web)\b[^\w\n]{1,8}relevance[^\w\n]{0,4}\d[\d.,]{0,8}[^\w\n]{0,2}",
     re.IGNORECASE,
 )
 _LONGEST_HEADING = 1000
-_ORIGIN = re.compile(r"[(❨❪⟮](?:[^()\n]{0,320}[,;])?\s*(?:local|web)\s*[,;)❩❫⟯]", re.IGNORECASE)
+_ORIGIN = re.compile(r"[(❨❪⟮⁽₍](?:[^()\n]{0,320}[,;])?\s*(?:local|web)\s*[,;)❩❫⟯⁾₎]", re.IGNORECASE)
 
 # What opens a section: marks ahead of a line, a line of marks below one, elements, and a line that is bold as a whole.
 _MARKS = re.compile(r"^(?:[^\w\n#=]|\d{1,4}[.):])*+(#[# \t]*+|=++(?=\s|$))", re.MULTILINE)

@@ -128,7 +128,7 @@ class TokenFile:
 
     def _load(self) -> Sequence[IssuedToken]:
         try:
-            with self._path.open("rb") as file:
+            with open(self._path, "rb", opener=_opened_without_waiting) as file:
                 status = os.fstat(file.fileno())
                 self._check(status)
                 content = file.read(_MOST_BYTES + 1)
@@ -152,7 +152,9 @@ class TokenFile:
         if os.name == "nt":
             return
         if not stat.S_ISREG(status.st_mode):
-            raise _unusable(f"{self._path} is not a file.")
+            raise _unusable(f"{self._path} is not a file. Name a regular file in RAG_TOKENS_FILE.")
+        if status.st_uid not in (os.geteuid(), 0):
+            raise _unusable(f"{self._path} belongs to another user. Run: chown {os.geteuid()} {self._path}")
         if status.st_mode & 0o022:
             raise _unusable(f"{self._path} may be written by others. Run: chmod 600 {self._path}")
         if status.st_mode & 0o044 and self._stamp is None:
@@ -189,6 +191,11 @@ class TokenFile:
 def new_token(name: str, **opened: object) -> IssuedToken:
     """A token that `TokenFile.create` completes."""
     return IssuedToken(id="", name=name, digest=b"", created=datetime.now(UTC), **opened)  # type: ignore[arg-type]
+
+
+def _opened_without_waiting(path: str, flags: int) -> int:
+    """Open a FIFO too at once; `TokenFile` refuses it then."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
 
 
 def _parsed(content: bytes) -> Sequence[IssuedToken]:
