@@ -9,8 +9,9 @@ from hypothesis import settings
 
 from tools.attack_table import ATTACKS
 
-# Tests assert no timings: an example may take its time on a busy machine.
-settings.register_profile("cragside", deadline=None)
+# Tests assert no timings: an example may take its time on a busy machine. CI tries the same examples for the same code;
+# a run at a desk tries new ones each time.
+settings.register_profile("cragside", deadline=None, derandomize="CI" in os.environ)
 settings.load_profile("cragside")
 
 

@@ -42,7 +42,7 @@ _SIGNS = _ANGLES | _table(**{"⟦": "[［{｛", "⟧": "]］}｝", "¦": "|｜",
 _PARENTHESES = _BRACKETS | _table(**{"⦅": "(（﹙❨❪⟮⁽₍", "⦆": ")）﹚❩❫⟯⁾₎", "‚": ",，﹐"})
 
 # Names that our delimiters have or had. The code in a delimiter is random, so no text can hold it.
-_NAME = r"\s*+[^\w\s<>]{0,4}\s*+[^\w\s<>]{0,4}\s*+(?:evidences?|memory|memories|conversations?)(?![a-z])"
+_NAME = r"\s*+[^\w\s<>‹›]{0,4}\s*+[^\w\s<>‹›]{0,4}\s*+(?:evidences?|memory|memories|conversations?)(?![a-z])"
 _DELIMITER = re.compile(
     rf"(?:[<〈⟨❬❮⦑⧼˂ᐸ]|&(?:lt|#0*60|#x0*3c);?|\\u003c|\\x3c|%3c){_NAME}[^<>\n]{{0,200}}+>?"
     rf"|[\[{{《«⟪❰][^\w\n]{{0,4}}/{_NAME}[^\w\n]{{0,8}}",
