@@ -1,6 +1,7 @@
 """What the audit log says of requests to our own routes."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from cragside.adapters.local.audit_log import AuditLog
 from cragside.adapters.local.token_file import TokenFile, new_token
 from cragside.domain.errors import ConfigurationError
 from cragside.domain.tokens import USUAL_SCOPES, Scope
+from cragside.entrypoints.http.audited import ACTIONS
 from tests.knowledge import Knowledge
 
 TEXT = "Otters hold hands while they sleep in kelp, so that they do not drift apart."
@@ -78,6 +80,41 @@ async def test_each_event_says_who_did_what_to_which_document(place: Place) -> N
     assert first["from"] == "127.0.0.1"
     assert first["at"].endswith("Z")
     assert first["route"] == "POST /v1/documents"
+
+
+# Actions on one thing that a request names in its body.
+NAMED_IN_THE_BODY = {
+    "DELETE /documents/delete_document": {"doc_ids": ["thing-1"]},
+    "POST /v1/queue/revive": {"document_id": "thing-1"},
+}
+
+
+@pytest.mark.parametrize("who", ["all", "reader"])
+@pytest.mark.parametrize("route", sorted({route for route in ACTIONS if "{" in route} | set(NAMED_IN_THE_BODY)))
+async def test_what_is_done_to_one_thing_names_its_id(place: Place, route: str, who: str) -> None:
+    method, path = route.split(" ")
+    body = NAMED_IN_THE_BODY.get(route) or ({"source": "/texts/other.md", "name": "other.md"} if method == "PATCH" else None)
+    path = re.sub(r"\{\w+\}", "thing-1", path)
+    answer = await place.knowledge.http.request(method, path, json=body, headers=place.keys[who])
+    (event,) = place.events()
+    denied = who == "reader" and method != "GET"
+    assert event["action"] == ACTIONS[route]
+    assert event["outcome"] == "denied" if denied else event["outcome"] in ("ok", "failed")
+    # Nobody reads the body of somebody who may not send it.
+    assert event["documents"] == ([] if denied and route in NAMED_IN_THE_BODY else ["thing-1"])
+    assert answer.status_code in ((403,) if denied else (200, 404))
+
+
+async def test_a_page_of_memories_is_read_and_names_the_exchanges_on_it(place: Place) -> None:
+    http, key = place.knowledge.http, place.keys["all"]
+    for minute in range(2):
+        body = {"user": QUESTION, "assistant": TEXT, "date": f"2026-01-01T09:0{minute}:00Z"}
+        await http.post("/v1/memories", json=body, headers=key)
+    shown = (await http.get("/v1/memories?limit=1", headers=key)).json()["memories"]
+    event = place.events()[-1]
+    assert (event["action"], event["route"]) == ("read", "GET /v1/memories")
+    assert event["documents"] == [each["id"] for each in shown]
+    assert len(shown) == 1
 
 
 @pytest.mark.attack("hostile tokens")

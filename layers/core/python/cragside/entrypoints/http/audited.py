@@ -53,14 +53,13 @@ class AuditedRoutes:
         finally:
             action = self._action(scope, state, sent.status)
             if action is not None:
-                named = scope.get("path_params", {}).get("document_id")
                 self._audit.note(
                     scope,
                     action,
                     sent.status,
                     grant=state.get("narrowed_grant") or state.get("grant"),
                     workspace=state.get("workspace"),
-                    documents=state.get("documents") or ([named] if named else []),
+                    documents=state.get("documents") or _named(scope),
                 )
 
     def _action(self, scope: Scope, state: Scope, status: int) -> str | None:
@@ -70,3 +69,9 @@ class AuditedRoutes:
             return action or "request"
         # A prompt without the command was not searched for.
         return None if action == "search" and state.get("workspace") is None else action
+
+
+def _named(scope: Scope) -> list[str]:
+    """The id of the document or of the exchange that the address names."""
+    parameters = scope.get("path_params", {})
+    return [parameters[name] for name in ("document_id", "memory_id") if name in parameters]

@@ -104,12 +104,14 @@ def router(container: Application, access: Access) -> APIRouter:
 
     @routes.get("", responses=failures())
     async def remembered(
+        request: Request,
         workspace: Annotated[str, Depends(access.asked)],
         limit: Annotated[int, Query(ge=1, le=_MOST_LISTED)] = _MOST_LISTED,
         offset: Annotated[int, Query(ge=0, le=_MOST_OFFSET)] = 0,
     ) -> MemoryPage:
         """What is remembered, latest first."""
         kept, total = await container.memory.exchanges(workspace=workspace, limit=limit, offset=offset)
+        access.note(request, (each.record.id for each in kept))
         memories = [
             MemoryBody(id=each.record.id, at=each.at, text=each.text, searchable=each.record.searchable)
             for each in kept

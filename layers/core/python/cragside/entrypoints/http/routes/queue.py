@@ -81,6 +81,7 @@ def router(container: Application, access: Access) -> APIRouter:
     async def revive(request: Request, revival: Revival) -> Revived:
         """Queue tasks again that were given up, and with them what else is not done."""
         workspace = access.workspace(request, revival.workspace)
+        access.note(request, [revival.document_id] if revival.document_id else [])
         return Revived(tasks=await container.intake.revive(revival.document_id, workspace=workspace))
 
     return routes
