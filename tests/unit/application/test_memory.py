@@ -1,14 +1,17 @@
 import logging
 import re
+import threading
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
+from cragside.application import memory as memory_module
 from cragside.application.memory import Memory
 from cragside.domain.document import SourceText
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable, ValidationError
-from cragside.domain.exchange import LONGEST_TEXT, Exchange
+from cragside.domain.exchange import LONGEST_TEXT, Exchange, merely_repeats
 from cragside.domain.filter import EVERYTHING, Filter
 from cragside.domain.indexing import Acceptance, DocumentRecord
 from cragside.domain.memory_name import memory_of
@@ -215,3 +218,18 @@ async def test_of_an_enriched_prompt_the_question_alone_is_remembered(prompt: st
 
 async def test_a_long_text_of_delimiters_is_read_once() -> None:
     assert behind_blocks("</evidence-bcdfgh>\n" * 20_000).count("\n") == 20_000
+
+
+async def test_long_answers_are_compared_off_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: list[int] = []
+
+    def compared(answer: str, told: Sequence[str]) -> bool:
+        threads.append(threading.get_ident())
+        return merely_repeats(answer, told)
+
+    monkeypatch.setattr(memory_module, "merely_repeats", compared)
+    long = " ".join(f"w{number}" for number in range(5000))
+    remembered = await memory().remember(Exchange("What was said?", long), workspace="sea", told=[long])
+    assert remembered.reason == "repeated"
+    assert threads
+    assert threading.get_ident() not in threads

@@ -93,7 +93,9 @@ NAMED_IN_THE_BODY = {
 @pytest.mark.parametrize("route", sorted({route for route in ACTIONS if "{" in route} | set(NAMED_IN_THE_BODY)))
 async def test_what_is_done_to_one_thing_names_its_id(place: Place, route: str, who: str) -> None:
     method, path = route.split(" ")
-    body = NAMED_IN_THE_BODY.get(route) or ({"source": "/texts/other.md", "name": "other.md"} if method == "PATCH" else None)
+    body = NAMED_IN_THE_BODY.get(route) or (
+        {"source": "/texts/other.md", "name": "other.md"} if method == "PATCH" else None
+    )
     path = re.sub(r"\{\w+\}", "thing-1", path)
     answer = await place.knowledge.http.request(method, path, json=body, headers=place.keys[who])
     (event,) = place.events()

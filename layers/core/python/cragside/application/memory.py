@@ -102,7 +102,8 @@ class Memory:
         refuse_overlong(exchange)
         exchange = replace(exchange, user=behind_blocks(exchange.user))
         reason = reason_to_forget(exchange, self._least)
-        if not reason and merely_repeats(exchange.assistant, told):
+        # Long texts take a tenth of a second, for which no other request should wait.
+        if not reason and told and await asyncio.to_thread(merely_repeats, exchange.assistant, told):
             reason = "repeated"
         if reason:
             logger.debug("Skipped an exchange: %s", reason)
