@@ -220,6 +220,56 @@ async def test_no_document_that_a_client_brings_becomes_a_memory(
         assert (await knowledge.http.get("/v1/memories")).json()["total"] == remembered
 
 
+@pytest.mark.parametrize("before", [False, True])
+@pytest.mark.parametrize("anew", [False, True])
+async def test_an_id_is_that_of_a_document_or_of_an_exchange_never_of_both(
+    tmp_path: Path, before: bool, anew: bool
+) -> None:
+    if before:
+        await made_in_the_old_way(tmp_path, index=False)
+    async with opened(tmp_path) as knowledge:
+        if not before:
+            body = {"text": BOT, "file_source": BOTS_NAME}
+            await knowledge.http.post("/documents/text", json=body)
+        memories = {each["id"] for each in (await knowledge.http.get("/v1/memories")).json()["memories"]}
+        if anew:
+            await knowledge.container.workspaces.reindex("default", lambda _: None)
+        body = {"name": BOTS_NAME, "text": "Minutes of the harbour's meeting."}
+        taken = (await knowledge.http.post("/v1/documents", json=body)).json()["documents"][0]["id"]
+        assert taken not in memories
+        revived = await knowledge.http.post("/v1/queue/revive", json={"document_id": taken})
+        assert revived.status_code == 202
+        deleting = {"doc_ids": [taken]}
+        answer = await knowledge.http.request("DELETE", "/documents/delete_document", json=deleting)
+        assert answer.json()["message"] == "1 documents are deleted."
+        assert (await knowledge.http.get(f"/v1/documents/{taken}")).status_code == 404
+        kept = (await knowledge.http.get("/v1/memories")).json()["memories"]
+        assert {each["id"] for each in kept} == memories
+        answer = await knowledge.http.request(
+            "DELETE", "/documents/delete_document", json={"doc_ids": sorted(memories)}
+        )
+        assert answer.json()["message"] == f"{len(memories)} documents are deleted."
+        assert (await knowledge.http.get("/v1/memories")).json()["total"] == 0
+
+
+async def test_an_id_that_an_older_version_gave_twice_deletes_neither(tmp_path: Path) -> None:
+    async with opened(tmp_path) as knowledge:
+        body = {"text": BOT, "file_source": BOTS_NAME}
+        await knowledge.http.post("/documents/text", json=body)
+        body = {"name": BOTS_NAME, "text": "Minutes of the harbour's meeting."}
+        taken = (await knowledge.http.post("/v1/documents", json=body)).json()["documents"][0]["id"]
+    with closing(sqlite3.connect(tmp_path / memory_of("default") / FILE_NAME)) as connection, connection:
+        for table, column in (("document", "id"), ("origin", "document_id")):
+            assert connection.execute(f"UPDATE {table} SET {column} = ?", (taken,)).rowcount == 1
+    async with opened(tmp_path) as knowledge:
+        deleting = {"doc_ids": [taken]}
+        answer = await knowledge.http.request("DELETE", "/documents/delete_document", json=deleting)
+        assert answer.status_code == 400
+        assert f"DELETE /v1/memories/{taken}" in answer.text
+        assert (await knowledge.http.get(f"/v1/documents/{taken}")).status_code == 200
+        assert (await knowledge.http.get("/v1/memories")).json()["total"] == 1
+
+
 async def test_a_store_of_before_without_exchanges_is_parted_too(tmp_path: Path) -> None:
     async with opened(tmp_path) as knowledge:
         await knowledge.container.intake.text(DOCUMENT, workspace="default")

@@ -160,10 +160,28 @@ class Intake:
 
     async def revive(self, identifier: str | None, *, workspace: str) -> int:
         """As `restart`, for the id of a document or of an exchange."""
-        exchange = None
-        if identifier is not None:
-            exchange = await (await self._workspaces.library(memory_of(workspace))).document(identifier)
-        return await self.restart(identifier, workspace=memory_of(workspace) if exchange else workspace)
+        if identifier is None:
+            return await self.restart(workspace=workspace)
+        names = await self._stores_with(identifier, workspace) or [workspace]
+        return sum([await self.restart(identifier, workspace=name) for name in names])
+
+    async def delete_either(self, identifier: str, *, workspace: str) -> bool:
+        """Forget the document or the exchange of an id. False when there is none.
+
+        Raises `ValidationError` when both have it, as in a store of an older version, and forgets neither.
+        """
+        names = await self._stores_with(identifier, workspace)
+        if len(names) > 1:
+            raise ValidationError(
+                f"{identifier} is the id of a document and of an exchange. Use DELETE /v1/documents/{identifier} or "
+                f"DELETE /v1/memories/{identifier}."
+            )
+        return await self.delete(identifier, workspace=names[0]) if names else False
+
+    async def _stores_with(self, identifier: str, workspace: str) -> list[str]:
+        """The documents' store, the memory's, both or none: those in which something has this id."""
+        names = workspace, memory_of(workspace)
+        return [n for n in names if await (await self._workspaces.library(n)).document(identifier) is not None]
 
     async def backlog(self, workspace: str) -> QueueStats:
         """What a workspace's documents and its memory still wait for: as the queue has it, else as the store has it."""

@@ -11,6 +11,7 @@ from urllib.parse import quote
 from cragside.adapters.lightrag.adoption import adopt
 from cragside.adapters.lightrag.catalogue import Entry
 from cragside.adapters.lightrag.chunking import Piece, cut, storable
+from cragside.adapters.lightrag.schema import PARTED
 from cragside.adapters.lightrag.store import Create, Find, Store, failing_as_unavailable
 from cragside.adapters.lightrag.sweeping import sweep, sweep_if_free
 from cragside.adapters.lightrag.versions import (
@@ -34,6 +35,7 @@ from cragside.domain.indexing import (
     Stored,
     Task,
 )
+from cragside.domain.memory_name import is_memory
 from cragside.ports.library import Library
 
 
@@ -161,8 +163,10 @@ class LightRagLibrary(Library):
             return store.catalogue.stored() if store else Stored()
 
 
-async def accept(store: Store, source: SourceText, *, enrich: bool, track: str, rename: bool) -> Acceptance:
-    """See `Library.accept`."""
+async def accept(
+    store: Store, source: SourceText, *, enrich: bool, track: str, rename: bool, identifier: str = ""
+) -> Acceptance:
+    """See `Library.accept`. A new document gets `identifier` if that is given and no other document has it."""
     given, digest = await asyncio.to_thread(_prepared, source)
     if not rename:
         await adopt(store, given, digest)
@@ -173,7 +177,7 @@ async def accept(store: Store, source: SourceText, *, enrich: bool, track: str, 
             # Somebody else may have brought the same text, or taken the name, meanwhile.
             source = given if rename else _of_track(store, given, track)
             if (known := _known(store, source, digest, rename=rename)) is None:
-                entry = Entry("", digest, made, source, pieces, enrich, track)
+                entry = Entry(identifier, digest, made, source, pieces, enrich, track)
                 return _entered(store, entry, rename=rename)
     if enrich and any(part.enrichment == "none" for part in known.parts):
         async with store.accepting():
@@ -275,18 +279,24 @@ async def cut_uncut(store: Store) -> None:
                     enter_parts(store, connection, version, entry)
 
 
-def identifier_of(source: str) -> str:
-    """The id that a new document of a source gets, unless another document has it."""
-    return "doc-" + hashlib.md5(storable(source).encode(), usedforsecurity=False).hexdigest()
+def identifier_of(source: str, *, memory: bool = False) -> str:
+    """The id that a new document of a source gets, or in a memory a new exchange, unless another one has it."""
+    return ("mem-" if memory else "doc-") + hashlib.md5(storable(source).encode(), usedforsecurity=False).hexdigest()
 
 
 def _free_identifier(store: Store, source: str) -> str:
     """An id for a new document. A document that was moved keeps the id that it got from its first source."""
-    identifier, number = identifier_of(source), 1
-    while store.catalogue.record(identifier) is not None:
+    memory = is_memory(store.workspace)
+    identifier, number = identifier_of(source, memory=memory), 1
+    while not _is_free(store, identifier):
         number += 1
-        identifier = identifier_of(f"{source}\n{number}")
+        identifier = identifier_of(f"{source}\n{number}", memory=memory)
     return identifier
+
+
+def _is_free(store: Store, identifier: str) -> bool:
+    """Nothing in the store has the id, nor has an exchange that left it for memory and kept its id."""
+    return store.catalogue.record(identifier) is None and store.database.meta(PARTED + identifier) is None
 
 
 def _prepared(source: SourceText) -> tuple[SourceText, str]:
@@ -329,7 +339,12 @@ def _entered(store: Store, entry: Entry, *, rename: bool) -> Acceptance:
         name, source = _numbered(entry.source.name, number), _numbered(entry.source.source, number)
         entry = replace(entry, source=replace(entry.source, name=name, source=source))
     changed = known is not None and not rename
-    identifier = known.id if known and changed else _free_identifier(store, entry.source.source)
+    if known and changed:
+        identifier = known.id
+    elif entry.identifier and _is_free(store, entry.identifier):
+        identifier = entry.identifier
+    else:
+        identifier = _free_identifier(store, entry.source.source)
     entry = replace(entry, identifier=identifier)
     with store.database.transaction() as connection:
         make_current(store, connection, entry)

@@ -15,7 +15,7 @@ import numpy as np
 from cragside.adapters.lightrag import library
 from cragside.adapters.lightrag.database import BATCH, Database
 from cragside.adapters.lightrag.part_indexer import BIND_MODEL, enter_vectors, texts_of
-from cragside.adapters.lightrag.schema import APART
+from cragside.adapters.lightrag.schema import APART, PARTED
 from cragside.adapters.lightrag.store import Store
 from cragside.adapters.lightrag.sweeping import sweep_if_free
 from cragside.adapters.lightrag.versions import retire
@@ -88,6 +88,7 @@ async def _leave(documents: Store, found: Sequence[str]) -> None:
                 for identifier in found[start : start + BATCH]:
                     retire(documents, connection, "id = ?", identifier)
                     documents.catalogue.disown(connection, identifier)
+                    connection.execute("INSERT OR REPLACE INTO meta VALUES (?, '1')", (PARTED + identifier,))
                 if start + BATCH >= len(found):
                     connection.execute("INSERT OR REPLACE INTO meta VALUES (?, '1')", (APART,))
         await asyncio.sleep(0)
@@ -101,7 +102,7 @@ async def _copy(documents: Store, memory: Store, identifier: str) -> None:
     if source is None or facts is None or is_parted(documents):
         return  # somebody else has moved it meanwhile
     track, enrich, *times = facts
-    taken = await library.accept(memory, source, enrich=bool(enrich), track=track, rename=True)
+    taken = await library.accept(memory, source, enrich=bool(enrich), track=track, rename=True, identifier=identifier)
     if taken.outcome == "new":
         with memory.database.transaction() as connection:
             connection.execute(_KEPT, (*times, taken.record.id))

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from cragside.adapters.lightrag.library import cut_uncut
 from cragside.adapters.lightrag.part_indexer import embed, extend_graph
-from cragside.adapters.lightrag.schema import APART
+from cragside.adapters.lightrag.schema import APART, PARTED
 from cragside.adapters.lightrag.store import Store
 from cragside.domain.errors import CragsideError, ServiceUnavailable
 from cragside.domain.indexing import DocumentRecord, Task
@@ -85,7 +85,8 @@ def _copy_parting(old: Store, fresh: Store) -> None:
     with fresh.database.transaction() as connection:
         connection.execute("DELETE FROM meta WHERE key = ?", (APART,))
         connection.executemany(
-            "INSERT INTO meta VALUES (?, ?)", old.database.all("SELECT key, value FROM meta WHERE key = ?", (APART,))
+            "INSERT INTO meta VALUES (?, ?)",
+            old.database.all("SELECT key, value FROM meta WHERE key = ? OR key GLOB ?", (APART, f"{PARTED}*")),
         )
 
 

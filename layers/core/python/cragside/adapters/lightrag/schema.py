@@ -13,6 +13,8 @@ from cragside.adapters.private_files import make_file
 SCHEMA_VERSION = 3
 # The key in `meta` of a store that has no exchanges beside its documents. Stores of older versions do not have it.
 APART = "exchanges_apart"
+# With an id behind it, the key in `meta` of an exchange that left the documents and kept its id.
+PARTED = "parted "
 # The last format in which no document had a source of its own. Baked stores of this format are still read.
 _BEFORE_ORIGINS = 2
 

@@ -189,8 +189,7 @@ def router(container: Application, access: Access) -> APIRouter:
         missing = [
             identifier
             for identifier in body.doc_ids
-            if not await container.memory.forget(identifier, workspace=workspace)
-            and not await container.intake.delete(identifier, workspace=workspace)
+            if not await container.intake.delete_either(identifier, workspace=workspace)
         ]
         deleted = len(body.doc_ids) - len(missing)
         message = f"{deleted} documents are deleted." + (f" There is no {', '.join(missing)}." if missing else "")
