@@ -112,7 +112,7 @@ class Workspaces(Protocol):
         ...
 
     async def stored(self, workspace: str) -> Stored:
-        """How much is stored in a workspace, without opening it. Raises `ServiceUnavailable` when that cannot be read."""
+        """How much is stored in a workspace, without opening it. Raises `ServiceUnavailable` when it is unreadable."""
         ...
 
     async def check(self, workspace: str, *, whole: bool = False) -> None:
