@@ -9,6 +9,7 @@ from typing import Any, BinaryIO
 from cragside.domain.document import Document, SourceText
 from cragside.domain.errors import NotFound, PayloadTooLarge
 from cragside.domain.filter import EVERYTHING, Filter
+from cragside.domain.indexing import Stored
 from cragside.domain.query import Query
 from cragside.domain.search import Mode, SimilaritySearch
 from cragside.ports.knowledge_graph import (
@@ -115,6 +116,9 @@ class FakeWorkspaces:
 
     async def names(self) -> list[str]:
         return ["default"]
+
+    async def stored(self, workspace: str) -> Stored:
+        return Stored()
 
     async def check(self, workspace: str, *, whole: bool = False) -> None:
         """Nothing is stored that could be damaged."""

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from cragside.domain.document import DocType
-from cragside.domain.indexing import DocumentRecord, Part, Passage, Task
+from cragside.domain.indexing import DocumentRecord, Part, Passage, Stored, Task
 
 
 def record(document_id: str = "doc-1", doc_type: DocType = "text", parts: int = 1) -> DocumentRecord:
@@ -37,6 +37,9 @@ class MemoryWorkspaces:
 
     async def names(self) -> list[str]:
         return sorted(self.unfinished)
+
+    async def stored(self, workspace: str) -> Stored:
+        return Stored()
 
     async def part_indexer(self, workspace: str) -> Any:
         return self

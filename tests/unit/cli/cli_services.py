@@ -41,10 +41,10 @@ class RealCommands:
 
 
 class Served:
-    """cragside's routes and a worker in a thread, on loopback."""
+    """cragside's routes and a worker in a thread, on loopback; keywords are further variables of the environment."""
 
-    def __init__(self, home: Path) -> None:
-        self._home = home
+    def __init__(self, home: Path, **environment: str) -> None:
+        self._environment = {"RAG_HOME": str(home), "RAG_API_TOKEN": "secret", **environment}
         self._ready = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()))
         self.address = ""
@@ -59,7 +59,7 @@ class Served:
         self._thread.join(60)
 
     async def _serve(self) -> None:
-        container = build_container(load_settings({"RAG_HOME": str(self._home), "RAG_API_TOKEN": "secret"}))
+        container = build_container(load_settings(self._environment))
         config = uvicorn.Config(create_app(container), port=0, lifespan="off", log_level="critical")
         self._server = uvicorn.Server(config)
         worker = container.worker()

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
+from cli_services import Served
 
 from cragside.adapters.documents.loader import MAX_FILE_BYTES
 from cragside.domain.errors import ServiceUnavailable
@@ -311,3 +312,16 @@ def test_a_service_is_told_the_absolute_path(served, real, tmp_path):
         assert result.exit_code == 0, result.stderr
     known = real.json("documents", "--api", served.address, "--token", "secret")["documents"]
     assert [each["source"] for each in known] == [f"{tmp_path}/{folder}/todo.md" for folder in ("w2", "w1")]
+
+
+def test_a_limit_fails_the_documents_that_it_keeps_out_and_not_the_run(real, tmp_path):
+    notes = tmp_path / "four"
+    notes.mkdir()
+    for number in range(4):
+        (notes / f"{number}.md").write_text(f"Otters sleep in kelp forest number {number}.")
+    with Served(tmp_path / "limited", RAG_LIMIT_DOCUMENTS="2") as service:
+        result = real("ingest", str(notes), "--no-wait", "--api", service.address, "--token", "secret")
+        assert result.exit_code == 1
+        assert "2 accepted, 2 failed" in result.stdout
+        for number in (2, 3):
+            assert f"failed    {number}.md  (The token's limit of 2 documents leaves no room" in result.stdout

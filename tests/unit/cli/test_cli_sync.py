@@ -11,6 +11,8 @@ import pytest
 from cragside.adapters.documents.folders import root_of
 from cragside.adapters.documents.loader import FileLoader
 from cragside.adapters.embedded.embedder import WordLlamaEmbedder
+from cragside.application.allowance import Allowance, allow
+from cragside.domain.tokens import Limits
 from cragside.entrypoints.cli import syncing
 from cragside.entrypoints.cli.places import Here, Options
 from cragside.entrypoints.cli.syncing import Contents
@@ -319,3 +321,16 @@ async def test_a_watch_keeps_what_vanishes_at_once_and_goes_on_when_it_is_back(r
 
     await followed(real, notes, capsys, steps)
     assert len(await asyncio.to_thread(sources, real)) == 13
+
+
+async def test_a_watch_goes_on_when_a_limit_leaves_no_room(real, notes, capsys):
+    async def steps(says):
+        await says("(The token's limit of 11 documents leaves no room")
+        (notes / "n0.md").unlink()
+        await says("removed   n0.md")
+
+    allow(Allowance("token", Limits(documents=11)))
+    try:
+        await followed(real, notes, capsys, steps)
+    finally:
+        allow(None)

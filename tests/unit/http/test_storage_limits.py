@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
+from cragside.adapters.lightrag.database import FILE_NAME
 from cragside.adapters.local.token_file import TokenFile, new_token
 from cragside.domain.memory_name import memory_of, owner_of
 from cragside.domain.tokens import USUAL_SCOPES, Limits
@@ -222,6 +223,30 @@ async def test_a_second_token_lends_nobody_its_room(tmp_path: Path, first: str) 
         assert [answer.status_code for answer in answers] == [202, 202]
         events = [json.loads(line) for line in log.read_text().splitlines()]
         assert [(event["workspace"], event["name"]) for event in events] == [("y", "t1")] * 2 + [("x", "t0")] * 2
+    finally:
+        await place.knowledge.close()
+
+
+@pytest.mark.attack("hostile tokens")
+async def test_a_damaged_store_keeps_nobody_out_of_the_others(place: Place) -> None:
+    key = place.token(None, 2, None, workspaces=None)
+    assert (await WAYS["text"](place, {**key, "X-RAG-Workspace": "good"}, 1)).status_code == 202
+    broken = place.home / "kb" / "broken"
+    broken.mkdir()
+    (broken / FILE_NAME).write_bytes(b"garbage" * 1000)
+    answers = [await WAYS["text"](place, {**key, "X-RAG-Workspace": "good"}, number) for number in (2, 3)]
+    assert [answer.status_code for answer in answers] == [202, 403]
+
+
+async def test_counting_opens_no_store(tmp_path: Path) -> None:
+    place = Place(tmp_path, max_open_workspaces=4)
+    try:
+        key = place.token(None, 5, None, workspaces=None)
+        for name in "abcde":
+            assert (await WAYS["text"](place, {**key, "X-RAG-Workspace": name}, 1)).status_code == 202
+        opened = dict(place.knowledge.container.workspaces._open)
+        assert (await WAYS["text"](place, {**key, "X-RAG-Workspace": "a"}, 2)).status_code == 403
+        assert place.knowledge.container.workspaces._open == opened
     finally:
         await place.knowledge.close()
 

@@ -6,15 +6,17 @@ hand it on, and in one that is added later on.
 
 import asyncio
 import json
+import logging
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakValueDictionary
 
 from cragside.domain.document import SourceText
-from cragside.domain.errors import Forbidden
+from cragside.domain.errors import Forbidden, ServiceUnavailable
 from cragside.domain.indexing import Stored
 from cragside.domain.memory_name import owner_of
 from cragside.domain.tokens import Limits
@@ -22,6 +24,8 @@ from cragside.ports.rag_repository import Workspaces
 
 # What other processes put into other workspaces of the same token is noticed within this time (seconds).
 _REMEMBERED = 2.0
+_MOST_KNOWN = 10_000
+_log = logging.getLogger("cragside")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +62,8 @@ class StorageLimits:
     def __init__(self, workspaces: Workspaces) -> None:
         self._workspaces = workspaces
         self._held: set[_Held] = set()
-        self._lock = asyncio.Lock()
+        # A token's requests wait for each other, and for nobody else's.
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._known: dict[str, tuple[float, Stored]] = {}
 
     async def check(self, workspace: str, size: int = 0) -> None:
@@ -74,7 +79,7 @@ class StorageLimits:
             yield
             return
         held = _Held(allowance.holder, workspace, size)
-        async with self._lock:
+        async with self._locks.setdefault(allowance.holder, asyncio.Lock()):
             await self._check(allowance, held)
             self._held.add(held)
         try:
@@ -111,8 +116,16 @@ class StorageLimits:
     async def _stored(self, workspace: str, *, fresh: bool) -> Stored:
         looked, known = self._known.get(workspace, (0.0, None))
         if known is None or fresh or time.monotonic() - looked > _REMEMBERED:
-            known = await (await self._workspaces.library(workspace)).stored()
+            try:
+                known = await self._workspaces.stored(workspace)
+            except ServiceUnavailable as error:
+                # One store that cannot be read is no reason to keep everybody out of the others.
+                known = known or Stored()
+                _log.warning("The limits count workspace %s as it was last read: %s", workspace, error.message)
+            self._known.pop(workspace, None)
             self._known[workspace] = time.monotonic(), known
+            if len(self._known) > _MOST_KNOWN:
+                del self._known[next(iter(self._known))]
         return known
 
 

@@ -141,10 +141,17 @@ class Keys:
         except ServiceUnavailable as error:
             outage = error
         made = self._made
-        if made is None or made[0] != token or made[1] is not issued or made[2] != outage:
+        if made is None or made[0] != token or made[1] is not issued or not _same(made[2], outage):
             self._keyring = Keyring(token, self._bound, issued, limits=self._limits, asked=self._asked, outage=outage)
             self._made = token, issued, outage
         return self._keyring
+
+
+def _same(one: ServiceUnavailable | None, other: ServiceUnavailable | None) -> bool:
+    """Whether two outages say the same: each failure is an error of its own."""
+    if one is None or other is None:
+        return one is other
+    return (one.component, one.message) == (other.component, other.message)
 
 
 def _digest(token: bytes) -> bytes:

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from cragside.domain.document import Document, SourceText
 from cragside.domain.filter import EVERYTHING, Filter
+from cragside.domain.indexing import Stored
 from cragside.domain.query import Query
 from cragside.domain.search import Mode, SimilaritySearch
 from cragside.ports.knowledge_graph import KnowledgeGraph
@@ -108,6 +109,10 @@ class Workspaces(Protocol):
 
     async def names(self) -> list[str]:
         """The workspaces that have a store, in order."""
+        ...
+
+    async def stored(self, workspace: str) -> Stored:
+        """How much is stored in a workspace, without opening it. Raises `ServiceUnavailable` when it is unreadable."""
         ...
 
     async def check(self, workspace: str, *, whole: bool = False) -> None:

@@ -1,9 +1,12 @@
 """The documents, parts and passages of a store, as rows."""
 
 import json
+import sqlite3
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from sqlite3 import Connection
 from typing import Any
 
@@ -50,10 +53,18 @@ _PROGRESS = """SELECT coalesce(sum(NOT failed AND NOT begun), 0), coalesce(sum(N
             sum(error = '' AND enrichment = 'processing') AS processing,
             sum(error <> '') AS given_up
         FROM part JOIN document USING (version) WHERE state = 'current' GROUP BY version)"""
+_STORED = """SELECT coalesce(sum(state = 'current'), 0), coalesce(sum(max(size, characters) + length(metadata)), 0)
+    FROM document WHERE state <> 'gone'"""
 _PASSAGE = """SELECT chunk.id, chunk.part, chunk.number, chunk.page, chunk.section, chunk.tier2, part.enrichment,
     kv.value, document.version, document.id FROM chunk JOIN document USING (version)
     JOIN part ON part.version = chunk.version AND part.number = chunk.part
     LEFT JOIN kv ON kv.namespace = 'text_chunks' AND kv.id = chunk.id WHERE """
+
+
+def stored_in(path: Path) -> Stored:
+    """What `Catalogue.stored` says, of a store that is not opened for it. Raises `sqlite3.DatabaseError`."""
+    with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as connection:
+        return Stored(*map(int, connection.execute(_STORED).fetchone()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,11 +237,7 @@ class Catalogue:
 
     def stored(self) -> Stored:
         """How many current documents there are, and the bytes of all texts, replaced ones included until they go."""
-        documents, size = self._database.one(
-            "SELECT coalesce(sum(state = 'current'), 0), coalesce(sum(max(size, characters) + length(metadata)), 0)"
-            " FROM document WHERE state <> 'gone'"
-        )
-        return Stored(int(documents), int(size))
+        return Stored(*map(int, self._database.one(_STORED)))
 
     def progress(self) -> Progress:
         """How far current documents have come."""

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cragside.adapters.lightrag.baked import BakedRepository
+from cragside.adapters.lightrag.catalogue import stored_in
 from cragside.adapters.lightrag.database import FILE_NAME, Database
 from cragside.adapters.lightrag.folders import check_store_file
 from cragside.adapters.lightrag.home import Home
@@ -21,6 +22,7 @@ from cragside.adapters.lightrag.unborn import UnbornRepository
 from cragside.adapters.sqlite_failures import is_damage, told, unusable
 from cragside.domain.context import CountTokens
 from cragside.domain.errors import ConfigurationError, CragsideError, ServiceUnavailable
+from cragside.domain.indexing import Stored
 from cragside.domain.memory_name import is_memory, memory_of, owner_of, spoken
 from cragside.ports.embedder import Embedder
 from cragside.ports.knowledge_graph import KnowledgeGraph
@@ -146,6 +148,15 @@ class EmbeddedWorkspaces:
         """The workspaces that have a store, in order."""
         await self._home.ready()
         return self._home.names()
+
+    async def stored(self, workspace: str) -> Stored:
+        """How much is stored in the workspace. It takes no place among the open stores."""
+        if not self._has_store(workspace):
+            return Stored()
+        try:
+            return await asyncio.to_thread(stored_in, self.folder(workspace) / FILE_NAME)
+        except sqlite3.DatabaseError as error:
+            raise _unopened(workspace, error, read_only=False) from error
 
     async def reindex(self, workspace: str, progress: Callable[[str], None]) -> int:
         """Build the workspace anew with the configured embedding model; returns how many documents and exchanges it

@@ -195,8 +195,17 @@ def _refusal(response: "httpx.Response", place: str) -> CragsideError:
     if response.status_code in (502, 503):
         return ServiceUnavailable("api", message)
     if known := _ERRORS.get(response.status_code):
-        return known(message)
+        return Forbidden(message, **_limit_in(response)) if known is Forbidden else known(message)
     return ValidationError(message) if response.status_code < 500 else ProcessingError(message)
+
+
+def _limit_in(response: "httpx.Response") -> dict[str, str]:
+    """The limit of the token that is reached, as `Forbidden` has it; empty for another reason."""
+    try:
+        limit = response.json()["error"]["details"]["limit"]
+    except (ValueError, LookupError, TypeError):
+        return {}
+    return {"limit": limit} if isinstance(limit, str) else {}
 
 
 def _message(response: "httpx.Response") -> str:

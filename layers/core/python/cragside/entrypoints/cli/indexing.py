@@ -17,6 +17,7 @@ from cragside.domain.errors import (
     ConfigurationError,
     CragsideError,
     DeadlineExceeded,
+    Forbidden,
     NotFound,
     ProcessingError,
     ServiceUnavailable,
@@ -235,7 +236,9 @@ async def _take(place: Place, offer: Offer | Refused, options: Options, report: 
         report.take(offer.name, await place.take(offer, options))
     except _ENDING:
         raise
-    except (NotFound, ProcessingError, ValidationError) as error:
+    except (Forbidden, NotFound, ProcessingError, ValidationError) as error:
+        if isinstance(error, Forbidden) and "limit" not in error.details:
+            raise
         reason = error.message if offer.content is None else str(error.details.get("reason", error.message))
         report.add(Line(offer.name, "failed", reason, source=offer.source))
 
