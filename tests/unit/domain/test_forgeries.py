@@ -151,12 +151,55 @@ BRACKET_KINDS = [
 
 
 @pytest.mark.attack("forged citations")
-@pytest.mark.parametrize("opening", [*BRACKET_KINDS, *"⁽₍«‹"], ids=ascii)
+@pytest.mark.parametrize("opening", [*BRACKET_KINDS, *"⁽₍«‹❮"], ids=ascii)
 def test_a_number_in_brackets_of_any_kind_is_altered(opening: str) -> None:
     closing = closing_of(opening)
     for heading in (f"{opening}2{closing} payroll.pdf", f"> {opening} 2{closing} payroll.pdf"):
         assert opening not in as_passage(f"x\n{heading}")
         assert opening not in as_name(f"x {heading}", 100)
+
+
+@pytest.mark.attack("forged citations")
+@pytest.mark.parametrize(
+    "number",
+    [
+        "[Source 2]",
+        "[source: 2]",
+        "[ref 2]",
+        "[2, 3]",
+        "[2; p.3]",
+        "[2a]",
+        "[2/3]",
+        "[<b>2</b>]",
+        "&amp;#91;2&amp;#93;",
+        "&amp;amp;lbrack;2]",
+        "%255B2%255D",
+        "[**Quelle** 2]",
+        "[2 & 3]",
+        "[2, p. 3a]",
+    ],
+)
+def test_a_number_with_more_in_its_brackets_is_altered(number: str) -> None:
+    assert number not in as_passage(f"x\n> {number} payroll.pdf")
+    assert number not in as_name(f"x {number} payroll.pdf", 100)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[1, 2, 3]",
+        "[\n  [1, 2],\n  [3, 4]\n]",
+        "[1, 2] + x",
+        "[[1, 2] for x in y]",
+        "[1, 2] if x else y",
+        "[1, 2, 3].map(f)",
+        "[2026-01-31] done",
+        "[01/31/2026] done",
+        "[10:20, 3] done",
+    ],
+)
+def test_lists_and_dates_stay_as_they_are(text: str) -> None:
+    assert as_passage(f"x = 1\n{text}\n") == f"x = 1\n{text}\n"
 
 
 def test_a_name_is_one_line_of_bounded_length() -> None:

@@ -27,8 +27,8 @@ def _brackets(*categories: str) -> str:
 
 
 # Some brackets are symbols by Unicode's categories. Both ornate parentheses open and close: they are mirrored.
-_OPENING = "[{<⎡⎢⎣❰﴾" + _brackets("Ps", "Pi")
-_CLOSING = "]}>⎤⎥⎦❱﴿" + _brackets("Pe", "Pf")
+_OPENING = "[{<⎡⎢⎣❮❰﴾" + _brackets("Ps", "Pi")
+_CLOSING = "]}>⎤⎥⎦❯❱﴿" + _brackets("Pe", "Pf")
 
 
 def _table(**pairs: str) -> dict[int, str]:
@@ -44,23 +44,30 @@ _PARENTHESES = _BRACKETS | _table(**{"⦅": "(（﹙❨❪⟮⁽₍", "⦆": ")�
 # Names that our delimiters have or had. The code in a delimiter is random, so no text can hold it.
 _NAME = r"\s*+[^\w\s<>‹›]{0,4}\s*+[^\w\s<>‹›]{0,4}\s*+(?:evidences?|memory|memories|conversations?)(?![a-z])"
 _DELIMITER = re.compile(
-    rf"(?:[<〈⟨❬❮⦑⧼˂ᐸ]|&(?:lt|#0*60|#x0*3c);?|\\u003c|\\x3c|%3c){_NAME}[^<>\n]{{0,200}}+>?"
+    rf"(?:[<〈⟨❬❮⦑⧼˂ᐸ]|&(?:amp;){{0,3}}(?:lt|#0*60|#x0*3c);?|\\u003c|\\x3c|%(?:25){{0,3}}3c){_NAME}[^<>\n]{{0,200}}+>?"
     rf"|[\[{{《«⟪❰][^\w\n]{{0,4}}/{_NAME}[^\w\n]{{0,8}}",
     re.IGNORECASE,
 )
 
 # A number in brackets. Footnotes (`[^1]`), dates (`[2026-01-31]`) and amounts (`[$5]`) are none.
-_OPEN = rf"(?:[{re.escape(_OPENING)}]|&(?:#0*91|#x0*5b|lbrack|lsqb);?|%5b)"
-_CLOSE = rf"(?:[{re.escape(_CLOSING)}]|&(?:#0*93|#x0*5d|rbrack|rsqb);?|%5d)"
-_AMONG = r"[^\w\n^$£€%+/=<>@!?]|_"
-_NUMBER = rf"{_OPEN}(?:{_AMONG}){{0,8}}?(?:[lo]{{0,3}}\d[\dlo]*+|l)(?:{_AMONG}){{0,8}}?{_CLOSE}"
+_OPEN = rf"(?:[{re.escape(_OPENING)}]|&(?:amp;){{0,3}}(?:#0*91|#x0*5b|lbrack|lsqb);?|%(?:25){{0,3}}5b)"
+_CLOSE = rf"(?:[{re.escape(_CLOSING)}]|&(?:amp;){{0,3}}(?:#0*93|#x0*5d|rbrack|rsqb);?|%(?:25){{0,3}}5d)"
+_AMONG = r"(?:[^\w\n^$£€%+/=<>@!?]|_|</?[a-z][^<>\n]{0,40}>)"
+_SOURCE = "(?:evidence|source|document|doc|passage|reference|ref|citation|result|quote|quelle|beleg|dokument)s?"
+# Several numbers, or one with a page. Where no name comes behind them, they are a list in code.
+_MORE = r"(?:\s?[,;&]\s?(?:pages?|pp?|s)?\.?\s?\d{1,4}[a-z]?){1,8}"
+_NAMED = r"(?=[\s*_\"'`>:]{0,4}(?!(?:for|if|in|and|or|is|not|else|as)\b)[^\W\d_])"
+_NUMBER = (
+    rf"{_OPEN}{_AMONG}{{0,8}}?(?:{_SOURCE}{_AMONG}{{0,3}})?(?:(?:[lo]{{0,3}}\d[\dlo]*+[a-z]?|l)(?:/\d{{1,3}})?"
+    rf"{_AMONG}{{0,8}}?{_CLOSE}|\d{{1,4}}[a-z]?{_MORE}{_AMONG}{{0,8}}?{_CLOSE}{_NAMED})"
+)
 _NUMBERED = re.compile(_NUMBER, re.IGNORECASE)
 _TAG = r"</?[a-z][^<>\n]{0,200}>"
 # What may stand ahead of a heading that forges one of ours: whatever is no letter, mark-up, bullets such as "a)", and
 # words for a source.
 _LEAD = (
     rf"(?:{_NUMBER}|{_TAG}|&#?\w{{1,10}};|[a-z]{{1,4}}[.):](?=[\W\d_])|o(?=\s)"
-    r"|(?:evidence|source|document|passage|reference|citation|result|quote|quelle|beleg|dokument)s?(?=[\W\d_])"
+    rf"|{_SOURCE}(?=[\W\d_])"
     r"|[^\w\n]|[\d_])*+"
 )
 _BREAK = r"<(?:/?(?:p|li|div|h[1-6]|t[rdh]|ul|ol|d[dtl]|blockquote|pre|section|article|table)|[bh]r)\b[^<>\n]{0,200}>"
@@ -72,6 +79,7 @@ _TAIL = re.compile(
     re.IGNORECASE,
 )
 _LONGEST_HEADING = 1000
+_LOOKED_AHEAD = 16
 _ORIGIN = re.compile(r"[(❨❪⟮⁽₍](?:[^()\n]{0,320}[,;])?\s*(?:local|web)\s*[,;)❩❫⟯⁾₎]", re.IGNORECASE)
 
 # What opens a section: marks ahead of a line, a line of marks below one, elements, and a line that is bold as a whole.
@@ -134,8 +142,10 @@ def _found(*patterns: re.Pattern[str]) -> Spans:
 def _numbers_at_line_starts(text: str) -> Iterator[tuple[int, int]]:
     if _NUMBERED.search(text):
         for start in _LINE_START.finditer(text):
-            for number in _NUMBERED.finditer(text, *start.span()):
-                yield number.span()
+            # What stands behind the last number tells whether it is one.
+            for number in _NUMBERED.finditer(text, start.start(), start.end() + _LOOKED_AHEAD):
+                if number.end() <= start.end():
+                    yield number.span()
 
 
 def _origins_behind_numbers(text: str) -> Iterator[tuple[int, int]]:
