@@ -74,7 +74,7 @@ def sync(
         found = await compare(place, folders, contents)
         compared.append(found)
         if dry_run:
-            report.earlier = await known_by_name_alone(place)
+            report.earlier = found.foresee(await known_by_name_alone(place))
             return
         if not agreed(found.losses, yes=yes):
             found.plan = found.plan.without_removals()
