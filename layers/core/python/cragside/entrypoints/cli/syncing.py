@@ -85,6 +85,11 @@ class Comparison:
     taken_over: Sequence[FileState] = ()
     perhaps: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def failing(self) -> list[Refused]:
+        """What cannot be read, though it should be."""
+        return [each for each in self.refused if not each.skipped]
+
     def foresee(self, earlier: Sequence[Progress]) -> list[Progress]:
         """Take from what is added the files that take a document of an earlier version over. Returns those that stay.
 
@@ -196,7 +201,9 @@ def show_plan(found: Comparison) -> None:
         console.print(f"{what:<10}{printable(name)}", soft_wrap=True)
     counts = (made.added, found.taken_over, made.changed, made.moved, made.removed)
     told = ", ".join(f"{verb} {len(some)}" for verb, some in zip(_VERBS, counts, strict=True) if some)
-    console.print(f"Would {told or 'do nothing'}; {len(made.unchanged)} unchanged. Nothing was done.", soft_wrap=True)
+    failing = f" {len(found.failing)} would fail;" if found.failing else ""
+    summary = f"Would {told or 'do nothing'};{failing} {len(made.unchanged)} unchanged. Nothing was done."
+    console.print(summary, soft_wrap=True)
 
 
 def _perhaps(found: Comparison, file: FileState) -> str:
