@@ -100,3 +100,16 @@ def test_a_service_tells_it_too(real, served, notes, tmp_path):
     assert result.exit_code == 0, result.stderr
     assert "2 documents of an earlier version" in result.stderr
     assert "gone.md (" in result.stderr
+
+
+def test_a_dry_run_says_which_documents_files_would_take_over(real, notes, old):
+    dry = real("sync", str(notes), "--dry-run")
+    assert "take over same.md\n" in dry.stdout
+    assert "add       changed.md  (or takes changed.md over, if most of its lines are kept)" in dry.stdout
+    assert "Would add 1, take over 1; 0 unchanged." in dry.stdout
+    assert "same.md" not in dry.stderr
+    told = json.loads(real("sync", str(notes), "--dry-run", "--json").stdout)
+    assert [source.rpartition("/")[2] for source in told["taken_over"]] == ["same.md"]
+    assert [source.rpartition("/")[2] for source in told["added"]] == ["changed.md"]
+    real("sync", str(notes), *FAST)
+    assert "taken over" not in real("sync", str(notes), "--dry-run").stdout

@@ -334,3 +334,11 @@ async def test_a_watch_goes_on_when_a_limit_leaves_no_room(real, notes, capsys):
         await followed(real, notes, capsys, steps)
     finally:
         allow(None)
+
+
+def test_a_dry_run_tells_what_would_fail_and_ends_as_the_real_run_does(notes, synced):
+    for name in ("n1.md", "n2.md"):
+        (notes / name).write_bytes(b"\x00\x01\x02" * 9)
+    result = synced("--dry-run")
+    assert (result.exit_code, synced("--dry-run", "--json").exit_code, synced().exit_code) == (1, 1, 1)
+    assert "Would do nothing; 2 would fail; 10 unchanged." in result.stdout

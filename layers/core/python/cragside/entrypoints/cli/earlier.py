@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from cragside.domain.naming import names_below
+from cragside.domain.syncing import FileState
 from cragside.entrypoints.cli.places import Place, Progress
 from cragside.entrypoints.cli.terminal import notices, printable
 
@@ -25,6 +26,17 @@ async def known_by_name_alone(place: Place, *, beside: Sequence[str] | None = No
         and "repoId" not in document.metadata
         and (names is None or document.name in names)
     ]
+
+
+def would_take_over(file: FileState, documents: Sequence[Progress]) -> tuple[Progress | None, bool]:
+    """Which of these documents the file takes over when it is brought, and whether that is sure.
+
+    It is sure where the text is the same. Of other texts the lines decide, which only whoever holds the texts compares.
+    """
+    names = {file.name, *names_below(file.source)}
+    meant = [each for each in documents if each.name in names]
+    same = next((each for each in meant if each.content_hash == file.digest), None)
+    return same or next(iter(meant), None), same is not None
 
 
 def tell_earlier(documents: Sequence[Progress]) -> None:

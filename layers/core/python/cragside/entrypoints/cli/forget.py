@@ -24,33 +24,35 @@ def forget(
 ) -> None:
     """Remove documents and what only they contributed.
 
-    A file is known by its path and by the name that `cragside ingest` showed; a name that several documents have is
-    refused, and they are listed. The files themselves are left alone.
+    A file is known by its path and by the name that `cragside ingest` showed; where a name
+    is one of several documents, they are listed and nothing is forgotten. The files themselves are left alone.
     """
     from cragside.application.references import documents_meant, unclear
 
     session = session_of(context)
     settings = session.settings(workspace)
-    console, unknown, refused = output(), list[str](), list[ValidationError]()
+    console, unknown = output(), list[str]()
 
     async def work(container: "Container") -> None:
         repository = await container.workspaces.repository(settings.workspace)
         library = await container.workspaces.library(settings.workspace)
-        for given in dict.fromkeys(names):
-            name = source_name(given)
-            meant = await documents_meant(library, name, path=source_of(given))
-            if len(meant) > 1:
-                refused.append(unclear(name, meant))
+        meant = {
+            (name := source_name(given)): await documents_meant(library, name, path=source_of(given)) for given in names
+        }
+        refused = [unclear(name, documents) for name, documents in meant.items() if len(documents) > 1]
+        if refused:
+            for name in (name for name, documents in meant.items() if len(documents) > 1):
                 console.print(f"{'unclear':<10}{printable(name)}", soft_wrap=True)
-            elif meant and await repository.delete_document(meant[0].source):
-                console.print(f"{'forgotten':<10}{printable(meant[0].label)}", soft_wrap=True)
+            told = " ".join(error.message for error in refused)
+            raise ValidationError(printable(f"{told} Nothing was forgotten."))
+        for name, documents in meant.items():
+            if documents and await repository.delete_document(documents[0].source):
+                console.print(f"{'forgotten':<10}{printable(documents[0].label)}", soft_wrap=True)
             else:
                 unknown.append(name)
                 console.print(f"{'unknown':<10}{printable(name)}", soft_wrap=True)
 
     session.run(settings, work)
-    if refused:
-        raise ValidationError(printable(" ".join(error.message for error in refused)))
     if unknown:
         raise NotFound(
             f"Workspace {settings.workspace} holds nothing named {', '.join(map(printable, unknown))}. Give the names "

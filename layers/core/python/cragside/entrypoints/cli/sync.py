@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cragside.domain.errors import ValidationError
+from cragside.entrypoints.cli import exits
 from cragside.entrypoints.cli.api import Address, Token, WorkspaceName, named_workspace
 from cragside.entrypoints.cli.earlier import earlier_body, known_by_name_alone, tell_earlier
 from cragside.entrypoints.cli.indexing import Report, end, nothing_is_lost, where_of
@@ -74,7 +75,7 @@ def sync(
         found = await compare(place, folders, contents)
         compared.append(found)
         if dry_run:
-            report.earlier = await known_by_name_alone(place)
+            report.earlier = found.foresee(await known_by_name_alone(place))
             return
         if not agreed(found.losses, yes=yes):
             found.plan = found.plan.without_removals()
@@ -95,5 +96,7 @@ def sync(
     elif dry_run:
         show_plan(compared[0])
         tell_earlier(report.earlier or ())
-    else:
+    if dry_run and compared[0].failing:
+        raise typer.Exit(exits.FAILED)
+    if not dry_run:
         end(report, where_of(settings, api), as_json=as_json, address=api, **told)

@@ -13,6 +13,7 @@ import typer
 from cragside.adapters.documents.folders import FoundFile, Refused, find_files, path_of, read_file, root_of
 from cragside.domain.errors import NotFound, ProcessingError, ValidationError
 from cragside.domain.syncing import FileState, KnownDocument, Plan, plan, removes_much
+from cragside.entrypoints.cli.earlier import would_take_over
 from cragside.entrypoints.cli.indexing import Found, Line, Prune, Report, index, offers_of
 from cragside.entrypoints.cli.places import Options, Place, Progress
 from cragside.entrypoints.cli.terminal import output, printable
@@ -20,7 +21,7 @@ from cragside.entrypoints.cli.terminal import output, printable
 if TYPE_CHECKING:
     from cragside.adapters.documents.loader import FileLoader
 
-_VERBS = ("add", "change", "move", "remove")
+_VERBS = ("add", "take over", "change", "move", "remove")
 
 
 @dataclass
@@ -81,6 +82,31 @@ class Comparison:
     refused: Sequence[Refused]
     losses: Sequence[Loss]
     unfinished: frozenset[str] = frozenset()
+    taken_over: Sequence[FileState] = ()
+    perhaps: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def failing(self) -> list[Refused]:
+        """What cannot be read, though it should be."""
+        return [each for each in self.refused if not each.skipped]
+
+    def foresee(self, earlier: Sequence[Progress]) -> list[Progress]:
+        """Take from what is added the files that take a document of an earlier version over. Returns those that stay.
+
+        `perhaps` names, by the sources of added files, the documents that they may take over.
+        """
+        left, over, added, perhaps = list(earlier), list[FileState](), list[FileState](), dict[str, str]()
+        for file in self.plan.added:
+            document, sure = would_take_over(file, left)
+            if document is not None and sure:
+                left.remove(document)
+                over.append(file)
+                continue
+            added.append(file)
+            if document is not None:
+                perhaps[file.source] = document.name
+        self.plan, self.taken_over, self.perhaps = replace(self.plan, added=tuple(added)), over, perhaps
+        return left
 
 
 async def compare(place: Place, folders: Sequence[Path], contents: Contents) -> Comparison:
@@ -166,15 +192,23 @@ def agreed(losses: Sequence[Loss], *, yes: bool) -> bool:
 def show_plan(found: Comparison) -> None:
     """A line for each difference, and how many of each kind there are."""
     console, made = output(), found.plan
-    lines = [("add", file.name) for file in made.added] + [("change", file.name) for file in made.changed]
+    lines = [("add", f"{file.name}{_perhaps(found, file)}") for file in made.added]
+    lines += [("take over", file.name) for file in found.taken_over] + [("change", file.name) for file in made.changed]
     lines += [("move", f"{move.document.source} -> {move.to.source}") for move in made.moved]
     lines += [("remove", document.name) for document in made.removed]
     lines += [("skip" if each.skipped else "fail", f"{each.name}  ({each.reason})") for each in found.refused]
     for what, name in lines:
         console.print(f"{what:<10}{printable(name)}", soft_wrap=True)
-    counts = (made.added, made.changed, made.moved, made.removed)
+    counts = (made.added, found.taken_over, made.changed, made.moved, made.removed)
     told = ", ".join(f"{verb} {len(some)}" for verb, some in zip(_VERBS, counts, strict=True) if some)
-    console.print(f"Would {told or 'do nothing'}; {len(made.unchanged)} unchanged. Nothing was done.", soft_wrap=True)
+    failing = f" {len(found.failing)} would fail;" if found.failing else ""
+    summary = f"Would {told or 'do nothing'};{failing} {len(made.unchanged)} unchanged. Nothing was done."
+    console.print(summary, soft_wrap=True)
+
+
+def _perhaps(found: Comparison, file: FileState) -> str:
+    name = found.perhaps.get(file.source)
+    return f"  (or takes {name} over, if most of its lines are kept)" if name else ""
 
 
 def plan_body(found: Comparison) -> dict[str, Any]:
@@ -182,6 +216,7 @@ def plan_body(found: Comparison) -> dict[str, Any]:
     made = found.plan
     return {
         "added": [file.source for file in made.added],
+        "taken_over": [file.source for file in found.taken_over],
         "changed": [file.source for file in made.changed],
         "moved": [{"from": move.document.source, "to": move.to.source} for move in made.moved],
         "removed": [document.source for document in made.removed],
