@@ -644,3 +644,26 @@ async def test_a_workspace_that_is_prepared_is_not_in_use(build: Build) -> None:
     await store.prepare("a")
     assert await asyncio.create_task(asked(store, "b")) == 1
     await store.close()
+
+
+async def test_a_store_that_is_closed_to_make_room_is_closed_to_its_end_though_nobody_waits(build: Build) -> None:
+    store = build(most_open=1, patience=0.05)
+    await asyncio.create_task(filled(store, "a"))
+    repository = await asyncio.create_task(opened(store, "a"))
+    tidied, close = asyncio.Event(), repository.store.tidying.close
+
+    async def slowly() -> None:
+        await tidied.wait()
+        await close()
+
+    repository.store.tidying.close = slowly
+    with pytest.raises(ServiceUnavailable, match="Too many workspaces"):
+        await asyncio.create_task(filled(store, "b"))
+    assert open_stores() == {"a"}
+    tidied.set()
+    await store.close()
+    assert open_stores() == set()
+
+
+async def opened(store: EmbeddedWorkspaces, workspace: str) -> Any:
+    return await store.repository(workspace)

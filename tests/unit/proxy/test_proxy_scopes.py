@@ -28,6 +28,7 @@ CHANGING = [
     *("POST /api/blobs/sha256:0", "HEAD /api/blobs/sha256:0", "POST /api/stop", "GET /unknown", "POST /v1/unknown"),
     *("PUT /api/chat", "DELETE /api/chat", "GET /api/chat", "DELETE /v1/models/x", "POST /v1/models", "POST /"),
     *("DELETE /api/tags", "GET /v1/models/", "POST /v1/files", "POST /api/me", "POST /api/signout"),
+    *("GET /v1/models/..", "HEAD /v1/models/."),
 ]
 NEEDED = {
     **{key: {"chat"} for key in INFERENCE},

@@ -51,6 +51,11 @@ class Tidying:
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._run())
 
+    @property
+    def busy(self) -> bool:
+        """Whether something is asked for, or being done."""
+        return self._task is not None and not self._task.done()
+
     async def close(self) -> None:
         """Do at once what was asked for, and wait for it."""
         self._hurry.set()

@@ -94,6 +94,7 @@ class EmbeddedWorkspaces:
         # Those that may be open, of which the others wait. Least recently asked for first.
         self._admitted: dict[str, None] = {}
         self._leases = Leases()
+        self._closing: set[asyncio.Task[None]] = set()
         self._door = asyncio.Lock()
 
     def folder(self, workspace: str) -> Path:
@@ -197,6 +198,7 @@ class EmbeddedWorkspaces:
         openings = [self._open.popitem()[1] for _ in range(len(self._open))]
         opened = await asyncio.gather(*openings, return_exceptions=True)
         closing = [workspace.close() for workspace in opened if not isinstance(workspace, BaseException)]
+        closing += self._closing
         failures = [f for f in await asyncio.gather(*closing, return_exceptions=True) if f is not None]
         if failures:
             raise failures[0]
@@ -236,14 +238,26 @@ class EmbeddedWorkspaces:
         return await opening()
 
     async def _closed_one(self) -> bool:
-        """Close the store that nobody has asked for in the longest time; False when all are in use."""
-        for workspace in self._admitted:
-            opening = self._open[workspace]
-            if _opened_well(opening) and not self._leases.held(workspace) and not _working(opening.result()):
-                del self._open[workspace], self._admitted[workspace]
-                await opening.result().close()
-                return True
-        return False
+        """Close the store that nobody has asked for in the longest time; False when all are in use.
+
+        A store that gives disk space back takes long to close, so any other is closed rather than it.
+        """
+        idle = [workspace for workspace in self._admitted if self._is_idle(workspace)]
+        if not idle:
+            return False
+        quick = (workspace for workspace in idle if not _tidies(self._open[workspace].result()))
+        workspace = next(quick, idle[0])
+        closing = asyncio.create_task(self._open.pop(workspace).result().close())
+        del self._admitted[workspace]
+        self._closing.add(closing)
+        closing.add_done_callback(self._closing.discard)
+        # Whoever waits may give up; the store is closed all the same.
+        await asyncio.shield(closing)
+        return True
+
+    def _is_idle(self, workspace: str) -> bool:
+        opening = self._open[workspace]
+        return _opened_well(opening) and not self._leases.held(workspace) and not _working(opening.result())
 
     async def _existing(self, workspace: str) -> "Opened | None":
         await self._home.ready()
@@ -423,6 +437,10 @@ def _outdated(workspace: str, opened: "Opened") -> bool:
         return opened.replaced
     except sqlite3.DatabaseError as error:
         raise _unopened(workspace, error, read_only=False) from error
+
+
+def _tidies(opened: "Opened") -> bool:
+    return opened.store is not None and opened.store.tidying.busy
 
 
 def _working(opened: "Opened") -> bool:

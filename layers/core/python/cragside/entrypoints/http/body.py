@@ -5,6 +5,7 @@ import math
 import re
 from typing import Any
 
+import orjson
 from fastapi import Request
 
 from cragside.domain.errors import PayloadTooLarge, UnsupportedMediaType, ValidationError
@@ -14,6 +15,9 @@ from cragside.domain.errors import PayloadTooLarge, UnsupportedMediaType, Valida
 _READ_TO_THE_END = 4
 # Browsers let any page send other types, and none at all, without asking beforehand.
 _JSON = re.compile(r"application/(?:[a-z0-9!#$&^_.+-]+\+)?json")
+# Each key that a route does not know costs a complaint: a million of them would keep the event loop busy for seconds.
+MOST_KEYS = 20_000
+_SHORTEST_KEY = 5  # bytes: `"":0,`
 _NOT_JSON = "Send JSON as Content-Type: application/json."
 
 
@@ -26,17 +30,36 @@ def media_type(request: Request) -> str | None:
 async def json_body(request: Request, limit: int) -> bytes:
     """The body of a route that reads JSON. Raises `UnsupportedMediaType` for one of another type, before it is read.
 
-    A request may name no type if it has no body.
+    A request may name no type if it has no body. Raises `ValidationError` for more than 20,000 keys.
     """
     kind = media_type(request)
     if kind is not None and _JSON.fullmatch(kind):
-        return await whole_body(request, limit)
+        return _bounded(await whole_body(request, limit))
     if "content-type" in request.headers or "transfer-encoding" in request.headers or _length(request) != "0":
         raise UnsupportedMediaType(_NOT_JSON)
     # Not every gateway says how long a body is.
     if await whole_body(request, limit):
         raise UnsupportedMediaType(_NOT_JSON)
     return b""
+
+
+def _bounded(body: bytes) -> bytes:
+    if len(body) <= MOST_KEYS * _SHORTEST_KEY:
+        return body
+    try:
+        values: list[Any] = [orjson.loads(b"[" + body + b"]")]
+    except orjson.JSONDecodeError:  # whoever parses it says what is wrong
+        return body
+    left = MOST_KEYS
+    while values:
+        value = values.pop()
+        if isinstance(value, dict):
+            left -= len(value)
+            value = value.values()
+        if left < 0:
+            raise ValidationError(f"The body has more than {MOST_KEYS} keys. Send it in several requests.")
+        values += [inner for inner in value if isinstance(inner, dict | list)]
+    return body
 
 
 def _length(request: Request) -> str:

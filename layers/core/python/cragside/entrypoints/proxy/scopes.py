@@ -18,7 +18,7 @@ _INFERENCE = frozenset(
     }
 )
 _READ = frozenset({"/", "/api/tags", "/api/ps", "/api/version", "/v1/models"})
-_MODEL = re.compile(r"/v1/models/[^/]+")
+_MODEL = re.compile(r"/v1/models/(?!\.{1,2}$)[^/]+")
 
 
 def scopes_of(method: str, path: str) -> tuple[Scope, ...]:
