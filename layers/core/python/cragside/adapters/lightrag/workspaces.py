@@ -198,8 +198,8 @@ class EmbeddedWorkspaces:
         openings = [self._open.popitem()[1] for _ in range(len(self._open))]
         opened = await asyncio.gather(*openings, return_exceptions=True)
         closing = [workspace.close() for workspace in opened if not isinstance(workspace, BaseException)]
-        closing += self._closing
-        failures = [f for f in await asyncio.gather(*closing, return_exceptions=True) if f is not None]
+        ended = await asyncio.gather(*closing, *self._closing, return_exceptions=True)
+        failures = [failure for failure in ended if failure is not None]
         if failures:
             raise failures[0]
 
