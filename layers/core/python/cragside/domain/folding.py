@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 # Everything that Unicode lets begin a new line. A model and a page may both show it as one.
 _LINE_END = re.compile("\r\n?|[\v\f\x1c-\x1e\x85\u2028\u2029]")
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f]")
 # Controls, soft hyphens, bidi marks, fillers, tags, and variation selectors that no emoji and no script needs.
 _INVISIBLE = re.compile(
     "[\x00-\x08\x0e-\x1b\x1f\x7f-\x84\x86-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f"
@@ -63,7 +64,7 @@ class Folded:
 
 def visible(text: str) -> str:
     """The text without invisible characters, each line ended by a line feed. Joiners stay inside words and emoji."""
-    if not (text.isascii() and text.isprintable()):
+    if not text.isascii() or _CONTROL.search(text):
         text = _INVISIBLE.sub("", _LINE_END.sub("\n", text))
     return text if text.isascii() else _JOINER.sub(_joining, text)
 
