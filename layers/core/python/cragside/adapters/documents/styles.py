@@ -1,14 +1,15 @@
 """The part of CSS that hides text, read by tinycss2."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import tinycss2
-from tinycss2.color3 import parse_color
+from tinycss2.color4 import Color, parse_color
+
+from cragside.adapters.documents.shapes import FAR, OFF_SCREEN, Value, covers, in_pixels, sides
 
 Colour = tuple[int, int, int]
-Value = Sequence[Any]
 Declared = dict[str, tuple[Value, bool]]
 Rule = tuple[frozenset[str], int, Declared]
 
@@ -20,13 +21,28 @@ _DEEPEST = 4
 _RELEVANT = frozenset(
     {"display", "visibility", "content-visibility", "opacity", "filter", "font-size", "font", "zoom", "text-indent"}
     | {"position", "left", "top", "right", "bottom", "margin-left", "margin-top", "transform", "scale", "clip"}
-    | {"clip-path", "height", "width", "overflow", "overflow-x", "overflow-y", "color"}
+    | {"clip-path", "height", "width", "max-height", "max-width", "overflow", "overflow-x", "overflow-y", "color"}
+    | {"translate"}
     | {"background", "background-color", "background-image", "-webkit-text-fill-color"}
 )
-# In pixels, roughly: what matters is the difference between a line and a screen.
-_PIXELS = {"px": 1.0, "pt": 1.33, "pc": 16.0, "in": 96.0, "cm": 38.0, "mm": 3.8, "q": 0.94, "em": 16.0, "rem": 16.0}
-_PIXELS |= {"ex": 8.0, "ch": 8.0, "vw": 10.0, "vh": 8.0, "vmin": 8.0, "vmax": 10.0}
-_OFF_SCREEN = -450.0
+# As in a page that is written from left to right and from top to bottom.
+_LOGICAL = {
+    "inset-inline-start": "left",
+    "inset-inline-end": "right",
+    "inset-block-start": "top",
+    "inset-block-end": "bottom",
+    "block-size": "height",
+    "inline-size": "width",
+    "max-block-size": "max-height",
+    "max-inline-size": "max-width",
+    "overflow-block": "overflow-y",
+    "overflow-inline": "overflow-x",
+}
+_SHORTHANDS = {
+    "inset": ("top", "right", "bottom", "left"),
+    "inset-block": ("top", "bottom"),
+    "inset-inline": ("left", "right"),
+}
 _SMALLEST_FONT = 1.5
 _SMALLEST = 0.05
 
@@ -88,7 +104,7 @@ class Look:
         for name in ("color", "-webkit-text-fill-color"):
             for token in declared.get(name, ((), False))[0]:
                 stated = parse_color(token)
-                if stated is not None and stated != "currentColor":
+                if isinstance(stated, Color):
                     clear = stated.alpha <= _SMALLEST
                     look = replace(look, colour=literal_colour([token]), transparent=clear)
         if visibility := _word(declared, "visibility"):
@@ -101,19 +117,39 @@ def literal_colour(value: Value) -> Colour | None:
     """The colour that a value states, None for none, for a transparent one and for one that is computed."""
     for token in value:
         colour = parse_color(token)
-        if colour is not None and colour != "currentColor" and colour.alpha > _SMALLEST:
-            return round(colour.red * 255), round(colour.green * 255), round(colour.blue * 255)
+        if isinstance(colour, Color) and colour.alpha > _SMALLEST:
+            return _rgb(colour)
     return None
+
+
+def _rgb(colour: Any) -> Colour | None:
+    try:
+        red, green, blue = (round(part * 255) for part in colour.to("srgb").coordinates)
+    except (NotImplementedError, OverflowError, ValueError):
+        # Wide colour spaces, and numbers without end.
+        return None
+    return red, green, blue
 
 
 def _declared(content: Sequence[Any]) -> Declared:
     found: Declared = {}
     for each in content:
-        if each.type == "declaration" and each.lower_name in _RELEVANT:
-            value = [token for token in each.value if token.type not in ("whitespace", "comment")]
-            if value and (each.important or not found.get(each.lower_name, ((), False))[1]):
-                found[each.lower_name] = (value, each.important)
+        if each.type != "declaration":
+            continue
+        tokens = [token for token in each.value if token.type not in ("whitespace", "comment")]
+        for name, value in _longhands(each.lower_name, tokens):
+            if value and name in _RELEVANT and (each.important or not found.get(name, ((), False))[1]):
+                found[name] = (value, each.important)
     return found
+
+
+def _longhands(name: str, value: Value) -> Iterator[tuple[str, Value]]:
+    """The physical properties that a declaration sets."""
+    if name in _SHORTHANDS and 0 < len(value) <= len(_SHORTHANDS[name]):
+        for longhand, token in zip(_SHORTHANDS[name], sides(value), strict=False):
+            yield longhand, [token]
+    else:
+        yield _LOGICAL.get(name, name), value
 
 
 def _flat(parsed: Sequence[Any], depth: int) -> Iterator[Any]:
@@ -172,21 +208,7 @@ def _word(declared: Declared, name: str) -> str:
 
 def _numbers(declared: Declared, name: str, share: float) -> list[float]:
     """The numbers and lengths of a property, in pixels, those of a calculation too; one per cent is `share` pixels."""
-    return list(_in_pixels(declared.get(name, ((), False))[0], share))
-
-
-def _in_pixels(tokens: Value, share: float) -> Iterator[float]:
-    for token in tokens:
-        if token.type == "number":
-            yield float(token.value)
-        elif token.type == "percentage" and share:
-            yield float(token.value) * share
-        elif token.type == "dimension" and token.lower_unit in _PIXELS:
-            yield float(token.value) * _PIXELS[token.lower_unit]
-        elif token.type == "function" and token.lower_name in ("calc", "min", "max", "clamp"):
-            # Roughly: the largest part decides, and whether anything is negative.
-            numbers = list(_in_pixels(token.arguments, share)) or [1000.0]
-            yield max(map(abs, numbers)) * (-1 if min(numbers) < 0 else 1)
+    return list(in_pixels(declared.get(name, ((), False))[0], share))
 
 
 def _amount(declared: Declared, name: str) -> bool:
@@ -202,7 +224,7 @@ def _font_size(declared: Declared) -> tuple[float, bool] | None:
         shorthand = declared.get("font", ((), False))[0]
         lengths = [token for token in shorthand if token.type in ("dimension", "percentage")]
         value = lengths[:1] or [token for token in shorthand if token.type == "number" and not token.value][:1]
-    numbers = list(_in_pixels(value, 0.16))
+    numbers = list(in_pixels(value, 0.16))
     if not numbers:
         return (16.0, _is_relative(value)) if value else None
     return numbers[0], _is_relative(value)
@@ -218,39 +240,61 @@ def _is_relative(value: Value) -> bool:
 
 
 def _away(declared: Declared) -> bool:
-    placed = _word(declared, "position") in ("absolute", "fixed", "relative", "sticky")
+    position = _word(declared, "position")
+    placed = position in ("absolute", "fixed", "relative", "sticky")
     places = [(name, 4.5) for name in ("left", "top", "right", "bottom")] if placed else []
     # Shares of a margin or of a shift are those of columns and of centred boxes.
     for name, share in (*places, ("text-indent", 4.5), ("margin-left", 0.0), ("margin-top", 0.0)):
-        if min(_numbers(declared, name, share), default=0.0) <= _OFF_SCREEN:
+        numbers = _numbers(declared, name, share)
+        if min(numbers, default=0.0) <= OFF_SCREEN:
             return True
-    for function in _functions(declared, "transform"):
-        numbers = list(_in_pixels(function.arguments, 0.0))
-        if function.lower_name.startswith("translate") and min(numbers, default=0.0) <= _OFF_SCREEN:
+        # A reader can scroll down to what stands far below, unless its place on the screen is fixed.
+        ends = name in ("left", "right", "bottom") or (name == "top" and position == "fixed")
+        if ends and max(numbers, default=0.0) >= FAR:
             return True
-        if function.lower_name.startswith("scale") and 0.0 in numbers:
-            return True
-    return 0.0 in _numbers(declared, "scale", 0.01)
+    return (
+        _shifted(_numbers(declared, "translate", 0.1))
+        or _shrunk(_numbers(declared, "scale", 0.01))
+        or any(_transformed(function) for function in _functions(declared, "transform"))
+    )
+
+
+def _transformed(function: Any) -> bool:
+    name = function.lower_name
+    if name.startswith("translate"):
+        numbers = list(in_pixels(function.arguments, 0.1))
+        return _shifted(numbers if name in ("translate", "translatex", "translate3d") else [0.0, *numbers])
+    if name.startswith("scale"):
+        return _shrunk(in_pixels(function.arguments, 0.01))
+    numbers = list(in_pixels(function.arguments, 0.0))
+    if name == "matrix3d" and len(numbers) == 16:
+        numbers = [numbers[place] for place in (0, 1, 4, 5, 12, 13)]
+    elif name != "matrix" or len(numbers) != 6:
+        return False
+    a, b, c, d, *shift = numbers
+    return abs(a * d - b * c) <= _SMALLEST**2 or _shifted(shift)
+
+
+def _shifted(numbers: Sequence[float]) -> bool:
+    """Whether a shift to the right and down leads off the screen. A reader can scroll down."""
+    return min(numbers, default=0.0) <= OFF_SCREEN or (bool(numbers) and numbers[0] >= FAR)
+
+
+def _shrunk(numbers: Iterable[float]) -> bool:
+    return any(abs(number) <= _SMALLEST for number in numbers)
 
 
 def _clipped(declared: Declared) -> bool:
-    flat = any(min(_numbers(declared, name, 10.0), default=9.0) <= 1.0 for name in ("height", "width"))
-    if flat and {_word(declared, name) for name in ("overflow", "overflow-x", "overflow-y")} & {"hidden", "clip"}:
+    sizes = ("height", "width", "max-height", "max-width")
+    overflow = {
+        token.lower_value
+        for name in ("overflow", "overflow-x", "overflow-y")
+        for token in declared.get(name, ((), False))[0]
+        if token.type == "ident"
+    }
+    if overflow & {"hidden", "clip"} and any(min(_numbers(declared, name, 10.0), default=9.0) <= 1.0 for name in sizes):
         return True
-    return any(_covers(function) for name in ("clip", "clip-path", "filter") for function in _functions(declared, name))
-
-
-def _covers(function: Any) -> bool:
-    """Whether a shape or a filter leaves nothing to be seen."""
-    stated = [token for token in function.arguments if token.type in ("number", "dimension", "percentage")]
-    numbers = [abs(float(token.value)) for token in stated]
-    if not numbers:
-        return False
-    if function.lower_name == "inset":
-        return stated[0].type == "percentage" and numbers[0] >= 50
-    return (function.lower_name == "rect" and max(numbers) <= 1) or (
-        function.lower_name in ("circle", "ellipse", "opacity", "polygon") and not any(numbers)
-    )
+    return any(covers(function) for name in ("clip", "clip-path", "filter") for function in _functions(declared, name))
 
 
 def _functions(declared: Declared, name: str) -> list[Any]:
