@@ -7,11 +7,12 @@ relevant first.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from cragside.domain.document import Document
 from cragside.domain.neutral import as_name, as_passage
 from cragside.domain.personas import PLAIN
-from cragside.domain.quoting import new_code, quoted
+from cragside.domain.quoting import CODE_LENGTH, new_code, quoted
 
 CountTokens = Callable[[str], int]
 
@@ -48,7 +49,7 @@ def pack(
     """
     code = code or new_code()
     told = instruction.replace(CODE, code)
-    left = budget - count_tokens(f"{told}\n{quoted(_NAME, '', code)}")
+    left = budget - _frame_tokens(count_tokens, instruction)
     entries: list[str] = []
     packed: list[Document] = []
     for document in documents:
@@ -65,6 +66,13 @@ def pack(
         return PackedContext("", ())
     joined = "\n\n".join(entries)
     return PackedContext(f"{told}\n{quoted(_NAME, joined, code)}", tuple(packed))
+
+
+@lru_cache(maxsize=64)
+def _frame_tokens(count_tokens: CountTokens, instruction: str) -> int:
+    """The tokens of what stands around the evidence. No code takes more than one of digits."""
+    code = "2" * CODE_LENGTH
+    return count_tokens(f"{instruction.replace(CODE, code)}\n{quoted(_NAME, '', code)}")
 
 
 def _heading(number: int, document: Document, code: str) -> str:

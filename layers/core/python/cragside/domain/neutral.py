@@ -78,9 +78,9 @@ _TAIL = re.compile(
     r"|\b(?:local|web)\b[^\w\n]{1,8}relevance[^\w\n]{0,4}\d[\d.,]{0,8}[^\w\n]{0,2}",
     re.IGNORECASE,
 )
-# Most texts have neither word, and looking for one is quick.
-_DELIMITER_WORD = re.compile("evidence|memor|conversation", re.IGNORECASE)
-_TAIL_WORD = re.compile("relevance", re.IGNORECASE)
+# Most texts have none of these words, and looking for them is quick.
+_DELIMITER_WORDS = ("evidence", "memor", "conversation")
+_TAIL_WORDS = ("relevance",)
 _LONGEST_HEADING = 1000
 _LOOKED_AHEAD = 16
 _ORIGIN = re.compile(r"[(❨❪⟮⁽₍](?:[^()\n]{0,320}[,;])?\s*(?:local|web)\s*[,;)❩❫⟯⁾₎]", re.IGNORECASE)
@@ -131,17 +131,23 @@ def unlabelled(text: str, labels: str = SPEAKERS) -> str:
     return text if altered == seen else altered
 
 
-def _found(*patterns: re.Pattern[str], near: re.Pattern[str] | None = None) -> Spans:
+def _found(*patterns: re.Pattern[str], near: tuple[str, ...] = ()) -> Spans:
     """The spans of all that is found, of a pattern's group if it has one. Skips texts without a word of `near`."""
 
     def spans(text: str) -> Iterator[tuple[int, int]]:
-        if near is not None and not near.search(text):
+        if near and not _has_word(near, text):
             return
         for pattern in patterns:
             for found in pattern.finditer(text):
                 yield found.span(pattern.groups)
 
     return spans
+
+
+def _has_word(words: tuple[str, ...], text: str) -> bool:
+    # Patterns ignore case for more letters than `lower` does, such as the dotless i.
+    lowered = text.lower() if text.isascii() else None
+    return lowered is None or any(word in lowered for word in words)
 
 
 def _numbers_at_line_starts(text: str) -> Iterator[tuple[int, int]]:
@@ -182,12 +188,12 @@ def _altered(text: str, *rules: Rule) -> str:
 
 _FRAMING: tuple[Rule, ...] = (
     (_found(CONTROL_TOKEN), _SIGNS),
-    (_found(_DELIMITER, near=_DELIMITER_WORD), _SIGNS),
+    (_found(_DELIMITER, near=_DELIMITER_WORDS), _SIGNS),
 )
 _HEADINGS: tuple[Rule, ...] = (
     (_numbers_at_line_starts, _BRACKETS),
     (_origins_behind_numbers, _PARENTHESES),
-    (_found(_TAIL, near=_TAIL_WORD), _PARENTHESES),
+    (_found(_TAIL, near=_TAIL_WORDS), _PARENTHESES),
 )
 _NAMES: tuple[Rule, ...] = ((_found(_NUMBERED), _BRACKETS), (_found(_TAIL, _ORIGIN), _PARENTHESES))
 _SECTIONS: tuple[Rule, ...] = (

@@ -6,7 +6,7 @@ import secrets
 
 # No vowels and nothing that looks like something else: a code is no word.
 _ALPHABET = "bcdfghjkmnpqrstvwxz23456789"
-_LENGTH = 6
+CODE_LENGTH = 6
 _SECRET = secrets.token_bytes(32)
 
 _OPENING = re.compile(r"^<(?:evidence|memory)-(\w{6})>$", re.MULTILINE)
@@ -15,7 +15,7 @@ _CLOSING = re.compile(r"^</(?:evidence|memory)-(\w{6})>$", re.MULTILINE)
 
 def new_code() -> str:
     """A code that no text can know ahead of the request: one of 380 million."""
-    return "".join(secrets.choice(_ALPHABET) for _ in range(_LENGTH))
+    return "".join(secrets.choice(_ALPHABET) for _ in range(CODE_LENGTH))
 
 
 def code_for(text: str) -> str:
@@ -23,7 +23,7 @@ def code_for(text: str) -> str:
 
     It comes from the text and a secret of the process, so whoever writes the text does not know it.
     """
-    digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), key=_SECRET, digest_size=_LENGTH).digest()
+    digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), key=_SECRET, digest_size=CODE_LENGTH).digest()
     return "".join(_ALPHABET[byte % len(_ALPHABET)] for byte in digest)
 
 

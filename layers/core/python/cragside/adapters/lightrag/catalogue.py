@@ -37,6 +37,7 @@ _OF_SOURCE = """id IN (SELECT document_id FROM origin WHERE source = ?1 UNION AL
 # Of more documents of one name than that, each is told with its whole source: whoever brings one does not wait for all.
 _MOST_NAMESAKES = 200
 _NAMESAKES = f"SELECT source FROM {_DOCUMENT} WHERE state = 'current' AND name = ? LIMIT {_MOST_NAMESAKES + 1}"  # noqa: S608
+_SHARED_NAMES = "SELECT name FROM document WHERE state = 'current' AND name IN ({}) GROUP BY name HAVING count(*) > 1"
 # What `DocumentRecord.status` says, for choosing and counting.
 _STATUS = """SELECT document.version, CASE
     WHEN max(enrichment = 'failed' OR (error <> '' AND NOT embedded)) THEN 'failed'
@@ -419,7 +420,11 @@ class Catalogue:
         sources: dict[str, set[str]] = {}
         for _, _, name, *_, source in rows:
             sources.setdefault(name, set()).add(source or name)
-        labels = {name: self._told_apart(name, wanted) for name, wanted in sources.items()}
+        shared = {name for (name,) in self._database.within(_SHARED_NAMES, sources)}
+        labels = {
+            name: self._told_apart(name, wanted) if name in shared or len(wanted) > 1 else dict.fromkeys(wanted, name)
+            for name, wanted in sources.items()
+        }
         return {row[0]: labels[row[2]][row[-1] or row[2]] for row in rows}
 
     def _told_apart(self, name: str, wanted: Collection[str]) -> dict[str, str]:

@@ -261,8 +261,7 @@ class EmbeddedWorkspaces:
 
     async def _existing(self, workspace: str) -> "Opened | None":
         await self._home.ready()
-        if not self._home.baked():
-            await self._open_owner(workspace)
+        await self._open_owner(workspace)
         self._ask(workspace)
         opening = self._open.get(workspace)
         if opening is None:
@@ -326,7 +325,7 @@ class EmbeddedWorkspaces:
 
     async def _open_owner(self, workspace: str) -> None:
         """Exchanges that are still beside the documents are moved when the documents' store is opened."""
-        if is_memory(workspace):
+        if is_memory(workspace) and not self._home.baked():
             # What is wrong with the documents' store is no reason to be without memory.
             with suppress(CragsideError):
                 await self._existing(owner_of(workspace))
