@@ -207,7 +207,9 @@ def is_gone(folder: Path) -> bool:
     except (FileNotFoundError, NotADirectoryError):
         return True
     except OSError as error:
-        raise ValidationError(f"{folder} cannot be read: {error.strerror}. Nothing was done.") from error
+        raise ValidationError(
+            f"{printable(str(folder))} cannot be read: {error.strerror}. Nothing was done."
+        ) from error
     return False
 
 
@@ -227,7 +229,7 @@ async def check_gone(place: Place, folders: Sequence[Path], *, yes: bool, comman
     for folder in gone:
         count = len(await place.below(root_of(folder)))
         if not count:
-            raise typer.BadParameter(f"dir '{folder}' does not exist.", param_hint="'FOLDER...'")
+            raise typer.BadParameter(f"dir '{printable(str(folder))}' does not exist.", param_hint="'FOLDER...'")
         if not yes:
             lie = "1 document lies" if count == 1 else f"{count} documents lie"
             way = printable(shlex.join([*command, str(folder)]))
