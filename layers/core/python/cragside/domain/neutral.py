@@ -7,7 +7,7 @@ text stays as it is, and a text that was altered once is not altered further.
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
-from functools import cache
+from functools import cache, lru_cache
 
 from cragside.domain.control_tokens import CONTROL_TOKEN
 from cragside.domain.folding import fold, visible
@@ -83,6 +83,8 @@ _DELIMITER_WORDS = ("evidence", "memor", "conversation")
 _ORIGIN_WORDS = ("local", "web")
 _TAIL_WORDS = ("relevance",)
 _LONGEST_HEADING = 1000
+# Longer texts than these characters, such as web pages, are not kept for the next time.
+_REMEMBERED = 4000
 _LOOKED_AHEAD = 16
 _ORIGIN = re.compile(r"[(❨❪⟮⁽₍](?:[^()\n]{0,320}[,;])?\s*(?:local|web)\s*[,;)❩❫⟯⁾₎]", re.IGNORECASE)
 
@@ -127,6 +129,12 @@ def neutralise(text: str) -> str:
 
 def as_passage(text: str) -> str:
     """A neutral text in which no line looks like the heading of a piece of evidence."""
+    return (_as_passage if len(text) <= _REMEMBERED else _as_passage.__wrapped__)(text)
+
+
+# The same passages are found again and again.
+@lru_cache(maxsize=2048)
+def _as_passage(text: str) -> str:
     return _altered(visible(text), *_FRAMING, *_HEADINGS)
 
 
