@@ -52,7 +52,7 @@ def bounded(body: bytes) -> bytes:
     if len(body) <= MOST_KEYS * _SHORTEST_KEY:
         return body
     unescaped = body.replace(b"\\\\", b"").replace(b'\\"', b"")
-    # Each value but the first has a comma, or a bracket that opens, ahead of it; each string has two quotes.
+    # A value has a comma or an opening bracket ahead of it; lists and objects have one of their own besides.
     if unescaped.count(b'"') > 2 * (MOST_VALUES + MOST_KEYS):
         raise _too_many(MOST_VALUES, "values")
     outside = b"".join(unescaped.split(b'"')[::2])
