@@ -15,9 +15,10 @@ import pytest
 
 from cragside.adapters.embedded.keywords import keywords_of
 from cragside.adapters.embedded.language_model import EmbeddedLanguageModel
-from cragside.adapters.lightrag.catalogue import Catalogue
-from cragside.adapters.lightrag.database import Database
 from cragside.adapters.lightrag.drafts import Draft
+from cragside.adapters.lightrag.ledger.failures import LedgerError
+from cragside.adapters.lightrag.ledger.sqlite.catalogue import Catalogue
+from cragside.adapters.lightrag.ledger.sqlite.database import Database
 from cragside.adapters.lightrag.repository import LightRagRepository
 from cragside.adapters.lightrag.workspaces import EmbeddedWorkspaces
 from cragside.bootstrap import Container, build_container
@@ -448,7 +449,7 @@ async def test_documents_are_listed_latest_first_in_pages_by_status_and_by_track
     ("wrapped", "expected"),
     [
         (KeyError("a defect"), ProcessingError),
-        (sqlite3.OperationalError("database is locked"), ServiceUnavailable),
+        (LedgerError("database is locked", "cannot be used now"), ServiceUnavailable),
         (ConnectionResetError("reset"), ServiceUnavailable),
         (ServiceUnavailable("model", "The model is silent."), ServiceUnavailable),
     ],
@@ -767,7 +768,7 @@ async def test_whatever_write_fails_repeating_the_work_ends_where_it_would_have(
         nonlocal count
         count += 1
         if count == failing:
-            raise sqlite3.OperationalError("disk I/O error")
+            raise LedgerError("disk I/O error", "cannot be used now")
         return transaction(self)
 
     monkeypatch.setattr(Database, "transaction", failing_once)
@@ -819,7 +820,7 @@ def _timeless(value: Any) -> Any:
 async def test_of_very_many_documents_of_one_name_each_is_told_with_its_whole_source(
     library: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cragside.adapters.lightrag.catalogue._MOST_NAMESAKES", 2)
+    monkeypatch.setattr("cragside.adapters.lightrag.ledger.sqlite.catalogue._MOST_NAMESAKES", 2)
     sources = [f"/home/ann/w{number}/todo.md" for number in range(3)]
     for source in sources[:2]:
         await library.accept(text("todo.md", source, source=source))

@@ -12,7 +12,7 @@ from lightrag.kg.factory import get_storage_class
 from lightrag.kg.shared_storage import finalize_share_data, initialize_share_data
 from lightrag.utils import EmbeddingFunc, compute_mdhash_id
 
-from cragside.adapters.lightrag.sqlite import register
+from cragside.adapters.lightrag.storages.sqlite import register
 
 DIMENSIONS = 16
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cragside.adapters.lightrag import tidying
+from cragside.adapters.lightrag.ledger.sqlite import tidying
 from cragside.domain.indexing import Task
 from tests.knowledge import Knowledge
 

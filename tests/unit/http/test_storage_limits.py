@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from cragside.adapters.lightrag.database import FILE_NAME
+from cragside.adapters.lightrag.ledger.sqlite.database import FILE_NAME
 from cragside.adapters.local.token_file import TokenFile, new_token
 from cragside.domain.memory_name import memory_of, owner_of
 from cragside.domain.tokens import USUAL_SCOPES, Limits

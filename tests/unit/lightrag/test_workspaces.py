@@ -16,9 +16,11 @@ import pytest
 
 from cragside.adapters.embedded.keywords import keywords_of
 from cragside.adapters.embedded.language_model import EmbeddedLanguageModel
-from cragside.adapters.lightrag import database, reindexing
-from cragside.adapters.lightrag.database import Database
+from cragside.adapters.lightrag import reindexing
 from cragside.adapters.lightrag.drafts import Draft
+from cragside.adapters.lightrag.ledger.failures import LedgerError
+from cragside.adapters.lightrag.ledger.sqlite import database
+from cragside.adapters.lightrag.ledger.sqlite.database import Database
 from cragside.adapters.lightrag.workspaces import EmbeddedWorkspaces
 from cragside.domain.document import SourceText
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
@@ -180,7 +182,7 @@ async def test_an_opening_that_fails_meanwhile_leaves_no_other_workspace_open(bu
         async with asyncio.timeout(0):
             await store.repository("damaged")
     await store.close()
-    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+    with pytest.raises(LedgerError, match="closed"):
         await opened.get_query("q")
 
 

@@ -11,8 +11,8 @@ import pytest
 
 from cragside.adapters.lightrag import library as library_module
 from cragside.adapters.lightrag import parting
-from cragside.adapters.lightrag.database import FILE_NAME
-from cragside.adapters.lightrag.schema import APART
+from cragside.adapters.lightrag.ledger.sqlite.database import FILE_NAME
+from cragside.adapters.lightrag.ledger.sqlite.schema import APART
 from cragside.domain.document import SourceText
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
 from cragside.domain.exchange import Exchange

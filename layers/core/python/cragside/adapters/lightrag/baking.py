@@ -12,7 +12,7 @@ from typing import Self
 
 from filelock import FileLock, Timeout
 
-from cragside.adapters.lightrag.database import FILE_NAME
+from cragside.adapters.lightrag.ledger.sqlite.database import FILE_NAME
 from cragside.adapters.lightrag.manifest import (
     MANIFEST,
     BakedWorkspace,

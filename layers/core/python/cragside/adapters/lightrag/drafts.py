@@ -13,11 +13,11 @@ import orjson
 from lightrag.operate import merge_nodes_and_edges
 from lightrag.prompt import PROMPTS
 
-from cragside.adapters.lightrag.database import Database
 from cragside.adapters.lightrag.engine import Engine
-from cragside.adapters.lightrag.sqlite.graph import SqliteGraphStorage
-from cragside.adapters.lightrag.sqlite.kv import SqliteKVStorage
-from cragside.adapters.lightrag.sqlite.vectors import SqliteVectorStorage
+from cragside.adapters.lightrag.ledger.sqlite.database import Database
+from cragside.adapters.lightrag.storages.sqlite.graph import SqliteGraphStorage
+from cragside.adapters.lightrag.storages.sqlite.kv import SqliteKVStorage
+from cragside.adapters.lightrag.storages.sqlite.vectors import SqliteVectorStorage
 
 # What LightRAG rebuilds an entity from when one of its passages goes: so many of those that remain.
 _REBUILT_FROM = 60

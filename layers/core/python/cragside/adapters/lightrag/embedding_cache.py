@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from cragside.adapters.lightrag.database import Database
+from cragside.adapters.lightrag.ledger.sqlite.database import Database
 from cragside.domain.errors import ServiceUnavailable
 from cragside.ports.embedder import Embedder, Vectors
 

@@ -1,6 +1,5 @@
 """LightRAG's graph, read out of the store by SQL that looks at no more of it than it returns."""
 
-import sqlite3
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -10,9 +9,9 @@ from typing import Any, Literal
 import orjson
 from lightrag.constants import GRAPH_FIELD_SEP
 
-from cragside.adapters.lightrag.catalogue import Catalogue
-from cragside.adapters.lightrag.database import Database
-from cragside.adapters.sqlite_failures import told
+from cragside.adapters.lightrag.ledger.failures import LedgerError
+from cragside.adapters.lightrag.ledger.sqlite.catalogue import Catalogue
+from cragside.adapters.lightrag.ledger.sqlite.database import Database
 from cragside.domain.errors import ServiceUnavailable
 from cragside.ports.knowledge_graph import (
     Connection,
@@ -216,8 +215,8 @@ class _Graph:
 def _reading() -> Iterator[None]:
     try:
         yield
-    except sqlite3.Error as error:
-        raise ServiceUnavailable("knowledge_base", f"The graph cannot be read: {told(error)}.") from error
+    except LedgerError as error:
+        raise ServiceUnavailable("knowledge_base", f"The graph cannot be read: {error.reason}.") from error.__cause__
 
 
 def _relationship(source: str, target: str, text: str) -> Relationship:

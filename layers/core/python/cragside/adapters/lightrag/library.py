@@ -9,12 +9,11 @@ from pathlib import PurePosixPath
 from urllib.parse import quote
 
 from cragside.adapters.lightrag.adoption import adopt
-from cragside.adapters.lightrag.catalogue import Entry
 from cragside.adapters.lightrag.chunking import Piece, cut, storable
-from cragside.adapters.lightrag.schema import PARTED
-from cragside.adapters.lightrag.store import Create, Find, Store, failing_as_unavailable
-from cragside.adapters.lightrag.sweeping import sweep, sweep_if_free
-from cragside.adapters.lightrag.versions import (
+from cragside.adapters.lightrag.ledger.failures import failing_as_unavailable
+from cragside.adapters.lightrag.ledger.sqlite.catalogue import Entry
+from cragside.adapters.lightrag.ledger.sqlite.schema import PARTED
+from cragside.adapters.lightrag.ledger.sqlite.versions import (
     cut_of,
     digest_of,
     enter_parts,
@@ -23,6 +22,8 @@ from cragside.adapters.lightrag.versions import (
     revert,
     want_enrichment,
 )
+from cragside.adapters.lightrag.store import Create, Find, Store
+from cragside.adapters.lightrag.sweeping import sweep, sweep_if_free
 from cragside.domain.document import SourceText
 from cragside.domain.errors import NotFound, ValidationError
 from cragside.domain.indexing import (

@@ -1,7 +1,6 @@
 """The steps of indexing a part, each of which ends in one transaction."""
 
 import json
-import sqlite3
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -11,11 +10,12 @@ from urllib.parse import quote
 
 import numpy as np
 
-from cragside.adapters.lightrag.catalogue import StoredPart
 from cragside.adapters.lightrag.drafts import Draft
-from cragside.adapters.lightrag.store import Find, Store, failing_as_unavailable
+from cragside.adapters.lightrag.ledger.failures import failing_as_unavailable
+from cragside.adapters.lightrag.ledger.sqlite.catalogue import StoredPart
+from cragside.adapters.lightrag.ledger.sqlite.versions import retire
+from cragside.adapters.lightrag.store import Find, Store
 from cragside.adapters.lightrag.sweeping import forget_graph, sweep
-from cragside.adapters.lightrag.versions import retire
 from cragside.domain.errors import CragsideError, ProcessingError, ServiceUnavailable
 from cragside.domain.indexing import Task
 from cragside.ports.part_indexer import PartIndexer
@@ -233,7 +233,7 @@ def _cause(error: BaseException) -> Exception:
     """The failure that LightRAG has wrapped; what is neither ours nor the disk's is a defect, and no outage."""
     cause: BaseException | None = error
     while cause is not None:
-        if isinstance(cause, CragsideError | sqlite3.Error | OSError):
+        if isinstance(cause, CragsideError | OSError):
             return cause
         cause = cause.__cause__ or cause.__context__
     return ProcessingError(f"Indexing failed: {type(error).__name__}.")

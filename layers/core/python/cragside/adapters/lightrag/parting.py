@@ -13,12 +13,12 @@ from pathlib import Path
 import numpy as np
 
 from cragside.adapters.lightrag import library
-from cragside.adapters.lightrag.database import BATCH, Database
+from cragside.adapters.lightrag.ledger.sqlite.database import BATCH, Database
+from cragside.adapters.lightrag.ledger.sqlite.schema import APART, PARTED
+from cragside.adapters.lightrag.ledger.sqlite.versions import retire
 from cragside.adapters.lightrag.part_indexer import BIND_MODEL, enter_vectors, texts_of
-from cragside.adapters.lightrag.schema import APART, PARTED
 from cragside.adapters.lightrag.store import Store
 from cragside.adapters.lightrag.sweeping import sweep_if_free
-from cragside.adapters.lightrag.versions import retire
 from cragside.domain.exchange import is_exchange, is_written_by_us
 from cragside.domain.indexing import Acceptance, Task
 

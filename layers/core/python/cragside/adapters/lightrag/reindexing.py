@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 
+from cragside.adapters.lightrag.ledger.sqlite.schema import APART, PARTED
 from cragside.adapters.lightrag.library import cut_uncut
 from cragside.adapters.lightrag.part_indexer import embed, extend_graph
-from cragside.adapters.lightrag.schema import APART, PARTED
 from cragside.adapters.lightrag.store import Store
 from cragside.domain.errors import CragsideError, ServiceUnavailable
 from cragside.domain.indexing import DocumentRecord, Task

@@ -1,7 +1,6 @@
 """The knowledge base of one workspace: LightRAG's graph and vectors behind the `RagRepository` port."""
 
 import asyncio
-import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -13,11 +12,11 @@ from lightrag import QueryParam
 
 from cragside.adapters.lightrag import library
 from cragside.adapters.lightrag.chunking import storable
+from cragside.adapters.lightrag.ledger.failures import LedgerError, failing_as_unavailable
 from cragside.adapters.lightrag.part_indexer import embed, extend_graph, mark_failed
 from cragside.adapters.lightrag.similarity import SimilarPassages
-from cragside.adapters.lightrag.store import Store, failing_as_unavailable
+from cragside.adapters.lightrag.store import Store
 from cragside.adapters.lightrag.sweeping import sweep
-from cragside.adapters.sqlite_failures import told
 from cragside.domain.document import Document, SourceText
 from cragside.domain.errors import CragsideError, ServiceUnavailable
 from cragside.domain.filter import EVERYTHING, Filter
@@ -95,8 +94,9 @@ class LightRagRepository(RagRepository):
                 ("INSERT OR REPLACE INTO query VALUES (?, ?, ?)", row),
                 ("DELETE FROM query WHERE rowid <= (SELECT max(rowid) FROM query) - ?", (self._saved_queries,)),
             )
-        except sqlite3.Error as error:
-            raise ServiceUnavailable("knowledge_base", f"The query could not be recorded: {told(error)}.") from error
+        except LedgerError as error:
+            said = f"The query could not be recorded: {error.reason}."
+            raise ServiceUnavailable("knowledge_base", said) from error.__cause__
 
     async def get_query(self, query_id: str) -> Query | None:
         """A remembered query, or None."""
@@ -185,8 +185,9 @@ class LightRagRepository(RagRepository):
         """Another one after every change of the store; queries saved by other processes count as such."""
         try:
             return self._database.state()
-        except sqlite3.Error as error:
-            raise ServiceUnavailable("knowledge_base", f"The store cannot be read: {told(error)}.") from error
+        except LedgerError as error:
+            said = f"The store cannot be read: {error.reason}."
+            raise ServiceUnavailable("knowledge_base", said) from error.__cause__
 
     async def close(self) -> None:
         """Flush and close the store."""
@@ -200,6 +201,8 @@ class LightRagRepository(RagRepository):
             for task in sorted(accepted.tasks, key=lambda task: task.stage, reverse=True):
                 try:
                     await self._do(task)
+                except LedgerError:
+                    raise  # it is not the text that fails
                 except CragsideError as error:
                     return await self._given_up(document.name, task, str(error))
             status = {"new": "indexed", "changed": "updated"}.get(accepted.outcome, "indexed")

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cragside.adapters.lightrag.catalogue import Catalogue
-from cragside.adapters.lightrag.database import Database
-from cragside.adapters.lightrag.sqlite.vectors import SqliteVectorStorage
+from cragside.adapters.lightrag.ledger.sqlite.catalogue import Catalogue
+from cragside.adapters.lightrag.ledger.sqlite.database import Database
+from cragside.adapters.lightrag.storages.sqlite.vectors import SqliteVectorStorage
 from cragside.domain.filter import Condition, Filter
 from cragside.domain.indexing import DocumentRecord, Passage
 from cragside.domain.payload import payload_of

@@ -1,22 +1,20 @@
 """One open store: LightRAG, its database, and the locks that keep its writers apart."""
 
 import asyncio
-import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 from filelock import AsyncFileLock, Timeout
 
-from cragside.adapters.lightrag.catalogue import Catalogue
-from cragside.adapters.lightrag.checkup import Checkup
 from cragside.adapters.lightrag.chunking import Chunker
-from cragside.adapters.lightrag.database import Database
 from cragside.adapters.lightrag.embedding_cache import CachedEmbedder
 from cragside.adapters.lightrag.engine import Engine
-from cragside.adapters.lightrag.tidying import Tidying
+from cragside.adapters.lightrag.ledger.sqlite.catalogue import Catalogue
+from cragside.adapters.lightrag.ledger.sqlite.checkup import Checkup
+from cragside.adapters.lightrag.ledger.sqlite.database import Database
+from cragside.adapters.lightrag.ledger.sqlite.tidying import Tidying
 from cragside.adapters.private_files import FILE_MODE
-from cragside.adapters.sqlite_failures import is_damage, told
 from cragside.domain.context import CountTokens
 from cragside.domain.errors import ServiceUnavailable
 
@@ -130,17 +128,3 @@ class Store:
 
 Find = Callable[[], Awaitable[Store | None]]
 Create = Callable[[], Awaitable[Store]]
-
-
-@asynccontextmanager
-async def failing_as_unavailable() -> AsyncIterator[None]:
-    """Failures of the store as `ServiceUnavailable`."""
-    try:
-        yield
-    except sqlite3.Error as error:
-        said = f"failed: {told(error)}."
-        if is_damage(error):
-            said = f"is damaged ({told(error)}). Stop cragside, move the workspace's folder away, and ingest again."
-        raise ServiceUnavailable("knowledge_base", f"The knowledge base {said}") from error
-    except OSError as error:
-        raise ServiceUnavailable("knowledge_base", f"The knowledge base failed: {error.strerror}.") from error

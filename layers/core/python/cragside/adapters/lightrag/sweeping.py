@@ -4,8 +4,8 @@ import asyncio
 import logging
 from sqlite3 import Connection
 
-from cragside.adapters.lightrag.catalogue import StoredPart
 from cragside.adapters.lightrag.drafts import Draft
+from cragside.adapters.lightrag.ledger.sqlite.catalogue import StoredPart
 from cragside.adapters.lightrag.store import Store
 
 # Somebody waits for the answer, and a model may be asked to describe what remains.

@@ -3,7 +3,6 @@
 import asyncio
 import hashlib
 import shutil
-import sqlite3
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from functools import partial
@@ -11,15 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cragside.adapters.lightrag.baked import BakedRepository
-from cragside.adapters.lightrag.catalogue import stored_in
-from cragside.adapters.lightrag.database import FILE_NAME, Database
 from cragside.adapters.lightrag.folders import check_store_file
 from cragside.adapters.lightrag.home import Home
 from cragside.adapters.lightrag.leases import Leases
+from cragside.adapters.lightrag.ledger.failures import LedgerDamaged, LedgerError, StoreFormatError
+from cragside.adapters.lightrag.ledger.sqlite.catalogue import stored_in
+from cragside.adapters.lightrag.ledger.sqlite.database import FILE_NAME, Database
 from cragside.adapters.lightrag.manifest import Manifest
-from cragside.adapters.lightrag.schema import StoreFormatError
 from cragside.adapters.lightrag.unborn import UnbornRepository
-from cragside.adapters.sqlite_failures import is_damage, told, unusable
 from cragside.domain.context import CountTokens
 from cragside.domain.errors import ConfigurationError, CragsideError, ServiceUnavailable
 from cragside.domain.indexing import Stored
@@ -156,8 +154,8 @@ class EmbeddedWorkspaces:
             return Stored()
         try:
             return await asyncio.to_thread(stored_in, self.folder(workspace) / FILE_NAME)
-        except sqlite3.DatabaseError as error:
-            raise _unopened(workspace, error, read_only=False) from error
+        except LedgerError as error:
+            raise _unopened(workspace, error, read_only=False) from error.__cause__
 
     async def reindex(self, workspace: str, progress: Callable[[str], None]) -> int:
         """Build the workspace anew with the configured embedding model; returns how many documents and exchanges it
@@ -343,8 +341,8 @@ class EmbeddedWorkspaces:
         return opened
 
     async def _part(self, documents: "Store") -> None:
+        from cragside.adapters.lightrag.ledger.failures import failing_as_unavailable
         from cragside.adapters.lightrag.parting import bind_model, exchanges_in, is_parted, move, settle
-        from cragside.adapters.lightrag.store import failing_as_unavailable
 
         async with failing_as_unavailable():
             if is_parted(documents):
@@ -393,8 +391,8 @@ class EmbeddedWorkspaces:
             await engine.initialize_storages()
         except BaseException as error:
             database.release()
-            if isinstance(error, sqlite3.DatabaseError):
-                raise _unopened(workspace, error, read_only) from error
+            if isinstance(error, LedgerError):
+                raise _unopened(workspace, error, read_only) from error.__cause__
             raise
         store = Store(
             engine,
@@ -434,8 +432,8 @@ def _opened_well(opening: "asyncio.Task[Opened]") -> bool:
 def _outdated(workspace: str, opened: "Opened") -> bool:
     try:
         return opened.replaced
-    except sqlite3.DatabaseError as error:
-        raise _unopened(workspace, error, read_only=False) from error
+    except LedgerError as error:
+        raise _unopened(workspace, error, read_only=False) from error.__cause__
 
 
 def _tidies(opened: "Opened") -> bool:
@@ -452,16 +450,16 @@ def _database(workspace: str, folder: Path, *, read_only: bool) -> Database:
         return Database.acquire(folder, read_only=read_only)
     except StoreFormatError as error:
         raise ServiceUnavailable("knowledge_base", f"Workspace {spoken(workspace)}: {error}") from error
-    except sqlite3.DatabaseError as error:
-        raise _unopened(workspace, error, read_only) from error
+    except LedgerError as error:
+        raise _unopened(workspace, error, read_only) from error.__cause__
     except OSError as error:
         raise _out_of_reach(workspace, error) from error
 
 
-def _unopened(workspace: str, error: sqlite3.DatabaseError, read_only: bool) -> ServiceUnavailable:
-    if is_damage(error):
-        return _damaged(workspace, told(error), read_only)
-    return ServiceUnavailable("knowledge_base", f"The store of workspace {spoken(workspace)} {unusable(error)}.")
+def _unopened(workspace: str, error: LedgerError, read_only: bool) -> ServiceUnavailable:
+    if isinstance(error, LedgerDamaged):
+        return _damaged(workspace, error.reason, read_only)
+    return ServiceUnavailable("knowledge_base", f"The store of workspace {spoken(workspace)} {error.unusable}.")
 
 
 def _damaged(workspace: str, how: str, read_only: bool) -> ServiceUnavailable:

@@ -10,7 +10,7 @@ import orjson
 from lightrag.base import BaseGraphStorage
 from lightrag.types import KnowledgeGraph, KnowledgeGraphEdge, KnowledgeGraphNode
 
-from cragside.adapters.lightrag.database import Database
+from cragside.adapters.lightrag.ledger.sqlite.database import Database
 
 _UPSERT_NODE = (
     "INSERT INTO node VALUES (?1, ?2, (SELECT count(*) FROM edge WHERE source = ?1 OR target = ?1))"

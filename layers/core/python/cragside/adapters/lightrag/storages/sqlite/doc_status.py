@@ -22,7 +22,7 @@ from lightrag.base import (
 )
 from lightrag.exceptions import StorageControlPlaneError, StorageRecordNotFoundError
 
-from cragside.adapters.lightrag.database import Database
+from cragside.adapters.lightrag.ledger.sqlite.database import Database
 
 _UPSERT = (
     "INSERT INTO doc_status VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET status = excluded.status,"

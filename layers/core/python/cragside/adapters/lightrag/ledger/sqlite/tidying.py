@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, closing, suppress
 from pathlib import Path
 
-from cragside.adapters.lightrag.database import BUSY_MILLISECONDS, Database
+from cragside.adapters.lightrag.ledger.sqlite.database import BUSY_MILLISECONDS, Database
 
 # Deletions that follow each other are tidied up after together.
 PAUSE_SECONDS = 2.0

@@ -7,8 +7,8 @@ from sqlite3 import Connection
 from typing import Any
 from urllib.parse import quote
 
-from cragside.adapters.lightrag.catalogue import Entry
 from cragside.adapters.lightrag.chunking import Piece
+from cragside.adapters.lightrag.ledger.sqlite.catalogue import Entry
 from cragside.adapters.lightrag.store import Store
 from cragside.domain.document import SourceText
 

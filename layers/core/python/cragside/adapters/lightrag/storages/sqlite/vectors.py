@@ -11,8 +11,8 @@ import numpy.typing as npt
 import orjson
 from lightrag.base import BaseVectorStorage
 
-from cragside.adapters.lightrag.database import Database
-from cragside.adapters.lightrag.sqlite.vector_index import VectorIndex
+from cragside.adapters.lightrag.ledger.sqlite.database import Database
+from cragside.adapters.lightrag.storages.sqlite.vector_index import VectorIndex
 
 # Weights of the min-max normalised rankings; measured best of those tried, see docs/adr/0002.
 LEXICAL_WEIGHT = 0.6

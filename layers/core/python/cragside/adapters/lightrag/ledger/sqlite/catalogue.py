@@ -11,7 +11,7 @@ from sqlite3 import Connection
 from typing import Any
 
 from cragside.adapters.lightrag.chunking import Piece, storable
-from cragside.adapters.lightrag.database import Database
+from cragside.adapters.lightrag.ledger.sqlite.database import Database, failure_of
 from cragside.domain.document import Mark, SourceText
 from cragside.domain.indexing import (
     DocumentRecord,
@@ -63,9 +63,12 @@ _PASSAGE = """SELECT chunk.id, chunk.part, chunk.number, chunk.page, chunk.secti
 
 
 def stored_in(path: Path) -> Stored:
-    """What `Catalogue.stored` says, of a store that is not opened for it. Raises `sqlite3.DatabaseError`."""
-    with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as connection:
-        return Stored(*map(int, connection.execute(_STORED).fetchone()))
+    """What `Catalogue.stored` says, of a store that is not opened for it. Raises `LedgerError`."""
+    try:
+        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as connection:
+            return Stored(*map(int, connection.execute(_STORED).fetchone()))
+    except sqlite3.Error as error:
+        raise failure_of(error) from error
 
 
 @dataclass(frozen=True, slots=True)

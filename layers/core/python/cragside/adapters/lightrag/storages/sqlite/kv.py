@@ -8,7 +8,7 @@ from typing import Any, ClassVar, final
 import orjson
 from lightrag.base import BaseKVStorage
 
-from cragside.adapters.lightrag.database import Database
+from cragside.adapters.lightrag.ledger.sqlite.database import Database
 
 
 @final
