@@ -1,20 +1,19 @@
-"""A change of the graph in memory, which becomes part of the store in one transaction or not at all."""
+"""LightRAG's work on the graph, collected in memory as one change."""
 
 import asyncio
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from sqlite3 import Connection
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
-import orjson
 from lightrag.operate import merge_nodes_and_edges
 from lightrag.prompt import PROMPTS
 
 from cragside.adapters.lightrag.engine import Engine
-from cragside.adapters.lightrag.ledger.sqlite.database import Database
+from cragside.adapters.lightrag.ledger.changes import GraphChange, MentionChange, Row, VectorChange
+from cragside.adapters.lightrag.ledger.interface import Ledger
 from cragside.adapters.lightrag.storages.sqlite.graph import SqliteGraphStorage
 from cragside.adapters.lightrag.storages.sqlite.kv import SqliteKVStorage
 from cragside.adapters.lightrag.storages.sqlite.vectors import SqliteVectorStorage
@@ -25,27 +24,28 @@ _REBUILT_FROM = 60
 # What ends a model's answer, as LightRAG asks for it.
 _ENDING = re.compile(re.escape(PROMPTS["DEFAULT_COMPLETION_DELIMITER"]), re.IGNORECASE)
 
+Nodes = dict[str, dict[str, Any] | None]
+Edges = dict[tuple[str, str], dict[str, Any] | None]
 Extracted = list[tuple[dict[str, list[dict[str, Any]]], dict[tuple[str, str], list[dict[str, Any]]]]]
 
 
 class Draft:
-    """LightRAG's work on storages that keep what is written to themselves until `commit`.
+    """LightRAG's work on storages that keep what is written to themselves; `change` gives all of it.
 
-    From `merge` or `forget` to `commit` nobody else may write to the graph. `without` are the passages whose
-    contributions are to go.
+    From `merge` or `forget` until the change is applied nobody else may write to the graph. `without` are the passages
+    whose contributions are to go.
     """
 
-    def __init__(self, engine: Engine, database: Database, *, without: Sequence[str] = ()) -> None:
-        self._database = database
+    def __init__(self, engine: Engine, ledger: Ledger, *, without: Sequence[str] = ()) -> None:
         self._without = list(without)
         self._graph = DraftGraph(engine.chunk_entity_relation_graph)
-        self._entities = DraftVectors(engine.entities_vdb, database)
-        self._relations = DraftVectors(engine.relationships_vdb, database)
+        self._entities = DraftVectors(engine.entities_vdb)
+        self._relations = DraftVectors(engine.relationships_vdb)
         self._texts = DraftRows(engine.text_chunks)
         self._anchors = DraftRows(engine.full_entities), DraftRows(engine.full_relations)
         self._mentions = (
-            DraftMentions(database, "entity", self._without),
-            DraftMentions(database, "relation", self._without),
+            DraftMentions(ledger, "entity", self._without),
+            DraftMentions(ledger, "relation", self._without),
         )
         self._engine = engine.on(
             chunk_entity_relation_graph=self._graph,
@@ -141,22 +141,23 @@ class Draft:
             await anchors.delete([key])
         return True
 
-    async def commit(self, while_true: Callable[[Connection], bool]) -> bool:
-        """Write everything at once, unless `while_true`, which may write as well, says that it is not wanted."""
-        for vectors in (self._entities, self._relations):
-            await vectors.embed()
-        with self._database.transaction() as connection:
-            if not while_true(connection):
-                return False
-            for written in (self._graph, self._entities, self._relations, self._texts, *self._anchors, *self._mentions):
-                written.write(connection)
-        return True
+    async def change(self) -> GraphChange:
+        """All that was written, with the vectors of what is new."""
+        nodes, edges = self._graph.written()
+        return GraphChange(
+            nodes,
+            edges,
+            vectors={each.namespace: await each.change() for each in (self._entities, self._relations)},
+            values={each.namespace: each.written() for each in (self._texts, *self._anchors)},
+            mentions=[each.change() for each in self._mentions],
+        )
 
 
 class DraftRows:
     """A key-value storage."""
 
     def __init__(self, stored: SqliteKVStorage) -> None:
+        self.namespace = stored.namespace
         self._stored = stored
         self._rows: dict[str, dict[str, Any] | None] = {}
 
@@ -179,16 +180,15 @@ class DraftRows:
         self._rows.update(dict.fromkeys(keys))
 
     async def index_done_callback(self) -> None:
-        """Nothing is written before the commit."""
+        """Nothing is written here."""
 
     def noted(self) -> list[tuple[str, dict[str, Any]]]:
         """The values that were noted, with their keys."""
         return [(key, row) for key, row in self._rows.items() if row is not None]
 
-    def write(self, connection: Connection) -> None:
-        """Write what was noted."""
-        self._stored.erase(connection, [key for key, row in self._rows.items() if row is None])
-        self._stored.write(connection, dict(self.noted()))
+    def written(self) -> dict[str, dict[str, Any] | None]:
+        """All that was noted, None for what goes."""
+        return self._rows
 
 
 class DraftMentions:
@@ -199,8 +199,8 @@ class DraftMentions:
     it is told of them and of so many others that it can describe the entity anew.
     """
 
-    def __init__(self, database: Database, kind: str, without: Sequence[str]) -> None:
-        self._database = database
+    def __init__(self, ledger: Ledger, kind: str, without: Sequence[str]) -> None:
+        self._ledger = ledger
         self._kind = kind
         self._without = dict.fromkeys(without)
         self._added: dict[tuple[str, str], None] = {}
@@ -210,13 +210,7 @@ class DraftMentions:
         """When passages go, some of those that mention it, with all that go; else None."""
         if not self._without:
             return None
-        marks = ",".join("?" * len(self._without))
-        where = "SELECT passage FROM mention WHERE kind = ? AND name = ? AND passage"
-        going = self._database.all(f"{where} IN ({marks})", (self._kind, name, *self._without))
-        others = self._database.all(
-            f"{where} NOT IN ({marks}) ORDER BY passage LIMIT ?", (self._kind, name, *self._without, _REBUILT_FROM)
-        )
-        return {"chunk_ids": [row[0] for row in (*going, *others)]}
+        return {"chunk_ids": self._ledger.naming(self._kind, name, list(self._without), _REBUILT_FROM)}
 
     async def upsert(self, data: dict[str, dict[str, Any]]) -> None:
         """Note mentions."""
@@ -229,31 +223,20 @@ class DraftMentions:
         self._removed.update(dict.fromkeys(names))
 
     async def index_done_callback(self) -> None:
-        """Nothing is written before the commit."""
+        """Nothing is written here."""
 
-    def write(self, connection: Connection) -> None:
-        """Write what was noted."""
-        connection.executemany(
-            "DELETE FROM mention WHERE passage = ? AND kind = ?", [(passage, self._kind) for passage in self._without]
-        )
-        connection.executemany(
-            "DELETE FROM mention WHERE kind = ? AND name = ?", [(self._kind, name) for name in self._removed]
-        )
-        connection.executemany(
-            "INSERT OR IGNORE INTO mention VALUES (?, ?, ?)", [(self._kind, *mention) for mention in self._added]
-        )
+    def change(self) -> MentionChange:
+        """All that was noted."""
+        return MentionChange(self._kind, list(self._without), list(self._removed), list(self._added))
 
 
 class DraftVectors:
     """A vector storage. A row whose text stays keeps its vector."""
 
-    def __init__(self, stored: SqliteVectorStorage, database: Database) -> None:
+    def __init__(self, stored: SqliteVectorStorage) -> None:
+        self.namespace = stored.namespace
         self._stored = stored
-        self._database = database
         self._rows: dict[str, dict[str, Any] | None] = {}
-        self._kept: list[tuple[str, int]] = []
-        self._fresh: dict[str, dict[str, Any]] = {}
-        self._vectors: np.ndarray[Any, Any] = np.empty((0, 0), np.float32)
 
     async def upsert(self, data: dict[str, dict[str, Any]]) -> None:
         """Note rows."""
@@ -267,33 +250,21 @@ class DraftVectors:
         self._rows.update(dict.fromkeys(keys))
 
     async def index_done_callback(self) -> None:
-        """Nothing is written before the commit."""
+        """Nothing is written here."""
 
-    async def embed(self) -> None:
-        """Embed what is new."""
-        written = {key: row for key, row in self._rows.items() if row is not None}
-        stored = {
-            key: (seq, orjson.loads(value).get("content"))
-            for seq, key, value in self._database.within(
-                "SELECT seq, id, value FROM vector WHERE namespace = ? AND id IN ({})",
-                written,
-                [self._stored.namespace],
-            )
-        }
-        for key, row in written.items():
-            seq, content = stored.get(key, (0, None))
-            if content == row["content"]:
-                self._kept.append((orjson.dumps(row).decode(), seq))
-            else:
-                self._fresh[key] = row
-        if self._fresh:
-            self._vectors = await self._stored.embedded([str(row["content"]) for row in self._fresh.values()])
-
-    def write(self, connection: Connection) -> None:
-        """Write what was noted."""
-        self._stored.erase(connection, [key for key, row in self._rows.items() if row is None])
-        connection.executemany("UPDATE vector SET value = ? WHERE seq = ?", self._kept)
-        self._stored.write(connection, self._fresh, self._vectors)
+    async def change(self) -> VectorChange:
+        """All that was noted, with vectors of what is new."""
+        removed = [key for key, row in self._rows.items() if row is None]
+        noted = {key: row for key, row in self._rows.items() if row is not None}
+        stored = dict(zip(noted, await self._stored.get_by_ids(list(noted)), strict=True))
+        updated: dict[str, Row] = {}
+        written: dict[str, Row] = {}
+        for key, row in noted.items():
+            known = stored[key]
+            (updated if known and known.get("content") == row["content"] else written)[key] = row
+        texts = [str(row["content"]) for row in written.values()]
+        vectors = await self._stored.embedded(texts) if texts else np.empty((0, 0), np.float32)
+        return VectorChange(removed, updated, written, vectors)
 
 
 class DraftGraph:
@@ -384,12 +355,11 @@ class DraftGraph:
             self._written.add(_ordered(source, target))
 
     async def index_done_callback(self) -> None:
-        """Nothing is written before the commit."""
+        """Nothing is written here."""
 
-    def write(self, connection: Connection) -> None:
-        """Write what was noted."""
-        self._stored.write(
-            connection,
+    def written(self) -> tuple[Nodes, Edges]:
+        """The nodes and edges that were noted, None for those that go."""
+        return (
             {name: value for name, value in self._nodes.items() if name in self._written},
             {edge: value for edge, value in self._edges.items() if edge in self._written},
         )

@@ -46,7 +46,7 @@ class Contents:
 
     async def _read(self, file: FoundFile) -> str | Refused:
         from cragside.adapters.lightrag.chunking import storable
-        from cragside.adapters.lightrag.ledger.sqlite.versions import digest_of
+        from cragside.adapters.lightrag.versions import digest_of
 
         content = await asyncio.to_thread(read_file, file, self.max_bytes)
         if isinstance(content, Refused):

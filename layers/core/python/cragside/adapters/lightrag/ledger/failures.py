@@ -7,10 +7,10 @@ from cragside.domain.errors import ServiceUnavailable
 
 
 class LedgerError(ServiceUnavailable):
-    """The database failed. `reason` is what it says, `unusable` the same as the end of a sentence with a remedy."""
+    """The database failed. `reason` is what it says, `unusable` the end of a sentence that says it, with a remedy."""
 
     def __init__(self, reason: str, unusable: str, message: str = "") -> None:
-        super().__init__("knowledge_base", message or f"The knowledge base failed: {reason}.")
+        super().__init__("knowledge_base", message or f"The knowledge base {unusable}.")
         self.reason = reason
         self.unusable = unusable
 

@@ -233,3 +233,21 @@ class Database:
         """A fact about the store, such as the embedding model that built it."""
         row = self.one("SELECT value FROM meta WHERE key = ?", (key,))
         return None if row is None else str(row[0])
+
+
+def make_compact(folder: Path) -> None:
+    """Leave one file without log, free pages or what only indexing needs; it can be read where nothing can be written.
+
+    Only while nobody has it open. Raises `LedgerError`.
+    """
+    try:
+        with closing(sqlite3.connect(folder / FILE_NAME, isolation_level=None)) as connection:
+            # The answers of the extraction, kept for indexing again: the largest part of a store beside its vectors.
+            connection.execute("DELETE FROM kv WHERE namespace = 'llm_response_cache'")
+            connection.execute("DELETE FROM query")
+            connection.execute("DELETE FROM embedding")
+            connection.execute("INSERT INTO passage (passage) VALUES ('optimize')")
+            connection.execute("PRAGMA journal_mode = DELETE")
+            connection.execute("VACUUM")
+    except sqlite3.Error as error:
+        raise failure_of(error) from error

@@ -1,14 +1,14 @@
 """LightRAG's key-value storage on SQLite."""
 
-import time
 from dataclasses import dataclass
-from sqlite3 import Connection
 from typing import Any, ClassVar, final
 
 import orjson
 from lightrag.base import BaseKVStorage
 
 from cragside.adapters.lightrag.ledger.sqlite.database import Database
+from cragside.adapters.lightrag.ledger.sqlite.values import erase_values, write_values
+from cragside.adapters.lightrag.storages.sqlite.unused import unused
 
 
 @final
@@ -16,6 +16,7 @@ from cragside.adapters.lightrag.ledger.sqlite.database import Database
 class SqliteKVStorage(BaseKVStorage):
     """Values are JSON. Each call is a transaction, so nothing waits for `index_done_callback`."""
 
+    drop = unused
     supports_strict_point_reads: ClassVar[bool] = True
 
     async def initialize(self) -> None:
@@ -54,43 +55,16 @@ class SqliteKVStorage(BaseKVStorage):
         if not data:
             return
         with self._db.transaction() as connection:
-            self.write(connection, data)
+            write_values(self._db, connection, self.namespace, data)
 
     async def delete(self, ids: list[str]) -> None:
         """Remove values; missing ones are no error."""
         with self._db.transaction() as connection:
-            self.erase(connection, ids)
-
-    def write(self, connection: Connection, data: dict[str, dict[str, Any]]) -> None:
-        """Write values, within a transaction of the caller's."""
-        now = int(time.time())
-        rows = self._db.within("SELECT id FROM kv WHERE namespace = ? AND id IN ({})", data, [self.namespace])
-        known = {row[0] for row in rows}
-        for key, value in data.items():
-            if self.namespace.endswith("text_chunks"):
-                value.setdefault("llm_cache_list", [])
-            if key not in known:
-                value["create_time"] = now
-            value["update_time"] = now
-            value["_id"] = key
-        connection.executemany(
-            "INSERT INTO kv VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET value = excluded.value",
-            [(self.namespace, key, orjson.dumps(value).decode()) for key, value in data.items()],
-        )
-
-    def erase(self, connection: Connection, ids: list[str]) -> None:
-        """Remove values, within a transaction of the caller's."""
-        connection.executemany("DELETE FROM kv WHERE namespace = ? AND id = ?", [(self.namespace, i) for i in ids])
+            erase_values(connection, self.namespace, ids)
 
     async def is_empty(self) -> bool:
         """True when the namespace holds nothing."""
         return self._db.one("SELECT 1 FROM kv WHERE namespace = ? LIMIT 1", (self.namespace,)) is None
-
-    async def drop(self) -> dict[str, str]:
-        """Remove the whole namespace."""
-        with self._db.transaction() as connection:
-            connection.execute("DELETE FROM kv WHERE namespace = ?", (self.namespace,))
-        return {"status": "success", "message": "data dropped"}
 
     @staticmethod
     def _value(key: str, text: str) -> dict[str, Any]:

@@ -1,0 +1,23 @@
+"""What tells one version of a text from another."""
+
+import hashlib
+import json
+from collections.abc import Sequence
+
+from cragside.adapters.lightrag.chunking import Piece
+from cragside.domain.document import SourceText
+
+
+def digest_of(source: SourceText) -> str:
+    """Equal for texts that make the same passages, pages and sections."""
+    marks = [[mark.start, mark.page, mark.section] for mark in source.marks]
+    facts = source.text.strip() + (json.dumps(marks) if marks else "")
+    return hashlib.sha256(facts.encode()).hexdigest()
+
+
+def cut_of(digest: str, pieces: Sequence[Piece], part_passages: int) -> str:
+    """Says which text was cut into which passages and parts: other ones have other keys."""
+    facts = hashlib.sha256(f"{digest} {part_passages}".encode())
+    for piece in pieces:
+        facts.update(f" {len(piece.text)} {piece.text}".encode())
+    return facts.hexdigest()[:12]
