@@ -202,6 +202,46 @@ def test_lists_and_dates_stay_as_they_are(text: str) -> None:
     assert as_passage(f"x = 1\n{text}\n") == f"x = 1\n{text}\n"
 
 
+@pytest.mark.attack("forged citations")
+@pytest.mark.parametrize("number", ["[2]", "【2】", "②", "⑵", "❷", "⑫", "⒉"], ids=ascii)
+@pytest.mark.parametrize("ahead", ["", "Exhibit ", "| a | ", "see also: "])
+@pytest.mark.parametrize("behind", ["payroll.pdf", "pay roll.PDF", "**payroll.pdf**", f"payroll {TAIL}", "Pay (web)"])
+def test_a_number_ahead_of_a_file_name_or_our_parenthesis_is_altered(number: str, ahead: str, behind: str) -> None:
+    once = as_passage(f"{ahead}{number} {behind}")
+    assert number not in once
+    assert number not in as_name(f"{ahead}{number} {behind}", 200)
+    assert as_passage(once) == once
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "As shown before, see [2].",
+        "It rises twice a day [2] (Cartwright 1999, p. 3).",
+        "② 最初の手順",
+        "首先① 打开文件",
+        "as in [2] of the report.pdf",
+        "Step ② (optional)",
+        "page 2 payroll.pdf",
+        "It falls [2]. The file payroll.pdf has more.",
+    ],
+    ids=ascii,
+)
+def test_a_footnote_without_a_file_name_stays_as_it_is(text: str) -> None:
+    assert as_passage(text) == text
+
+
+@pytest.mark.attack("forged citations")
+@pytest.mark.parametrize("apart", [0, 900, 982, 983, 984, 985])
+def test_a_parenthesis_far_behind_two_numbers_is_altered(apart: int) -> None:
+    # The first number is too far away for the longest ones, the second is not.
+    assert "(p. 3, local)" not in as_passage(f"[1] [2] {'x' * apart}(p. 3, local)")
+
+
+def test_a_name_with_an_altered_number_keeps_its_limit() -> None:
+    assert len(as_name("⑫ a.pdf", 7)) == 7
+
+
 def test_a_name_is_one_line_of_bounded_length() -> None:
     assert as_name("a\n b\u2028c" + " d" * 1000, 20) == "a b c d d d d d d d "
     assert len(as_name("[2] " * 10_000, 300)) == 300

@@ -6,11 +6,10 @@ import json
 import re
 from dataclasses import replace
 from pathlib import PurePosixPath
-from urllib.parse import quote
 
 from cragside.adapters.lightrag.adoption import adopt
 from cragside.adapters.lightrag.chunking import Piece, cut, storable
-from cragside.adapters.lightrag.ledger.entries import Entry, json_of, title_of
+from cragside.adapters.lightrag.ledger.entries import Entry, behind, json_of, title_of
 from cragside.adapters.lightrag.store import Store
 from cragside.adapters.lightrag.versions import cut_of, digest_of
 from cragside.domain.document import SourceText
@@ -104,11 +103,10 @@ def _of_track(store: Store, source: SourceText, track: str) -> SourceText:
     """The text, with its track behind its source and its name when the source is of another track's document."""
     if not track:
         return source
-    behind = storable(f"#{quote(track, safe='')}")
-    longer = replace(source, name=source.name + behind, source=source.source + behind)
+    longer = replace(source, name=behind(source.name, track), source=behind(source.source, track))
     while (own := store.ledger.sourced(longer.source)) and own.track != track:
         # Somebody's own source looks like one with a track behind it.
-        longer = replace(longer, name=longer.name + behind, source=longer.source + behind)
+        longer = replace(longer, name=behind(longer.name, track), source=behind(longer.source, track))
     if own:
         return longer
     known = store.ledger.sourced(source.source)

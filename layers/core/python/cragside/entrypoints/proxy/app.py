@@ -1,5 +1,6 @@
 """The proxy as a bare ASGI application: own routes to FastAPI, everything else to Ollama."""
 
+import asyncio
 import logging
 import posixpath
 from functools import partial
@@ -255,10 +256,16 @@ class _Proxy:
         return held and value_of(headers, b"content-encoding") is None
 
     def _draining(self, receive: Receive) -> Receive:
-        """`receive`, which tells of the server's end when what is on its way into memory has arrived there."""
+        """`receive`, which tells of the server's end when what is on its way into memory has arrived there.
+
+        A server that was interrupted cancels this instead, and the application is told to end at once.
+        """
 
         async def received() -> Message:
-            message = await receive()
+            try:
+                message = await receive()
+            except asyncio.CancelledError:  # the framework would log it as a failure, with a stack trace
+                return {"type": "lifespan.shutdown"}
             if message["type"] == "lifespan.shutdown" and self._exchanges is not None:
                 await self._exchanges.drain()
             return message

@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import quote
 
 from cragside.adapters.lightrag.chunking import Piece, storable
 from cragside.domain.document import SourceText
@@ -80,6 +81,11 @@ class Sizes:
 def title_of(source: SourceText) -> str:
     """The title of a text as it is stored."""
     return storable(source.title or source.name)
+
+
+def behind(source: str, track: str) -> str:
+    """The source with its track behind it."""
+    return source + storable(f"#{quote(track, safe='')}")
 
 
 def json_of(value: Mapping[str, Any]) -> str:

@@ -21,7 +21,7 @@ FIELDS = (
 DOCUMENT = "document LEFT JOIN origin ON origin.document_id = document.id"
 _CURRENT = f"SELECT {FIELDS} FROM {DOCUMENT} WHERE state = 'current' AND {{}}"
 # Of a source, or without one and of that name.
-_OF_SOURCE = """id IN (SELECT document_id FROM origin WHERE source = ?1 UNION ALL SELECT id FROM document
+OF_SOURCE = """id IN (SELECT document_id FROM origin WHERE source = ?1 UNION ALL SELECT id FROM document
     WHERE state = 'current' AND name = ?1 AND NOT EXISTS (SELECT 1 FROM origin WHERE document_id = id))"""
 # Of more documents of one name than that, each is told with its whole source: whoever brings one does not wait for all.
 _MOST_NAMESAKES = 200
@@ -47,7 +47,7 @@ class DocumentReads(Ledger):
 
     @override
     def sourced(self, source: str) -> DocumentRecord | None:
-        return next(iter(self._chosen(_OF_SOURCE, source)), None)
+        return next(iter(self._chosen(OF_SOURCE, source)), None)
 
     @override
     def named(self, name: str) -> list[DocumentRecord]:
@@ -72,7 +72,7 @@ class DocumentReads(Ledger):
 
     @override
     def has_source(self, source: str) -> bool:
-        return self._database.one(_CURRENT.format(_OF_SOURCE), (source,)) is not None
+        return self._database.one(_CURRENT.format(OF_SOURCE), (source,)) is not None
 
     @override
     def names(self) -> dict[str, str]:

@@ -4,17 +4,18 @@
 
 import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 from typing_extensions import override
 
-from cragside.adapters.lightrag.ledger.entries import StoredPart
+from cragside.adapters.lightrag.chunking import storable
+from cragside.adapters.lightrag.ledger.entries import StoredPart, behind
 from cragside.adapters.lightrag.ledger.sqlite.database import failure_of
-from cragside.adapters.lightrag.ledger.sqlite.documents import DOCUMENT, FIELDS, DocumentReads
-from cragside.domain.indexing import DocumentRecord, EnrichmentStatus, Passage, Progress, Stored, Task
+from cragside.adapters.lightrag.ledger.sqlite.documents import DOCUMENT, FIELDS, OF_SOURCE, DocumentReads
+from cragside.domain.indexing import DocumentKey, DocumentRecord, EnrichmentStatus, Passage, Progress, Stored, Task
 
 # As `Progress` has it: first what each document's parts say together, then all of them.
 _PROGRESS = """SELECT coalesce(sum(NOT failed AND NOT begun), 0), coalesce(sum(NOT failed AND begun AND NOT done), 0),
@@ -29,19 +30,41 @@ _PROGRESS = """SELECT coalesce(sum(NOT failed AND NOT begun), 0), coalesce(sum(N
         FROM part JOIN document USING (version) WHERE state = 'current' GROUP BY version)"""
 _STORED = """SELECT coalesce(sum(state = 'current'), 0), coalesce(sum(max(size, characters) + length(metadata)), 0)
     FROM document WHERE state <> 'gone'"""
+_SIZES = f"""SELECT max(size, characters) + length(metadata), track FROM document
+    WHERE state = 'current' AND {OF_SOURCE}"""
 _PASSAGE = """SELECT chunk.id, chunk.part, chunk.number, chunk.page, chunk.section, chunk.tier2, part.enrichment,
     kv.value, document.version, document.id FROM chunk JOIN document USING (version)
     JOIN part ON part.version = chunk.version AND part.number = chunk.part
     LEFT JOIN kv ON kv.namespace = 'text_chunks' AND kv.id = chunk.id WHERE """
 
 
-def stored_in(path: Path) -> Stored:
-    """What `Ledger.stored` says, of a store that is not opened for it. Raises `LedgerError`."""
+def stored_in(path: Path, keys: Collection[DocumentKey] = ()) -> Stored:
+    """What `Ledger.stored` says, of a store that is not opened for it. Raises `LedgerError`.
+
+    The counts and the `sizes` of the keys are read in one transaction, so that they fit together.
+    """
     try:
         with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as connection:
-            return Stored(*map(int, connection.execute(_STORED).fetchone()))
+            connection.execute("BEGIN")
+            documents, total = map(int, connection.execute(_STORED).fetchone())
+            sizes = {key: size for key in keys if (size := _size_of(connection, key)) is not None}
+            return Stored(documents, total, sizes)
     except sqlite3.Error as error:
         raise failure_of(error) from error
+
+
+def _size_of(connection: sqlite3.Connection, key: DocumentKey) -> int | None:
+    """The bytes of the document that `Library.accept` would replace. None if it would make a new one, or in doubt."""
+    source, track = storable(key.source), key.track
+    try:
+        if track and (own := connection.execute(_SIZES, (behind(source, track),)).fetchall()):
+            found, tracks = own, {track}
+        else:
+            found, tracks = connection.execute(_SIZES, (source,)).fetchall(), {"", track}
+    except sqlite3.OperationalError:
+        return None  # the store of an older version: its documents get sources only when it is opened
+    fits = not track or all(each in tracks for _, each in found)
+    return min(int(size) for size, _ in found) if found and fits else None
 
 
 class PassageReads(DocumentReads):
@@ -77,7 +100,8 @@ class PassageReads(DocumentReads):
 
     @override
     def stored(self) -> Stored:
-        return Stored(*map(int, self._database.one(_STORED)))
+        documents, size = map(int, self._database.one(_STORED))
+        return Stored(documents, size)
 
     @override
     def progress(self) -> Progress:
