@@ -1,10 +1,14 @@
 """The documents of one workspace in its store."""
 
 from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from typing_extensions import override
 
 from cragside.adapters.lightrag.accepting import accept, cut_uncut
 from cragside.adapters.lightrag.chunking import storable
 from cragside.adapters.lightrag.ledger.failures import failing_as_unavailable
+from cragside.adapters.lightrag.ledger.interface import Ledger
 from cragside.adapters.lightrag.store import Create, Find, Store
 from cragside.adapters.lightrag.sweeping import sweep, sweep_if_free
 from cragside.domain.document import SourceText
@@ -21,6 +25,8 @@ from cragside.domain.indexing import (
 )
 from cragside.ports.library import Library
 
+Read = TypeVar("Read")
+
 
 class LightRagLibrary(Library):
     """Knows nothing while `find` gives no store. `create` makes one. `refuse` raises for a baked store."""
@@ -30,50 +36,40 @@ class LightRagLibrary(Library):
         self._create = create
         self._refuse = refuse
 
+    @override
     async def accept(
         self, source: SourceText, *, enrich: bool = True, track: str = "", rename: bool = False
     ) -> Acceptance:
-        """Take a text in, cut on a thread of its own."""
         self._refuse()
         async with failing_as_unavailable():
             return await accept(await self._create(), source, enrich=enrich, track=track, rename=rename)
 
+    @override
     async def check_writable(self) -> None:
-        """Raises for a baked store."""
         self._refuse()
 
+    @override
     async def document(self, document_id: str) -> DocumentRecord | None:
-        """A document by its id."""
-        async with failing_as_unavailable():
-            store = await self._find()
-            return store.ledger.record(document_id) if store else None
+        return await self._read(lambda ledger: ledger.record(document_id), None)
 
+    @override
     async def sourced(self, source: str) -> DocumentRecord | None:
-        """The document of a source."""
-        async with failing_as_unavailable():
-            store = await self._find()
-            return store.ledger.sourced(storable(source)) if store else None
+        return await self._read(lambda ledger: ledger.sourced(storable(source)), None)
 
+    @override
     async def named(self, name: str) -> list[DocumentRecord]:
-        """All documents of a name, latest first."""
-        async with failing_as_unavailable():
-            store = await self._find()
-            return store.ledger.named(storable(name)) if store else []
+        return await self._read(lambda ledger: ledger.named(storable(name)), [])
 
+    @override
     async def below(self, folder: str) -> list[DocumentRecord]:
-        """All documents whose source lies below a folder, in the order of their sources."""
-        async with failing_as_unavailable():
-            store = await self._find()
-            return store.ledger.below(storable(folder)) if store else []
+        return await self._read(lambda ledger: ledger.below(storable(folder)), [])
 
+    @override
     async def unclaimed(self) -> list[DocumentRecord]:
-        """All documents that have no source, only a name, in the order of names."""
-        async with failing_as_unavailable():
-            store = await self._find()
-            return store.ledger.all_unclaimed() if store else []
+        return await self._read(lambda ledger: ledger.all_unclaimed(), [])
 
+    @override
     async def move(self, document_id: str, *, source: str, name: str) -> DocumentRecord:
-        """Give a document another source and another name; nothing is indexed again."""
         self._refuse()
         async with failing_as_unavailable():
             store = await self._find()
@@ -81,34 +77,26 @@ class LightRagLibrary(Library):
                 raise _unknown(document_id)
             return await move(store, document_id, storable(source), storable(name))
 
+    @override
     async def documents(
         self, *, limit: int = 100, offset: int = 0, status: DocumentStatus | None = None, track: str | None = None
     ) -> tuple[list[DocumentRecord], int]:
-        """A page of documents, latest first, and how many there are in all."""
-        async with failing_as_unavailable():
-            store = await self._find()
-            return store.ledger.page(limit, offset, status, track) if store else ([], 0)
+        return await self._read(lambda ledger: ledger.page(limit, offset, status, track), ([], 0))
 
+    @override
     async def source(self, document_id: str) -> SourceText | None:
-        """The whole text as it was accepted."""
-        async with failing_as_unavailable():
-            store = await self._find()
-            return store.ledger.source(document_id) if store else None
+        return await self._read(lambda ledger: ledger.source(document_id), None)
 
+    @override
     async def passages(self, document_id: str, part: int | None = None) -> list[Passage]:
-        """A document's passages in their order, or those of one part."""
-        async with failing_as_unavailable():
-            store = await self._find()
-            return store.ledger.passages(document_id, part) if store else []
+        return await self._read(lambda ledger: ledger.passages(document_id, part), [])
 
+    @override
     async def passages_by_id(self, ids: Sequence[str]) -> dict[str, tuple[DocumentRecord, Passage]]:
-        """Passages with their documents; missing ones are left out."""
-        async with failing_as_unavailable():
-            store = await self._find()
-            return store.ledger.passages_by_id(ids) if store else {}
+        return await self._read(lambda ledger: ledger.passages_by_id(ids), {})
 
+    @override
     async def delete(self, document_id: str) -> bool:
-        """Forget a document: its text is gone at once, its share of the graph follows."""
         self._refuse()
         async with failing_as_unavailable():
             store = await self._find()
@@ -118,32 +106,31 @@ class LightRagLibrary(Library):
             await sweep_if_free(store)
             return known
 
+    @override
     async def restart(
         self, document_id: str | None = None, *, force: bool = False, failures: bool = True
     ) -> list[Task]:
-        """Tasks for what is not done yet; with `force` for everything."""
         self._refuse()
         async with failing_as_unavailable():
             store = await self._find()
             return await restart(store, document_id, force=force, failures=failures) if store else []
 
+    @override
     async def progress(self) -> Progress:
-        """How far all documents have come."""
-        async with failing_as_unavailable():
-            store = await self._find()
-            return store.ledger.progress() if store else Progress()
+        return await self._read(lambda ledger: ledger.progress(), Progress())
 
+    @override
     async def counts(self) -> dict[EnrichmentStatus, int]:
-        """How many passages are in each state of enrichment."""
-        async with failing_as_unavailable():
-            store = await self._find()
-            return store.ledger.counts() if store else {}
+        return await self._read(lambda ledger: ledger.counts(), {})
 
+    @override
     async def stored(self) -> Stored:
-        """How much is stored."""
+        return await self._read(lambda ledger: ledger.stored(), Stored())
+
+    async def _read(self, read: Callable[[Ledger], Read], nothing: Read) -> Read:
         async with failing_as_unavailable():
             store = await self._find()
-            return store.ledger.stored() if store else Stored()
+            return read(store.ledger) if store else nothing
 
 
 async def delete(store: Store, document_id: str) -> bool:

@@ -52,7 +52,8 @@ def _task(store: Store, record: DocumentRecord, number: int) -> Task:
 
 def _check(documents: dict[str, str], fresh: Store) -> None:
     """Nothing may be missing when the old store is given up."""
-    if fresh.ledger.names() != documents or fresh.ledger.unsearchable():
+    passages, found = sum(fresh.ledger.counts().values()), fresh.ledger.status(fresh.embedding_model).passages
+    if fresh.ledger.names() != documents or passages != found:
         raise ServiceUnavailable(
             "knowledge_base", f"Of {len(documents)} documents some would have been lost. {_AS_IT_WAS}"
         )

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
@@ -160,10 +160,7 @@ class LightRagRepository(RagRepository):
 
     async def status(self) -> KnowledgeStatus:
         """Sizes of the workspace, all of one moment. Documents are counted by the status that a listing shows."""
-        sizes = self.store.ledger.sizes()
-        return KnowledgeStatus(
-            workspace=self.store.workspace, embedding_model=self.store.embedding_model, **asdict(sizes)
-        )
+        return self.store.ledger.status(self.store.embedding_model)
 
     async def version(self) -> str:
         """Another one after every change of the store; queries saved by other processes count as such."""

@@ -16,14 +16,14 @@ logger = logging.getLogger("cragside")
 
 async def sweep(store: Store) -> None:
     """Take versions that are gone out of the graph, part by part, each in one transaction."""
-    if store.ledger.anything_gone():
+    if store.ledger.sweeps():
         async with store.writing():
             await _swept(store)
 
 
 async def sweep_if_free(store: Store) -> None:
     """Sweep at once, unless somebody is writing to the graph, it takes long, or it fails: a worker does it then."""
-    if not store.ledger.anything_gone():
+    if not store.ledger.sweeps():
         return
     async with store.writing_if_free() as free:
         if free:

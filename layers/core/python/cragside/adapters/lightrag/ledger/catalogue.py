@@ -114,9 +114,5 @@ class Catalogue(ABC):
         """The parts of all versions that are to be removed."""
 
     @abstractmethod
-    def anything_gone(self) -> bool:
-        """Whether a version is to be removed."""
-
-    @abstractmethod
     def uncut(self) -> list[str]:
         """The ids of current documents that have no parts yet."""

@@ -67,17 +67,6 @@ class Accepted:
     updated_at: str
 
 
-@dataclass(frozen=True, slots=True)
-class Sizes:
-    """How much a ledger and its graph hold. Documents are counted by the status that a listing shows."""
-
-    documents: int
-    passages: int
-    entities: int
-    relations: int
-    by_status: dict[str, int]
-
-
 def title_of(source: SourceText) -> str:
     """The title of a text as it is stored."""
     return storable(source.title or source.name)

@@ -11,12 +11,13 @@ import numpy.typing as npt
 
 from cragside.adapters.lightrag.ledger.catalogue import Catalogue
 from cragside.adapters.lightrag.ledger.changes import GraphChange, Guard, Row
-from cragside.adapters.lightrag.ledger.entries import Accepted, Entry, Sizes, StoredPart, Suspect
+from cragside.adapters.lightrag.ledger.entries import Accepted, Entry, StoredPart, Suspect
 from cragside.domain.document import SourceText
 from cragside.domain.filter import Filter
 from cragside.domain.indexing import Task
 from cragside.domain.query import Query
 from cragside.ports.embedder import Vectors
+from cragside.ports.rag_repository import KnowledgeStatus
 
 Alone = Callable[[], AbstractAsyncContextManager[bool]]
 
@@ -199,12 +200,8 @@ class Ledger(Catalogue):
         """Take over the store of another folder, graph and vectors included, for every process that reads this one."""
 
     @abstractmethod
-    def sizes(self) -> Sizes:
-        """How much is stored, all of one moment."""
-
-    @abstractmethod
-    def unsearchable(self) -> int:
-        """How many passages cannot be found."""
+    def status(self, model: str) -> KnowledgeStatus:
+        """How much is stored, all of one moment. `model` is the embedding model that is in use."""
 
     @abstractmethod
     def state(self) -> str:

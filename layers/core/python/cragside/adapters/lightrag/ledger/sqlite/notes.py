@@ -10,10 +10,10 @@ import numpy as np
 from typing_extensions import override
 
 from cragside.adapters.lightrag.chunking import storable
-from cragside.adapters.lightrag.ledger.entries import Sizes
 from cragside.adapters.lightrag.ledger.sqlite.part_writes import PartWrites
 from cragside.domain.query import Query
 from cragside.ports.embedder import Vectors
+from cragside.ports.rag_repository import KnowledgeStatus
 
 _KEEP = "INSERT OR REPLACE INTO embedding (model, text_hash, document_id, vector) VALUES (?, ?, ?, ?)"
 _TRIM = "DELETE FROM embedding WHERE seq <= (SELECT max(seq) FROM embedding) - ?"
@@ -66,19 +66,17 @@ class Notes(PartWrites):
         return None if row is None else Query(row[0], row[1], self._workspace, datetime.fromisoformat(row[2]))
 
     @override
-    def sizes(self) -> Sizes:
+    def status(self, model: str) -> KnowledgeStatus:
         with self._database.snapshot():
-            return Sizes(
+            return KnowledgeStatus(
+                workspace=self._workspace,
+                embedding_model=model,
                 documents=self._count("document WHERE state = 'current'"),
                 passages=self._count("passage"),
                 entities=self._count("node"),
                 relations=self._count("edge"),
                 by_status=self._statuses(),
             )
-
-    @override
-    def unsearchable(self) -> int:
-        return self._count("chunk") - self._count("passage")
 
     def _count(self, rows: str) -> int:
         return int(self._database.one(f"SELECT count(*) FROM {rows}")[0])

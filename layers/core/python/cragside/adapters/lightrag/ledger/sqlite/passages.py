@@ -164,10 +164,6 @@ class PassageReads(DocumentReads):
         )
         return [_stored(row) for row in rows]
 
-    @override
-    def anything_gone(self) -> bool:
-        return self._database.one("SELECT 1 FROM document WHERE state = 'gone'") is not None
-
 
 def _stored(row: Sequence[Any]) -> StoredPart:
     version, number, key, first, last, embedded, enrichment = row

@@ -22,8 +22,9 @@ _EDGES = (
 @final
 @dataclass
 class SqliteGraphStorage(BaseGraphStorage):
-    """Reads nodes and edges. The ledger writes them."""
+    """Reads nodes and edges, many at a time. The ledger writes them."""
 
+    has_node = has_edge = get_node = get_edge = get_node_edges = node_degree = edge_degree = unused
     upsert_node = upsert_edge = delete_node = remove_nodes = remove_edges = drop = unused
     get_all_labels = get_popular_labels = search_labels = get_knowledge_graph = get_all_nodes = get_all_edges = unused
     edges_per_node: int = -1
@@ -52,59 +53,25 @@ class SqliteGraphStorage(BaseGraphStorage):
     async def index_done_callback(self) -> None:
         """Nothing to do."""
 
-    async def has_node(self, node_id: str) -> bool:
-        """True when the node is there."""
-        return self._db.one("SELECT 1 FROM node WHERE id = ?", (node_id,)) is not None
-
-    async def has_edge(self, source_node_id: str, target_node_id: str) -> bool:
-        """True when the edge is there, in either direction."""
-        return await self.get_edge(source_node_id, target_node_id) is not None
-
-    async def node_degree(self, node_id: str) -> int:
-        """How many edges touch the node; 0 for an unknown one."""
-        return (await self.node_degrees_batch([node_id]))[node_id]
-
     async def node_degrees_batch(self, node_ids: list[str]) -> dict[str, int]:
         """The degree of each node."""
         found = dict(self._db.within("SELECT id, degree FROM node WHERE id IN ({})", node_ids))
         return {node: found.get(node, 0) for node in node_ids}
-
-    async def edge_degree(self, src_id: str, tgt_id: str) -> int:
-        """The sum of the degrees of both ends."""
-        degrees = await self.node_degrees_batch([src_id, tgt_id])
-        return degrees[src_id] + degrees[tgt_id]
 
     async def edge_degrees_batch(self, edge_pairs: list[tuple[str, str]]) -> dict[tuple[str, str], int]:
         """The sum of the degrees of both ends, for each edge."""
         degrees = await self.node_degrees_batch(list({node for pair in edge_pairs for node in pair}))
         return {(source, target): degrees[source] + degrees[target] for source, target in edge_pairs}
 
-    async def get_node(self, node_id: str) -> dict[str, str] | None:
-        """A node's properties, or None."""
-        return (await self.get_nodes_batch([node_id])).get(node_id)
-
     async def get_nodes_batch(self, node_ids: list[str]) -> dict[str, dict[str, Any]]:
         """Properties of those nodes that are there."""
         return self.nodes(node_ids)
-
-    async def get_edge(self, source_node_id: str, target_node_id: str) -> dict[str, str] | None:
-        """An edge's properties, or None."""
-        row = self._db.one(
-            "SELECT value FROM edge WHERE source = ? AND target = ?", _ordered(source_node_id, target_node_id)
-        )
-        return None if row is None else orjson.loads(row[0])
 
     async def get_edges_batch(self, pairs: list[dict[str, str]]) -> dict[tuple[str, str], dict[str, Any]]:
         """Properties of those edges that are there, under the pairs as they were given."""
         wanted = {(pair["src"], pair["tgt"]) for pair in pairs}
         found = self.edges({_ordered(*pair) for pair in wanted})
         return {pair: dict(found[_ordered(*pair)]) for pair in wanted if _ordered(*pair) in found}
-
-    async def get_node_edges(self, source_node_id: str) -> list[tuple[str, str]] | None:
-        """Pairs of the node and each neighbour; None for an unknown node."""
-        if not await self.has_node(source_node_id):
-            return None
-        return self._edges_of(source_node_id)
 
     async def get_nodes_edges_batch(self, node_ids: list[str]) -> dict[str, list[tuple[str, str]]]:
         """Pairs of node and neighbour for each node."""

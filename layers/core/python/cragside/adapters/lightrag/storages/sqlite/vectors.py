@@ -35,7 +35,7 @@ class SqliteVectorStorage(BaseVectorStorage):
     The ledger writes the rows.
     """
 
-    upsert = delete = delete_entity = delete_entity_relation = get_vectors_by_ids = drop = unused
+    get_by_id = upsert = delete = delete_entity = delete_entity_relation = get_vectors_by_ids = drop = unused
 
     async def initialize(self) -> None:
         """Open the workspace's file; vectors are loaded at the first search."""
@@ -90,10 +90,6 @@ class SqliteVectorStorage(BaseVectorStorage):
         size = int(self.global_config.get("embedding_batch_num", 32))
         parts = [await self.embedding_func(texts[i : i + size]) for i in range(0, len(texts), size)]
         return np.concatenate([np.asarray(part, np.float32) for part in parts])
-
-    async def get_by_id(self, id: str) -> dict[str, Any] | None:  # noqa: A002 (LightRAG's name)
-        """A row's fields, or None."""
-        return (await self.get_by_ids([id]))[0]
 
     async def get_by_ids(self, ids: list[str]) -> list[dict[str, Any] | None]:
         """Rows in the order of the ids, None for the missing."""
