@@ -7,7 +7,7 @@ text stays as it is, and a text that was altered once is not altered further.
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
-from functools import cache
+from functools import cache, lru_cache
 
 from cragside.domain.control_tokens import CONTROL_TOKEN
 from cragside.domain.folding import fold, visible
@@ -83,6 +83,8 @@ _DELIMITER_WORDS = ("evidence", "memor", "conversation")
 _ORIGIN_WORDS = ("local", "web")
 _TAIL_WORDS = ("relevance",)
 _LONGEST_HEADING = 1000
+# Longer texts than these characters, such as web pages, are not kept for the next time.
+_REMEMBERED = 4000
 _LOOKED_AHEAD = 16
 _ORIGIN = re.compile(r"[(❨❪⟮⁽₍](?:[^()\n]{0,320}[,;])?\s*(?:local|web)\s*[,;)❩❫⟯⁾₎]", re.IGNORECASE)
 
@@ -118,6 +120,20 @@ _STARS = _table(**{"∗": "*＊﹡", "ˍ": "_＿"})
 
 SPEAKERS = "date|skill|user|assistant|system|human|ai|bot|model|tool|developer"
 _COLON = _table(**{"∶": ":：﹕︓꞉ː׃"})
+_COLONS = "[:꞉ː׃]"
+# What may stand ahead of the first word of a line.
+_AHEAD = rf"{_TAG}|&#?\w{{1,10}};|[^\w\n]|[\d_]|[a-z][.)]"
+# A line that begins with who speaks, closed by a bracket or a tag: `[User] x`, `<user> x`, `<b>User</b> x`. What
+# follows the bracket tells it from a link, from a section of settings and from an element.
+_TURN = "(?:user|assistant|system|human|ai|bot)"
+_SAYS = r"(?=[*_`~]{0,3}(?:\w|[ \t]++[^\s=#;|∶:]))"
+_NICKNAME = rf"<{_TURN}[ \t]?>{_SAYS}(?![ \t]*<)(?![^<\n]*+</{_TURN})"
+_SPEAKER = re.compile(
+    rf"^(?:(?!{_NICKNAME})(?:{_AHEAD}))*+(?:(?={_NICKNAME})<{_TURN}[ \t]?(?P<angle>>)|{_TURN}(?:"
+    rf"(?:</?[a-z][^<>\n]{{0,40}}>|[*_`~\"' \t]){{0,8}}(?P<square>[\]】〕〗〙〛」』]){_SAYS}"
+    rf"|(?:</[a-z][^<>\n]{{0,40}}>){{0,4}}</[a-z][^<>\n]{{0,40}}(?P<tag>>)[ \t]++(?![<\s=#;|∶:])))",
+    re.IGNORECASE | re.MULTILINE,
+)
 
 
 def neutralise(text: str) -> str:
@@ -127,6 +143,12 @@ def neutralise(text: str) -> str:
 
 def as_passage(text: str) -> str:
     """A neutral text in which no line looks like the heading of a piece of evidence."""
+    return (_as_passage if len(text) <= _REMEMBERED else _as_passage.__wrapped__)(text)
+
+
+# The same passages are found again and again.
+@lru_cache(maxsize=2048)
+def _as_passage(text: str) -> str:
     return _altered(visible(text), *_FRAMING, *_HEADINGS)
 
 
@@ -145,10 +167,11 @@ def as_memory(text: str) -> str:
 def unlabelled(text: str, labels: str = SPEAKERS) -> str:
     """The text with the colons altered that follow labels such as `User:` at the start of a line; else as it was.
 
-    `labels` are lower-case words with bars between them.
+    `labels` are lower-case words with bars between them. Speakers in brackets or tags, as in `[User] x`, are altered
+    too.
     """
     seen = visible(text)
-    altered = _altered(seen, (lambda folded: _labels(folded, labels), _COLON))
+    altered = _altered(seen, (lambda folded: _labels(folded, labels), _COLON), (_speakers, _BRACKETS | _ANGLES))
     return text if altered == seen else altered
 
 
@@ -208,8 +231,14 @@ def _labels(text: str, labels: str) -> Iterator[tuple[int, int]]:
 
 @cache
 def _label(labels: str) -> re.Pattern[str]:
-    pattern = rf"^(?:{_TAG}|[^\w\n]|[\d_]|[a-z][.)])*+(?:{labels})[^\w\n:꞉ː׃]{{0,8}}([:꞉ː׃])"
+    behind = rf"(?:</?[a-z][^<>\n]{{0,40}}>|(?!{_COLONS})[^\w\n]){{0,8}}"
+    nickname = rf"<(?:{labels})[ \t]?>(?:(?![<∶]|{_COLONS})[^\w\n]){{0,8}}{_COLONS}(?!:?=)"
+    pattern = rf"^(?:(?!{nickname})(?:{_AHEAD}))*+<?(?:{labels}){behind}({_COLONS})"
     return re.compile(pattern, re.IGNORECASE | re.MULTILINE)
+
+
+def _speakers(text: str) -> Iterator[tuple[int, int]]:
+    return (found.span(found.lastgroup or 0) for found in _SPEAKER.finditer(text))
 
 
 def _altered(text: str, *rules: Rule) -> str:
