@@ -171,6 +171,8 @@ async def give_back(store: Store, task: Task | None) -> None:
     if task is None or part is not None:
         async with store.accepting():
             store.ledger.give_back(part)
+    if task is None and store.ledger.is_untidy():
+        store.tidy()
 
 
 @asynccontextmanager

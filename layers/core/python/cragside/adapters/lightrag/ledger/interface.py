@@ -75,7 +75,7 @@ class Ledger(Catalogue):
 
     @abstractmethod
     def drop_swept(self) -> None:
-        """Remove versions that are gone and of which the graph has nothing any more."""
+        """Remove versions that are gone and of which the graph has nothing any more. The ledger is untidy then."""
 
     # Parts.
 
@@ -229,6 +229,10 @@ class Ledger(Catalogue):
 
         `alone` keeps other writers out; it gives False while one is at work.
         """
+
+    @abstractmethod
+    def is_untidy(self) -> bool:
+        """Whether something was removed whose disk is not given back yet, even if a process was killed meanwhile."""
 
     @property
     @abstractmethod

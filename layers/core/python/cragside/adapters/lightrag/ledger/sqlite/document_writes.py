@@ -12,6 +12,7 @@ from typing_extensions import override
 from cragside.adapters.lightrag.chunking import Piece, storable
 from cragside.adapters.lightrag.ledger.entries import Entry, json_of, title_of
 from cragside.adapters.lightrag.ledger.sqlite.passages import PassageReads
+from cragside.adapters.lightrag.ledger.sqlite.schema import UNTIDY
 from cragside.adapters.lightrag.ledger.sqlite.values import TEXTS, erase_values
 from cragside.adapters.lightrag.ledger.sqlite.vectors import erase_vectors
 from cragside.domain.document import SourceText
@@ -111,6 +112,7 @@ class DocumentWrites(PassageReads):
             connection.execute(
                 "DELETE FROM document WHERE state = 'gone' AND version NOT IN (SELECT version FROM part)"
             )
+            connection.execute("INSERT OR REPLACE INTO meta VALUES (?, hex(randomblob(8)))", (UNTIDY,))
 
     def _make_current(self, connection: Connection, entry: Entry) -> int:
         created_at = self._created_at(entry.identifier)

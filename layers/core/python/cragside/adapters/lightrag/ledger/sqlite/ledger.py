@@ -12,6 +12,7 @@ from cragside.adapters.lightrag.ledger.sqlite.checkup import Checkup
 from cragside.adapters.lightrag.ledger.sqlite.copying import Copying
 from cragside.adapters.lightrag.ledger.sqlite.database import Database
 from cragside.adapters.lightrag.ledger.sqlite.filtering import candidates
+from cragside.adapters.lightrag.ledger.sqlite.schema import UNTIDY
 from cragside.adapters.lightrag.ledger.sqlite.tidying import Tidying
 from cragside.adapters.lightrag.ledger.sqlite.vectors import SearchText
 from cragside.domain.filter import Filter
@@ -66,6 +67,10 @@ class SqliteLedger(Copying):
     @override
     def tidy(self, alone: Alone) -> None:
         self._tidying.ask(alone)
+
+    @override
+    def is_untidy(self) -> bool:
+        return self._database.meta(UNTIDY) is not None
 
     @property
     @override
