@@ -15,9 +15,10 @@ import pytest
 
 from cragside.adapters.embedded.keywords import keywords_of
 from cragside.adapters.embedded.language_model import EmbeddedLanguageModel
-from cragside.adapters.lightrag.catalogue import Catalogue
-from cragside.adapters.lightrag.database import Database
 from cragside.adapters.lightrag.drafts import Draft
+from cragside.adapters.lightrag.ledger.failures import LedgerError
+from cragside.adapters.lightrag.ledger.sqlite.database import Database
+from cragside.adapters.lightrag.ledger.sqlite.ledger import SqliteLedger
 from cragside.adapters.lightrag.repository import LightRagRepository
 from cragside.adapters.lightrag.workspaces import EmbeddedWorkspaces
 from cragside.bootstrap import Container, build_container
@@ -448,7 +449,7 @@ async def test_documents_are_listed_latest_first_in_pages_by_status_and_by_track
     ("wrapped", "expected"),
     [
         (KeyError("a defect"), ProcessingError),
-        (sqlite3.OperationalError("database is locked"), ServiceUnavailable),
+        (LedgerError("database is locked", "cannot be used now"), ServiceUnavailable),
         (ConnectionResetError("reset"), ServiceUnavailable),
         (ServiceUnavailable("model", "The model is silent."), ServiceUnavailable),
     ],
@@ -642,13 +643,13 @@ async def test_a_name_that_many_have_gets_its_number_in_a_few_steps(
     for number in range(20):
         record = (await library.accept(text("memory.txt", f"Note {number}."), rename=True)).record
     assert record.name == "memory (20).txt"
-    asked, has_source = [], Catalogue.has_source
+    asked, has_source = [], SqliteLedger.has_source
 
-    def counted(self: Catalogue, source: str) -> bool:
+    def counted(self: SqliteLedger, source: str) -> bool:
         asked.append(source)
         return has_source(self, source)
 
-    monkeypatch.setattr(Catalogue, "has_source", counted)
+    monkeypatch.setattr(SqliteLedger, "has_source", counted)
     assert (await library.accept(text("memory.txt", "Another."), rename=True)).record.name == "memory (21).txt"
     assert 0 < len(asked) < 12
 
@@ -767,7 +768,7 @@ async def test_whatever_write_fails_repeating_the_work_ends_where_it_would_have(
         nonlocal count
         count += 1
         if count == failing:
-            raise sqlite3.OperationalError("disk I/O error")
+            raise LedgerError("disk I/O error", "cannot be used now")
         return transaction(self)
 
     monkeypatch.setattr(Database, "transaction", failing_once)
@@ -819,7 +820,7 @@ def _timeless(value: Any) -> Any:
 async def test_of_very_many_documents_of_one_name_each_is_told_with_its_whole_source(
     library: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cragside.adapters.lightrag.catalogue._MOST_NAMESAKES", 2)
+    monkeypatch.setattr("cragside.adapters.lightrag.ledger.sqlite.documents._MOST_NAMESAKES", 2)
     sources = [f"/home/ann/w{number}/todo.md" for number in range(3)]
     for source in sources[:2]:
         await library.accept(text("todo.md", source, source=source))

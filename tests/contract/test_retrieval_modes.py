@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from cragside.adapters.lightrag.ledger.changes import Anyway, GraphChange
 from cragside.bootstrap import Container, build_container
 from cragside.domain.document import SourceText
 from cragside.domain.search import MODES, Mode
@@ -61,8 +62,11 @@ async def test_these_find_through_entities_and_relations(container: Container, m
 async def test_naive_uses_no_graph(container: Container) -> None:
     await indexed(container)
     repository = await container.workspaces.repository("default")
-    graph = repository.store.engine.chunk_entity_relation_graph  # type: ignore[attr-defined]
-    await graph.drop()
+    known = await (await container.workspaces.graph("default")).search("", limit=100)
+    assert known
+    gone = GraphChange(nodes=dict.fromkeys(entity.name for entity in known))
+    repository.store.apply(gone, Anyway())  # type: ignore[attr-defined]
+    assert (await repository.status()).entities == 0
     assert await names(container, "What do sea otters eat?", "naive") == ["plain.md"]
 
 

@@ -210,7 +210,7 @@ async def test_mmr_chooses_among_what_the_filter_lets_through(many: Container) -
 
 
 async def test_cosines_are_exact_where_the_index_would_only_estimate() -> None:
-    from cragside.adapters.lightrag.sqlite.vector_index import EXACT_BELOW, VectorIndex
+    from cragside.adapters.lightrag.storages.sqlite.vector_index import EXACT_BELOW, VectorIndex
 
     noise = np.random.default_rng(7).normal(size=(EXACT_BELOW + 500, 64)).astype(np.float32)
     vectors = noise / np.linalg.norm(noise, axis=1, keepdims=True)

@@ -30,7 +30,9 @@ def test_destroying_needs_no_word_about_the_knowledge_and_deploying_does() -> No
     assert "knowledge=none" not in made("deploy", "ENV=prod")
 
 
-@pytest.mark.parametrize("source", ["settings.py", "adapters/lightrag/sqlite/graph.py", "adapters/embedded/lexicon.py"])
+@pytest.mark.parametrize(
+    "source", ["settings.py", "adapters/lightrag/storages/sqlite/graph.py", "adapters/embedded/lexicon.py"]
+)
 def test_the_demo_store_is_baked_anew_when_what_bakes_it_changes(source: str, tmp_path: Path) -> None:
     store = tmp_path / "baked.json"
     store.touch()

@@ -5,6 +5,7 @@ from contextlib import closing
 
 import pytest
 
+from cragside.adapters.lightrag.ledger.sqlite.database import failure_of
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
 from cragside.entrypoints.cli import components
 from tests.services.stub_searxng import StubSearxng
@@ -152,7 +153,7 @@ def test_a_store_of_another_model_is_an_error_with_the_way_out(run, container, e
 
 
 @pytest.mark.parametrize(
-    "error", [ServiceUnavailable("knowledge_base", "is damaged"), sqlite3.DatabaseError("malformed")]
+    "error", [ServiceUnavailable("knowledge_base", "is damaged"), failure_of(sqlite3.DatabaseError("malformed"))]
 )
 def test_a_damaged_store_is_to_be_moved_away(run, container, tmp_path, error):
     folder = tmp_path / "home" / "default"
@@ -176,10 +177,10 @@ def test_a_store_that_cannot_be_opened_is_not_to_be_moved_away(run, container, t
     (tmp_path / "home" / "default").mkdir(parents=True)
     with pytest.raises(sqlite3.OperationalError) as refused:
         sqlite3.connect(tmp_path).execute("SELECT * FROM sqlite_master")
-    container.error = refused.value
+    container.error = failure_of(refused.value)
     if caused:
         container.error = ServiceUnavailable("knowledge_base", "unable to open database file. Check the permissions")
-        container.error.__cause__ = refused.value
+    container.error.__cause__ = refused.value
     store = findings(run("doctor", "--json"))["store"]
     assert store["state"] == "error"
     assert "unable to open database file. Check the permissions" in store["detail"]

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from cragside import __version__
+from cragside.adapters.lightrag.ledger.sqlite.database import failure_of
 from cragside.domain.errors import ConfigurationError, DeadlineExceeded, ProcessingError, ServiceUnavailable
 from cragside.entrypoints.cli.reference import reference
 
@@ -83,11 +84,13 @@ def test_a_damaged_store_is_said_to_be_one_with_the_way_out(run, container, tmp_
     (tmp_path / "store.sqlite3").write_bytes(b"no database at all " * 100)
     with pytest.raises(sqlite3.DatabaseError) as damage:
         sqlite3.connect(tmp_path / "store.sqlite3").execute("SELECT * FROM sqlite_master")
-    container.error = damage.value
+    container.error = failure_of(damage.value)
     result = run("status")
     assert result.exit_code == 3
-    assert result.stderr.startswith("error: knowledge_base: the store is damaged (file is not a database): move")
-    assert "cragside ingest" in result.stderr
+    assert result.stderr == (
+        "error: knowledge_base: The knowledge base is damaged (file is not a database). "
+        "Stop cragside, move the workspace's folder away, and ingest again.\n"
+    )
 
 
 def test_a_store_that_is_locked_is_not_called_damaged(run, container, tmp_path):
@@ -95,23 +98,23 @@ def test_a_store_that_is_locked_is_not_called_damaged(run, container, tmp_path):
     holder.execute("BEGIN EXCLUSIVE")
     with pytest.raises(sqlite3.OperationalError) as locked:
         sqlite3.connect(tmp_path / "a.sqlite3", timeout=0).execute("SELECT * FROM sqlite_master")
-    container.error = locked.value
+    container.error = failure_of(locked.value)
     result = run("status")
     assert (result.exit_code, result.stderr) == (
         3,
-        "error: knowledge_base: the store cannot be used now: database is locked\n",
+        "error: knowledge_base: The knowledge base cannot be used now: database is locked.\n",
     )
 
 
 def test_a_store_that_cannot_be_opened_is_not_called_damaged(run, container, tmp_path):
     with pytest.raises(sqlite3.OperationalError) as refused:
         sqlite3.connect(tmp_path).execute("SELECT * FROM sqlite_master")
-    container.error = refused.value
+    container.error = failure_of(refused.value)
     result = run("status")
     assert (result.exit_code, result.stderr) == (
         3,
-        "error: knowledge_base: the store cannot be used now: unable to open database file. "
-        "Check the permissions of its folder, and its disk\n",
+        "error: knowledge_base: The knowledge base cannot be used now: unable to open database file. "
+        "Check the permissions of its folder, and its disk.\n",
     )
 
 

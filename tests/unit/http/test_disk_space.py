@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cragside.adapters.lightrag import tidying
+from cragside.adapters.lightrag.ledger.sqlite import tidying
 from cragside.domain.indexing import Task
 from tests.knowledge import Knowledge
 
@@ -68,7 +68,7 @@ async def test_a_kill_before_the_disk_is_given_back_leaves_it_to_the_next_worker
 ) -> None:
     document = await bring(knowledge, LARGE)
     with monkeypatch.context() as killed:
-        killed.setattr(tidying.Tidying, "ask", lambda _: None)
+        killed.setattr(tidying.Tidying, "ask", lambda *_: None)
         assert (await knowledge.http.delete(f"/v1/documents/{document}")).status_code == 204
         await knowledge.close()
     assert size(tmp_path / "home" / "default") > EMPTY

@@ -16,7 +16,7 @@ import pytest
 from test_no_route_reads_another_workspace import ATTEMPTS
 
 from cragside.adapters.embedded.embedder import WordLlamaEmbedder
-from cragside.adapters.lightrag import database
+from cragside.adapters.lightrag.ledger.sqlite import database
 from cragside.adapters.lightrag.part_indexer import LightRagPartIndexer
 from tests.knowledge import Knowledge
 
@@ -89,7 +89,7 @@ BROKEN: dict[str, Break] = {
     "the locks may not be taken": _raising(filelock.BaseFileLock, "acquire", _denied),
     "the locks are held": _raising(filelock.BaseFileLock, "acquire", lambda path: filelock.Timeout(str(path))),
     "SQLite names its file": _raising(
-        database.Database, "all", lambda path: sqlite3.OperationalError(f"unable to open {path}")
+        database.Database, "all", lambda path: database.failure_of(sqlite3.OperationalError(f"unable to open {path}"))
     ),
     "a defect names a file": _raising(database.Database, "all", lambda path: RuntimeError(f"no {path}")),
     "the embedder names a file": _raising(WordLlamaEmbedder, "embed", lambda path: RuntimeError(f"no {path}")),

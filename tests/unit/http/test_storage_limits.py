@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from cragside.adapters.lightrag.database import FILE_NAME
+from cragside.adapters.lightrag.ledger.sqlite.database import FILE_NAME
 from cragside.adapters.local.token_file import TokenFile, new_token
 from cragside.application.allowance import Allowance, StorageLimits, allow
 from cragside.domain.errors import Forbidden

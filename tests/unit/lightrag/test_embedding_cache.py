@@ -9,8 +9,10 @@ import pytest
 from cragside.adapters.embedded.keywords import keywords_of
 from cragside.adapters.embedded.language_model import EmbeddedLanguageModel
 from cragside.adapters.lightrag import embedding_cache
-from cragside.adapters.lightrag.database import Database
 from cragside.adapters.lightrag.embedding_cache import CachedEmbedder
+from cragside.adapters.lightrag.ledger.interface import Ledger
+from cragside.adapters.lightrag.ledger.sqlite.database import Database
+from cragside.adapters.lightrag.ledger.sqlite.ledger import SqliteLedger
 from cragside.adapters.lightrag.workspaces import EmbeddedWorkspaces
 from cragside.domain.document import SourceText
 from cragside.domain.errors import ServiceUnavailable
@@ -43,10 +45,10 @@ class CountingEmbedder:
 
 
 @pytest.fixture
-async def database(tmp_path: Path) -> AsyncIterator[Database]:
-    database = Database.acquire(tmp_path / "alone")
-    yield database
-    database.release()
+async def ledger(tmp_path: Path) -> AsyncIterator[Ledger]:
+    ledger = SqliteLedger.open(tmp_path / "alone", "alone")
+    yield ledger
+    ledger.release()
 
 
 def opened(home: Path, embedder: CountingEmbedder) -> EmbeddedWorkspaces:
@@ -76,18 +78,18 @@ async def make_searchable(workspaces: EmbeddedWorkspaces, source: SourceText) ->
     return acceptance.record.id
 
 
-def kept(home: Path) -> list[str]:
+def kept(folder: Path) -> list[str]:
     """The documents that the rows of the cache were made for."""
-    database = Database.acquire(home / "w")
+    database = Database.acquire(folder)
     try:
         return sorted(row[0] for row in database.all("SELECT document_id FROM embedding"))
     finally:
         database.release()
 
 
-async def test_vectors_are_the_models_in_the_order_of_the_texts(database: Database) -> None:
+async def test_vectors_are_the_models_in_the_order_of_the_texts(ledger: Ledger) -> None:
     model = CountingEmbedder()
-    cached = CachedEmbedder(model, database)
+    cached = CachedEmbedder(model, ledger)
     texts = ["one", "three", "one", "eleven", "\ud83d"]
     expected = await CountingEmbedder().embed(texts)
     assert np.array_equal(await cached.embed(texts), expected)
@@ -98,44 +100,44 @@ async def test_vectors_are_the_models_in_the_order_of_the_texts(database: Databa
     assert (await cached.embed([])).shape[0] == 0
 
 
-async def test_what_is_asked_without_a_document_is_not_kept(database: Database) -> None:
+async def test_what_is_asked_without_a_document_is_not_kept(ledger: Ledger) -> None:
     model = CountingEmbedder()
-    cached = CachedEmbedder(model, database)
+    cached = CachedEmbedder(model, ledger)
     await cached.embed(["a question"])
     await cached.embed(["a question"])
     assert model.asked == ["a question"] * 2
 
 
-async def test_a_part_that_failed_half_way_goes_on_where_it_stopped(database: Database) -> None:
+async def test_a_part_that_failed_half_way_goes_on_where_it_stopped(ledger: Ledger) -> None:
     texts = [f"passage {n}" for n in range(70)]
     model = CountingEmbedder(room=40)
     with pytest.raises(ServiceUnavailable):
-        await CachedEmbedder(model, database).keep("d", texts)
+        await CachedEmbedder(model, ledger).keep("d", texts)
     done = list(model.asked)
     assert done
     again = CountingEmbedder()
-    await CachedEmbedder(again, database).keep("d", texts)
+    await CachedEmbedder(again, ledger).keep("d", texts)
     assert sorted(done + again.asked) == sorted(texts)
 
 
-async def test_another_model_never_gets_a_vector(database: Database) -> None:
-    await CachedEmbedder(CountingEmbedder("one"), database).keep("d", ["text"])
+async def test_another_model_never_gets_a_vector(ledger: Ledger) -> None:
+    await CachedEmbedder(CountingEmbedder("one"), ledger).keep("d", ["text"])
     for other in (CountingEmbedder("two"), CountingEmbedder("one", dimensions=5)):
-        cached = CachedEmbedder(other, database)
+        cached = CachedEmbedder(other, ledger)
         assert (await cached.embed(["text"])).shape == (1, other.dimensions)
         await cached.keep("d", ["text"])
         assert other.asked == ["text", "text"]
         assert cached.name == other.name
 
 
-async def test_the_oldest_make_room(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_oldest_make_room(ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(embedding_cache, "MAX_BYTES", 10 * 8 * 4)
-    cached = CachedEmbedder(CountingEmbedder(), database)
+    cached = CachedEmbedder(CountingEmbedder(), ledger)
     for start in range(0, 40, 5):
         await cached.keep("d", [f"passage {n}" for n in range(start, start + 5)])
-    assert database.one("SELECT count(*) FROM embedding")[0] == 10
+    assert kept(tmp_path / "alone") == ["d"] * 10
     fresh = CountingEmbedder(room=0)
-    assert (await CachedEmbedder(fresh, database).embed([f"passage {n}" for n in range(30, 40)])).shape == (10, 8)
+    assert (await CachedEmbedder(fresh, ledger).embed([f"passage {n}" for n in range(30, 40)])).shape == (10, 8)
 
 
 async def test_the_cache_survives_a_restart_so_that_a_dead_model_does_not_keep_a_text_from_being_indexed(
@@ -172,14 +174,14 @@ async def test_a_changed_text_drops_the_vectors_of_its_document_alone(tmp_path: 
     model = CountingEmbedder()
     workspaces = opened(tmp_path, model)
     otter, pump = await make_searchable(workspaces, OTTER), await make_searchable(workspaces, PUMP)
-    assert kept(tmp_path) == sorted([otter, pump])
+    assert kept(tmp_path / "w") == sorted([otter, pump])
     library = await workspaces.library("w")
     await library.accept(OTTER, enrich=False)
-    assert kept(tmp_path) == sorted([otter, pump])
+    assert kept(tmp_path / "w") == sorted([otter, pump])
     await library.accept(CHANGED, enrich=False)
-    assert kept(tmp_path) == [pump]
+    assert kept(tmp_path / "w") == [pump]
     await make_searchable(workspaces, CHANGED)
-    assert kept(tmp_path) == sorted([otter, pump])
+    assert kept(tmp_path / "w") == sorted([otter, pump])
     await make_searchable(workspaces, OTTER)
     assert model.asked.count(OTTER.text) == 2
     await workspaces.close()
@@ -189,5 +191,5 @@ async def test_a_deleted_document_takes_its_vectors_along(tmp_path: Path) -> Non
     workspaces = opened(tmp_path, CountingEmbedder())
     otter, pump = await make_searchable(workspaces, OTTER), await make_searchable(workspaces, PUMP)
     assert await (await workspaces.library("w")).delete(otter)
-    assert kept(tmp_path) == [pump]
+    assert kept(tmp_path / "w") == [pump]
     await workspaces.close()

@@ -16,9 +16,12 @@ import pytest
 
 from cragside.adapters.embedded.keywords import keywords_of
 from cragside.adapters.embedded.language_model import EmbeddedLanguageModel
-from cragside.adapters.lightrag import database, reindexing
-from cragside.adapters.lightrag.database import Database
 from cragside.adapters.lightrag.drafts import Draft
+from cragside.adapters.lightrag.ledger.failures import LedgerError
+from cragside.adapters.lightrag.ledger.interface import Ledger
+from cragside.adapters.lightrag.ledger.sqlite import database
+from cragside.adapters.lightrag.ledger.sqlite.database import Database
+from cragside.adapters.lightrag.ledger.sqlite.ledger import SqliteLedger
 from cragside.adapters.lightrag.workspaces import EmbeddedWorkspaces
 from cragside.domain.document import SourceText
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
@@ -180,7 +183,7 @@ async def test_an_opening_that_fails_meanwhile_leaves_no_other_workspace_open(bu
         async with asyncio.timeout(0):
             await store.repository("damaged")
     await store.close()
-    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+    with pytest.raises(LedgerError, match="closed"):
         await opened.get_query("q")
 
 
@@ -338,14 +341,13 @@ async def test_a_rebuilt_store_that_lacks_a_document_does_not_replace_the_old_on
 ) -> None:
     store = build()
     await (await store.repository("w")).save_documents([OTTER, PUMP])
-    copy = reindexing._copy
+    copy = SqliteLedger.copy_document_from
 
-    def forgets(old: Any, fresh: Any, identifier: str) -> None:
-        if old.catalogue.record(identifier).name == PUMP.name:
-            return
-        copy(old, fresh, identifier)
+    def forgets(fresh: SqliteLedger, old: Ledger, identifier: str) -> None:
+        if old.names()[identifier] != PUMP.name:
+            copy(fresh, old, identifier)
 
-    monkeypatch.setattr(reindexing, "_copy", forgets)
+    monkeypatch.setattr(SqliteLedger, "copy_document_from", forgets)
     with pytest.raises(ServiceUnavailable, match="as it was"):
         await store.reindex("w", lambda _: None)
     assert (await (await store.repository("w")).status()).documents == 2
@@ -650,13 +652,13 @@ async def test_a_store_that_is_closed_to_make_room_is_closed_to_its_end_though_n
     store = build(most_open=1, patience=0.05)
     await asyncio.create_task(filled(store, "a"))
     repository = await asyncio.create_task(opened(store, "a"))
-    tidied, close = asyncio.Event(), repository.store.tidying.close
+    tidied, close = asyncio.Event(), repository.store.ledger.close
 
     async def slowly() -> None:
         await tidied.wait()
         await close()
 
-    repository.store.tidying.close = slowly
+    repository.store.ledger.close = slowly
     with pytest.raises(ServiceUnavailable, match="Too many workspaces"):
         await asyncio.create_task(filled(store, "b"))
     assert open_stores() == {"a"}

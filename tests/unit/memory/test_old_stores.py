@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from cragside.adapters.lightrag import library as library_module
-from cragside.adapters.lightrag import parting
-from cragside.adapters.lightrag.database import FILE_NAME
-from cragside.adapters.lightrag.schema import APART
+from cragside.adapters.lightrag import accepting
+from cragside.adapters.lightrag.ledger.sqlite import copying
+from cragside.adapters.lightrag.ledger.sqlite.database import FILE_NAME
+from cragside.adapters.lightrag.ledger.sqlite.schema import APART
 from cragside.domain.document import SourceText
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
 from cragside.domain.exchange import Exchange
@@ -141,7 +141,7 @@ async def test_a_move_that_was_broken_off_is_completed(
 ) -> None:
     await made_in_the_old_way(tmp_path)
     left = [survived]
-    accept, retire = library_module.accept, parting.retire
+    accept, disown = accepting.accept, copying.disown
 
     def breaking_off(step: Any, *given: Any, **named: Any) -> Any:
         if left[0] == 0:
@@ -151,8 +151,8 @@ async def test_a_move_that_was_broken_off_is_completed(
 
     async with opened(tmp_path) as knowledge:
         with monkeypatch.context() as patched:
-            patched.setattr(library_module, "accept", lambda *a, **n: breaking_off(accept, *a, **n))
-            patched.setattr(parting, "retire", lambda *a, **n: breaking_off(retire, *a, **n))
+            patched.setattr(accepting, "accept", lambda *a, **n: breaking_off(accept, *a, **n))
+            patched.setattr(copying, "disown", lambda *a: breaking_off(disown, *a))
             answer = (await knowledge.http.post("/v1/enrich", json={"prompt": f"/rag {QUESTION}"})).json()
             assert "480" not in answer["prompt"]
             assert answer["metadata"]["rag_context"]["degraded"][0]["component"] == "knowledge_base"

@@ -22,7 +22,7 @@ async def adopt(store: Store, brought: SourceText, digest: str) -> None:
     candidates = _candidates(store, brought)
     if not candidates:
         return
-    texts = {each.id: known.text for each in candidates if (known := store.catalogue.source(each.id))}
+    texts = {each.id: known.text for each in candidates if (known := store.ledger.source(each.id))}
     chosen = await asyncio.to_thread(_same_or_like, candidates, texts, brought, digest)
     if chosen is None:
         return
@@ -31,8 +31,7 @@ async def adopt(store: Store, brought: SourceText, digest: str) -> None:
         if any(
             (each.id, each.content_hash) == (chosen.id, chosen.content_hash) for each in _candidates(store, brought)
         ):
-            with store.database.transaction() as connection:
-                store.catalogue.claim(connection, chosen.id, brought.source, brought.name)
+            store.ledger.claim(chosen.id, brought.source, brought.name)
 
 
 def _candidates(store: Store, brought: SourceText) -> list[DocumentRecord]:
@@ -40,12 +39,12 @@ def _candidates(store: Store, brought: SourceText) -> list[DocumentRecord]:
 
     `cragside ingest` named a file by its path below the folder that was given: any of its parent folders may have been.
     """
-    if brought.source == brought.name or store.catalogue.sourced(brought.source) is not None:
+    if brought.source == brought.name or store.ledger.sourced(brought.source) is not None:
         return []
     names = [brought.name]
     if _ABSOLUTE.match(brought.source):
         names += names_below(unicodedata.normalize("NFC", brought.source))
-    return [known for name in dict.fromkeys(names) if (known := store.catalogue.unclaimed(name))]
+    return [known for name in dict.fromkeys(names) if (known := store.ledger.unclaimed(name))]
 
 
 def _same_or_like(

@@ -2,17 +2,16 @@
 
 import os
 import shutil
-import sqlite3
 import stat
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
 from filelock import FileLock, Timeout
 
-from cragside.adapters.lightrag.database import FILE_NAME
+from cragside.adapters.lightrag.ledger.sqlite.database import FILE_NAME, make_compact
 from cragside.adapters.lightrag.manifest import (
     MANIFEST,
     BakedWorkspace,
@@ -146,14 +145,7 @@ def _replaceable(out: Path) -> Manifest | None:
 def _make_compact(folder: Path) -> None:
     """One file without log, locks, free pages or what only indexing needs; it can be read where nothing can be
     written."""
-    with closing(sqlite3.connect(folder / FILE_NAME, isolation_level=None)) as connection:
-        # The answers of the extraction, kept for indexing again: the largest part of a store beside its vectors.
-        connection.execute("DELETE FROM kv WHERE namespace = 'llm_response_cache'")
-        connection.execute("DELETE FROM query")
-        connection.execute("DELETE FROM embedding")
-        connection.execute("INSERT INTO passage (passage) VALUES ('optimize')")
-        connection.execute("PRAGMA journal_mode = DELETE")
-        connection.execute("VACUUM")
+    make_compact(folder)
     for path in folder.iterdir():
         if path.name != FILE_NAME:
             path.unlink()

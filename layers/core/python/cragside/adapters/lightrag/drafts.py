@@ -1,26 +1,18 @@
-"""A change of the graph in memory, which becomes part of the store in one transaction or not at all."""
+"""LightRAG's work on the graph, collected in memory as one change."""
 
 import asyncio
 import re
-import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from sqlite3 import Connection
+from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-import orjson
 from lightrag.operate import merge_nodes_and_edges
 from lightrag.prompt import PROMPTS
 
-from cragside.adapters.lightrag.database import Database
+from cragside.adapters.lightrag.draft_storages import DraftGraph, DraftMentions, DraftRows, DraftVectors
 from cragside.adapters.lightrag.engine import Engine
-from cragside.adapters.lightrag.sqlite.graph import SqliteGraphStorage
-from cragside.adapters.lightrag.sqlite.kv import SqliteKVStorage
-from cragside.adapters.lightrag.sqlite.vectors import SqliteVectorStorage
-
-# What LightRAG rebuilds an entity from when one of its passages goes: so many of those that remain.
-_REBUILT_FROM = 60
+from cragside.adapters.lightrag.ledger.changes import GraphChange
+from cragside.adapters.lightrag.ledger.interface import Ledger
 
 # What ends a model's answer, as LightRAG asks for it.
 _ENDING = re.compile(re.escape(PROMPTS["DEFAULT_COMPLETION_DELIMITER"]), re.IGNORECASE)
@@ -29,23 +21,22 @@ Extracted = list[tuple[dict[str, list[dict[str, Any]]], dict[tuple[str, str], li
 
 
 class Draft:
-    """LightRAG's work on storages that keep what is written to themselves until `commit`.
+    """LightRAG's work on storages that keep what is written to themselves; `change` gives all of it.
 
-    From `merge` or `forget` to `commit` nobody else may write to the graph. `without` are the passages whose
-    contributions are to go.
+    From `merge` or `forget` until the change is applied nobody else may write to the graph. `without` are the passages
+    whose contributions are to go.
     """
 
-    def __init__(self, engine: Engine, database: Database, *, without: Sequence[str] = ()) -> None:
-        self._database = database
+    def __init__(self, engine: Engine, ledger: Ledger, *, without: Sequence[str] = ()) -> None:
         self._without = list(without)
         self._graph = DraftGraph(engine.chunk_entity_relation_graph)
-        self._entities = DraftVectors(engine.entities_vdb, database)
-        self._relations = DraftVectors(engine.relationships_vdb, database)
+        self._entities = DraftVectors(engine.entities_vdb)
+        self._relations = DraftVectors(engine.relationships_vdb)
         self._texts = DraftRows(engine.text_chunks)
         self._anchors = DraftRows(engine.full_entities), DraftRows(engine.full_relations)
         self._mentions = (
-            DraftMentions(database, "entity", self._without),
-            DraftMentions(database, "relation", self._without),
+            DraftMentions(ledger, "entity", self._without),
+            DraftMentions(ledger, "relation", self._without),
         )
         self._engine = engine.on(
             chunk_entity_relation_graph=self._graph,
@@ -141,259 +132,13 @@ class Draft:
             await anchors.delete([key])
         return True
 
-    async def commit(self, while_true: Callable[[Connection], bool]) -> bool:
-        """Write everything at once, unless `while_true`, which may write as well, says that it is not wanted."""
-        for vectors in (self._entities, self._relations):
-            await vectors.embed()
-        with self._database.transaction() as connection:
-            if not while_true(connection):
-                return False
-            for written in (self._graph, self._entities, self._relations, self._texts, *self._anchors, *self._mentions):
-                written.write(connection)
-        return True
-
-
-class DraftRows:
-    """A key-value storage."""
-
-    def __init__(self, stored: SqliteKVStorage) -> None:
-        self._stored = stored
-        self._rows: dict[str, dict[str, Any] | None] = {}
-
-    async def get_by_id(self, key: str) -> dict[str, Any] | None:
-        """The value, or None."""
-        return self._rows[key] if key in self._rows else await self._stored.get_by_id(key)
-
-    async def get_by_ids(self, keys: list[str]) -> list[dict[str, Any] | None]:
-        """The values in the order of the keys, None for the missing."""
-        others = [key for key in keys if key not in self._rows]
-        found = {**dict(zip(others, await self._stored.get_by_ids(others), strict=True)), **self._rows}
-        return [found[key] for key in keys]
-
-    async def upsert(self, data: dict[str, dict[str, Any]]) -> None:
-        """Note values."""
-        self._rows.update(data)
-
-    async def delete(self, keys: Iterable[str]) -> None:
-        """Note that values go."""
-        self._rows.update(dict.fromkeys(keys))
-
-    async def index_done_callback(self) -> None:
-        """Nothing is written before the commit."""
-
-    def noted(self) -> list[tuple[str, dict[str, Any]]]:
-        """The values that were noted, with their keys."""
-        return [(key, row) for key, row in self._rows.items() if row is not None]
-
-    def write(self, connection: Connection) -> None:
-        """Write what was noted."""
-        self._stored.erase(connection, [key for key, row in self._rows.items() if row is None])
-        self._stored.write(connection, dict(self.noted()))
-
-
-class DraftMentions:
-    """LightRAG's lists of the passages that name an entity or a relation, as rows of the table `mention`.
-
-    LightRAG rewrites the list of an entity at each mention of it, which costs more the longer the list is. Here a
-    merge adds rows and reads none: LightRAG then takes the passages that the node itself remembers. When passages go,
-    it is told of them and of so many others that it can describe the entity anew.
-    """
-
-    def __init__(self, database: Database, kind: str, without: Sequence[str]) -> None:
-        self._database = database
-        self._kind = kind
-        self._without = dict.fromkeys(without)
-        self._added: dict[tuple[str, str], None] = {}
-        self._removed: dict[str, None] = {}
-
-    async def get_by_id(self, name: str) -> dict[str, Any] | None:
-        """When passages go, some of those that mention it, with all that go; else None."""
-        if not self._without:
-            return None
-        marks = ",".join("?" * len(self._without))
-        where = "SELECT passage FROM mention WHERE kind = ? AND name = ? AND passage"
-        going = self._database.all(f"{where} IN ({marks})", (self._kind, name, *self._without))
-        others = self._database.all(
-            f"{where} NOT IN ({marks}) ORDER BY passage LIMIT ?", (self._kind, name, *self._without, _REBUILT_FROM)
+    async def change(self) -> GraphChange:
+        """All that was written, with the vectors of what is new."""
+        nodes, edges = self._graph.written()
+        return GraphChange(
+            nodes,
+            edges,
+            vectors={each.namespace: await each.change() for each in (self._entities, self._relations)},
+            values={each.namespace: each.written() for each in (self._texts, *self._anchors)},
+            mentions=[each.change() for each in self._mentions],
         )
-        return {"chunk_ids": [row[0] for row in (*going, *others)]}
-
-    async def upsert(self, data: dict[str, dict[str, Any]]) -> None:
-        """Note mentions."""
-        for name, row in data.items():
-            passages = [passage for passage in row["chunk_ids"] if passage not in self._without]
-            self._added.update(dict.fromkeys((name, passage) for passage in passages))
-
-    async def delete(self, names: Iterable[str]) -> None:
-        """Note that nothing mentions these any more."""
-        self._removed.update(dict.fromkeys(names))
-
-    async def index_done_callback(self) -> None:
-        """Nothing is written before the commit."""
-
-    def write(self, connection: Connection) -> None:
-        """Write what was noted."""
-        connection.executemany(
-            "DELETE FROM mention WHERE passage = ? AND kind = ?", [(passage, self._kind) for passage in self._without]
-        )
-        connection.executemany(
-            "DELETE FROM mention WHERE kind = ? AND name = ?", [(self._kind, name) for name in self._removed]
-        )
-        connection.executemany(
-            "INSERT OR IGNORE INTO mention VALUES (?, ?, ?)", [(self._kind, *mention) for mention in self._added]
-        )
-
-
-class DraftVectors:
-    """A vector storage. A row whose text stays keeps its vector."""
-
-    def __init__(self, stored: SqliteVectorStorage, database: Database) -> None:
-        self._stored = stored
-        self._database = database
-        self._rows: dict[str, dict[str, Any] | None] = {}
-        self._kept: list[tuple[str, int]] = []
-        self._fresh: dict[str, dict[str, Any]] = {}
-        self._vectors: np.ndarray[Any, Any] = np.empty((0, 0), np.float32)
-
-    async def upsert(self, data: dict[str, dict[str, Any]]) -> None:
-        """Note rows."""
-        now = int(time.time())
-        for key, fields in data.items():
-            kept = {name: value for name, value in fields.items() if name in self._stored.meta_fields}
-            self._rows[key] = {**kept, "created_at": now}
-
-    async def delete(self, keys: Iterable[str]) -> None:
-        """Note that rows go."""
-        self._rows.update(dict.fromkeys(keys))
-
-    async def index_done_callback(self) -> None:
-        """Nothing is written before the commit."""
-
-    async def embed(self) -> None:
-        """Embed what is new."""
-        written = {key: row for key, row in self._rows.items() if row is not None}
-        stored = {
-            key: (seq, orjson.loads(value).get("content"))
-            for seq, key, value in self._database.within(
-                "SELECT seq, id, value FROM vector WHERE namespace = ? AND id IN ({})",
-                written,
-                [self._stored.namespace],
-            )
-        }
-        for key, row in written.items():
-            seq, content = stored.get(key, (0, None))
-            if content == row["content"]:
-                self._kept.append((orjson.dumps(row).decode(), seq))
-            else:
-                self._fresh[key] = row
-        if self._fresh:
-            self._vectors = await self._stored.embedded([str(row["content"]) for row in self._fresh.values()])
-
-    def write(self, connection: Connection) -> None:
-        """Write what was noted."""
-        self._stored.erase(connection, [key for key, row in self._rows.items() if row is None])
-        connection.executemany("UPDATE vector SET value = ? WHERE seq = ?", self._kept)
-        self._stored.write(connection, self._fresh, self._vectors)
-
-
-class DraftGraph:
-    """A graph storage."""
-
-    def __init__(self, stored: SqliteGraphStorage) -> None:
-        self._stored = stored
-        self._nodes: dict[str, dict[str, Any] | None] = {}
-        self._edges: dict[tuple[str, str], dict[str, Any] | None] = {}
-        self._written: set[str | tuple[str, str]] = set()
-
-    def load(self, nodes: Iterable[str], edges: Iterable[tuple[str, str]]) -> None:
-        """Read what will be asked for at once."""
-        wanted = {name for name in nodes if name not in self._nodes}
-        self._nodes.update({**dict.fromkeys(wanted), **self._stored.nodes(wanted)})
-        pairs = {_ordered(*edge) for edge in edges} - set(self._edges)
-        self._edges.update({**dict.fromkeys(pairs), **self._stored.edges(pairs)})
-
-    async def has_node(self, name: str) -> bool:
-        """True when the node is there."""
-        return await self.get_node(name) is not None
-
-    async def get_node(self, name: str) -> dict[str, Any] | None:
-        """A node's properties, or None."""
-        self.load([name], ())
-        found = self._nodes[name]
-        return None if found is None else dict(found)
-
-    async def get_nodes_batch(self, names: list[str]) -> dict[str, dict[str, Any]]:
-        """Properties of those nodes that are there."""
-        self.load(names, ())
-        return {name: dict(found) for name in names if (found := self._nodes[name]) is not None}
-
-    async def has_edge(self, source: str, target: str) -> bool:
-        """True when the edge is there, in either direction."""
-        return await self.get_edge(source, target) is not None
-
-    async def get_edge(self, source: str, target: str) -> dict[str, Any] | None:
-        """An edge's properties, or None."""
-        self.load((), [(source, target)])
-        found = self._edges[_ordered(source, target)]
-        return None if found is None else dict(found)
-
-    async def get_edges_batch(self, pairs: list[dict[str, str]]) -> dict[tuple[str, str], dict[str, Any]]:
-        """Properties of those edges that are there, under the pairs as they were given."""
-        wanted = [(pair["src"], pair["tgt"]) for pair in pairs]
-        self.load((), wanted)
-        return {pair: dict(found) for pair in wanted if (found := self._edges[_ordered(*pair)]) is not None}
-
-    async def get_node_edges(self, name: str) -> list[tuple[str, str]] | None:
-        """Pairs of the node and each neighbour; None for an unknown node."""
-        if not await self.has_node(name):
-            return None
-        return (await self.get_nodes_edges_batch([name]))[name]
-
-    async def get_nodes_edges_batch(self, names: list[str]) -> dict[str, list[tuple[str, str]]]:
-        """Pairs of node and neighbour for each node."""
-        found = await self._stored.get_nodes_edges_batch(names)
-        for name in names:
-            drafted = [edge for edge in self._edges if name in edge]
-            others = dict.fromkeys(target for _, target in found[name])
-            others.update(dict.fromkeys(edge[1] if edge[0] == name else edge[0] for edge in drafted))
-            found[name] = [(name, other) for other in others if self._edges.get(_ordered(name, other), {}) is not None]
-        return found
-
-    async def upsert_node(self, name: str, node_data: dict[str, Any]) -> None:
-        """Note a node; properties that are not given stay."""
-        self._nodes[name] = {**(await self.get_node(name) or {}), **node_data}
-        self._written.add(name)
-
-    async def upsert_edge(self, source: str, target: str, edge_data: dict[str, Any]) -> None:
-        """Note an edge; properties that are not given stay."""
-        edge = _ordered(source, target)
-        self._edges[edge] = {**(await self.get_edge(source, target) or {}), **edge_data}
-        self._written.add(edge)
-
-    async def remove_nodes(self, names: list[str]) -> None:
-        """Note that nodes go, with their edges."""
-        for name, edges in (await self.get_nodes_edges_batch(names)).items():
-            await self.remove_edges(edges)
-            self._nodes[name] = None
-            self._written.add(name)
-
-    async def remove_edges(self, edges: list[tuple[str, str]]) -> None:
-        """Note that edges go, given in either direction."""
-        for source, target in edges:
-            self._edges[_ordered(source, target)] = None
-            self._written.add(_ordered(source, target))
-
-    async def index_done_callback(self) -> None:
-        """Nothing is written before the commit."""
-
-    def write(self, connection: Connection) -> None:
-        """Write what was noted."""
-        self._stored.write(
-            connection,
-            {name: value for name, value in self._nodes.items() if name in self._written},
-            {edge: value for edge, value in self._edges.items() if edge in self._written},
-        )
-
-
-def _ordered(source: str, target: str) -> tuple[str, str]:
-    return (source, target) if source <= target else (target, source)

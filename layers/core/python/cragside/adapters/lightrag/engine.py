@@ -10,7 +10,7 @@ from lightrag import LightRAG
 from lightrag.base import StoragesStatus
 from lightrag.utils import EmbeddingFunc, Tokenizer
 
-from cragside.adapters.lightrag.sqlite import register
+from cragside.adapters.lightrag.storages.sqlite import register
 from cragside.adapters.lightrag.tokens import CharacterTokens
 from cragside.ports.embedder import Embedder, Vectors
 from cragside.ports.language_model import LanguageModel

@@ -5,7 +5,7 @@ import stat
 from contextlib import suppress
 from pathlib import Path
 
-from cragside.adapters.lightrag.database import FILE_NAME
+from cragside.adapters.lightrag.ledger.sqlite.database import FILE_NAME
 from cragside.domain.errors import ServiceUnavailable, ValidationError
 from cragside.domain.memory_name import store_name
 

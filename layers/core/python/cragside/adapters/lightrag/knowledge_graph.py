@@ -1,18 +1,15 @@
-"""LightRAG's graph, read out of the store by SQL that looks at no more of it than it returns."""
+"""LightRAG's graph, as an entity page and a search show it."""
 
-import sqlite3
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-import orjson
 from lightrag.constants import GRAPH_FIELD_SEP
 
-from cragside.adapters.lightrag.catalogue import Catalogue
-from cragside.adapters.lightrag.database import Database
-from cragside.adapters.sqlite_failures import told
+from cragside.adapters.lightrag.ledger.failures import LedgerError
+from cragside.adapters.lightrag.store import Find, Store
 from cragside.domain.errors import ServiceUnavailable
 from cragside.ports.knowledge_graph import (
     Connection,
@@ -32,60 +29,16 @@ _BRIEF = 300
 _KEYWORDS = 6
 _UNNAMED = "related to"
 
-# The strongest edges of a node, from either side; both halves are read in the order of an index and no further.
-_NEIGHBOURS = """
-SELECT * FROM (
-    SELECT target, json_extract(value, '$.weight') FROM edge
-    WHERE source = ?1 ORDER BY json_extract(value, '$.weight') DESC, target LIMIT ?2)
-UNION ALL
-SELECT * FROM (
-    SELECT source, json_extract(value, '$.weight') FROM edge
-    WHERE target = ?1 ORDER BY json_extract(value, '$.weight') DESC, source LIMIT ?2)
-"""
-_STRONGEST = """
-SELECT other, value, weight, forward FROM (
-    SELECT * FROM (
-        SELECT target AS other, value, json_extract(value, '$.weight') AS weight, 1 AS forward FROM edge
-        WHERE source = ?1 ORDER BY json_extract(value, '$.weight') DESC, target LIMIT ?2)
-    UNION ALL
-    SELECT * FROM (
-        SELECT source, value, json_extract(value, '$.weight'), 0 FROM edge
-        WHERE target = ?1 AND source <> ?1 ORDER BY json_extract(value, '$.weight') DESC, source LIMIT ?2))
-ORDER BY weight DESC, other LIMIT ?2
-"""
-_AMONG = """
-SELECT source, target, value FROM edge
-WHERE source IN (SELECT value FROM json_each(?1)) AND target IN (SELECT value FROM json_each(?1))
-ORDER BY json_extract(value, '$.weight') DESC, source, target LIMIT ?2
-"""
-_NODES = """
-SELECT node.id, node.value,
-       (SELECT count(*) FROM mention WHERE kind = 'entity' AND mention.name = node.id)
-FROM node WHERE node.id IN ({})
-"""
-_DOCUMENTS = """
-SELECT document.id, document.name, min(document.created_at) FROM mention
-JOIN chunk ON chunk.id = mention.passage JOIN document ON document.version = chunk.version
-WHERE mention.kind = 'entity' AND mention.name = ? AND document.state <> 'gone'
-GROUP BY document.id ORDER BY min(document.created_at), document.name LIMIT ?
-"""
-_MENTIONED = """
-SELECT mention.name, count(*), node.degree FROM json_each(?) AS wanted
-CROSS JOIN mention ON mention.passage = wanted.value AND mention.kind = 'entity'
-JOIN node ON node.id = mention.name
-GROUP BY mention.name ORDER BY count(*) DESC, node.degree DESC, mention.name LIMIT ?
-"""
 
-
-class SqliteKnowledgeGraph(KnowledgeGraph):
-    """Reads the graph of one workspace. `find` gives its store's database, or None while there is no store.
+class LightRagKnowledgeGraph(KnowledgeGraph):
+    """Reads the graph of one workspace. `find` gives its store, or None while there is none.
 
     LightRAG keeps an edge once for both directions, with its ends in alphabetical order, and who did what to whom
     survives in its description alone. So an edge leads from the entity that its description names first; when no
     description names both, from the alphabetically first.
     """
 
-    def __init__(self, find: Callable[[], Awaitable[Database | None]]) -> None:
+    def __init__(self, find: Find) -> None:
         self._find = find
 
     async def entity(self, name: str, *, connections: int = 100, documents: int = 100) -> EntityView | None:
@@ -95,14 +48,14 @@ class SqliteKnowledgeGraph(KnowledgeGraph):
         to it.
         """
         with _reading():
-            database = await self._find()
-            return _Graph(database).entity(name, connections, documents) if database else None
+            store = await self._find()
+            return _Graph(store).entity(name, connections, documents) if store else None
 
     async def of_passages(self, passage_ids: Sequence[str], *, limit: int = 20) -> list[str]:
         """Names of the entities that passages mention: by how many of the passages, then by their connections."""
         with _reading():
-            database = await self._find()
-            return _Graph(database).of_passages(passage_ids, limit) if database else []
+            store = await self._find()
+            return _Graph(store).of_passages(passage_ids, limit) if store else []
 
     async def expand(self, names: Sequence[str], *, depth: int = 2, limit: int = 50) -> Neighbourhood:
         """Breadth first from the entities that are there, by strength of connection on each level.
@@ -110,32 +63,33 @@ class SqliteKnowledgeGraph(KnowledgeGraph):
         `limit` is 100 at most; of the relationships the strongest are told, 4 for each entity. Descriptions are brief.
         """
         with _reading():
-            database = await self._find()
-            if database is None:
+            store = await self._find()
+            if store is None:
                 return Neighbourhood()
-            return _Graph(database).expand(names, min(depth, DEEPEST), min(limit, MOST_ENTITIES))
+            return _Graph(store).expand(names, min(depth, DEEPEST), min(limit, MOST_ENTITIES))
 
     async def search(self, text: str, *, limit: int = 20) -> list[Entity]:
         """Entities whose name contains the text in any case, best connected first; described in brief."""
         with _reading():
-            database = await self._find()
-            return _Graph(database).search(text, limit) if database else []
+            store = await self._find()
+            return _Graph(store).search(text, limit) if store else []
 
 
 class _Graph:
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    def __init__(self, store: Store) -> None:
+        self._rows = store.graph
+        self._ledger = store.ledger
 
     def entity(self, name: str, connections: int, documents: int) -> EntityView | None:
         found = self._named(name)
         if found is None:
             return None
         known, value = found
-        sources = self._database.all(_DOCUMENTS, (known, max(documents, 1)))
+        sources = self._rows.documents_of(known, max(documents, 1))
         (brief,) = self._entities([known])
         first_seen = sources[0][2] if sources else None
         told = sources[:documents]
-        labels = Catalogue(self._database, "").labels([identifier for identifier, *_ in told])
+        labels = self._ledger.labels([identifier for identifier, *_ in told])
         return EntityView(
             replace(brief, description=_readable(value.get("description")), first_seen=first_seen),
             tuple(self._connections(known, connections)),
@@ -143,8 +97,7 @@ class _Graph:
         )
 
     def of_passages(self, passage_ids: Sequence[str], limit: int) -> list[str]:
-        wanted = orjson.dumps(list(dict.fromkeys(map(_storable, passage_ids)))).decode()
-        return [row[0] for row in self._database.all(_MENTIONED, (wanted, limit))]
+        return self._rows.mentioned_by(list(dict.fromkeys(map(_storable, passage_ids))), limit)
 
     def expand(self, names: Sequence[str], depth: int, limit: int) -> Neighbourhood:
         start = list(dict.fromkeys(found[0] for name in names if (found := self._named(name))))
@@ -157,32 +110,19 @@ class _Graph:
             capped = len(reached) + len(level) > limit
             reached = [*reached, *level][:limit]
         most = RELATIONSHIPS_AN_ENTITY * len(reached)
-        rows = self._database.all(_AMONG, (orjson.dumps(reached).decode(), most + 1))
+        rows = self._rows.among(reached, most + 1)
         entities = tuple(self._entities(reached))
         return Neighbourhood(entities, tuple(_relationship(*row) for row in rows[:most]), capped or len(rows) > most)
 
     def search(self, text: str, limit: int) -> list[Entity]:
-        spellings = _spellings(_storable(text.strip()))
-        contains = " OR ".join(["instr(lower(id), ?)"] * len(spellings))
-        rows = self._database.all(
-            f"SELECT id FROM node WHERE {contains} ORDER BY degree DESC, id LIMIT ?",  # noqa: S608 (our own text)
-            (*spellings, limit),
-        )
-        return self._entities([row[0] for row in rows])
+        return self._entities(self._rows.containing(_spellings(_storable(text.strip())), limit))
 
     def _named(self, name: str) -> tuple[str, dict[str, Any]] | None:
         name = _storable(name)
-        spellings = _spellings(name)
-        marks = ",".join("?" * len(spellings))
-        row = self._database.one("SELECT id, value FROM node WHERE id = ?", (name,)) or self._database.one(
-            f"SELECT id, value FROM node WHERE lower(id) IN ({marks}) ORDER BY degree DESC, id LIMIT 1",  # noqa: S608
-            spellings,
-        )
-        return None if row is None else (row[0], orjson.loads(row[1]))
+        return self._rows.named(name, _spellings(name))
 
     def _connections(self, name: str, limit: int) -> Iterator[Connection]:
-        for other, text, _, forward in self._database.all(_STRONGEST, (name, limit)):
-            value = orjson.loads(text)
+        for other, value, forward in self._rows.strongest(name, limit):
             source, target = (name, other) if forward else (other, name)
             away = _first_of(source, target, value.get("description")) == name
             direction: Literal["outgoing", "incoming"] = "outgoing" if away else "incoming"
@@ -193,35 +133,30 @@ class _Graph:
         weights: dict[str, float] = {}
         for node in level:
             # As many more as are known already: these may be the strongest.
-            for other, weight in self._database.all(_NEIGHBOURS, (node, limit + len(seen))):
+            for other, weight in self._rows.neighbours(node, limit + len(seen)):
                 if other not in seen:
                     weights[other] = max(weights.get(other, 0.0), weight or 0.0)
         return sorted(weights, key=lambda name: (-weights[name], name))[:limit]
 
     def _entities(self, names: Sequence[str]) -> list[Entity]:
-        found = {}
-        for name, text, mentions in self._database.within(_NODES, names):
-            value = orjson.loads(text)
-            found[name] = Entity(
-                name,
-                value.get("entity_type") or "",
-                _brief(value.get("description")),
-                mentions=mentions,
-                last_seen=_iso(value.get("created_at")),
-            )
-        return [found[name] for name in names if name in found]
+        found = self._rows.nodes(names)
+        return [_entity(name, *found[name]) for name in names if name in found]
 
 
 @contextmanager
 def _reading() -> Iterator[None]:
     try:
         yield
-    except sqlite3.Error as error:
-        raise ServiceUnavailable("knowledge_base", f"The graph cannot be read: {told(error)}.") from error
+    except LedgerError as error:
+        raise ServiceUnavailable("knowledge_base", f"The graph cannot be read: {error.reason}.") from error.__cause__
 
 
-def _relationship(source: str, target: str, text: str) -> Relationship:
-    value = orjson.loads(text)
+def _entity(name: str, value: dict[str, Any], mentions: int) -> Entity:
+    kind, described = value.get("entity_type") or "", _brief(value.get("description"))
+    return Entity(name, kind, described, mentions=mentions, last_seen=_iso(value.get("created_at")))
+
+
+def _relationship(source: str, target: str, value: dict[str, Any]) -> Relationship:
     description = value.get("description")
     first = _first_of(source, target, description)
     ends = (source, target) if first == source else (target, source)

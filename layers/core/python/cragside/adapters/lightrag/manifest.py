@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from cragside.adapters.lightrag.database import FILE_NAME
+from cragside.adapters.lightrag.ledger.sqlite.database import FILE_NAME
 
 MANIFEST = "baked.json"
 FORMAT = 1

@@ -1,28 +1,23 @@
 """The steps of indexing a part, each of which ends in one transaction."""
 
-import json
-import sqlite3
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
-from sqlite3 import Connection
 from typing import Any
 from urllib.parse import quote
 
 import numpy as np
 
-from cragside.adapters.lightrag.catalogue import StoredPart
 from cragside.adapters.lightrag.drafts import Draft
-from cragside.adapters.lightrag.store import Find, Store, failing_as_unavailable
+from cragside.adapters.lightrag.ledger.changes import Anyway, Enriched
+from cragside.adapters.lightrag.ledger.entries import StoredPart
+from cragside.adapters.lightrag.ledger.failures import failing_as_unavailable
+from cragside.adapters.lightrag.store import Find, Store
 from cragside.adapters.lightrag.sweeping import forget_graph, sweep
-from cragside.adapters.lightrag.versions import retire
 from cragside.domain.errors import CragsideError, ProcessingError, ServiceUnavailable
 from cragside.domain.indexing import Task
 from cragside.ports.part_indexer import PartIndexer
 
-BIND_MODEL = "INSERT OR IGNORE INTO meta VALUES ('embedding_model', ?)"
 _CHANGED = "The document has changed meanwhile."
-_GIVE_BACK = "UPDATE part SET enrichment = 'pending' WHERE enrichment = 'processing'"
 
 
 class LightRagPartIndexer(PartIndexer):
@@ -47,7 +42,8 @@ class LightRagPartIndexer(PartIndexer):
                 return False
             if found[1].enrichment in ("enriched", "none"):
                 return False
-            await _update(found[0], task, "enrichment = 'processing', error = ''")
+            async with found[0].accepting():
+                found[0].ledger.begin_enrichment(found[1])
             return True
 
     async def give_back(self, task: Task | None = None) -> None:
@@ -63,18 +59,8 @@ class LightRagPartIndexer(PartIndexer):
             if not found:
                 return
             store, part = found
-            ids = store.catalogue.chunk_ids(part)
             async with store.accepting():
-                with store.database.transaction() as connection:
-                    connection.executemany(
-                        "UPDATE chunk SET tier2 = ? WHERE id = ?",
-                        [(json.dumps(dict(tier)), key) for key, tier in zip(ids, tier2, strict=True)],
-                    )
-                    if tier3 is not None:
-                        connection.execute(
-                            "UPDATE part SET tier3 = ? WHERE version = ? AND number = ?",
-                            (json.dumps(dict(tier3)), part.version, part.number),
-                        )
+                store.ledger.annotate(part, tier2, tier3)
 
     async def extend_graph(self, task: Task) -> None:
         """Extract entities and relations of the part's passages and merge them; the part is enriched."""
@@ -87,7 +73,7 @@ class LightRagPartIndexer(PartIndexer):
         """Record that the task is given up, and why."""
         async with self._working(task) as found:
             if found:
-                await mark_failed(found[0], task, reason)
+                await mark_failed(found[0], task, found[1], reason)
 
     async def _swept(self) -> None:
         if store := await self._find():
@@ -104,7 +90,7 @@ class LightRagPartIndexer(PartIndexer):
                 return
             store.workers += 1
             try:
-                part = store.catalogue.part(task)
+                part = store.ledger.part(task)
                 yield (store, part) if part else None
             finally:
                 store.workers -= 1
@@ -128,66 +114,38 @@ async def enter_vectors(
     """Make the passages of a part searchable, given their vectors in the order of `texts`."""
     rows = {key: {name: row[name] for name in ("content", "full_doc_id", "file_path")} for key, row in texts.items()}
     async with store.accepting():
-        now = store.catalogue.part(task)
+        now = store.ledger.part(task)
         if now is None or now.embedded:
             return
         _check_same(part, now)
-        with store.database.transaction() as connection:
-            store.check_model()
-            connection.execute(BIND_MODEL, (store.embedding_model,))
-            store.engine.chunks_vdb.write(connection, rows, vectors)
-            connection.execute(
-                "UPDATE part SET embedded = 1, error = '' WHERE version = ? AND number = ?", (part.version, part.number)
-            )
-            waiting = connection.execute("SELECT 1 FROM part WHERE version = ? AND NOT embedded", (part.version,))
-            if waiting.fetchone() is None:
-                retire(store, connection, "state = 'replaced' AND id = ?", task.document_id)
+        store.ledger.enter_vectors(task, part, rows, vectors, store.embedding_model)
 
 
 async def extend_graph(store: Store, task: Task, part: StoredPart) -> None:
     """See `PartIndexer.extend_graph`."""
     chunks = await texts_of(store, part)
-    draft = Draft(store.engine, store.database)
+    draft = Draft(store.engine, store.ledger)
     async with _naming_the_cause():
         extracted = await draft.extract(chunks)
-    tally = json.dumps(await draft.tally(extracted))
+    tally = await draft.tally(extracted)
     path = next((str(row["file_path"]) for row in chunks.values()), quote(task.document_id, safe=""))
 
-    def enriched(connection: Connection) -> bool:
-        store.check_model()
-        # A version that went meanwhile must not come back into the graph.
-        now = datetime.now(UTC).isoformat()
-        row = connection.execute(
-            "UPDATE part SET enrichment = 'enriched', enriched_at = ?, error = '',"
-            " tier3 = json_set(coalesce(tier3, '{}'), '$.extraction', json(?)) WHERE version = ? AND number = ? AND"
-            " version IN (SELECT version FROM document WHERE state = 'current') RETURNING 1",
-            (now, tally, part.version, part.number),
-        )
-        if row.fetchone() is None:
-            return False
-        connection.execute(BIND_MODEL, (store.embedding_model,))
-        return True
-
-    def same_model(_: Connection) -> bool:
-        store.check_model()
-        return True
-
     async with store.writing():
-        now = store.catalogue.part(task)
+        now = store.ledger.part(task)
         if now is None or now.enrichment == "enriched":
             return
         _check_same(part, now)
         # What it contributed before, when this is a repetition that was asked for.
         if before := await forget_graph(store, part):
-            await before.commit(same_model)
+            store.apply(await before.change(), Anyway())
         async with _naming_the_cause():
             await draft.merge(part.key, extracted, path)
-            await draft.commit(enriched)
+            store.apply(await draft.change(), Enriched(part, tally))
 
 
 async def texts_of(store: Store, part: StoredPart) -> dict[str, dict[str, Any]]:
     """The part's passages by their ids."""
-    ids = store.catalogue.chunk_ids(part)
+    ids = store.ledger.chunk_ids(part)
     found = await store.engine.text_chunks.get_by_ids(ids)
     texts = {key: row for key, row in zip(ids, found, strict=True) if row is not None}
     if not texts:
@@ -201,24 +159,20 @@ def _check_same(part: StoredPart, now: StoredPart) -> None:
         raise ServiceUnavailable("knowledge_base", _CHANGED)
 
 
-async def mark_failed(store: Store, task: Task, reason: str) -> None:
+async def mark_failed(store: Store, task: Task, part: StoredPart, reason: str) -> None:
     """See `PartIndexer.failed`."""
-    change = "error = ?" if task.stage == "embed" else "enrichment = 'failed', error = ?"
-    await _update(store, task, change, reason)
+    async with store.accepting():
+        store.ledger.mark_failed(part, task.stage, reason)
 
 
 async def give_back(store: Store, task: Task | None) -> None:
     """See `PartIndexer.give_back`."""
-    part = None if task is None else store.catalogue.part(task)
-    if task is not None and part is None:
-        return
-    async with store.accepting():
-        with store.database.transaction() as connection:
-            if part is None:
-                connection.execute(_GIVE_BACK)
-                store.tidying.resume()
-            else:
-                connection.execute(f"{_GIVE_BACK} AND version = ? AND number = ?", (part.version, part.number))
+    part = None if task is None else store.ledger.part(task)
+    if task is None or part is not None:
+        async with store.accepting():
+            store.ledger.give_back(part)
+    if task is None and store.ledger.is_untidy():
+        store.tidy()
 
 
 @asynccontextmanager
@@ -234,18 +188,7 @@ def _cause(error: BaseException) -> Exception:
     """The failure that LightRAG has wrapped; what is neither ours nor the disk's is a defect, and no outage."""
     cause: BaseException | None = error
     while cause is not None:
-        if isinstance(cause, CragsideError | sqlite3.Error | OSError):
+        if isinstance(cause, CragsideError | OSError):
             return cause
         cause = cause.__cause__ or cause.__context__
     return ProcessingError(f"Indexing failed: {type(error).__name__}.")
-
-
-async def _update(store: Store, task: Task, change: str, *values: str) -> None:
-    part = store.catalogue.part(task)
-    if part is not None:
-        async with store.accepting():
-            with store.database.transaction() as connection:
-                connection.execute(
-                    f"UPDATE part SET {change} WHERE version = ? AND number = ?",  # noqa: S608 (our own column names)
-                    (*values, part.version, part.number),
-                )

@@ -1,23 +1,22 @@
 """The knowledge base of one workspace: LightRAG's graph and vectors behind the `RagRepository` port."""
 
 import asyncio
-import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import datetime
 from pathlib import Path
 from typing import Protocol
 
 from lightrag import QueryParam
 
 from cragside.adapters.lightrag import library
+from cragside.adapters.lightrag.accepting import accept
 from cragside.adapters.lightrag.chunking import storable
+from cragside.adapters.lightrag.ledger.failures import LedgerError, failing_as_unavailable
 from cragside.adapters.lightrag.part_indexer import embed, extend_graph, mark_failed
 from cragside.adapters.lightrag.similarity import SimilarPassages
-from cragside.adapters.lightrag.store import Store, failing_as_unavailable
+from cragside.adapters.lightrag.store import Store
 from cragside.adapters.lightrag.sweeping import sweep
-from cragside.adapters.sqlite_failures import told
 from cragside.domain.document import Document, SourceText
 from cragside.domain.errors import CragsideError, ServiceUnavailable
 from cragside.domain.filter import EVERYTHING, Filter
@@ -74,8 +73,7 @@ class LightRagRepository(RagRepository):
     ) -> None:
         self.store = store
         self._reader = store.engine.reader(_EDGES_PER_ENTITY)
-        self._database = store.database
-        self._similar = SimilarPassages(store.database, store.catalogue, store.engine.chunks_vdb)
+        self._similar = SimilarPassages(store.ledger, store.engine.chunks_vdb)
         self._keywords_of = keywords_of
         self._ranker = ranker
         self._saved_queries = saved_queries
@@ -89,19 +87,15 @@ class LightRagRepository(RagRepository):
         """Remember a query; beyond the configured number the oldest are forgotten."""
         if self._saved_queries == 0:
             return
-        row = (storable(query.id), storable(query.text), query.created_at.isoformat())
         try:
-            self._database.write_at_once(
-                ("INSERT OR REPLACE INTO query VALUES (?, ?, ?)", row),
-                ("DELETE FROM query WHERE rowid <= (SELECT max(rowid) FROM query) - ?", (self._saved_queries,)),
-            )
-        except sqlite3.Error as error:
-            raise ServiceUnavailable("knowledge_base", f"The query could not be recorded: {told(error)}.") from error
+            self.store.ledger.save_query(query, most=self._saved_queries)
+        except LedgerError as error:
+            said = f"The query could not be recorded: {error.reason}."
+            raise ServiceUnavailable("knowledge_base", said) from error.__cause__
 
     async def get_query(self, query_id: str) -> Query | None:
         """A remembered query, or None."""
-        row = self._database.one("SELECT id, text, created_at FROM query WHERE id = ?", (storable(query_id),))
-        return None if row is None else Query(row[0], row[1], self.store.workspace, datetime.fromisoformat(row[2]))
+        return self.store.ledger.query(query_id)
 
     async def save_documents(self, documents: Sequence[SourceText]) -> list[Indexed]:
         """Index whole texts, several at a time; see the port for what happens to known ones."""
@@ -157,36 +151,24 @@ class LightRagRepository(RagRepository):
 
     async def delete_document(self, source: str) -> bool:
         """Forget the document of a source and what only it contributed to the graph."""
-        known = self.store.catalogue.sourced(storable(source))
+        known = self.store.ledger.sourced(storable(source))
         return known is not None and await library.delete(self.store, known.id)
 
     def replace_by(self, folder: Path) -> None:
         """Take over the store of another folder, for every process that has this one open. Only while `writing`."""
-        self._database.replace_by(folder)
+        self.store.ledger.replace_by(folder)
 
     async def status(self) -> KnowledgeStatus:
         """Sizes of the workspace, all of one moment. Documents are counted by the status that a listing shows."""
-
-        def count(sql: str) -> int:
-            return int(self._database.one(sql)[0])
-
-        with self._database.snapshot():
-            return KnowledgeStatus(
-                workspace=self.store.workspace,
-                embedding_model=self.store.embedding_model,
-                documents=count("SELECT count(*) FROM document WHERE state = 'current'"),
-                passages=count("SELECT count(*) FROM passage"),
-                entities=count("SELECT count(*) FROM node"),
-                relations=count("SELECT count(*) FROM edge"),
-                by_status=self.store.catalogue.statuses(),
-            )
+        return self.store.ledger.status(self.store.embedding_model)
 
     async def version(self) -> str:
         """Another one after every change of the store; queries saved by other processes count as such."""
         try:
-            return self._database.state()
-        except sqlite3.Error as error:
-            raise ServiceUnavailable("knowledge_base", f"The store cannot be read: {told(error)}.") from error
+            return self.store.ledger.state()
+        except LedgerError as error:
+            said = f"The store cannot be read: {error.reason}."
+            raise ServiceUnavailable("knowledge_base", said) from error.__cause__
 
     async def close(self) -> None:
         """Flush and close the store."""
@@ -195,18 +177,20 @@ class LightRagRepository(RagRepository):
     async def _saved(self, document: SourceText) -> Indexed:
         """Accept, enrich and embed a text, in this order: the version before it is served until all of it succeeded."""
         async with failing_as_unavailable():
-            accepted = await library.accept(self.store, document, enrich=True, track="", rename=False)
+            accepted = await accept(self.store, document, enrich=True, track="", rename=False)
             complete = accepted.record.status == "enriched"
             for task in sorted(accepted.tasks, key=lambda task: task.stage, reverse=True):
                 try:
                     await self._do(task)
+                except LedgerError:
+                    raise  # it is not the text that fails
                 except CragsideError as error:
                     return await self._given_up(document.name, task, str(error))
             status = {"new": "indexed", "changed": "updated"}.get(accepted.outcome, "indexed")
             return Indexed(document.name, "unchanged" if complete else status, passages=accepted.record.passages)
 
     async def _do(self, task: Task) -> None:
-        part = self.store.catalogue.part(task)
+        part = self.store.ledger.part(task)
         if part is not None:
             await (embed if task.stage == "embed" else extend_graph)(self.store, task, part)
             await sweep(self.store)
@@ -214,13 +198,14 @@ class LightRagRepository(RagRepository):
     async def _given_up(self, name: str, task: Task, reason: str) -> Indexed:
         if await library.go_back(self.store, task.document_id):
             return Indexed(name, "failed", f"{reason} (the previous version is kept)")
-        await mark_failed(self.store, task, reason)
+        if part := self.store.ledger.part(task):
+            await mark_failed(self.store, task, part, reason)
         return Indexed(name, "failed", reason)
 
     async def _candidates(self, query: str, parameters: QueryParam, wanted: Filter) -> list[Document]:
         answer = await self._reader.aquery_data(query, parameters)
         chunks = answer.get("data", {}).get("chunks", [])
-        known = self.store.catalogue.passages_by_id([chunk["chunk_id"] for chunk in chunks])
+        known = self.store.ledger.passages_by_id([chunk["chunk_id"] for chunk in chunks])
         # Several documents may hold the same text; as evidence it counts once.
         distinct: dict[str, Document] = {}
         for key in (chunk["chunk_id"] for chunk in chunks):

@@ -1,24 +1,20 @@
-"""One open store: LightRAG, its database, and the locks that keep its writers apart."""
+"""One open store: LightRAG, the ledger, and the locks that keep their writers apart."""
 
 import asyncio
-import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 from filelock import AsyncFileLock, Timeout
 
-from cragside.adapters.lightrag.catalogue import Catalogue
-from cragside.adapters.lightrag.checkup import Checkup
 from cragside.adapters.lightrag.chunking import Chunker
-from cragside.adapters.lightrag.database import Database
 from cragside.adapters.lightrag.embedding_cache import CachedEmbedder
 from cragside.adapters.lightrag.engine import Engine
-from cragside.adapters.lightrag.tidying import Tidying
+from cragside.adapters.lightrag.ledger.changes import GraphChange, Guard
+from cragside.adapters.lightrag.ledger.interface import Ledger
+from cragside.adapters.lightrag.storages.sqlite.graph_reader import GraphReader
 from cragside.adapters.private_files import FILE_MODE
-from cragside.adapters.sqlite_failures import is_damage, told
 from cragside.domain.context import CountTokens
-from cragside.domain.errors import ServiceUnavailable
 
 
 class Store:
@@ -31,7 +27,7 @@ class Store:
     def __init__(
         self,
         engine: Engine,
-        database: Database,
+        ledger: Ledger,
         folder: Path,
         *,
         workspace: str,
@@ -41,10 +37,8 @@ class Store:
         part_passages: int,
     ) -> None:
         self.engine = engine
-        self.database = database
-        self.catalogue = Catalogue(database, workspace)
-        self.checkup = Checkup(database)
-        self.tidying = Tidying(database, self._alone_if_free)
+        self.ledger = ledger
+        self.graph: GraphReader = engine.chunk_entity_relation_graph.reader()
         self.workspace = workspace
         self.embedder = embedder
         self.embedding_model = embedder.name
@@ -53,7 +47,7 @@ class Store:
         self.part_passages = part_passages
         # Those that work on a part, which may take a model's time.
         self.workers = 0
-        self._generation = database.generation()
+        self._generation = ledger.generation()
         self._writing = asyncio.Lock()
         self._accepting = asyncio.Lock()
         self._write_lock = AsyncFileLock(folder / "writer.lock", timeout=-1, mode=FILE_MODE)
@@ -62,20 +56,16 @@ class Store:
     @property
     def replaced(self) -> bool:
         """Whether the whole content was replaced, or another model began it, so that it has to be opened anew."""
-        return self.database.generation() != self._generation or self._of_another_model()
+        another_model = self.ledger.embedding_model() not in (None, self.embedding_model)
+        return self.ledger.generation() != self._generation or another_model
 
-    def check_model(self) -> None:
-        """Within a transaction that writes vectors: raises `ServiceUnavailable` when the store has another model's.
+    def apply(self, change: GraphChange, guard: Guard) -> bool:
+        """Change the graph at once, unless the guard says that it is not wanted any more. Only while `writing`."""
+        return self.ledger.apply(change, guard, self.embedding_model)
 
-        The next try opens the store anew.
-        """
-        if self._of_another_model():
-            raise ServiceUnavailable(
-                "knowledge_base", "The store has been built anew with another embedding model meanwhile."
-            )
-
-    def _of_another_model(self) -> bool:
-        return self.database.meta("embedding_model") not in (None, self.embedding_model)
+    def tidy(self) -> None:
+        """Give the disk back soon that is no longer needed."""
+        self.ledger.tidy(self._alone_if_free)
 
     @asynccontextmanager
     async def writing(self) -> AsyncIterator[None]:
@@ -115,32 +105,17 @@ class Store:
         """Keep every other writer of the catalogue out, of this process and of others."""
         async with self._accepting, self._accept_lock:
             # The graph's writer commits without this lock.
-            await self.database.turn()
+            await self.ledger.turn()
             yield
 
     async def close(self) -> None:
         """Flush and close the store."""
         try:
-            await self.tidying.close()
-            await self.checkup.close()
+            await self.ledger.close()
             await self.engine.finalize_storages()
         finally:
-            self.database.release()
+            self.ledger.release()
 
 
 Find = Callable[[], Awaitable[Store | None]]
 Create = Callable[[], Awaitable[Store]]
-
-
-@asynccontextmanager
-async def failing_as_unavailable() -> AsyncIterator[None]:
-    """Failures of the store as `ServiceUnavailable`."""
-    try:
-        yield
-    except sqlite3.Error as error:
-        said = f"failed: {told(error)}."
-        if is_damage(error):
-            said = f"is damaged ({told(error)}). Stop cragside, move the workspace's folder away, and ingest again."
-        raise ServiceUnavailable("knowledge_base", f"The knowledge base {said}") from error
-    except OSError as error:
-        raise ServiceUnavailable("knowledge_base", f"The knowledge base failed: {error.strerror}.") from error

@@ -3,7 +3,6 @@
 import asyncio
 import hashlib
 import shutil
-import sqlite3
 from collections.abc import Awaitable, Callable, Collection, Coroutine
 from contextlib import suppress
 from functools import partial
@@ -11,15 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cragside.adapters.lightrag.baked import BakedRepository
-from cragside.adapters.lightrag.catalogue import stored_in
-from cragside.adapters.lightrag.database import FILE_NAME, Database
 from cragside.adapters.lightrag.folders import check_store_file
 from cragside.adapters.lightrag.home import Home
 from cragside.adapters.lightrag.leases import Leases
+from cragside.adapters.lightrag.ledger.failures import LedgerDamaged, LedgerError, StoreFormatError
+from cragside.adapters.lightrag.ledger.sqlite.database import FILE_NAME
 from cragside.adapters.lightrag.manifest import Manifest
-from cragside.adapters.lightrag.schema import StoreFormatError
 from cragside.adapters.lightrag.unborn import UnbornRepository
-from cragside.adapters.sqlite_failures import is_damage, told, unusable
 from cragside.domain.context import CountTokens
 from cragside.domain.errors import ConfigurationError, CragsideError, ServiceUnavailable
 from cragside.domain.indexing import DocumentKey, Stored
@@ -34,6 +31,7 @@ from cragside.ports.rag_repository import RagRepository
 from cragside.ports.relevance_grader import RelevanceGrader
 
 if TYPE_CHECKING:
+    from cragside.adapters.lightrag.ledger.sqlite.ledger import SqliteLedger
     from cragside.adapters.lightrag.repository import Keywords, LightRagRepository
     from cragside.adapters.lightrag.store import Store
 
@@ -128,9 +126,9 @@ class EmbeddedWorkspaces:
 
     async def graph(self, workspace: str) -> KnowledgeGraph:
         """The workspace's graph; an unknown workspace has an empty one."""
-        from cragside.adapters.lightrag.knowledge_graph import SqliteKnowledgeGraph
+        from cragside.adapters.lightrag.knowledge_graph import LightRagKnowledgeGraph
 
-        return SqliteKnowledgeGraph(partial(self._reading, workspace))
+        return LightRagKnowledgeGraph(partial(self._store, workspace))
 
     async def prepare(self, workspace: str) -> None:
         """Open the workspace's store, if there is one, and have its embedding model loaded."""
@@ -142,8 +140,8 @@ class EmbeddedWorkspaces:
     async def check(self, workspace: str, *, whole: bool = False) -> None:
         """Raises `ServiceUnavailable` when the workspace's store is damaged. See the port."""
         store = await self._store(workspace)
-        if store and (how := await store.checkup.damage(whole=whole)):
-            raise _damaged(workspace, how, store.database.read_only).at(store.database.path)
+        if store and (how := await store.ledger.damage(whole=whole)):
+            raise _damaged(workspace, how, store.ledger.read_only).at(store.ledger.place)
 
     async def names(self) -> list[str]:
         """The workspaces that have a store, in order."""
@@ -154,10 +152,12 @@ class EmbeddedWorkspaces:
         """How much is stored in the workspace. It takes no place among the open stores."""
         if not self._has_store(workspace):
             return Stored()
+        from cragside.adapters.lightrag.ledger.sqlite.passages import stored_in
+
         try:
             return await asyncio.to_thread(stored_in, self.folder(workspace) / FILE_NAME, keys)
-        except sqlite3.DatabaseError as error:
-            raise _unopened(workspace, error, read_only=False) from error
+        except LedgerError as error:
+            raise _unopened(workspace, error, read_only=False) from error.__cause__
 
     async def reindex(self, workspace: str, progress: Callable[[str], None]) -> int:
         """Build the workspace anew with the configured embedding model; returns how many documents and exchanges it
@@ -302,10 +302,6 @@ class EmbeddedWorkspaces:
         found = await self._existing(workspace)
         return None if found is None else found.store
 
-    async def _reading(self, workspace: str) -> Database | None:
-        store = await self._store(workspace)
-        return None if store is None else store.database
-
     async def _new_store(self, workspace: str) -> "Store":
         self._home.refuse_baked()
         opened = await self._created(workspace)
@@ -343,22 +339,31 @@ class EmbeddedWorkspaces:
         return opened
 
     async def _part(self, documents: "Store") -> None:
-        from cragside.adapters.lightrag.parting import bind_model, exchanges_in, is_parted, move, settle
-        from cragside.adapters.lightrag.store import failing_as_unavailable
+        from cragside.adapters.lightrag.ledger.failures import failing_as_unavailable
+        from cragside.adapters.lightrag.parting import exchanges_in, move, settle
 
         async with failing_as_unavailable():
-            if is_parted(documents):
+            if documents.ledger.is_parted():
                 return
             if not (found := exchanges_in(documents)):
                 await settle(documents)
                 return
             name = memory_of(documents.workspace)
-            bind_model(self.folder(name), documents.database.meta("embedding_model"))
+            self._bind_model(name, documents.ledger.embedding_model())
             memory = await self._opened(name, self.folder(name))
             try:
                 await move(documents, memory.store, found)
             finally:
                 await memory.close()
+
+    def _bind_model(self, memory: str, model: str | None) -> None:
+        """Have a new store of exchanges go on with the documents' model, so that their vectors can be taken along."""
+        ledger = self._ledger(memory, self.folder(memory), read_only=False)
+        try:
+            if model is not None:
+                ledger.bind_model(model)
+        finally:
+            ledger.release()
 
     def _forget_failure(self, workspace: str, opening: "asyncio.Task[Opened]") -> None:
         if opening.cancelled() or opening.exception():
@@ -375,13 +380,13 @@ class EmbeddedWorkspaces:
         from cragside.adapters.lightrag.repository import LightRagRepository
         from cragside.adapters.lightrag.store import Store
 
-        database = _database(workspace, folder, read_only=read_only)
+        ledger = self._ledger(workspace, folder, read_only=read_only)
         try:
-            stored = database.meta("embedding_model")
+            stored = ledger.embedding_model()
             anew = f", or build the store anew: cragside reindex --workspace {owner_of(workspace)}"
             remedy = "" if read_only else anew
             model = await self._embedder(stored if check else None, workspace, remedy)
-            embedder = CachedEmbedder(model, database)
+            embedder = CachedEmbedder(model, ledger)
             engine = build_engine(
                 folder,
                 workspace=_lock_name(folder),
@@ -392,13 +397,13 @@ class EmbeddedWorkspaces:
             )
             await engine.initialize_storages()
         except BaseException as error:
-            database.release()
-            if isinstance(error, sqlite3.DatabaseError):
-                raise _unopened(workspace, error, read_only) from error
+            ledger.release()
+            if isinstance(error, LedgerError):
+                raise _unopened(workspace, error, read_only) from error.__cause__
             raise
         store = Store(
             engine,
-            database,
+            ledger,
             folder,
             workspace=workspace,
             embedder=embedder,
@@ -412,6 +417,19 @@ class EmbeddedWorkspaces:
             ranker=self._ranker,
             saved_queries=self._saved_queries,
         )
+
+    def _ledger(self, workspace: str, folder: Path, *, read_only: bool) -> "SqliteLedger":
+        from cragside.adapters.lightrag.ledger.sqlite.ledger import SqliteLedger
+
+        try:
+            check_store_file(folder)
+            return SqliteLedger.open(folder, workspace, search_text=self._search_text, read_only=read_only)
+        except StoreFormatError as error:
+            raise ServiceUnavailable("knowledge_base", f"Workspace {spoken(workspace)}: {error}") from error
+        except LedgerError as error:
+            raise _unopened(workspace, error, read_only) from error.__cause__
+        except OSError as error:
+            raise _out_of_reach(workspace, error) from error
 
     async def _embedder(self, stored: str | None, workspace: str, remedy: str) -> Embedder:
         if stored is None:
@@ -434,34 +452,22 @@ def _opened_well(opening: "asyncio.Task[Opened]") -> bool:
 def _outdated(workspace: str, opened: "Opened") -> bool:
     try:
         return opened.replaced
-    except sqlite3.DatabaseError as error:
-        raise _unopened(workspace, error, read_only=False) from error
+    except LedgerError as error:
+        raise _unopened(workspace, error, read_only=False) from error.__cause__
 
 
 def _tidies(opened: "Opened") -> bool:
-    return opened.store is not None and opened.store.tidying.busy
+    return opened.store is not None and opened.store.ledger.is_tidying
 
 
 def _working(opened: "Opened") -> bool:
     return opened.store is not None and opened.store.workers > 0
 
 
-def _database(workspace: str, folder: Path, *, read_only: bool) -> Database:
-    try:
-        check_store_file(folder)
-        return Database.acquire(folder, read_only=read_only)
-    except StoreFormatError as error:
-        raise ServiceUnavailable("knowledge_base", f"Workspace {spoken(workspace)}: {error}") from error
-    except sqlite3.DatabaseError as error:
-        raise _unopened(workspace, error, read_only) from error
-    except OSError as error:
-        raise _out_of_reach(workspace, error) from error
-
-
-def _unopened(workspace: str, error: sqlite3.DatabaseError, read_only: bool) -> ServiceUnavailable:
-    if is_damage(error):
-        return _damaged(workspace, told(error), read_only)
-    return ServiceUnavailable("knowledge_base", f"The store of workspace {spoken(workspace)} {unusable(error)}.")
+def _unopened(workspace: str, error: LedgerError, read_only: bool) -> ServiceUnavailable:
+    if isinstance(error, LedgerDamaged):
+        return _damaged(workspace, error.reason, read_only)
+    return ServiceUnavailable("knowledge_base", f"The store of workspace {spoken(workspace)} {error.unusable}.")
 
 
 def _damaged(workspace: str, how: str, read_only: bool) -> ServiceUnavailable:

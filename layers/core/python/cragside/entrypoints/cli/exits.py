@@ -1,8 +1,5 @@
 """Exit codes, and what an exception means to somebody at a terminal."""
 
-import sqlite3
-
-from cragside.adapters.sqlite_failures import is_damage, unusable
 from cragside.domain.errors import (
     ConfigurationError,
     CragsideError,
@@ -28,7 +25,7 @@ MEANINGS = {
 
 def exit_code_of(error: Exception) -> int:
     """The exit code that stands for the error."""
-    if isinstance(error, (ServiceUnavailable, DeadlineExceeded, sqlite3.Error)):
+    if isinstance(error, (ServiceUnavailable, DeadlineExceeded)):
         return UNAVAILABLE
     return BAD_INPUT if isinstance(error, (ValidationError, ConfigurationError)) else FAILED
 
@@ -39,20 +36,9 @@ def message_of(error: Exception) -> str:
         return _one_line(f"{error.component}: {error.told_to_operator}")
     if isinstance(error, CragsideError):
         return _one_line(error.told_to_operator)
-    if isinstance(error, sqlite3.Error):
-        return _one_line(f"knowledge_base: {_store_failure(error)}")
     if isinstance(error, OSError) and error.strerror:
         return _one_line(f"{error.filename}: {error.strerror}" if error.filename else error.strerror)
     return f"something inside failed ({type(error).__name__}); cragside --debug shows where"
-
-
-def _store_failure(error: sqlite3.Error) -> str:
-    if not is_damage(error):
-        return f"the store {unusable(error)}"
-    return (
-        f"the store is damaged ({error}): move the workspace's folder away from RAG_HOME and index its texts again "
-        "with cragside ingest"
-    )
 
 
 def _one_line(text: str) -> str:

@@ -4,14 +4,16 @@ import asyncio
 import sqlite3
 import time
 import uuid
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, ClassVar
 
-from cragside.adapters.lightrag.schema import check_format, make_store, migrate, migrate_baked
+from cragside.adapters.lightrag.ledger.failures import LedgerDamaged, LedgerError
+from cragside.adapters.lightrag.ledger.sqlite.schema import check_format, make_store, migrate, migrate_baked
 from cragside.adapters.private_files import make_folder, tighten_folder
-from cragside.adapters.sqlite_failures import is_damage
+from cragside.adapters.sqlite_failures import is_damage, told, unusable
 
 FILE_NAME = "store.sqlite3"
 # How long a write waits for another process's commit; whole writers take turns at a lock file.
@@ -21,6 +23,11 @@ LONGEST_LOG_BYTES = 8_000_000
 _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.002, 0.05
 # SQLite's limit on bound parameters is 32,766 since 3.32; a smaller batch keeps statements reusable.
 BATCH = 500
+
+
+def failure_of(error: sqlite3.Error) -> LedgerError:
+    """What SQLite says, as the ledger's own exception."""
+    return (LedgerDamaged if is_damage(error) else LedgerError)(told(error), unusable(error))
 
 
 class Database:
@@ -47,6 +54,8 @@ class Database:
         self._users = 0
         self._opened = uuid.uuid4().hex
         self._beside = 0
+        # How often this connection wrote rows of each vector storage.
+        self.vector_writes = Counter[str]()
         self._connection = sqlite3.connect(
             f"{path.as_uri()}?{'mode=ro&immutable=1' if read_only else 'mode=rw'}",
             uri=True,
@@ -72,11 +81,17 @@ class Database:
 
     @classmethod
     def acquire(cls, folder: str | Path, *, read_only: bool = False) -> "Database":
-        """The database of a folder, as whoever acquired it first opened it; each acquire needs its `release`."""
+        """The database of a folder, as whoever acquired it first opened it; each acquire needs its `release`.
+
+        Raises `LedgerError`, `StoreFormatError` and `OSError`.
+        """
         path = (Path(folder) / FILE_NAME).resolve()
         database = cls._open.get(path)
         if database is None:
-            database = cls._open[path] = cls(path, read_only=read_only)
+            try:
+                database = cls._open[path] = cls(path, read_only=read_only)
+            except sqlite3.Error as error:
+                raise failure_of(error) from error
         database._users += 1
         return database
 
@@ -91,17 +106,15 @@ class Database:
         """All rows of a query."""
         try:
             return self._connection.execute(sql, parameters).fetchall()
-        except sqlite3.DatabaseError as error:
-            self._notice(error)
-            raise
+        except sqlite3.Error as error:
+            raise self._failed(error) from error
 
     def one(self, sql: str, parameters: Sequence[Any] = ()) -> Any:
         """The first row of a query, or None."""
         try:
             return self._connection.execute(sql, parameters).fetchone()
-        except sqlite3.DatabaseError as error:
-            self._notice(error)
-            raise
+        except sqlite3.Error as error:
+            raise self._failed(error) from error
 
     def within(self, sql: str, values: Iterable[Any], before: Sequence[Any] = ()) -> Iterator[Any]:
         """Rows of a query with `IN ({})` over any number of values, or of pairs of them for `VALUES {}`.
@@ -120,7 +133,7 @@ class Database:
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
         """Everything or nothing. Must not be held across an `await`."""
-        try:
+        with self._translating():
             self._connection.execute("BEGIN IMMEDIATE")
             try:
                 yield self._connection
@@ -130,13 +143,19 @@ class Database:
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
                 raise
-        except sqlite3.DatabaseError as error:
-            self._notice(error)
-            raise
 
-    def _notice(self, error: sqlite3.DatabaseError) -> None:
-        if is_damage(error):
+    @contextmanager
+    def _translating(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise self._failed(error) from error
+
+    def _failed(self, error: sqlite3.Error) -> LedgerError:
+        failure = failure_of(error)
+        if isinstance(failure, LedgerDamaged):
             self.damage = str(error)
+        return failure
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
@@ -144,11 +163,12 @@ class Database:
         if self._connection.in_transaction:
             yield
             return
-        self._connection.execute("BEGIN")
-        try:
-            yield
-        finally:
-            self._connection.execute("COMMIT")
+        with self._translating():
+            self._connection.execute("BEGIN")
+            try:
+                yield
+            finally:
+                self._connection.execute("COMMIT")
 
     async def turn(self) -> None:
         """Wait while another process is writing, at most as long as a write would wait, and leave the event loop free.
@@ -173,26 +193,28 @@ class Database:
         return True
 
     def write_at_once(self, *statements: tuple[str, Sequence[Any]]) -> None:
-        """Write without waiting for anybody: for the event loop of a server. Raises `sqlite3.OperationalError`.
+        """Write without waiting for anybody: for the event loop of a server. Raises `LedgerError`.
 
         It is for notes beside the content: this connection's `state` stays.
         """
         before = self._connection.total_changes
-        self._connection.execute("PRAGMA busy_timeout = 0")
-        try:
-            for sql, parameters in statements:
-                self._connection.execute(sql, parameters)
-        finally:
-            self._connection.execute(f"PRAGMA busy_timeout = {BUSY_MILLISECONDS}")
-            self._beside += self._connection.total_changes - before
+        with self._translating():
+            self._connection.execute("PRAGMA busy_timeout = 0")
+            try:
+                for sql, parameters in statements:
+                    self._connection.execute(sql, parameters)
+            finally:
+                self._connection.execute(f"PRAGMA busy_timeout = {BUSY_MILLISECONDS}")
+                self._beside += self._connection.total_changes - before
 
     def flush(self) -> None:
         """Have everything that was committed on the disk, so that not even a power cut takes it."""
-        self._connection.execute("PRAGMA wal_checkpoint(FULL)")
+        with self._translating():
+            self._connection.execute("PRAGMA wal_checkpoint(FULL)")
 
     def replace_by(self, folder: Path) -> None:
         """Take over another folder's database, at once and for every process that reads this one."""
-        with closing(sqlite3.connect(folder / FILE_NAME)) as source:
+        with self._translating(), closing(sqlite3.connect(folder / FILE_NAME)) as source:
             source.backup(self._connection)
 
     def generation(self) -> str:
@@ -212,7 +234,20 @@ class Database:
         row = self.one("SELECT value FROM meta WHERE key = ?", (key,))
         return None if row is None else str(row[0])
 
-    def set_meta(self, key: str, value: str) -> None:
-        """Remember a fact about the store."""
-        with self.transaction() as connection:
-            connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
+
+def make_compact(folder: Path) -> None:
+    """Leave one file without log, free pages or what only indexing needs; it can be read where nothing can be written.
+
+    Only while nobody has it open. Raises `LedgerError`.
+    """
+    try:
+        with closing(sqlite3.connect(folder / FILE_NAME, isolation_level=None)) as connection:
+            # The answers of the extraction, kept for indexing again: the largest part of a store beside its vectors.
+            connection.execute("DELETE FROM kv WHERE namespace = 'llm_response_cache'")
+            connection.execute("DELETE FROM query")
+            connection.execute("DELETE FROM embedding")
+            connection.execute("INSERT INTO passage (passage) VALUES ('optimize')")
+            connection.execute("PRAGMA journal_mode = DELETE")
+            connection.execute("VACUUM")
+    except sqlite3.Error as error:
+        raise failure_of(error) from error

@@ -6,12 +6,12 @@ import shutil
 import sqlite3
 import tempfile
 import time
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager, closing, suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
-from cragside.adapters.lightrag.database import BUSY_MILLISECONDS, Database
-from cragside.adapters.lightrag.schema import UNTIDY
+from cragside.adapters.lightrag.ledger.interface import Alone
+from cragside.adapters.lightrag.ledger.sqlite.database import BUSY_MILLISECONDS, Database
+from cragside.adapters.lightrag.ledger.sqlite.schema import UNTIDY
 
 # Deletions that follow each other are tidied up after together.
 PAUSE_SECONDS = 2.0
@@ -30,32 +30,24 @@ _ORPHANED = """namespace = 'llm_response_cache'
 
 _log = logging.getLogger("cragside")
 
-Alone = Callable[[], AbstractAsyncContextManager[bool]]
-
 
 class Tidying:
-    """Tidies one store up a moment after it was asked to. A kill meanwhile loses nothing; readers go on.
+    """Tidies one store up a moment after it was asked to. A kill meanwhile loses nothing; readers go on."""
 
-    `alone` keeps other writers out, for what cannot be done in steps, unless one is at work: then it gives False.
-    """
-
-    def __init__(self, database: Database, alone: Alone) -> None:
+    def __init__(self, database: Database) -> None:
         self._database = database
-        self._alone = alone
         self._task: asyncio.Task[None] | None = None
         self._again = False
         self._hurry = asyncio.Event()
 
-    def ask(self) -> None:
-        """Tidy up soon."""
+    def ask(self, alone: Alone) -> None:
+        """Tidy up soon.
+
+        `alone` keeps other writers out, for what cannot be done in steps, unless one is at work: then it gives False.
+        """
         self._again = True
         if self._task is None or self._task.done():
-            self._task = asyncio.create_task(self._run())
-
-    def resume(self) -> None:
-        """Tidy up soon what a killed process left."""
-        if self._database.meta(UNTIDY) is not None:
-            self.ask()
+            self._task = asyncio.create_task(self._run(alone))
 
     @property
     def busy(self) -> bool:
@@ -68,23 +60,23 @@ class Tidying:
         if self._task is not None:
             await asyncio.wait([self._task])
 
-    async def _run(self) -> None:
+    async def _run(self, alone: Alone) -> None:
         while self._again:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._hurry.wait(), PAUSE_SECONDS)
             self._again = False
             try:
-                await self._tidied()
+                await self._tidied(alone)
             except (sqlite3.Error, OSError) as error:
                 # Nothing depends on it, and the next deletion asks again.
                 _log.warning("The store %s is tidied up later: %s", self._database.path, error)
 
-    async def _tidied(self) -> None:
+    async def _tidied(self, alone: Alone) -> None:
         path = self._database.path
         if await asyncio.to_thread(_in_steps, path):
             return
-        async with self._alone() as alone:
-            if alone:
+        async with alone() as free:
+            if free:
                 await asyncio.to_thread(_anew, path)
 
 

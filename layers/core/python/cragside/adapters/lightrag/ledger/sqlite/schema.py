@@ -7,7 +7,7 @@ import uuid
 from contextlib import closing
 from pathlib import Path
 
-from cragside.adapters.lightrag.migration import add_catalogue, add_origins
+from cragside.adapters.lightrag.ledger.failures import StoreFormatError
 from cragside.adapters.private_files import make_file
 
 SCHEMA_VERSION = 3
@@ -90,10 +90,6 @@ ORIGIN = "CREATE TABLE origin (document_id TEXT PRIMARY KEY, source TEXT NOT NUL
 _NAMES = frozenset(re.findall(r"CREATE (?:VIRTUAL )?TABLE (\w+)", _TABLES + CATALOGUE + ORIGIN))
 
 
-class StoreFormatError(Exception):
-    """The file is not a store of this version."""
-
-
 def make_store(path: Path) -> None:
     """Make an empty store, whole or not at all, unless something has its place. Raises `OSError`, `sqlite3.Error`."""
     if os.path.lexists(path):
@@ -116,15 +112,12 @@ def migrate(connection: sqlite3.Connection) -> None:
     if version_of(connection) == 0:
         # A version that made its stores in place was killed before it made the tables.
         _create(connection)
-    if version_of(connection) in (1, _BEFORE_ORIGINS):
+    if version_of(connection) == _BEFORE_ORIGINS:
         connection.execute("BEGIN IMMEDIATE")
         try:
             # Another process may have done it while this one waited for the lock.
-            if version_of(connection) == 1:
-                add_catalogue(connection, CATALOGUE + ORIGIN)
-            elif version_of(connection) == _BEFORE_ORIGINS:
-                add_origins(connection, ORIGIN)
-            connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+            if version_of(connection) == _BEFORE_ORIGINS:
+                _add_origins(connection)
         except BaseException:
             connection.execute("ROLLBACK")
             raise
@@ -169,6 +162,14 @@ def _create(connection: sqlite3.Connection) -> None:
         connection.execute("ROLLBACK")
         raise
     connection.execute("COMMIT")
+
+
+def _add_origins(connection: sqlite3.Connection) -> None:
+    """Let documents share a name, within a transaction of the caller's. Those that are there have no source yet."""
+    connection.execute("DROP INDEX document_by_name")
+    connection.execute("CREATE INDEX document_by_name ON document (name) WHERE state = 'current'")
+    connection.execute(ORIGIN)
+    connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
 
 def _tables(connection: sqlite3.Connection) -> set[str]:

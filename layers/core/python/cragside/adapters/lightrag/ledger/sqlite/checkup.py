@@ -6,7 +6,7 @@ import time
 from contextlib import closing
 from pathlib import Path
 
-from cragside.adapters.lightrag.database import Database
+from cragside.adapters.lightrag.ledger.sqlite.database import Database
 from cragside.adapters.sqlite_failures import is_damage, told
 
 _HEADER = b"SQLite format 3\0"

@@ -1,7 +1,6 @@
 """LightRAG's vector storage on SQLite, with full-text search beside the vectors of passages."""
 
 import re
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, final
@@ -11,8 +10,10 @@ import numpy.typing as npt
 import orjson
 from lightrag.base import BaseVectorStorage
 
-from cragside.adapters.lightrag.database import Database
-from cragside.adapters.lightrag.sqlite.vector_index import VectorIndex
+from cragside.adapters.lightrag.ledger.sqlite.database import Database
+from cragside.adapters.lightrag.ledger.sqlite.vectors import has_text
+from cragside.adapters.lightrag.storages.sqlite.unused import unused
+from cragside.adapters.lightrag.storages.sqlite.vector_index import VectorIndex
 
 # Weights of the min-max normalised rankings; measured best of those tried, see docs/adr/0002.
 LEXICAL_WEIGHT = 0.6
@@ -29,29 +30,30 @@ _MAX_WORDS = 32
 @final
 @dataclass
 class SqliteVectorStorage(BaseVectorStorage):
-    """Rows are buffered and embedded together when LightRAG commits; reads see the buffer.
+    """Searches see what is committed, by any process. Those of passages rank by BM25 and cosine.
 
-    Searches see what is committed, by any process. In the namespace of passages a search ranks by BM25 and cosine.
+    The ledger writes the rows.
     """
+
+    get_by_id = upsert = delete = delete_entity = delete_entity_relation = get_vectors_by_ids = drop = unused
 
     async def initialize(self) -> None:
         """Open the workspace's file; vectors are loaded at the first search."""
         self._validate_embedding_func()
         self._db = Database.acquire(self.global_config["working_dir"])
-        self._pending: dict[str, dict[str, Any]] = {}
         self._index: VectorIndex | None = None
         self._last_seq = 0
-        self._seen_version = -1
-        self._has_text = self.namespace.endswith("chunks")
+        self._seen = (-1, -1)
+        self._has_text = has_text(self.namespace)
         # Stems without function words, for passages and queries alike: common words would make a search read all.
         self._search_text = self.global_config["vector_db_storage_cls_kwargs"].get("search_text", str.lower)
 
     async def finalize(self) -> None:
-        """Flush and give the file back."""
-        try:
-            await self.index_done_callback()
-        finally:
-            self._db.release()
+        """Give the file back."""
+        self._db.release()
+
+    async def index_done_callback(self) -> None:
+        """Nothing to do."""
 
     async def query(self, query: str, top_k: int, query_embedding: list[float] | None = None) -> list[dict[str, Any]]:
         """At most `top_k` rows with `id`, `distance` (the cosine) and their fields, best first."""
@@ -79,24 +81,9 @@ class SqliteVectorStorage(BaseVectorStorage):
         """The vectors of rows that `nearest` has just named."""
         return self._index.vectors(seqs) if self._index else np.empty((0, 0), np.float32)
 
-    async def upsert(self, data: dict[str, dict[str, Any]]) -> None:
-        """Buffer rows; they are embedded at the commit."""
-        now = int(time.time())
-        for key, fields in data.items():
-            kept = {name: value for name, value in fields.items() if name in self.meta_fields}
-            self._pending[key] = {**kept, "created_at": now}
-
-    async def index_done_callback(self) -> None:
-        """Embed what is buffered, in batches, and commit it at once."""
-        if not self._pending:
-            return
-        pending = dict(self._pending)
-        vectors = await self.embedded([str(row.get("content", "")) for row in pending.values()])
-        with self._db.transaction() as connection:
-            self.write(connection, pending, vectors)
-        for key, row in pending.items():
-            if self._pending.get(key) is row:
-                del self._pending[key]
+    def ids_of(self, seqs: Sequence[int]) -> dict[int, str]:
+        """The ids of rows by their numbers."""
+        return dict(self._db.within("SELECT seq, id FROM vector WHERE seq IN ({})", seqs))
 
     async def embedded(self, texts: list[str]) -> np.ndarray[Any, Any]:
         """A row for each text, embedded in batches."""
@@ -104,98 +91,19 @@ class SqliteVectorStorage(BaseVectorStorage):
         parts = [await self.embedding_func(texts[i : i + size]) for i in range(0, len(texts), size)]
         return np.concatenate([np.asarray(part, np.float32) for part in parts])
 
-    async def drop_pending_index_ops(self) -> None:
-        """Forget what is buffered; its documents are indexed again."""
-        self._pending.clear()
-
-    async def delete(self, ids: list[str]) -> None:
-        """Remove rows; missing ones are no error."""
-        for key in ids:
-            self._pending.pop(key, None)
-        found = [row[0] for row in self._rows("seq", ids)]
-        self._remove(found)
-
-    async def delete_entity(self, entity_name: str) -> None:
-        """Remove the row of an entity."""
-        for key in [key for key, row in self._pending.items() if row.get("entity_name") == entity_name]:
-            del self._pending[key]
-        found = self._db.all("SELECT seq FROM vector WHERE namespace = ? AND source = ?", (self.namespace, entity_name))
-        self._remove([row[0] for row in found])
-
-    async def delete_entity_relation(self, entity_name: str) -> None:
-        """Remove the rows of all relations of an entity."""
-        touching = ("src_id", "tgt_id")
-        for key in [key for key, row in self._pending.items() if entity_name in map(row.get, touching)]:
-            del self._pending[key]
-        found = self._db.all(
-            "SELECT seq FROM vector WHERE namespace = ? AND source = ? UNION "
-            "SELECT seq FROM vector WHERE namespace = ? AND target = ?",
-            (self.namespace, entity_name) * 2,
-        )
-        self._remove([row[0] for row in found])
-
-    async def get_by_id(self, id: str) -> dict[str, Any] | None:  # noqa: A002 (LightRAG's name)
-        """A row's fields, buffered or committed, or None."""
-        return (await self.get_by_ids([id]))[0]
-
     async def get_by_ids(self, ids: list[str]) -> list[dict[str, Any] | None]:
         """Rows in the order of the ids, None for the missing."""
         found = {key: {**orjson.loads(value), "id": key} for key, value in self._rows("id, value", ids)}
-        found.update({key: {**self._pending[key], "id": key} for key in ids if key in self._pending})
         return [found.get(key) for key in ids]
-
-    async def get_vectors_by_ids(self, ids: list[str]) -> dict[str, list[float]]:
-        """The vectors of the rows that are there."""
-        await self.index_done_callback()
-        return {key: np.frombuffer(blob, np.float32).tolist() for key, blob in self._rows("id, vector", ids)}
-
-    async def drop(self) -> dict[str, str]:
-        """Remove the whole namespace."""
-        self._pending.clear()
-        self._remove([row[0] for row in self._db.all("SELECT seq FROM vector WHERE namespace = ?", (self.namespace,))])
-        return {"status": "success", "message": "data dropped"}
 
     def _rows(self, columns: str, ids: list[str]) -> list[Any]:
         sql = f"SELECT {columns} FROM vector WHERE namespace = ? AND id IN ({{}})"  # noqa: S608 (our own column names)
         return list(self._db.within(sql, ids, [self.namespace]))
 
-    def write(self, connection: Any, rows: dict[str, dict[str, Any]], vectors: np.ndarray[Any, Any]) -> None:
-        """Write rows with their vectors, within a transaction of the caller's."""
-        # A fresh sequence number for each written row tells every reader's index what is new.
-        self.erase(connection, list(rows))
-        for (key, row), vector in zip(rows.items(), vectors, strict=True):
-            source, target = row.get("entity_name", row.get("src_id")), row.get("tgt_id")
-            cursor = connection.execute(
-                "INSERT INTO vector (namespace, id, source, target, vector, value) VALUES (?, ?, ?, ?, ?, ?)",
-                (self.namespace, key, source, target, vector.tobytes(), orjson.dumps(row).decode()),
-            )
-            if self._has_text:
-                connection.execute(
-                    "INSERT INTO passage (rowid, terms) VALUES (?, ?)",
-                    (cursor.lastrowid, self._search_text(row.get("content", ""))),
-                )
-        self._seen_version = -1
-
-    def erase(self, connection: Any, ids: list[str]) -> None:
-        """Remove rows, within a transaction of the caller's."""
-        self._erase(connection, [row[0] for row in self._rows("seq", ids)])
-
-    def _remove(self, seqs: list[int]) -> None:
-        if seqs:
-            with self._db.transaction() as connection:
-                self._erase(connection, seqs)
-
-    def _erase(self, connection: Any, seqs: list[int]) -> None:
-        numbers = [(seq,) for seq in seqs]
-        connection.executemany("DELETE FROM vector WHERE seq = ?", numbers)
-        if self._has_text:
-            connection.executemany("DELETE FROM passage WHERE rowid = ?", numbers)
-        self._seen_version = -1
-
     def _current_index(self, dimensions: int) -> VectorIndex:
         """The index with everything that any process has committed."""
-        version = self._db.data_version()
-        if self._index is not None and version == self._seen_version:
+        seen = self._db.data_version(), self._db.vector_writes[self.namespace]
+        if self._index is not None and seen == self._seen:
             return self._index
         if self._index is None:
             self._index = VectorIndex(dimensions)
@@ -211,7 +119,7 @@ class SqliteVectorStorage(BaseVectorStorage):
         if count != len(self._index):
             alive = {row[0] for row in self._db.all("SELECT seq FROM vector WHERE namespace = ?", (self.namespace,))}
             self._index.remove(list(self._index.keys() - alive))
-        self._seen_version = version
+        self._seen = seen
         return self._index
 
     def _full_text(self, query: str, limit: int, passages: int) -> dict[int, float]:

@@ -1,0 +1,36 @@
+"""How a ledger fails, whatever database keeps it."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from cragside.domain.errors import ServiceUnavailable
+
+
+class LedgerError(ServiceUnavailable):
+    """The database failed. `reason` is what it says, `unusable` the end of a sentence that says it, with a remedy."""
+
+    def __init__(self, reason: str, unusable: str, message: str = "") -> None:
+        super().__init__("knowledge_base", message or f"The knowledge base {unusable}.")
+        self.reason = reason
+        self.unusable = unusable
+
+
+class LedgerDamaged(LedgerError):
+    """What the database keeps is damaged, so that only another copy helps."""
+
+    def __init__(self, reason: str, unusable: str) -> None:
+        remedy = "Stop cragside, move the workspace's folder away, and ingest again."
+        super().__init__(reason, unusable, f"The knowledge base is damaged ({reason}). {remedy}")
+
+
+class StoreFormatError(Exception):
+    """The store has the format of another version of cragside."""
+
+
+@asynccontextmanager
+async def failing_as_unavailable() -> AsyncIterator[None]:
+    """Failures of the disk as `ServiceUnavailable`, which those of the ledger are already."""
+    try:
+        yield
+    except OSError as error:
+        raise ServiceUnavailable("knowledge_base", f"The knowledge base failed: {error.strerror}.") from error

@@ -1,0 +1,258 @@
+"""The interface of the ledger of a workspace."""
+
+from abc import abstractmethod
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cragside.adapters.lightrag.ledger.catalogue import Catalogue
+from cragside.adapters.lightrag.ledger.changes import GraphChange, Guard, Row
+from cragside.adapters.lightrag.ledger.entries import Accepted, Entry, StoredPart, Suspect
+from cragside.domain.document import SourceText
+from cragside.domain.filter import Filter
+from cragside.domain.indexing import Task
+from cragside.domain.query import Query
+from cragside.ports.embedder import Vectors
+from cragside.ports.rag_repository import KnowledgeStatus
+
+Alone = Callable[[], AbstractAsyncContextManager[bool]]
+
+
+class Ledger(Catalogue):
+    """The documents of a workspace, their versions, parts and passages, and what is known of them.
+
+    Each method that writes is one transaction. All may raise `LedgerError`.
+    """
+
+    # Documents.
+
+    @abstractmethod
+    def enter(self, entry: Entry) -> None:
+        """Make a text the current version of its document, and give the document the source and name of the text.
+
+        The version that was current is kept while it can be found. A text that comes back while its earlier version is
+        there keeps the passages into which that one was cut. One that is gone already is indexed again: over its
+        earlier passages if they are the same, beside them otherwise.
+        """
+
+    @abstractmethod
+    def cut(self, entry: Entry) -> None:
+        """Enter the passages of a current document that has none yet."""
+
+    @abstractmethod
+    def retire(self, document_id: str) -> bool:
+        """Forget a document: no version of its text is kept, and its source is free. False when there is none.
+
+        The keys remain by which its share of the graph is found.
+        """
+
+    @abstractmethod
+    def revert(self, document_id: str) -> bool:
+        """Give the current version up for the one before it. False when there is none."""
+
+    @abstractmethod
+    def claim(self, document_id: str, source: str, name: str) -> None:
+        """Give a document a source and a name; a title that was nothing but its name goes with that.
+
+        All of its versions get them: one of them may become the current one again.
+        """
+
+    @abstractmethod
+    def describe(self, document_id: str, source: SourceText, track: str) -> None:
+        """Give a current document the source, the name, the title and the metadata of a text, and the track."""
+
+    @abstractmethod
+    def want_enrichment(self, document_id: str) -> None:
+        """Have a current document enriched that was accepted without."""
+
+    @abstractmethod
+    def requeue(self, document_id: str | None, *, force: bool) -> None:
+        """Have what failed or is under way wait again; with `force` everything. None stands for all documents."""
+
+    @abstractmethod
+    def drop_swept(self) -> None:
+        """Remove versions that are gone and of which the graph has nothing any more. The ledger is untidy then."""
+
+    # Parts.
+
+    @abstractmethod
+    def begin_enrichment(self, part: StoredPart) -> None:
+        """Mark a part as being enriched."""
+
+    @abstractmethod
+    def mark_failed(self, part: StoredPart, stage: str, reason: str) -> None:
+        """Record that a stage of indexing a part is given up, and why."""
+
+    @abstractmethod
+    def give_back(self, part: StoredPart | None = None) -> None:
+        """Have a part that is being enriched, or all of them, wait again."""
+
+    @abstractmethod
+    def annotate(self, part: StoredPart, tier2: Sequence[Mapping[str, Any]], tier3: Mapping[str, Any] | None) -> None:
+        """Store tier 2 of each passage of a part, in their order, and tier 3 of the part."""
+
+    @abstractmethod
+    def enter_vectors(
+        self, task: Task, part: StoredPart, rows: Mapping[str, Row], vectors: Vectors, model: str
+    ) -> None:
+        """Make the passages of a part searchable. With a changed document's last part the version before it goes.
+
+        `vectors` are by `model`, in the order of `rows`. Raises `ServiceUnavailable` when the store has vectors of
+        another model.
+        """
+
+    @abstractmethod
+    def apply(self, change: GraphChange, guard: Guard, model: str) -> bool:
+        """Change the graph, together with what the guard says of its part. False, and nothing, when it does not apply.
+
+        Raises `ServiceUnavailable` when the store has vectors of another model.
+        """
+
+    @abstractmethod
+    def naming(self, kind: str, name: str, going: Collection[str], most: int) -> list[str]:
+        """Those of the passages `going` that mention an entity or a relation, and at most `most` others."""
+
+    # Vectors.
+
+    @abstractmethod
+    def embedding_model(self) -> str | None:
+        """The model that built the store, None while it has no vectors."""
+
+    @abstractmethod
+    def bind_model(self, model: str) -> None:
+        """Have a store without a model go on with this one."""
+
+    @abstractmethod
+    def dimensions(self) -> int | None:
+        """The length of the vectors, None while there are none."""
+
+    @abstractmethod
+    def kept_vectors(self, model: str, texts: Sequence[str]) -> dict[str, Vectors]:
+        """The vectors by the texts that the cache has."""
+
+    @abstractmethod
+    def keep_vectors(self, model: str, document_id: str, texts: Sequence[str], vectors: Vectors, *, most: int) -> None:
+        """Keep vectors in the cache for as long as the document has this text, `most` of all documents."""
+
+    @abstractmethod
+    def vectors_of(self, document_id: str) -> dict[str, Vectors]:
+        """The vectors of the passages of a current document by their texts."""
+
+    @abstractmethod
+    def candidates(self, wanted: Filter) -> npt.NDArray[np.int64] | None:
+        """The numbers of the vectors whose passages may meet the conditions, and of a few that do not.
+
+        None when that cannot be told ahead.
+        """
+
+    # Recorded queries.
+
+    @abstractmethod
+    def save_query(self, query: Query, *, most: int) -> None:
+        """Record a query without waiting for other writers; beyond `most` the oldest are forgotten."""
+
+    @abstractmethod
+    def query(self, query_id: str) -> Query | None:
+        """A recorded query, or None."""
+
+    # Exchanges that an older version put beside the documents.
+
+    @abstractmethod
+    def is_parted(self) -> bool:
+        """Whether exchanges have left the documents, or never were there."""
+
+    @abstractmethod
+    def suspects(self) -> list[Suspect]:
+        """Current documents that may be exchanges, by how they came."""
+
+    @abstractmethod
+    def part_with(self, document_ids: Sequence[str], *, last: bool) -> None:
+        """Retire exchanges that memory has, and remember them; with the last of them, that the store is parted."""
+
+    @abstractmethod
+    def has_parted_with(self, document_id: str) -> bool:
+        """Whether an exchange with this id has left the documents."""
+
+    @abstractmethod
+    def accepted(self, document_id: str) -> Accepted | None:
+        """When and how a current document was accepted."""
+
+    @abstractmethod
+    def backdate(self, document_id: str, created_at: str, updated_at: str) -> None:
+        """Give a current document the times that it has in another store."""
+
+    # The store as a whole.
+
+    @abstractmethod
+    def copy_facts_from(self, other: "Ledger") -> None:
+        """Take over the recorded queries of another ledger, and whether it is parted. For an empty ledger."""
+
+    @abstractmethod
+    def copy_document_from(self, other: "Ledger", document_id: str) -> None:
+        """Take over a current document of another ledger, without its vectors and its share of the graph."""
+
+    @abstractmethod
+    def replace_by(self, folder: Path) -> None:
+        """Take over the store of another folder, graph and vectors included, for every process that reads this one."""
+
+    @abstractmethod
+    def status(self, model: str) -> KnowledgeStatus:
+        """How much is stored, all of one moment. `model` is the embedding model that is in use."""
+
+    @abstractmethod
+    def state(self) -> str:
+        """A token that changes whenever content changes, whoever writes it."""
+
+    @abstractmethod
+    def generation(self) -> str:
+        """A token that changes when the whole content was replaced."""
+
+    @abstractmethod
+    def flush(self) -> None:
+        """Have everything on the disk that was written, so that not even a power cut takes it."""
+
+    @abstractmethod
+    async def turn(self) -> None:
+        """Wait while another process is writing, as long as a write would wait, and leave the event loop free."""
+
+    @abstractmethod
+    async def damage(self, *, whole: bool = False) -> str:
+        """What is damaged, "" for nothing. With `whole` everything is read now, however long it takes."""
+
+    @abstractmethod
+    def tidy(self, alone: Alone) -> None:
+        """Give the disk back soon that is no longer needed.
+
+        `alone` keeps other writers out; it gives False while one is at work.
+        """
+
+    @abstractmethod
+    def is_untidy(self) -> bool:
+        """Whether something was removed whose disk is not given back yet, even if a process was killed meanwhile."""
+
+    @property
+    @abstractmethod
+    def is_tidying(self) -> bool:
+        """Whether tidying is asked for or under way."""
+
+    @property
+    @abstractmethod
+    def place(self) -> str:
+        """Where the ledger is, for an operator."""
+
+    @property
+    @abstractmethod
+    def read_only(self) -> bool:
+        """Whether nothing can be written."""
+
+    @abstractmethod
+    async def close(self) -> None:
+        """End what is under way. `release` follows when nobody reads any more."""
+
+    @abstractmethod
+    def release(self) -> None:
+        """Give the connection back."""

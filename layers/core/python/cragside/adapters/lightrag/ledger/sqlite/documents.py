@@ -1,0 +1,205 @@
+"""The documents of a ledger, read out of their rows."""
+
+# ruff: noqa: S608 - statements are put together from names in this module, values are bound
+
+import json
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any
+
+from typing_extensions import override
+
+from cragside.adapters.lightrag.ledger.interface import Ledger
+from cragside.adapters.lightrag.ledger.sqlite.database import Database
+from cragside.domain.document import Mark, SourceText
+from cragside.domain.indexing import DocumentRecord, DocumentStatus, Part
+from cragside.domain.naming import in_full, told_apart
+
+FIELDS = (
+    "version, id, name, title, file_type, doc_type, content_hash, size, characters, created_at, updated_at, track,"
+    " tier1, metadata, source"
+)
+DOCUMENT = "document LEFT JOIN origin ON origin.document_id = document.id"
+_CURRENT = f"SELECT {FIELDS} FROM {DOCUMENT} WHERE state = 'current' AND {{}}"
+# Of a source, or without one and of that name.
+OF_SOURCE = """id IN (SELECT document_id FROM origin WHERE source = ?1 UNION ALL SELECT id FROM document
+    WHERE state = 'current' AND name = ?1 AND NOT EXISTS (SELECT 1 FROM origin WHERE document_id = id))"""
+# Of more documents of one name than that, each is told with its whole source: whoever brings one does not wait for all.
+_MOST_NAMESAKES = 200
+_NAMESAKES = f"SELECT source FROM {DOCUMENT} WHERE state = 'current' AND name = ? LIMIT {_MOST_NAMESAKES + 1}"
+_SHARED_NAMES = "SELECT name FROM document WHERE state = 'current' AND name IN ({}) GROUP BY name HAVING count(*) > 1"
+# What `DocumentRecord.status` says, for choosing and counting.
+_STATUS = """SELECT document.version, CASE
+    WHEN max(enrichment = 'failed' OR (error <> '' AND NOT embedded)) THEN 'failed'
+    WHEN NOT min(embedded) THEN 'pending' WHEN min(enrichment = 'enriched') THEN 'enriched'
+    ELSE 'searchable' END AS status FROM document LEFT JOIN part USING (version) GROUP BY document.version"""
+
+
+class DocumentReads(Ledger):
+    """Reads whole documents."""
+
+    def __init__(self, database: Database, workspace: str) -> None:
+        self._database = database
+        self._workspace = workspace
+
+    @override
+    def record(self, document_id: str) -> DocumentRecord | None:
+        return next(iter(self._chosen("id = ?", document_id)), None)
+
+    @override
+    def sourced(self, source: str) -> DocumentRecord | None:
+        return next(iter(self._chosen(OF_SOURCE, source)), None)
+
+    @override
+    def named(self, name: str) -> list[DocumentRecord]:
+        return self._chosen("name = ? ORDER BY updated_at DESC, version DESC", name)
+
+    @override
+    def unclaimed(self, name: str) -> DocumentRecord | None:
+        return next(iter(self._chosen("name = ? AND source IS NULL", name)), None)
+
+    @override
+    def all_unclaimed(self) -> list[DocumentRecord]:
+        return self._chosen("source IS NULL ORDER BY name, id")
+
+    @override
+    def below(self, folder: str) -> list[DocumentRecord]:
+        inside = folder.rstrip("/")
+        return self._chosen("source > ? AND source < ? ORDER BY source", f"{inside}/", f"{inside}0")  # "0" follows "/"
+
+    @override
+    def twins(self, content_hash: str) -> list[DocumentRecord]:
+        return self._chosen("content_hash = ?", content_hash)
+
+    @override
+    def has_source(self, source: str) -> bool:
+        return self._database.one(_CURRENT.format(OF_SOURCE), (source,)) is not None
+
+    @override
+    def names(self) -> dict[str, str]:
+        return dict(self._database.all("SELECT id, name FROM document WHERE state = 'current' ORDER BY name"))
+
+    @override
+    def labels(self, ids: Collection[str]) -> dict[str, str]:
+        rows = list(self._database.within(_CURRENT.format("id IN ({})"), ids))
+        labels = self._labels(rows)
+        return {row[1]: labels[row[0]] for row in rows}
+
+    @override
+    def page(
+        self, limit: int, offset: int, status: DocumentStatus | None, track: str | None
+    ) -> tuple[list[DocumentRecord], int]:
+        conditions: list[str] = ["state = 'current'"]
+        values: list[str] = []
+        if status is not None:
+            conditions.append(f"version IN (SELECT version FROM ({_STATUS}) WHERE status = ?)")
+            values.append(status)
+        if track is not None:
+            conditions.append("track = ?")
+            values.append(track)
+        where = " AND ".join(conditions)
+        with self._database.snapshot():
+            latest = "ORDER BY updated_at DESC, version DESC LIMIT ? OFFSET ?"
+            sql = f"SELECT {FIELDS} FROM {DOCUMENT} WHERE {where} {latest}"
+            rows = self._database.all(sql, (*values, limit, offset))
+            total = self._database.one(f"SELECT count(*) FROM document WHERE {where}", values)[0]
+            return self._records(rows), int(total)
+
+    @override
+    def source(self, document_id: str) -> SourceText | None:
+        row = self._database.one(
+            "SELECT name, text, title, file_type, doc_type, size, marks, tier1, metadata, source FROM document"
+            " LEFT JOIN origin ON document_id = id WHERE state = 'current' AND id = ?",
+            (document_id,),
+        )
+        if row is None:
+            return None
+        name, text, title, file_type, doc_type, size, marks, tier1, metadata, origin = row
+        return SourceText(
+            name=name,
+            text=text,
+            title=title,
+            file_type=file_type,
+            doc_type=doc_type,
+            size=size,
+            marks=tuple(Mark(*mark) for mark in json.loads(marks)),
+            tier1=json.loads(tier1),
+            metadata=json.loads(metadata),
+            source=origin or name,
+        )
+
+    @override
+    def uncut(self) -> list[str]:
+        rows = self._database.all(
+            "SELECT id FROM document WHERE state = 'current' AND version NOT IN (SELECT version FROM part)"
+        )
+        return [row[0] for row in rows]
+
+    def _statuses(self) -> dict[str, int]:
+        rows = self._database.all(
+            f"SELECT status, count(*) FROM document JOIN ({_STATUS}) USING (version) WHERE state = 'current'"
+            " GROUP BY status"
+        )
+        return {str(status): int(count) for status, count in rows}
+
+    def _chosen(self, condition: str, *values: Any) -> list[DocumentRecord]:
+        return self._records(self._database.all(_CURRENT.format(condition), values))
+
+    def _records(self, rows: Sequence[Sequence[Any]]) -> list[DocumentRecord]:
+        return [record for _, record in self._with_rows(rows)]
+
+    def _with_rows(self, rows: Sequence[Sequence[Any]]) -> list[tuple[Sequence[Any], DocumentRecord]]:
+        parts: dict[int, list[Part]] = {}
+        for version, number, first, last, embedded, enrichment, error, tier3, enriched_at in self._database.within(
+            "SELECT version, number, first, last, embedded, enrichment, error, tier3, enriched_at FROM part"
+            " WHERE version IN ({}) ORDER BY version, number",
+            [row[0] for row in rows],
+        ):
+            known = None if tier3 is None else json.loads(tier3)
+            part = Part(number, first, last, bool(embedded), enrichment, error, known, enriched_at)
+            parts.setdefault(version, []).append(part)
+        labels = self._labels(rows)
+        return [(row, _record(row, parts.get(row[0], ()), labels[row[0]])) for row in rows]
+
+    def _labels(self, rows: Sequence[Sequence[Any]]) -> dict[int, str]:
+        sources: dict[str, set[str]] = {}
+        for _, _, name, *_, source in rows:
+            sources.setdefault(name, set()).add(source or name)
+        shared = {name for (name,) in self._database.within(_SHARED_NAMES, sources)}
+        labels = {
+            name: self._told_apart(name, wanted) if name in shared or len(wanted) > 1 else dict.fromkeys(wanted, name)
+            for name, wanted in sources.items()
+        }
+        return {row[0]: labels[row[2]][row[-1] or row[2]] for row in rows}
+
+    def _told_apart(self, name: str, wanted: Collection[str]) -> dict[str, str]:
+        namesakes = [source or name for (source,) in self._database.all(_NAMESAKES, (name,))]
+        if len(namesakes) > _MOST_NAMESAKES:
+            return {source: in_full(name, source) for source in wanted}
+        return told_apart(name, {*wanted, *namesakes}, taken=self._names_among)
+
+    def _names_among(self, names: Collection[str]) -> list[str]:
+        rows = self._database.within("SELECT name FROM document WHERE state = 'current' AND name IN ({})", names)
+        return [row[0] for row in rows]
+
+
+def _record(row: Sequence[Any], parts: Iterable[Part], label: str) -> DocumentRecord:
+    _, identifier, name, title, file_type, doc_type, digest, size, characters, created, updated, track, *more = row
+    tier1, metadata, source = more
+    return DocumentRecord(
+        id=identifier,
+        name=name,
+        title=title,
+        file_type=file_type,
+        doc_type=doc_type,
+        content_hash=digest,
+        size=size,
+        characters=characters,
+        created_at=created,
+        updated_at=updated,
+        track=track,
+        tier1=json.loads(tier1),
+        metadata=json.loads(metadata),
+        parts=tuple(parts),
+        source=source or name,
+        label=label,
+    )

@@ -1,0 +1,97 @@
+"""The ledger of a workspace in its SQLite file."""
+
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+from typing_extensions import override
+
+from cragside.adapters.lightrag.ledger.interface import Alone
+from cragside.adapters.lightrag.ledger.sqlite.checkup import Checkup
+from cragside.adapters.lightrag.ledger.sqlite.copying import Copying
+from cragside.adapters.lightrag.ledger.sqlite.database import Database
+from cragside.adapters.lightrag.ledger.sqlite.filtering import candidates
+from cragside.adapters.lightrag.ledger.sqlite.schema import UNTIDY
+from cragside.adapters.lightrag.ledger.sqlite.tidying import Tidying
+from cragside.adapters.lightrag.ledger.sqlite.vectors import SearchText
+from cragside.domain.filter import Filter
+
+
+class SqliteLedger(Copying):
+    """All of a ledger, on the connection that LightRAG's storages share."""
+
+    def __init__(self, database: Database, workspace: str, search_text: SearchText) -> None:
+        super().__init__(database, workspace, search_text)
+        self._checkup = Checkup(database)
+        self._tidying = Tidying(database)
+
+    @classmethod
+    def open(
+        cls, folder: Path, workspace: str, *, search_text: SearchText = str.lower, read_only: bool = False
+    ) -> Self:
+        """The ledger of a folder, which is made unless it is only read. `search_text` gives what full-text search sees.
+
+        Raises `LedgerError`, `StoreFormatError` and `OSError`.
+        """
+        return cls(Database.acquire(folder, read_only=read_only), workspace, search_text)
+
+    @override
+    def candidates(self, wanted: Filter) -> npt.NDArray[np.int64] | None:
+        return candidates(self._database, wanted)
+
+    @override
+    def replace_by(self, folder: Path) -> None:
+        self._database.replace_by(folder)
+
+    @override
+    def state(self) -> str:
+        return self._database.state()
+
+    @override
+    def generation(self) -> str:
+        return self._database.generation()
+
+    @override
+    def flush(self) -> None:
+        self._database.flush()
+
+    @override
+    async def turn(self) -> None:
+        await self._database.turn()
+
+    @override
+    async def damage(self, *, whole: bool = False) -> str:
+        return await self._checkup.damage(whole=whole)
+
+    @override
+    def tidy(self, alone: Alone) -> None:
+        self._tidying.ask(alone)
+
+    @override
+    def is_untidy(self) -> bool:
+        return self._database.meta(UNTIDY) is not None
+
+    @property
+    @override
+    def is_tidying(self) -> bool:
+        return self._tidying.busy
+
+    @property
+    @override
+    def place(self) -> str:
+        return str(self._database.path)
+
+    @property
+    @override
+    def read_only(self) -> bool:
+        return self._database.read_only
+
+    @override
+    async def close(self) -> None:
+        await self._tidying.close()
+        await self._checkup.close()
+
+    @override
+    def release(self) -> None:
+        self._database.release()

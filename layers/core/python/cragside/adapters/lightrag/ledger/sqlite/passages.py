@@ -1,0 +1,187 @@
+"""The parts and passages of a ledger, and what is still to be done of them."""
+
+# ruff: noqa: S608 - statements are put together from names in this module, values are bound
+
+import json
+import sqlite3
+from collections.abc import Collection, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from typing_extensions import override
+
+from cragside.adapters.lightrag.chunking import storable
+from cragside.adapters.lightrag.ledger.entries import StoredPart, behind
+from cragside.adapters.lightrag.ledger.sqlite.database import failure_of
+from cragside.adapters.lightrag.ledger.sqlite.documents import DOCUMENT, FIELDS, OF_SOURCE, DocumentReads
+from cragside.domain.indexing import DocumentKey, DocumentRecord, EnrichmentStatus, Passage, Progress, Stored, Task
+
+# As `Progress` has it: first what each document's parts say together, then all of them.
+_PROGRESS = """SELECT coalesce(sum(NOT failed AND NOT begun), 0), coalesce(sum(NOT failed AND begun AND NOT done), 0),
+    coalesce(sum(NOT failed AND done), 0), coalesce(sum(failed), 0), coalesce(sum(tasks), 0),
+    coalesce(sum(processing), 0), coalesce(sum(given_up), 0) FROM (
+        SELECT max(embedded) AS begun,
+            min(embedded) AND (min(enrichment = 'enriched') OR min(enrichment = 'none')) AS done,
+            max(enrichment = 'failed' OR (error <> '' AND NOT embedded)) AS failed,
+            sum(error = '' AND NOT embedded) + sum(error = '' AND enrichment IN ('pending', 'processing')) AS tasks,
+            sum(error = '' AND enrichment = 'processing') AS processing,
+            sum(error <> '') AS given_up
+        FROM part JOIN document USING (version) WHERE state = 'current' GROUP BY version)"""
+_STORED = """SELECT coalesce(sum(state = 'current'), 0), coalesce(sum(max(size, characters) + length(metadata)), 0)
+    FROM document WHERE state <> 'gone'"""
+_SIZES = f"""SELECT max(size, characters) + length(metadata), track FROM document
+    WHERE state = 'current' AND {OF_SOURCE}"""
+_PASSAGE = """SELECT chunk.id, chunk.part, chunk.number, chunk.page, chunk.section, chunk.tier2, part.enrichment,
+    kv.value, document.version, document.id FROM chunk JOIN document USING (version)
+    JOIN part ON part.version = chunk.version AND part.number = chunk.part
+    LEFT JOIN kv ON kv.namespace = 'text_chunks' AND kv.id = chunk.id WHERE """
+
+
+def stored_in(path: Path, keys: Collection[DocumentKey] = ()) -> Stored:
+    """What `Ledger.stored` says, of a store that is not opened for it. Raises `LedgerError`.
+
+    The counts and the `sizes` of the keys are read in one transaction, so that they fit together.
+    """
+    try:
+        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as connection:
+            connection.execute("BEGIN")
+            documents, total = map(int, connection.execute(_STORED).fetchone())
+            sizes = {key: size for key in keys if (size := _size_of(connection, key)) is not None}
+            return Stored(documents, total, sizes)
+    except sqlite3.Error as error:
+        raise failure_of(error) from error
+
+
+def _size_of(connection: sqlite3.Connection, key: DocumentKey) -> int | None:
+    """The bytes of the document that `Library.accept` would replace. None if it would make a new one, or in doubt."""
+    source, track = storable(key.source), key.track
+    try:
+        if track and (own := connection.execute(_SIZES, (behind(source, track),)).fetchall()):
+            found, tracks = own, {track}
+        else:
+            found, tracks = connection.execute(_SIZES, (source,)).fetchall(), {"", track}
+    except sqlite3.OperationalError:
+        return None  # the store of an older version: its documents get sources only when it is opened
+    fits = not track or all(each in tracks for _, each in found)
+    return min(int(size) for size, _ in found) if found and fits else None
+
+
+class PassageReads(DocumentReads):
+    """Reads parts, their passages and their tasks."""
+
+    @override
+    def passages(self, document_id: str, part: int | None) -> list[Passage]:
+        narrowed = "" if part is None else " AND chunk.part = ?"
+        rows = self._database.all(
+            f"{_PASSAGE} document.id = ? AND document.state = 'current'{narrowed} ORDER BY chunk.number",
+            (document_id,) if part is None else (document_id, part),
+        )
+        return [_passage(row) for row in rows]
+
+    @override
+    def passages_by_id(self, ids: Sequence[str]) -> dict[str, tuple[DocumentRecord, Passage]]:
+        rows = list(self._database.within(f"{_PASSAGE} chunk.id IN ({{}})", dict.fromkeys(ids)))
+        versions = {row[8] for row in rows}
+        found = self._database.within(
+            f"SELECT {FIELDS} FROM {DOCUMENT} WHERE state <> 'gone' AND version IN ({{}})",
+            versions,
+        )
+        records = {row[0]: record for row, record in self._with_rows(list(found))}
+        return {row[0]: (records[row[8]], _passage(row)) for row in rows if row[8] in records and row[7] is not None}
+
+    @override
+    def counts(self) -> dict[EnrichmentStatus, int]:
+        rows = self._database.all(
+            "SELECT enrichment, sum(last - first + 1) FROM part JOIN document USING (version) WHERE state = 'current'"
+            " GROUP BY enrichment"
+        )
+        return dict(rows)
+
+    @override
+    def stored(self) -> Stored:
+        documents, size = map(int, self._database.one(_STORED))
+        return Stored(documents, size)
+
+    @override
+    def progress(self) -> Progress:
+        return Progress(*self._database.one(_PROGRESS) or ())
+
+    @override
+    def tasks(self, document_id: str | None = None) -> list[Task]:
+        rows = self._database.all(
+            "SELECT document.id, content_hash, number, embedded, enrichment,"
+            " last = (SELECT max(last) FROM part AS other WHERE other.version = part.version) AND EXISTS"
+            " (SELECT 1 FROM document AS older WHERE older.id = document.id AND older.state <> 'current')"
+            " FROM part JOIN document USING (version) WHERE state = 'current' AND (?1 IS NULL OR document.id = ?1)"
+            " ORDER BY version, number",
+            (document_id,),
+        )
+        embed = [row for row in rows if not row[3] or row[5]]
+        enrich = [row for row in rows if row[4] in ("pending", "processing")]
+        return [Task(self._workspace, row[0], row[1], row[2], "embed") for row in embed] + [
+            Task(self._workspace, row[0], row[1], row[2], "enrich") for row in enrich
+        ]
+
+    @override
+    def sweeps(self, document_id: str | None = None) -> list[Task]:
+        rows = self._database.all(
+            "SELECT id, content_hash, coalesce(min(number), 0) FROM document LEFT JOIN part USING (version)"
+            " WHERE state = 'gone' AND (?1 IS NULL OR id = ?1) GROUP BY version ORDER BY version",
+            (document_id,),
+        )
+        return [Task(self._workspace, row[0], row[1], row[2], "enrich") for row in rows]
+
+    @override
+    def given_up(self) -> set[tuple[str, int]]:
+        rows = self._database.all(
+            "SELECT document.id, number FROM part JOIN document USING (version) WHERE state = 'current' AND error <> ''"
+        )
+        return {(row[0], row[1]) for row in rows}
+
+    @override
+    def part(self, task: Task) -> StoredPart | None:
+        row = self._database.one(
+            "SELECT version, number, key, first, last, embedded, enrichment FROM part JOIN document USING (version)"
+            " WHERE id = ? AND content_hash = ? AND state = 'current' AND number = ?",
+            (task.document_id, task.content_hash, task.part),
+        )
+        return None if row is None else _stored(row)
+
+    @override
+    def chunk_ids(self, part: StoredPart) -> list[str]:
+        rows = self._database.all(
+            "SELECT id FROM chunk WHERE version = ? AND number BETWEEN ? AND ? ORDER BY number",
+            (part.version, part.first, part.last),
+        )
+        return [row[0] for row in rows]
+
+    @override
+    def gone(self) -> list[StoredPart]:
+        rows = self._database.all(
+            "SELECT version, number, key, first, last, embedded, enrichment FROM part JOIN document USING (version)"
+            " WHERE state = 'gone' ORDER BY version, number"
+        )
+        return [_stored(row) for row in rows]
+
+
+def _stored(row: Sequence[Any]) -> StoredPart:
+    version, number, key, first, last, embedded, enrichment = row
+    return StoredPart(version, number, key, first, last, bool(embedded), enrichment)
+
+
+def _passage(row: Sequence[Any]) -> Passage:
+    identifier, part, number, page, places, tier2, enrichment, value, _, document_id = row
+    section, *sections = places.split("\n")
+    return Passage(
+        id=identifier,
+        document_id=document_id,
+        part=part,
+        index=number,
+        text="" if value is None else json.loads(value)["content"],
+        page=page,
+        section=section,
+        sections=tuple(sections or filter(None, [section])),
+        enrichment=enrichment,
+        tier2=None if tier2 is None else json.loads(tier2),
+    )

@@ -1,0 +1,1 @@
+"""The storages that LightRAG works on."""

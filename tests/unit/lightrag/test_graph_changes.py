@@ -1,0 +1,102 @@
+"""A change of the graph is applied whole, and only while its guard holds."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cragside.adapters.lightrag.chunking import Piece
+from cragside.adapters.lightrag.ledger.changes import (
+    Anyway,
+    Enriched,
+    GraphChange,
+    Guard,
+    MentionChange,
+    Swept,
+    VectorChange,
+)
+from cragside.adapters.lightrag.ledger.entries import Entry, StoredPart
+from cragside.adapters.lightrag.ledger.interface import Ledger
+from cragside.adapters.lightrag.ledger.sqlite.ledger import SqliteLedger
+from cragside.domain.document import SourceText
+from cragside.domain.errors import ServiceUnavailable
+
+TALLY = {"entities": 1, "relations": 0, "malformed": 0, "unusable": 0}
+ROW = {"content": "Swan, who made a lamp", "entity_name": "Swan"}
+CHANGE = GraphChange(
+    nodes={"Swan": {"description": "made a lamp"}},
+    vectors={"entities": VectorChange([], {}, {"ent-swan": ROW}, np.ones((1, 4), np.float32))},
+    values={"full_entities": {"doc-a-1-0": {"entity_names": ["Swan"]}}},
+    mentions=[MentionChange("entity", [], [], [("Swan", "doc-a-1-0-chunk-000")])],
+)
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Iterator[Ledger]:
+    opened = SqliteLedger.open(tmp_path, "w")
+    yield opened
+    opened.release()
+
+
+@pytest.fixture
+def part(ledger: Ledger) -> StoredPart:
+    """The only part of the only document."""
+    text = "Swan made a lamp."
+    source = SourceText("a.md", text)
+    ledger.enter(Entry("doc-a", "digest", "1", source, [Piece(text, 4, None, "", ())], part_passages=20, enrich=True))
+    found = ledger.part(ledger.tasks()[0])
+    assert found is not None
+    return found
+
+
+def entities(ledger: Ledger) -> int:
+    return ledger.status("m").entities
+
+
+def test_an_enriched_part_is_marked_together_with_its_share_of_the_graph(ledger: Ledger, part: StoredPart) -> None:
+    assert ledger.apply(CHANGE, Enriched(part, TALLY), "m")
+    assert entities(ledger) == 1
+    assert ledger.embedding_model() == "m"
+    assert ledger.naming("entity", "Swan", ["doc-a-1-0-chunk-000"], 5) == ["doc-a-1-0-chunk-000"]
+    (stored,) = ledger.page(1, 0, None, None)[0][0].parts
+    assert (stored.enrichment, stored.tier3) == ("enriched", {"extraction": TALLY})
+
+
+def test_a_version_that_is_gone_does_not_come_back_into_the_graph(ledger: Ledger, part: StoredPart) -> None:
+    assert ledger.retire("doc-a")
+    assert not ledger.apply(CHANGE, Enriched(part, TALLY), "m")
+    assert entities(ledger) == 0
+    assert ledger.embedding_model() is None
+
+
+def test_a_part_is_swept_only_when_its_version_is_gone(ledger: Ledger, part: StoredPart) -> None:
+    assert not ledger.apply(CHANGE, Swept(part), "m")
+    assert entities(ledger) == 0
+    assert ledger.retire("doc-a")
+    assert [gone.key for gone in ledger.gone()] == [part.key]
+    assert ledger.apply(GraphChange(), Swept(part), "m")
+    assert ledger.gone() == []
+    assert ledger.sweeps() != []
+    ledger.drop_swept()
+    assert ledger.sweeps() == []
+
+
+def test_no_change_is_applied_to_a_store_of_another_model(ledger: Ledger, part: StoredPart) -> None:
+    ledger.bind_model("other")
+    guards: list[Guard] = [Anyway(), Enriched(part, TALLY), Swept(part)]
+    for guard in guards:
+        with pytest.raises(ServiceUnavailable, match="another embedding model"):
+            ledger.apply(CHANGE, guard, "m")
+    assert entities(ledger) == 0
+
+
+def test_a_change_that_fails_in_the_middle_leaves_nothing(ledger: Ledger, part: StoredPart) -> None:
+    too_few = VectorChange([], {}, {"ent-swan": ROW, "ent-lamp": ROW}, np.ones((1, 4), np.float32))
+    with pytest.raises(ValueError, match="shorter"):
+        ledger.apply(GraphChange(CHANGE.nodes, vectors={"entities": too_few}), Enriched(part, TALLY), "m")
+    assert entities(ledger) == 0
+    assert ledger.dimensions() is None
+    assert [task.stage for task in ledger.tasks()] == ["embed", "enrich"]
+    assert ledger.apply(CHANGE, Anyway(), "m")
+    assert (entities(ledger), ledger.dimensions()) == (1, 4)
