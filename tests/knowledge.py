@@ -6,7 +6,7 @@ from typing import Any
 
 import httpx
 
-from cragside.bootstrap import build_container
+from cragside.bootstrap import Container
 from cragside.entrypoints.http.app import create_app
 from cragside.ports.page_fetcher import FetchedPage, FetchFailed
 from cragside.ports.upload_store import UploadStore
@@ -41,7 +41,9 @@ class Knowledge:
         **settings: Any,
     ):
         made = Settings(_env_file=None, home=home, **settings)  # type: ignore[call-arg]
-        self.container = build_container(made, fetcher=None if pages is None else Pages(pages), uploads=upload_store)
+        given = {"fetcher": None if pages is None else Pages(pages), "upload_store": upload_store}
+        members = {name: member for name, member in given.items() if member is not None}
+        self.container = Container(made, **members)
         self.queue = self.container.queue
         self.worker = self.container.worker
         self.app = create_app(self.container)

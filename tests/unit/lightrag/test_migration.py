@@ -5,7 +5,7 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from cragside.bootstrap import build_container
+from cragside.bootstrap import Container
 from cragside.domain.document import SourceText
 from cragside.settings import load_settings
 
@@ -15,7 +15,7 @@ LAMP = "Joseph Swan made a lamp in Gateshead. William Armstrong knew Joseph Swan
 
 async def first_format(home: Path) -> None:
     """What the first format holds: one document indexed, one whose indexing was interrupted."""
-    container = build_container(load_settings({"RAG_HOME": str(home)}))
+    container = Container(load_settings({"RAG_HOME": str(home)}))
     repository = await container.workspaces.repository("default")
     await repository.save_documents([SourceText("house.md", HOUSE, "The house")])
     await container.close()
@@ -51,7 +51,7 @@ async def first_format(home: Path) -> None:
 
 async def test_a_store_of_the_first_format_keeps_its_documents_and_their_passages(tmp_path: Path) -> None:
     await first_format(tmp_path)
-    container = build_container(load_settings({"RAG_HOME": str(tmp_path)}))
+    container = Container(load_settings({"RAG_HOME": str(tmp_path)}))
     library = await container.workspaces.library("default")
     house = await library.sourced("house.md")
     assert house is not None
@@ -69,7 +69,7 @@ async def test_a_store_of_the_first_format_keeps_its_documents_and_their_passage
 
 async def test_a_text_whose_indexing_was_interrupted_is_indexed_when_work_is_taken_up_again(tmp_path: Path) -> None:
     await first_format(tmp_path)
-    container = build_container(load_settings({"RAG_HOME": str(tmp_path)}))
+    container = Container(load_settings({"RAG_HOME": str(tmp_path)}))
     library = await container.workspaces.library("default")
     indexer = await container.workspaces.part_indexer("default")
     for task in await library.restart():

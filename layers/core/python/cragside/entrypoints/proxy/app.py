@@ -7,6 +7,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from cragside.application.allowance import allow
+from cragside.bootstrap import Container
 from cragside.domain.errors import CragsideError, Forbidden, ProcessingError, Unauthorized
 from cragside.entrypoints.access import Grant, local_host, workspace_of
 from cragside.entrypoints.audit import Audit, Sent
@@ -18,7 +19,7 @@ from cragside.entrypoints.origins import FOREIGN, Origins, is_preflight, permiss
 from cragside.entrypoints.proxy.asgi import Application, Body, Message, Receive, Scope, Send, read_body, while_connected
 from cragside.entrypoints.proxy.commanded import ROUTES, CommandFinder
 from cragside.entrypoints.proxy.connection import ClientGone
-from cragside.entrypoints.proxy.enrichment import Parts, Preparation, Prepared
+from cragside.entrypoints.proxy.enrichment import Preparation, Prepared
 from cragside.entrypoints.proxy.errors import answer, code_of
 from cragside.entrypoints.proxy.exchanges import Exchanges, Recording
 from cragside.entrypoints.proxy.headers import Header, value_of
@@ -64,7 +65,7 @@ def _plain(path: str) -> str:
 
 
 def create_proxy(
-    container: Parts, app: Application, *, keys: Keys, check_host: bool = True, bound_host: str | None = None
+    container: Container, app: Application, *, keys: Keys, check_host: bool = True, bound_host: str | None = None
 ) -> Application:
     """An ASGI application in front of `app` (cragside's own routes) and Ollama (all others, byte for byte).
 
@@ -76,7 +77,7 @@ def create_proxy(
 
 class _Proxy:
     def __init__(
-        self, container: Parts, app: Application, *, keys: Keys, check_host: bool, bound_host: str | None
+        self, container: Container, app: Application, *, keys: Keys, check_host: bool, bound_host: str | None
     ) -> None:
         settings = container.settings
         self._app = app

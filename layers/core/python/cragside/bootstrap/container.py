@@ -1,0 +1,196 @@
+"""The use cases, and the container that holds all members."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
+
+from cragside.application.allowance import StorageLimits
+from cragside.application.attempts import Attempts
+from cragside.application.enricher import Enricher
+from cragside.application.indexer import Indexer
+from cragside.application.intake import Intake
+from cragside.application.memory import Memory
+from cragside.application.retriever import Retriever
+from cragside.application.uploads import Uploads
+from cragside.application.worker import Worker
+from cragside.bootstrap.members import Step
+from cragside.bootstrap.stores import Stores
+from cragside.crag.corrective import CorrectiveRag
+from cragside.crag.state import CragTools
+from cragside.domain.errors import ServiceUnavailable
+from cragside.domain.memory_name import memory_of
+from cragside.domain.tokens import IssuedToken
+from cragside.domain.verdict import DecisionPolicy
+from cragside.ports.document_loader import DocumentLoader
+from cragside.ports.page_fetcher import PageFetcher
+from cragside.settings import Settings
+
+if TYPE_CHECKING:
+    from cragside.adapters.aws.secrets import Secret
+    from cragside.adapters.local.token_file import TokenFile
+
+
+class Container(Stores):
+    """The application for these settings: its ports and its use cases.
+
+    A member is built when it is first used. A keyword replaces it: `Container(settings, queue=queue)`.
+    Raises `ConfigurationError` for a wrong RAG_FETCH_ALLOW.
+    """
+
+    def __init__(self, settings: Settings, **replacements: Any) -> None:
+        super().__init__(settings, **replacements)
+        if settings.fetch_allow:
+            _ = self.fetcher
+
+    @cached_property
+    def fetcher(self) -> PageFetcher:
+        """Fetches pages."""
+        from cragside.adapters.web.fetcher import GuardedFetcher
+
+        fetcher = GuardedFetcher(allow=(self.settings.fetch_allow or "").split(","))
+        return self._connected(fetcher, fetcher.close)
+
+    @cached_property
+    def loader(self) -> DocumentLoader:
+        """Reads files."""
+        from cragside.adapters.documents.loader import FileLoader
+
+        loader = FileLoader(max_bytes=self.settings.max_file_bytes, patience=self.settings.timeout_seconds)
+        return self._closed(loader, loader.close)
+
+    @cached_property
+    def finder(self) -> CorrectiveRag:
+        """Finds evidence for a question."""
+        from cragside.adapters.embedded.rewrite import search_query
+
+        settings = self.settings
+        return CorrectiveRag(
+            CragTools(
+                workspaces=self.workspaces,
+                grader=self.grader,
+                embedded_grader=self.embedded_grader,
+                search=self.search,
+                embedded_rewrite=search_query,
+                policy=DecisionPolicy(settings.threshold, settings.decision),
+                count_tokens=self.count_tokens,
+                candidates=settings.candidates,
+                max_documents=settings.max_documents,
+            )
+        )
+
+    @cached_property
+    def limits(self) -> StorageLimits:
+        """What a token may store."""
+        return StorageLimits(self.workspaces)
+
+    @cached_property
+    def intake(self) -> Intake:
+        """Takes documents in."""
+        return Intake(self.workspaces, self.queue, loader=self.loader, fetcher=self.fetcher, limits=self.limits)
+
+    @cached_property
+    def uploads(self) -> Uploads:
+        """Takes in large files through a bucket."""
+        most_bytes = self.settings.max_file_bytes
+        return Uploads(self.workspaces, self.upload_store, most_bytes=most_bytes, limits=self.limits)
+
+    @cached_property
+    def memory(self) -> Memory:
+        """Takes in conversations, and finds them."""
+        return Memory(
+            self.intake,
+            self.workspaces,
+            least=self.settings.index_min_length,
+            mode=self.settings.memory_mode,
+            budget=self.settings.context_tokens,
+            count_tokens=self.count_tokens,
+        )
+
+    @cached_property
+    def enricher(self) -> Enricher:
+        """Puts evidence into prompts."""
+        settings = self.settings
+        return Enricher(
+            self.finder,
+            self.workspaces,
+            prefix=settings.command_prefix,
+            default_workspace=settings.workspace,
+            threshold=settings.threshold,
+            timeout=settings.timeout_seconds,
+            fail_mode=settings.fail_mode,
+            question_limit=settings.max_prompt_characters,
+            evidence_tokens=settings.context_tokens,
+            persona=settings.persona,
+            memory=self.memory,
+            recalls=settings.memory_evidence,
+            count_tokens=self.count_tokens,
+        )
+
+    @cached_property
+    def retriever(self) -> Retriever:
+        """Finds similar passages."""
+        return Retriever(self.workspaces, self.embedded_grader, self.preferences)
+
+    @cached_property
+    def attempts(self) -> Attempts:
+        """Tries tasks, and settles them with the queue."""
+        indexer = Indexer(self.workspaces, self.annotator)
+        return Attempts(self.queue, indexer, attempts=self.settings.index_attempts)
+
+    @cached_property
+    def secret(self) -> "Secret | None":
+        """The secret that holds the API's token, None when none is configured."""
+        if self.settings.api_token_secret is None:
+            return None
+        from cragside.adapters.aws.secrets import Secret
+
+        return Secret(self.settings.api_token_secret)
+
+    @cached_property
+    def tokens(self) -> "TokenFile | None":
+        """The file of issued tokens, None when none is configured."""
+        if self.settings.tokens_file is None:
+            return None
+        from cragside.adapters.local.token_file import TokenFile
+
+        return TokenFile(self.settings.tokens_file)
+
+    def api_token(self) -> str | None:
+        """The token that requests have to bring, None for none. Raises `ServiceUnavailable` when it cannot be read."""
+        if self.secret is not None:
+            return self.secret.value()
+        return self.settings.api_token.get_secret_value() if self.settings.api_token else None
+
+    def issued_tokens(self) -> Sequence[IssuedToken]:
+        """The tokens of RAG_TOKENS_FILE. Raises `ServiceUnavailable` when they cannot be read."""
+        return () if self.tokens is None else self.tokens.tokens()
+
+    def worker(self) -> Worker:
+        """A new worker, which runs once."""
+        return Worker(self.queue, self.attempts, self.workspaces, parallel=self.settings.index_parallel)
+
+    def keeps_worker(self) -> bool:
+        """Whether `cragside serve` has a worker: not beside a baked store, nor where others empty an SQS queue."""
+        return self.settings.queue_url is None and self._writable()
+
+    async def prepare(self) -> None:
+        """Build every member, and open what the first request would otherwise wait for. Raises `ConfigurationError`.
+
+        A component that is down is left for the requests to report.
+        """
+        self.build()
+        workspace = self.settings.workspace
+        steps: list[Step] = [] if self.host is None else [self.host.prepare]
+        steps += [self.finder.prepare, partial(self.workspaces.prepare, workspace)]
+        if self.settings.memory_evidence:
+            steps.append(partial(self.workspaces.prepare, memory_of(workspace)))
+        for step in steps:
+            with suppress(ServiceUnavailable):
+                await step()
+
+    async def disconnect(self) -> None:
+        """Close the connections to other hosts and forget the API's token; the next use opens and reads them again."""
+        await super().disconnect()
+        if self.secret is not None:
+            self.secret.forget()
