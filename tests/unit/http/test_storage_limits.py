@@ -10,9 +10,9 @@ import httpx
 import pytest
 
 from cragside.adapters.lightrag.database import FILE_NAME
-from cragside.adapters.local.token_file import TokenFile, new_token
+from cragside.adapters.local.token_file import TokenFile
 from cragside.domain.memory_name import memory_of, owner_of
-from cragside.domain.tokens import USUAL_SCOPES, Limits
+from cragside.domain.tokens import USUAL_SCOPES, Limits, new_token
 from cragside.ports.page_fetcher import FetchedPage
 from tests.fakes import FolderUploadStore
 from tests.knowledge import Knowledge

@@ -2,7 +2,6 @@
 
 import sqlite3
 
-from cragside.adapters.sqlite_failures import is_damage, unusable
 from cragside.domain.errors import (
     ConfigurationError,
     CragsideError,
@@ -47,6 +46,8 @@ def message_of(error: Exception) -> str:
 
 
 def _store_failure(error: sqlite3.Error) -> str:
+    from cragside.composition.store_files import is_damage, unusable  # here: --help does without
+
     if not is_damage(error):
         return f"the store {unusable(error)}"
     return (

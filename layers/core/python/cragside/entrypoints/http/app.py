@@ -65,7 +65,7 @@ def create_app(container: Container, *, keys: Keys | None = None) -> FastAPI:
 
     # FastAPI's own routes would ask for no token.
     app = FastAPI(title="cragside", version=__version__, lifespan=lifespan, openapi_url=None, redirect_slashes=False)
-    audit = Audit(configured)
+    audit = Audit(container.audit_log)
     if audit.wanted:
         app.add_middleware(AuditedRoutes, audit=audit)
     app.add_middleware(CrossOrigin, origins=Origins(configured.allowed_origins))

@@ -88,7 +88,7 @@ class _Proxy:
         self._preparation = Preparation(container)
         self._body_limit = settings.max_body_bytes
         self._keys = keys
-        self._audit = Audit(settings)
+        self._audit = Audit(container.audit_log)
         self._check_host = check_host and not keys.asked
         self._bound_host = bound_host
         self._default_workspace = settings.workspace

@@ -5,7 +5,7 @@ from functools import cached_property
 from pathlib import Path
 
 from cragside.application.preferences import WorkspacePreferences
-from cragside.bootstrap.models import Models
+from cragside.composition.models import Models
 from cragside.domain.memory_name import owner_of
 from cragside.domain.preferences import CHANGEABLE, Preferences
 from cragside.ports.index_queue import IndexQueue
@@ -57,7 +57,7 @@ class Stores(Models):
         """The knowledge bases."""
         from cragside.adapters.embedded.keywords import keywords_of, terms
         from cragside.adapters.lightrag.workspaces import EmbeddedWorkspaces
-        from cragside.adapters.local.descriptors import most_stores
+        from cragside.composition.descriptors import most_stores
 
         settings = self.settings
 
@@ -107,6 +107,6 @@ class Stores(Models):
 
     def _writable(self) -> bool:
         """Whether RAG_HOME is a folder that this process may change: neither a bucket nor a baked store."""
-        from cragside.adapters.lightrag.manifest import is_baked
+        from cragside.composition.store_files import is_baked
 
         return isinstance(self.settings.home, Path) and not is_baked(self.settings.home)

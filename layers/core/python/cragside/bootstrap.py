@@ -1,8 +1,12 @@
-"""The use cases, and the container that holds all members."""
+"""The composition root: it and `composition` alone choose adapters for the ports.
+
+Importing it is cheap, and a new container has opened nothing: each member imports its adapter when it is built.
+"""
 
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import cached_property, partial
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from cragside.application.allowance import StorageLimits
@@ -14,21 +18,22 @@ from cragside.application.memory import Memory
 from cragside.application.retriever import Retriever
 from cragside.application.uploads import Uploads
 from cragside.application.worker import Worker
-from cragside.bootstrap.members import Step
-from cragside.bootstrap.stores import Stores
+from cragside.composition.members import Step
+from cragside.composition.stores import Stores
 from cragside.crag.corrective import CorrectiveRag
 from cragside.crag.state import CragTools
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.memory_name import memory_of
 from cragside.domain.tokens import IssuedToken
 from cragside.domain.verdict import DecisionPolicy
+from cragside.ports.audit_log import AuditLog
 from cragside.ports.document_loader import DocumentLoader
 from cragside.ports.page_fetcher import PageFetcher
+from cragside.ports.token_store import TokenStore
 from cragside.settings import Settings
 
 if TYPE_CHECKING:
     from cragside.adapters.aws.secrets import Secret
-    from cragside.adapters.local.token_file import TokenFile
 
 
 class Container(Stores):
@@ -148,13 +153,22 @@ class Container(Stores):
         return Secret(self.settings.api_token_secret)
 
     @cached_property
-    def tokens(self) -> "TokenFile | None":
-        """The file of issued tokens, None when none is configured."""
+    def tokens(self) -> TokenStore | None:
+        """The issued tokens, None when no file is configured for them."""
         if self.settings.tokens_file is None:
             return None
         from cragside.adapters.local.token_file import TokenFile
 
         return TokenFile(self.settings.tokens_file)
+
+    @cached_property
+    def audit_log(self) -> AuditLog | None:
+        """The record of who did what, None when none is configured."""
+        if not self.settings.audit_log:
+            return None
+        from cragside.adapters.local.audit_log import AuditFile
+
+        return AuditFile(self.settings.audit_log)
 
     def api_token(self) -> str | None:
         """The token that requests have to bring, None for none. Raises `ServiceUnavailable` when it cannot be read."""
@@ -194,3 +208,15 @@ class Container(Stores):
         await super().disconnect()
         if self.secret is not None:
             self.secret.forget()
+
+
+def preload(settings: Settings) -> None:
+    """Load what requests will need, for processes that are forked afterwards to share."""
+    from cragside.adapters.embedded.embedder import WordLlamaEmbedder
+    from cragside.adapters.embedded.grader import packaged_weights
+
+    modules = ["cragside.adapters.lightrag.repository", "cragside.crag.graph"]
+    for module in [*modules, "langchain_ollama"] if settings.ollama_base_url else modules:
+        import_module(module)
+    WordLlamaEmbedder.load()
+    packaged_weights()
