@@ -21,10 +21,22 @@ INIT = (
     ("settings (pydantic-settings)", ("pydantic_settings", "cragside.settings")),
     ("routes and entrypoint", ("cragside.entrypoints.aws_lambda.function",)),
 )
+ADAPTERS = (
+    "cragside.adapters.embedded.annotator",
+    "cragside.adapters.embedded.grader",
+    "cragside.adapters.embedded.keywords",
+    "cragside.adapters.embedded.language_model",
+    "cragside.adapters.embedded.rewrite",
+    "cragside.adapters.lightrag.workspaces",
+    "cragside.adapters.documents.loader",
+    "cragside.adapters.local.queue",
+    "cragside.adapters.local.preferences",
+    "cragside.adapters.web.fetcher",
+)
 FIRST = (
     ("numpy", ("numpy",)),
     ("aiohttp, httpx", ("aiohttp", "httpx")),
-    ("the rest of the composition root", ("cragside.bootstrap",)),
+    ("the adapters", ADAPTERS),
     ("LangSmith, LangChain's core", ("langsmith.client", "langchain_core.tracers.core")),
     ("LangGraph", ("langgraph.graph",)),
     ("the corrective graph", ("cragside.crag.graph",)),
@@ -87,18 +99,18 @@ def parts(questions: list[str]) -> list[tuple[str, str, float]]:
     clock = Clock()
     for name, modules in INIT:
         clock.time("INIT", name, lambda modules=modules: _imported(modules))
+    from cragside.bootstrap import Container
     from cragside.entrypoints.aws_lambda.function import Function
-    from cragside.entrypoints.aws_lambda.late import LateContainer
     from cragside.entrypoints.http.app import create_app
     from cragside.settings import load_settings
 
-    container = LateContainer(load_settings())
+    container = Container(load_settings())
     function = clock.time("INIT", "building the application", lambda: Function(create_app(container)))
     for name, modules in FIRST:
         clock.time("first", name, lambda modules=modules: _imported(modules))
     run: Callable[..., Any] = function._runner.run  # the loop that the function answers on
-    built = clock.time("first", "building the container", lambda: container.built)
-    clock.time("first", "compiling the graph, opening the store", lambda: run(built.prepare()))
+    clock.time("first", "building the container", container.build)
+    clock.time("first", "compiling the graph, opening the store", lambda: run(container.prepare()))
 
     from cragside.adapters.aws.secrets import _secrets_manager
     from cragside.adapters.embedded.embedder import WordLlamaEmbedder
@@ -106,7 +118,7 @@ def parts(questions: list[str]) -> list[tuple[str, str, float]]:
     clock.time("first", "loading the embedded model", lambda: WordLlamaEmbedder().encode(["bees"]))
     for phase, question in zip(("first", "second"), questions, strict=False):
         body = {"prompt": f"/rag {question}"}
-        clock.time(phase, "the query itself", lambda body=body: run(built.enricher.enrich(body)))
+        clock.time(phase, "the query itself", lambda body=body: run(container.enricher.enrich(body)))
     # boto3 is the runtime's own.
     clock.time("token", "boto3 and a client, where a secret holds the token", lambda: _secrets_manager())
     clock.time("sampled", "X-Ray's SDK, where the request is traced", lambda: import_module("aws_xray_sdk.core"))
@@ -116,13 +128,13 @@ def parts(questions: list[str]) -> list[tuple[str, str, float]]:
 def warm(questions: list[str], token: str) -> dict[str, float]:
     """Medians in ms: an event through the handler, and a question of the same kind to the application itself."""
     from cragside.application.contract import enhanced_request
+    from cragside.bootstrap import Container
     from cragside.entrypoints.aws_lambda.function import Function
-    from cragside.entrypoints.aws_lambda.late import LateContainer
     from cragside.entrypoints.aws_lambda.observability import observed
     from cragside.entrypoints.http.app import create_app
     from cragside.settings import load_settings
 
-    container = LateContainer(load_settings())
+    container = Container(load_settings())
     function = Function(create_app(container))
     handler = observed(function.answer)
     taken: dict[str, list[float]] = {"handler": [], "application": []}

@@ -100,11 +100,11 @@ def _peer_chunks(server: str) -> int:
 
 async def grow(chunks: int) -> dict[str, float]:
     """Index that many chunks into the store of `RAG_HOME`; CPU milliseconds a chunk around the first and last 1,000."""
-    from cragside.bootstrap import build_container
+    from cragside.bootstrap import Container
     from cragside.domain.document import SourceText
     from cragside.settings import load_settings
 
-    container = build_container(load_settings())
+    container = Container(load_settings())
     documents = corpus.documents(corpus.passages(chunks), each=PASSAGES_A_DOCUMENT)
     spent: list[float] = []
     try:

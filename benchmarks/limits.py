@@ -29,7 +29,7 @@ from benchmarks import corpus
 from benchmarks.harness import OWN_PYTHON, ROOT, Target, cache_folder, environment, machine, report, scratch, table
 from benchmarks.stores import CHUNKING
 from cragside.adapters.embedded.embedder import WordLlamaEmbedder
-from cragside.bootstrap import Container, build_container
+from cragside.bootstrap import Container
 from cragside.domain.document import SourceText
 from cragside.domain.filter import Condition, Filter
 from cragside.domain.search import SimilaritySearch
@@ -56,7 +56,7 @@ async def embedded() -> dict[str, float]:
     began = time.perf_counter()
     await WordLlamaEmbedder().embed(chunks)
     alone = time.perf_counter() - began
-    container = build_container(load_settings())
+    container = Container(load_settings())
     try:
         began = time.perf_counter()
         passages = await make_searchable(container, [SourceText("book.txt", "\n\n".join(chunks))])
@@ -68,7 +68,7 @@ async def embedded() -> dict[str, float]:
 async def searched(passages: int) -> dict[str, float]:
     """Milliseconds of similarity searches in the store of `RAG_HOME`."""
     asked = corpus.questions(passages, _QUESTIONS + 1)
-    container = build_container(load_settings())
+    container = Container(load_settings())
     try:
         repository = await container.workspaces.repository("default")
 
@@ -104,7 +104,7 @@ async def searched(passages: int) -> dict[str, float]:
 
 async def indexed() -> dict[str, float]:
     """Peak resident memory in MB of indexing 100 documents of three pages."""
-    container = build_container(load_settings())
+    container = Container(load_settings())
     before = _peak_mb()
     try:
         repository = await container.workspaces.repository("default")
@@ -132,7 +132,7 @@ async def make_searchable(container: Container, sources: Sequence[SourceText]) -
 
 async def fill(passages: int) -> dict[str, float]:
     """Fill the store of `RAG_HOME`. Every hundredth document is on a shelf of its thousand passages."""
-    container = build_container(load_settings())
+    container = Container(load_settings())
     try:
         texts = corpus.documents(corpus.passages(passages), each=PASSAGES_A_DOCUMENT)
         sources = [

@@ -32,11 +32,11 @@ WARM_UP = 30
 
 async def measure(passages: int, count: int) -> dict[str, float]:
     """Open the store of `RAG_HOME` and ask; times in seconds, CPU in milliseconds a query."""
-    from cragside.bootstrap import build_container
+    from cragside.bootstrap import Container
     from cragside.settings import load_settings
 
     asked = corpus.questions(passages, count + WARM_UP + 1)
-    container = build_container(load_settings())
+    container = Container(load_settings())
     try:
         began = time.perf_counter()
         repository = await container.workspaces.repository("default")

@@ -14,7 +14,7 @@ from pathlib import Path
 import cragside
 from benchmarks import corpus
 from benchmarks.harness import OWN_PYTHON, ROOT, cache_folder, environment
-from cragside.bootstrap import build_container
+from cragside.bootstrap import Container
 from cragside.domain.document import SourceText
 from cragside.settings import load_settings
 
@@ -49,7 +49,7 @@ def _key() -> str:
 
 
 async def _build(passages: int) -> None:
-    container = build_container(load_settings())
+    container = Container(load_settings())
     try:
         repository = await container.workspaces.repository("default")
         texts = corpus.documents(corpus.passages(passages), each=PASSAGES_A_DOCUMENT)

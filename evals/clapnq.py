@@ -23,7 +23,7 @@ from figures import auc, brier, calibration_error, reliability, share
 from cragside.adapters.embedded.embedder import WordLlamaEmbedder
 from cragside.adapters.embedded.grader import EmbeddedGrader
 from cragside.adapters.embedded.rewrite import search_query
-from cragside.bootstrap import Container, build_container
+from cragside.bootstrap import Container
 from cragside.domain.document import Document, SourceText
 from cragside.domain.verdict import DEFAULT_THRESHOLD
 from cragside.ports.search_service import SearchService
@@ -56,7 +56,7 @@ class EmptyWeb(SearchService):
 
 def container(home: Path) -> Container:
     """The embedded default, with a web that is always up."""
-    return build_container(Settings(_env_file=None, home=home), search=EmptyWeb())
+    return Container(Settings(_env_file=None, home=home), search=EmptyWeb())
 
 
 async def index(built: Container, passages: list[Passage]) -> float:

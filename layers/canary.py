@@ -118,11 +118,11 @@ def _optional(node: ast.AST) -> bool:
 
 
 async def _index(home: str) -> None:
-    from cragside.bootstrap import build_container
+    from cragside.bootstrap import Container
     from cragside.domain.document import SourceText
     from cragside.settings import load_settings
 
-    container = build_container(load_settings({"RAG_HOME": home}))
+    container = Container(load_settings({"RAG_HOME": home}))
     repository = await container.workspaces.repository("default")
     (indexed,) = await repository.save_documents([SourceText(SOURCE, TEXT)])
     await container.close()
@@ -153,10 +153,10 @@ def _handled(home: str) -> dict[str, Any]:
 async def _asked(home: str, environment: dict[str, str]) -> dict[str, Any]:
     """The answer of the application with a model server and a search engine."""
     from cragside.application.contract import enhanced_request
-    from cragside.bootstrap import build_container
+    from cragside.bootstrap import Container
     from cragside.settings import load_settings
 
-    container = build_container(load_settings({"RAG_HOME": home, **environment}))
+    container = Container(load_settings({"RAG_HOME": home, **environment}))
     await container.prepare()
     body = enhanced_request(await container.enricher.enrich({"prompt": "/rag How long is the bridge at Queensferry?"}))
     await container.close()

@@ -6,7 +6,7 @@ from typing import Any
 
 import httpx
 
-from cragside.bootstrap import build_container
+from cragside.bootstrap import Container
 from cragside.entrypoints.http.app import create_app
 from cragside.ports.page_fetcher import FetchedPage, FetchFailed
 from cragside.ports.upload_store import UploadStore
@@ -30,7 +30,7 @@ class Pages:
 
 
 class Knowledge:
-    """An application on a store of its own."""
+    """An application on a store of its own; `members` are put in the place of the container's."""
 
     def __init__(
         self,
@@ -38,10 +38,13 @@ class Knowledge:
         *,
         pages: Mapping[str, FetchedPage | FetchFailed] | None = None,
         upload_store: UploadStore | None = None,
+        members: Mapping[str, Any] | None = None,
         **settings: Any,
     ):
         made = Settings(_env_file=None, home=home, **settings)  # type: ignore[call-arg]
-        self.container = build_container(made, fetcher=None if pages is None else Pages(pages), uploads=upload_store)
+        given = {"fetcher": None if pages is None else Pages(pages), "upload_store": upload_store}
+        given = {name: member for name, member in given.items() if member is not None}
+        self.container = Container(made, **given, **(members or {}))
         self.queue = self.container.queue
         self.worker = self.container.worker
         self.app = create_app(self.container)

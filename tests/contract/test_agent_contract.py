@@ -114,7 +114,7 @@ def enricher(finder: ScriptedFinder, **changes: Any) -> Enricher:
 
 def app_for(finder: ScriptedFinder, **settings: Any) -> Any:
     configured = Settings(_env_file=None, **settings)
-    return create_app(Container(configured, enricher(finder), NoStore(), None, None, None, len, *[None] * 8))
+    return create_app(Container(configured, enricher=enricher(finder), workspaces=NoStore()))
 
 
 def client_for(app: Any) -> httpx.AsyncClient:

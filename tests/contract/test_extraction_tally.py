@@ -6,7 +6,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from cragside.bootstrap import Container, build_container
+from cragside.bootstrap import Container
 from cragside.domain.document import SourceText
 from cragside.entrypoints.http.app import create_app
 from cragside.settings import load_settings
@@ -38,7 +38,7 @@ def model() -> Says:
 
 @pytest.fixture
 async def container(model: Says, tmp_path: Path) -> AsyncIterator[Container]:
-    made = build_container(load_settings({"RAG_HOME": str(tmp_path), **SETTINGS}), language_model=model)
+    made = Container(load_settings({"RAG_HOME": str(tmp_path), **SETTINGS}), language_model=model)
     yield made
     await made.queue.close()
     await made.close()

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cragside.adapters.lightrag.baking import Baking
-from cragside.bootstrap import build_container
+from cragside.bootstrap import Container
 from cragside.domain.document import SourceText
 from cragside.ports.knowledge_graph import Entity, KnowledgeGraph, Neighbourhood, Relationship
 from cragside.settings import load_settings
@@ -95,7 +95,7 @@ async def case(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[
         yield a_fake()
         return
     home = tmp_path / "home"
-    container = build_container(load_settings({"RAG_HOME": str(home)}), language_model=Extractor())
+    container = Container(load_settings({"RAG_HOME": str(home)}), language_model=Extractor())
     repository = await container.workspaces.repository("default")
     for name, text in TEXTS.items():
         (outcome,) = await repository.save_documents([SourceText(name, text)])
@@ -106,7 +106,7 @@ async def case(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[
         with Baking.into(tmp_path / "baked") as baking:
             home.rename(baking.home)
             baking.publish(known)
-        container = build_container(load_settings({"RAG_HOME": str(tmp_path / "baked")}))
+        container = Container(load_settings({"RAG_HOME": str(tmp_path / "baked")}))
     library = await container.workspaces.library("default")
     passages = {}
     for document in (await library.documents())[0]:
@@ -235,7 +235,7 @@ async def test_a_search_finds_parts_of_names_best_connected_first(case: Case) ->
 
 async def test_an_unknown_workspace_has_an_empty_graph_and_asking_leaves_no_trace(tmp_path: Path) -> None:
     home = tmp_path / "home"
-    container = build_container(load_settings({"RAG_HOME": str(home)}))
+    container = Container(load_settings({"RAG_HOME": str(home)}))
     graph = await container.workspaces.graph("nobody")
     assert await graph.entity("Harbour Museum") is None
     assert await graph.of_passages(["p"]) == []
@@ -246,7 +246,7 @@ async def test_an_unknown_workspace_has_an_empty_graph_and_asking_leaves_no_trac
 
 
 async def test_a_graph_that_was_asked_for_early_sees_what_is_indexed_later(tmp_path: Path) -> None:
-    container = build_container(load_settings({"RAG_HOME": str(tmp_path)}), language_model=Extractor())
+    container = Container(load_settings({"RAG_HOME": str(tmp_path)}), language_model=Extractor())
     graph = await container.workspaces.graph("default")
     repository = await container.workspaces.repository("default")
     await repository.save_documents([SourceText("staff.md", STAFF)])

@@ -21,7 +21,7 @@ from cragside.adapters.lightrag.ledger.sqlite.database import Database
 from cragside.adapters.lightrag.ledger.sqlite.ledger import SqliteLedger
 from cragside.adapters.lightrag.repository import LightRagRepository
 from cragside.adapters.lightrag.workspaces import EmbeddedWorkspaces
-from cragside.bootstrap import Container, build_container
+from cragside.bootstrap import Container
 from cragside.domain.document import Mark, SourceText
 from cragside.domain.errors import NotFound, ProcessingError, ServiceUnavailable, ValidationError
 from cragside.domain.filter import Condition, Filter
@@ -42,7 +42,7 @@ SETTINGS = {"RAG_CHUNK_TOKENS": "60", "RAG_CHUNK_OVERLAP_TOKENS": "10", "RAG_PAR
 
 
 def opened(home: Path) -> Container:
-    return build_container(load_settings({"RAG_HOME": str(home), **SETTINGS}))
+    return Container(load_settings({"RAG_HOME": str(home), **SETTINGS}))
 
 
 @pytest.fixture
@@ -488,7 +488,7 @@ async def test_names_and_texts_that_cannot_be_stored_as_they_are_are_accepted(li
 
 def cut_into(home: Path, tokens: int, **settings: str) -> Container:
     changed = {"RAG_CHUNK_TOKENS": str(tokens), "RAG_CHUNK_OVERLAP_TOKENS": "0", **settings}
-    return build_container(load_settings({"RAG_HOME": str(home), **SETTINGS, **changed}))
+    return Container(load_settings({"RAG_HOME": str(home), **SETTINGS, **changed}))
 
 
 @pytest.mark.parametrize("complete", [True, False])

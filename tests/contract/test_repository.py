@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cragside.bootstrap import build_container
+from cragside.bootstrap import Container
 from cragside.domain.document import SourceText
 from cragside.domain.query import Query
 from cragside.domain.search import SimilaritySearch
@@ -29,7 +29,7 @@ async def repository(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIte
     if request.param == "fake":
         yield FakeRepository()
         return
-    container = build_container(load_settings({"RAG_HOME": str(tmp_path)}))
+    container = Container(load_settings({"RAG_HOME": str(tmp_path)}))
     yield await container.workspaces.repository("default")
     await container.close()
 
@@ -82,7 +82,7 @@ async def test_the_same_text_is_indexed_once_and_a_changed_one_replaces_it(repos
 
 
 async def test_the_same_text_under_two_names_leaves_no_failure_however_often_it_is_saved(tmp_path: Path) -> None:
-    container = build_container(load_settings({"RAG_HOME": str(tmp_path)}))
+    container = Container(load_settings({"RAG_HOME": str(tmp_path)}))
     store = await container.workspaces.repository("default")
     twice = [OTTER, SourceText("copy.md", OTTER.text, OTTER.title)]
     for _ in range(3):
@@ -160,7 +160,7 @@ async def test_the_version_changes_with_what_can_be_found_and_with_nothing_else(
 
 async def test_the_version_changes_with_what_another_process_writes(tmp_path: Path) -> None:
     settings = load_settings({"RAG_HOME": str(tmp_path)})
-    container = build_container(settings)
+    container = Container(settings)
     repository = await container.workspaces.repository("default")
     await repository.save_documents([OTTER])
     before = await repository.version()

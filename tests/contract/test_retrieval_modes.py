@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from cragside.adapters.lightrag.ledger.changes import Anyway, GraphChange
-from cragside.bootstrap import Container, build_container
+from cragside.bootstrap import Container
 from cragside.domain.document import SourceText
 from cragside.domain.search import MODES, Mode
 from cragside.settings import load_settings
@@ -32,7 +32,7 @@ class Extractor:
 
 @pytest.fixture
 async def container(tmp_path: Path) -> AsyncIterator[Container]:
-    container = build_container(load_settings({"RAG_HOME": str(tmp_path)}), language_model=Extractor())
+    container = Container(load_settings({"RAG_HOME": str(tmp_path)}), language_model=Extractor())
     yield container
     await container.close()
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from cragside.adapters.embedded.embedder import WordLlamaEmbedder
-from cragside.bootstrap import Container, build_container
+from cragside.bootstrap import Container
 from cragside.domain.document import Mark, SourceText
 from cragside.domain.filter import Condition, Filter
 from cragside.domain.search import SimilaritySearch
@@ -35,7 +35,7 @@ async def searchable(container: Container, *sources: SourceText) -> None:
 
 @pytest.fixture
 async def container(tmp_path: Path) -> AsyncIterator[Container]:
-    container = build_container(load_settings({"RAG_HOME": str(tmp_path)}))
+    container = Container(load_settings({"RAG_HOME": str(tmp_path)}))
     yield container
     await container.close()
 
@@ -115,13 +115,13 @@ def home_of_many(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 async def many(home_of_many: Path) -> AsyncIterator[Container]:
-    container = build_container(load_settings({"RAG_HOME": str(home_of_many)}))
+    container = Container(load_settings({"RAG_HOME": str(home_of_many)}))
     yield container
     await container.close()
 
 
 async def fill(home: Path) -> None:
-    container = build_container(load_settings({"RAG_HOME": str(home)}))
+    container = Container(load_settings({"RAG_HOME": str(home)}))
     texts = [
         SourceText(f"near/{n}.md", f"Sea otters eat sea urchins, number {n}.", metadata={"shelf": "near"})
         for n in range(MANY)

@@ -18,7 +18,7 @@ import pytest
 
 from cragside.adapters.embedded.language import iso_639_1
 from cragside.adapters.local.queue import FILE_NAME
-from cragside.bootstrap import Container, build_container, preload
+from cragside.bootstrap import Container, preload
 from cragside.domain.document import SourceText
 from cragside.domain.search import SimilaritySearch
 from cragside.settings import Settings
@@ -87,7 +87,7 @@ def forked(target: Callable[..., None], *arguments: Any) -> Any:
 
 def with_container(home: Path, work: Callable[[Container], Coroutine[Any, Any, None]]) -> None:
     async def run() -> None:
-        container = build_container(settings(home))
+        container = Container(settings(home))
         try:
             await work(container)
         finally:
@@ -160,7 +160,7 @@ def contents(home: Path, workspace: str) -> dict[str, Any]:
 
 
 async def check_what_is_found(home: Path, texts: dict[tuple[str, str], str]) -> None:
-    container = build_container(settings(home))
+    container = Container(settings(home))
     try:
         for (workspace, name), held in texts.items():
             library = await container.workspaces.library(workspace)

@@ -5,7 +5,7 @@ import logging
 import pytest
 
 from cragside.adapters.ollama.language_model import rows_in
-from cragside.bootstrap import build_container
+from cragside.bootstrap import Container
 from cragside.domain.document import SourceText
 from cragside.settings import Settings
 from tests.services import ollama
@@ -38,7 +38,7 @@ async def test_a_document_is_described_and_extracted_and_what_was_wrong_is_told(
         embedding_model="all-minilm",
         ollama_parallel=1,
     )
-    container = build_container(settings)
+    container = Container(settings)
     try:
         answers = noting(container)
         with caplog.at_level(logging.INFO, "cragside"):

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pydantic import SecretStr
 from schemathesis import checks
 
-from cragside.bootstrap import build_container
+from cragside.bootstrap import Container
 from cragside.entrypoints.http.app import create_app
 from cragside.entrypoints.proxy.server import listen
 from cragside.settings import Settings
@@ -37,7 +37,7 @@ ENDLESS = "/v1/documents/{document_id}/events"
 
 def schema_of(home: Path) -> Any:
     configured = Settings(_env_file=None, home=home, api_token=SecretStr("s3cret"))  # type: ignore[call-arg]
-    return schemathesis.openapi.from_dict(create_app(build_container(configured)).openapi())
+    return schemathesis.openapi.from_dict(create_app(Container(configured)).openapi())
 
 
 SCHEMA = schema_of(Path("never-opened"))
@@ -48,7 +48,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Where the routes are served, on loopback."""
     home = tmp_path_factory.mktemp("home")
     configured = Settings(_env_file=None, home=home, api_token=SecretStr("s3cret"))  # type: ignore[call-arg]
-    built = build_container(configured, uploads=FolderUploadStore(home / ".uploads"))
+    built = Container(configured, upload_store=FolderUploadStore(home / ".uploads"))
     server = uvicorn.Server(uvicorn.Config(create_app(built), log_level="critical", lifespan="on"))
     with listen("127.0.0.1", 0) as listening:
         thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[listening])))

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from cragside.bootstrap import build_container
+from cragside.bootstrap import Container
 from cragside.domain.document import SourceText
 from cragside.domain.exchange import Exchange
 from cragside.domain.search import MODES
@@ -22,7 +22,7 @@ OTTERS = Exchange(
 
 @pytest.fixture
 async def container(tmp_path):
-    container = build_container(Settings(home=tmp_path))
+    container = Container(Settings(home=tmp_path))
     yield container
     await container.close()
 

@@ -1,16 +1,16 @@
 """What stands in for Lambda in the tests: its context, its events, and a container of fakes."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from pydantic import SecretStr
 
-from cragside.bootstrap import Container, build_container
+from cragside.bootstrap import Container
 from cragside.domain.document import SourceText
 from cragside.entrypoints.aws_lambda.function import Function
 from cragside.entrypoints.http.app import create_app
-from cragside.entrypoints.http.application import Application
 from cragside.settings import Settings
 from tests.fakes import FakeRepository, FakeWorkspaces, ScriptedGrader
 
@@ -47,22 +47,24 @@ def health() -> dict[str, Any]:
     return asked
 
 
-def container(**settings: Any) -> Container:
+def container(
+    members: Mapping[str, Any] | None = None, *, failure: Exception | None = None, **settings: Any
+) -> Container:
     """One passage about kelp, behind the token `right`."""
-    failure = settings.pop("failure", None)
-    return build_container(
+    return Container(
         Settings(_env_file=None, **{"api_token": SecretStr("right"), **settings}),
         workspaces=FakeWorkspaces(FakeRepository(SourceText("kelp.md", KELP), failure=failure)),
         grader=ScriptedGrader({KELP: 0.9}),
+        **(members or {}),
     )
 
 
-def function_of(built: Application) -> Function:
+def function_of(built: Container) -> Function:
     """The function for a container."""
     return Function(create_app(built))
 
 
-def close(function: Function, built: Application) -> None:
+def close(function: Function, built: Container) -> None:
     """End what Lambda would end without a word."""
     function._runner.run(built.close())
     function._runner.close()

@@ -3,6 +3,7 @@ import base64
 import json
 import time
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -106,15 +107,15 @@ def test_one_loop_serves_every_event(function: Function) -> None:
     assert not loops[0].is_running()
 
 
-def test_what_is_open_stays_open_between_events(started: Started) -> None:
+def test_what_is_open_stays_open_between_events(started: Started, monkeypatch: pytest.MonkeyPatch) -> None:
     built = container()
     closed: list[str] = []
 
     async def close() -> None:
         closed.append("closed")
 
-    built.closers.append(close)
     function = started(built)
+    monkeypatch.setattr(built, "close", close)
     for _ in range(2):
         function.answer(event(), Context())
     assert closed == []
@@ -147,9 +148,8 @@ def test_the_time_left_reaches_the_use_case(started: Started, monkeypatch: pytes
 def test_what_comes_before_the_use_case_takes_of_the_time(
     started: Started, monkeypatch: pytest.MonkeyPatch, waited: float
 ) -> None:
-    built = container()
     granted: list[float] = []
-    enrich, clock, later = built.enricher.enrich, time.monotonic, 0.0
+    clock, later = time.monotonic, 0.0
 
     def slow_token() -> str:
         nonlocal later
@@ -160,7 +160,8 @@ def test_what_comes_before_the_use_case_takes_of_the_time(
         granted.append(timeout)
         return await enrich(body, timeout=timeout, **more)
 
-    monkeypatch.setattr(Container, "api_token", lambda _: slow_token())
+    built = container({"secret": SimpleNamespace(value=slow_token)})
+    enrich = built.enricher.enrich
     monkeypatch.setattr(time, "monotonic", lambda: clock() + later)
     monkeypatch.setattr(built.enricher, "enrich", noted)
     assert started(built).answer(event(), Context(seconds=7))["statusCode"] == 200

@@ -48,12 +48,12 @@ def test_init_and_a_health_check_import_nothing_heavy(tmp_path: Path) -> None:
 
 _INDEXING = """
 import asyncio, sys
-from cragside.bootstrap import build_container
+from cragside.bootstrap import Container
 from cragside.domain.document import SourceText
 from cragside.settings import load_settings
 
 async def index():
-    container = build_container(load_settings())
+    container = Container(load_settings())
     repository = await container.workspaces.repository("default")
     await repository.save_documents([SourceText("otter.md", "Otters hold hands while they sleep.")])
     await container.close()

@@ -15,9 +15,11 @@ from moto import mock_aws
 from cragside.adapters.aws.sqs import SqsQueue
 from cragside.application.attempts import Attempts
 from cragside.application.indexer import Indexer
+from cragside.bootstrap import Container
 from cragside.domain.errors import ConfigurationError, ProcessingError, ServiceUnavailable, ValidationError
 from cragside.domain.indexing import Stage, Task
 from cragside.entrypoints.aws_lambda.indexing import MARGIN_SECONDS, IndexFunction, start
+from cragside.settings import Settings
 from tests.libraries import EchoAnnotator, MemoryWorkspaces
 from tests.queues import make_fifo
 
@@ -85,7 +87,7 @@ def function(sqs: Sqs) -> Iterator[Callable[[MemoryWorkspaces], IndexFunction]]:
 
     def make(workspaces: MemoryWorkspaces) -> IndexFunction:
         attempts = Attempts(sqs.queue, Indexer(workspaces, EchoAnnotator()), attempts=3, chance=lambda: 0.0)
-        made.append(IndexFunction(sqs.queue, lambda: attempts, parallel=4))
+        made.append(IndexFunction(Container(Settings(index_parallel=4), queue=sqs.queue, attempts=attempts)))
         return made[-1]
 
     yield make

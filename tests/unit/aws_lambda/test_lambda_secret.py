@@ -8,8 +8,8 @@ import pytest
 from lambda_stub import Context, close, event, function_of
 from moto import mock_aws
 
-from cragside.entrypoints.aws_lambda.function import Function, start
-from cragside.entrypoints.aws_lambda.late import LateContainer
+from cragside.bootstrap import Container
+from cragside.entrypoints.aws_lambda.function import Function, start, try_out
 from cragside.settings import load_settings
 
 
@@ -24,15 +24,15 @@ def secret(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 
 @pytest.fixture
-def late(secret: str, tmp_path: Any) -> LateContainer:
-    return LateContainer(load_settings({"RAG_HOME": str(tmp_path), "RAG_API_TOKEN_SECRET": secret}))
+def built(secret: str, tmp_path: Any) -> Container:
+    return Container(load_settings({"RAG_HOME": str(tmp_path), "RAG_API_TOKEN_SECRET": secret}))
 
 
 @pytest.fixture
-def function(late: LateContainer) -> Iterator[Function]:
-    function = function_of(late)
+def function(built: Container) -> Iterator[Function]:
+    function = function_of(built)
     yield function
-    close(function, late)
+    close(function, built)
 
 
 def status_with(function: Function, token: str) -> Any:
@@ -45,11 +45,11 @@ def test_the_secrets_token_is_asked_for(function: Function) -> None:
     assert [status_with(function, token) for token in ("old", "new", "")] == [200, 401, 401]
 
 
-def test_the_token_does_not_go_into_a_snapshot(function: Function, late: LateContainer, secret: str) -> None:
-    function._runner.run(late.try_out())
+def test_the_token_does_not_go_into_a_snapshot(function: Function, built: Container, secret: str) -> None:
+    function._runner.run(try_out(built))
     boto3.client("secretsmanager").put_secret_value(SecretId=secret, SecretString="new")
     assert status_with(function, "old") == 200
-    function._runner.run(late.disconnect())
+    function._runner.run(built.disconnect())
     assert [status_with(function, token) for token in ("old", "new")] == [401, 200]
 
 

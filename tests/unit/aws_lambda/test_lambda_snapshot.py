@@ -1,15 +1,14 @@
 import random
 import sys
 from collections.abc import Callable
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
-from lambda_stub import Context, close, container, event, function_of
+from lambda_stub import Context, close, container, event, function_of, health
 
 from cragside.bootstrap import Container
 from cragside.entrypoints.aws_lambda import snapshot
-from cragside.entrypoints.aws_lambda.late import LateContainer
 
 Hooks = dict[str, Callable[[], None]]
 
@@ -23,12 +22,6 @@ def hooks(monkeypatch: pytest.MonkeyPatch) -> Hooks:
     module.register_after_restore = lambda hook: registered.update(after=hook)  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "snapshot_restore_py", module)
     return registered
-
-
-def late(built: Container) -> LateContainer:
-    container = LateContainer(built.settings)
-    container._built = built
-    return container
 
 
 @pytest.mark.parametrize(
@@ -50,7 +43,6 @@ def test_without_a_runtime_that_takes_snapshots_there_are_no_hooks(monkeypatch: 
 
 
 def test_a_query_is_answered_before_the_snapshot_and_connections_are_closed(hooks: Hooks) -> None:
-    built = container()
     happened: list[str] = []
 
     def step(name: str) -> Any:
@@ -59,28 +51,27 @@ def test_a_query_is_answered_before_the_snapshot_and_connections_are_closed(hook
 
         return note
 
-    built.starters[:] = [step("prepared")]
-    built.disconnectors[:] = [step("disconnected")]
-    built.enricher.enrich = step("asked")  # type: ignore[method-assign]
-    waiting = late(built)
-    function = function_of(waiting)
-    function.load(waiting)
+    secret = SimpleNamespace(value=lambda: "right", forget=lambda: happened.append("disconnected"))
+    finder, enricher = SimpleNamespace(prepare=step("prepared")), SimpleNamespace(enrich=step("asked"))
+    built = container({"finder": finder, "enricher": enricher, "secret": secret})
+    function = function_of(built)
+    function.load(built)
     assert happened == ["prepared", "asked"]
     hooks["before"]()
     assert happened == ["prepared", "asked", "disconnected"]
-    close(function, waiting)
+    close(function, built)
 
 
 def test_a_restored_function_answers_on_the_loop_of_before(hooks: Hooks) -> None:
-    waiting = late(container())
-    function = function_of(waiting)
-    function.load(waiting)
+    built = container()
+    function = function_of(built)
+    function.load(built)
     loop = function._runner.get_loop()
     hooks["before"]()
     hooks["after"]()
     assert function.answer(event(), Context())["statusCode"] == 200
     assert function._runner.get_loop() is loop
-    close(function, waiting)
+    close(function, built)
 
 
 def test_copies_of_a_snapshot_draw_numbers_of_their_own() -> None:
@@ -96,7 +87,9 @@ def test_copies_of_a_snapshot_draw_numbers_of_their_own() -> None:
     assert drawn[0][1] != drawn[1][1]
 
 
-def test_a_container_that_nobody_needed_is_neither_built_nor_closed() -> None:
-    waiting = LateContainer(container().settings)
-    close(function_of(waiting), waiting)
-    assert waiting._built is None
+def test_a_function_that_nobody_asked_built_nothing() -> None:
+    built = Container(container().settings)
+    function = function_of(built)
+    function.answer(health(), Context())
+    close(function, built)
+    assert [name for name in Container.names() if vars(built).get(name) is not None] == []

@@ -9,11 +9,10 @@ from pathlib import Path
 import pytest
 from lambda_stub import Context, close, event, function_of
 
-from cragside.bootstrap import build_container
+from cragside.bootstrap import Container
 from cragside.domain.document import SourceText
 from cragside.entrypoints.aws_lambda import observability
 from cragside.entrypoints.aws_lambda.function import Function
-from cragside.entrypoints.aws_lambda.late import LateContainer
 from cragside.settings import Settings, load_settings
 
 QUESTION = "/rag How fast does giant kelp grow off California?"
@@ -26,7 +25,7 @@ def settings(tmp_path: Path) -> Settings:
     settings = load_settings({"RAG_HOME": str(tmp_path), "RAG_API_TOKEN": "right"})
 
     async def fill() -> None:
-        container = build_container(settings)
+        container = Container(settings)
         repository = await container.workspaces.repository("default")
         await repository.save_documents([SourceText("kelp.md", KELP)])
         await container.close()
@@ -36,12 +35,12 @@ def settings(tmp_path: Path) -> Settings:
 
 
 @pytest.fixture
-def container(settings: Settings) -> LateContainer:
-    return LateContainer(settings)
+def container(settings: Settings) -> Container:
+    return Container(settings)
 
 
 @pytest.fixture
-def function(container: LateContainer) -> Iterator[Function]:
+def function(container: Container) -> Iterator[Function]:
     function = function_of(container)
     yield function
     close(function, container)
@@ -89,7 +88,7 @@ def test_a_wrong_setting_is_a_failure_whose_log_names_both_models_and_the_way_ou
 ) -> None:
     with sqlite3.connect(settings.home / "default/store.sqlite3") as connection:
         connection.execute("UPDATE meta SET value = 'other-model' WHERE key = 'embedding_model'")
-    container = LateContainer(settings.model_copy(update={"embedding_model": "embedded"}))
+    container = Container(settings.model_copy(update={"embedding_model": "embedded"}))
     function = function_of(container)
     answer = observability.observed(function.answer)(event(), Context())
     close(function, container)
@@ -116,7 +115,7 @@ def test_no_work_outlives_an_answer(function: Function) -> None:
         assert not loop.is_running()
 
 
-def test_everything_is_there_after_loading_ahead(function: Function, container: LateContainer) -> None:
+def test_everything_is_there_after_loading_ahead(function: Function, container: Container) -> None:
     function.load(container)
     loop = function._runner.get_loop()
     before = len(asyncio.all_tasks(loop))

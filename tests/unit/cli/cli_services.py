@@ -12,7 +12,7 @@ from typing import Any, Self
 import uvicorn
 from typer.testing import CliRunner
 
-from cragside.bootstrap import Container, build_container
+from cragside.bootstrap import Container
 from cragside.entrypoints.cli.app import app
 from cragside.entrypoints.cli.session import Session
 from cragside.entrypoints.http.app import create_app
@@ -37,7 +37,7 @@ class RealCommands:
 
     def container(self) -> Container:
         """Another process's, as it were."""
-        return build_container(load_settings({"RAG_HOME": str(self.home)}))
+        return Container(load_settings({"RAG_HOME": str(self.home)}))
 
 
 class Served:
@@ -59,7 +59,7 @@ class Served:
         self._thread.join(60)
 
     async def _serve(self) -> None:
-        container = build_container(load_settings(self._environment))
+        container = Container(load_settings(self._environment))
         config = uvicorn.Config(create_app(container), port=0, lifespan="off", log_level="critical")
         self._server = uvicorn.Server(config)
         worker = container.worker()

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from cragside.adapters.local.audit_log import AuditLog
-from cragside.adapters.local.token_file import TokenFile, new_token
+from cragside.adapters.local.audit_log import AuditFile
+from cragside.adapters.local.token_file import TokenFile
 from cragside.domain.errors import ConfigurationError
-from cragside.domain.tokens import USUAL_SCOPES, Scope
+from cragside.domain.tokens import USUAL_SCOPES, Scope, new_token
 from cragside.entrypoints.http.audited import ACTIONS
 from tests.knowledge import Knowledge
 
@@ -150,7 +150,7 @@ async def test_no_field_forges_a_line(place: Place, identifier: str) -> None:
 
 @pytest.mark.attack("hostile tokens")
 def test_the_file_is_for_its_owner_alone_and_may_be_rotated(tmp_path: Path) -> None:
-    log = AuditLog(str(tmp_path / "audit.log"))
+    log = AuditFile(str(tmp_path / "audit.log"))
     log.write({"n": 1})
     (tmp_path / "audit.log").rename(tmp_path / "audit.log.1")
     log.write({"n": 2})
@@ -177,7 +177,7 @@ async def test_a_log_that_cannot_be_written_fails_no_request_and_is_warned_of_on
 def test_what_a_full_disk_cut_off_keeps_the_next_line_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import os
 
-    log, write = AuditLog(str(tmp_path / "audit.log")), os.write
+    log, write = AuditFile(str(tmp_path / "audit.log")), os.write
     monkeypatch.setattr(os, "write", lambda descriptor, line: write(descriptor, line[:3]))
     log.write({"n": 1})
     monkeypatch.setattr(os, "write", write)
@@ -192,5 +192,5 @@ def test_a_place_that_cannot_be_written_keeps_the_service_from_starting(tmp_path
 
 @pytest.mark.parametrize("place", ["-", "stderr"])
 def test_it_goes_to_standard_error(place: str, capfd: pytest.CaptureFixture[str]) -> None:
-    AuditLog(place).write({"n": 1})
+    AuditFile(place).write({"n": 1})
     assert capfd.readouterr().err == '{"n": 1}\n'

@@ -6,7 +6,7 @@ import httpx
 import pytest
 from pydantic import SecretStr
 
-from cragside.bootstrap import Container, build_container
+from cragside.bootstrap import Container
 from cragside.domain.document import SourceText
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
 from cragside.entrypoints.http.app import create_app
@@ -20,7 +20,7 @@ AS_JSON = {"Content-Type": "application/json"}
 def container(**settings: Any) -> Container:
     failure = settings.pop("failure", None)
     repository = FakeRepository(SourceText("kelp.md", KELP), failure=failure)
-    return build_container(
+    return Container(
         Settings(_env_file=None, **settings),  # type: ignore[call-arg]
         workspaces=FakeWorkspaces(repository),
         grader=ScriptedGrader({KELP: 0.9}),

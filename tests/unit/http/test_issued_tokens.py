@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from cragside.adapters.local.token_file import TokenFile, new_token
+from cragside.adapters.local.token_file import TokenFile
 from cragside.domain.errors import ConfigurationError
-from cragside.domain.tokens import USUAL_SCOPES
+from cragside.domain.tokens import USUAL_SCOPES, new_token
 from cragside.entrypoints.proxy import server
 from cragside.settings import load_settings
 from tests.knowledge import Knowledge

@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from cragside.adapters.lightrag.manifest import misplaced, read_manifest
-from cragside.bootstrap import build_container
+from cragside.bootstrap import Container
 from cragside.entrypoints.http.app import create_app
 from cragside.settings import load_settings
 from tests.knowledge import Knowledge
@@ -201,7 +201,7 @@ async def test_of_two_folders_that_differ_in_case_only_none_is_taken_for_the_oth
 
 async def test_a_token_that_was_bound_to_a_name_with_capitals_opens_it(older: Path) -> None:
     settings = load_settings({"RAG_HOME": str(older), "RAG_WORKSPACE_TOKENS": '{"key": ["Docs"]}'})
-    container = build_container(settings)
+    container = Container(settings)
     transport = httpx.ASGITransport(create_app(container))
     async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as http:
         http.headers["Authorization"] = "Bearer key"

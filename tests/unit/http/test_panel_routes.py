@@ -1,7 +1,7 @@
 """Settings, the queue's dead letters, and memory, over HTTP."""
 
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -53,17 +53,18 @@ async def test_a_new_passage_size_is_for_new_documents(knowledge: Knowledge) -> 
     assert passages["after.md"] > passages["before.md"] > 0
 
 
-async def test_saving_settings_keeps_no_other_request_waiting(
-    knowledge: Knowledge, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    change, threads = PreferenceFile.change, []
+async def test_saving_settings_keeps_no_other_request_waiting(tmp_path: Path) -> None:
+    threads = []
 
-    def noted(file: PreferenceFile, workspace: str, changes: Any) -> None:
-        threads.append(threading.current_thread())
-        change(file, workspace, changes)
+    class Noted(PreferenceFile):
+        def change(self, workspace: str, changes: Mapping[str, Any]) -> None:
+            threads.append(threading.current_thread())
+            super().change(workspace, changes)
 
-    monkeypatch.setattr(PreferenceFile, "change", noted)
-    await knowledge.http.patch("/v1/settings", json={"similarity_results": 9})
+    knowledge = Knowledge(tmp_path, members={"preference_store": Noted(tmp_path)})
+    changed = await knowledge.http.patch("/v1/settings", json={"similarity_results": 9})
+    await knowledge.close()
+    assert changed.json()["similarity_results"] == 9
     assert threads
     assert threading.main_thread() not in threads
 

@@ -11,7 +11,7 @@ import pytest
 from fastapi import APIRouter
 from pydantic import SecretStr
 
-from cragside.bootstrap import build_container
+from cragside.bootstrap import Container
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.tokens import SCOPES, IssuedToken, Scope
 from cragside.entrypoints.http import scopes
@@ -36,7 +36,7 @@ def issued(scope: Scope, **more: Any) -> IssuedToken:
 
 @pytest.fixture
 async def http(tmp_path: Path) -> AsyncIterator[httpx.AsyncClient]:
-    built = build_container(Settings(_env_file=None, home=tmp_path, api_token=SecretStr("all")))  # type: ignore[call-arg]
+    built = Container(Settings(_env_file=None, home=tmp_path, api_token=SecretStr("all")))  # type: ignore[call-arg]
     tokens = tuple(issued(scope) for scope in SCOPES)
     type(built).issued_tokens, before = lambda _: tokens, type(built).issued_tokens  # type: ignore[method-assign,assignment]
     app = create_app(built)

@@ -10,12 +10,12 @@ import httpx
 import pytest
 
 from cragside.adapters.lightrag.ledger.sqlite.database import FILE_NAME
-from cragside.adapters.local.token_file import TokenFile, new_token
+from cragside.adapters.local.token_file import TokenFile
 from cragside.application.allowance import Allowance, StorageLimits, allow
 from cragside.domain.errors import Forbidden
 from cragside.domain.indexing import DocumentKey
 from cragside.domain.memory_name import memory_of, owner_of
-from cragside.domain.tokens import USUAL_SCOPES, Limits
+from cragside.domain.tokens import USUAL_SCOPES, Limits, new_token
 from cragside.ports.page_fetcher import FetchedPage
 from tests.fakes import FolderUploadStore
 from tests.knowledge import Knowledge

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cragside.bootstrap import Container, build_container
+from cragside.bootstrap import Container
 from cragside.domain.document import SourceText
 from cragside.ports.library import Library
 from cragside.settings import load_settings
@@ -27,7 +27,7 @@ def older(home: Path) -> None:
 
 @asynccontextmanager
 async def opened(home: Path) -> AsyncIterator[tuple[Container, Library]]:
-    container = build_container(load_settings({"RAG_HOME": str(home)}))
+    container = Container(load_settings({"RAG_HOME": str(home)}))
     try:
         yield container, await container.workspaces.library("default")
     finally:

@@ -16,7 +16,7 @@ from moto import mock_aws
 from cragside.adapters.aws.s3 import S3ObjectStore
 from cragside.adapters.lightrag.baking import Baking
 from cragside.adapters.lightrag.fetching import fetch
-from cragside.bootstrap import Container, build_container
+from cragside.bootstrap import Container
 from cragside.domain.document import SourceText
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
 from cragside.ports.rag_repository import KnowledgeStatus
@@ -29,7 +29,7 @@ STORE = "default/store.sqlite3"
 
 
 async def indexed(home: Path) -> KnowledgeStatus:
-    container = build_container(load_settings({"RAG_HOME": str(home)}))
+    container = Container(load_settings({"RAG_HOME": str(home)}))
     repository = await container.workspaces.repository("default")
     await repository.save_documents([OTTER])
     known = await repository.status()
@@ -68,8 +68,8 @@ def bucket(made: tuple[Path, str], monkeypatch: pytest.MonkeyPatch) -> Iterator[
         yield
 
 
-def in_bucket(sha256: str) -> Container:
-    return build_container(load_settings({"RAG_HOME": "s3://a-bucket/kb/1", "RAG_HOME_SHA256": sha256}))
+def in_bucket(sha256: str, **members: Any) -> Container:
+    return Container(load_settings({"RAG_HOME": "s3://a-bucket/kb/1", "RAG_HOME_SHA256": sha256}), **members)
 
 
 @pytest.mark.usefixtures("bucket")
@@ -105,11 +105,10 @@ async def test_a_start_with_another_hash_fails_and_names_both() -> None:
 
 @pytest.mark.usefixtures("temporary")
 async def test_a_bucket_that_is_down_degrades_a_request_and_is_asked_again(
-    made: tuple[Path, str], objects: FolderObjectStore, monkeypatch: pytest.MonkeyPatch
+    made: tuple[Path, str], objects: FolderObjectStore
 ) -> None:
-    monkeypatch.setattr("cragside.bootstrap.S3ObjectStore", lambda *_: objects)
     objects.failure = ServiceUnavailable("object_store", "does not answer")
-    container = in_bucket(made[1])
+    container = in_bucket(made[1], object_store=objects)
     await container.prepare()
     context = (await container.enricher.enrich({"prompt": f"/rag {QUESTION}"})).rag_context
     assert context is not None
@@ -130,12 +129,11 @@ class NoAnswer(FolderObjectStore):
 
 
 async def test_a_bucket_that_never_answers_takes_no_more_than_the_time_of_a_request_and_of_closing_none(
-    temporary: Path, monkeypatch: pytest.MonkeyPatch
+    temporary: Path,
 ) -> None:
     objects = NoAnswer(temporary)
-    monkeypatch.setattr("cragside.bootstrap.S3ObjectStore", lambda *_: objects)
     environment = {"RAG_HOME": "s3://a-bucket/kb", "RAG_HOME_SHA256": "0" * 64, "RAG_TIMEOUT_SECONDS": "0.2"}
-    container = build_container(load_settings(environment))
+    container = Container(load_settings(environment), object_store=objects)
     async with asyncio.timeout(20):
         context = (await container.enricher.enrich({"prompt": f"/rag {QUESTION}"})).rag_context
         assert context is not None
@@ -148,20 +146,14 @@ async def test_a_bucket_that_never_answers_takes_no_more_than_the_time_of_a_requ
 
 @pytest.mark.usefixtures("bucket", "temporary")
 async def test_a_snapshot_holds_no_client_of_the_bucket(
-    made: tuple[Path, str], monkeypatch: pytest.MonkeyPatch
+    made: tuple[Path, str],
 ) -> None:
-    stores: list[S3ObjectStore] = []
-
-    def noted(bucket: str, prefix: str) -> S3ObjectStore:
-        stores.append(S3ObjectStore(bucket, prefix))
-        return stores[-1]
-
-    monkeypatch.setattr("cragside.bootstrap.S3ObjectStore", noted)
     container = in_bucket(made[1])
     await container.prepare()
-    assert stores[0]._client is not None
+    assert isinstance(container.object_store, S3ObjectStore)
+    assert container.object_store._client is not None
     await container.disconnect()
-    assert stores[0]._client is None
+    assert container.object_store._client is None
     await container.close()
 
 

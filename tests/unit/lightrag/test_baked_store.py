@@ -20,7 +20,7 @@ from fastapi.testclient import TestClient
 
 from cragside.adapters.lightrag.baking import Baking
 from cragside.adapters.lightrag.manifest import baked_file, read_manifest
-from cragside.bootstrap import Container, build_container
+from cragside.bootstrap import Container
 from cragside.domain.document import Document, SourceText
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable, ValidationError
 from cragside.domain.query import Query
@@ -35,7 +35,7 @@ NOTE = SourceText("note.md", "# Note\n\nSomething new.", "Note")
 
 
 def opened(home: Path, **environment: str) -> Container:
-    return build_container(load_settings({"RAG_HOME": str(home), **environment}))
+    return Container(load_settings({"RAG_HOME": str(home), **environment}))
 
 
 async def answers(container: Container) -> list[Any]:
@@ -105,11 +105,11 @@ def test_it_is_one_compact_file_a_workspace_and_a_manifest(made: tuple[Path, lis
 
 _WITHOUT_PRIVILEGES = """
 import asyncio, json, os, sys
-from cragside.bootstrap import build_container
+from cragside.bootstrap import Container
 from cragside.settings import load_settings
 
 async def ask(home):
-    container = build_container(load_settings({"RAG_HOME": home}))
+    container = Container(load_settings({"RAG_HOME": home}))
     await container.prepare()
     context = (await container.enricher.enrich({"prompt": "/rag " + sys.argv[3]})).rag_context
     await container.close()

@@ -523,11 +523,11 @@ async def test_the_oldest_queries_are_forgotten(build: Build) -> None:
 
 
 async def test_what_another_process_writes_is_found_without_reopening(tmp_path: Path) -> None:
-    from cragside.bootstrap import build_container
+    from cragside.bootstrap import Container
     from cragside.settings import load_settings
 
     home = {"RAG_HOME": str(tmp_path / "home")}
-    container = build_container(load_settings(home))
+    container = Container(load_settings(home))
     repository = await container.workspaces.repository("default")
     await repository.save_documents([OTTER])
     assert len(await repository.retrieve("what is a heat pump?", limit=5)) <= 1

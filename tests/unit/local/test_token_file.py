@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from cragside.adapters.local.token_file import TokenFile, new_token
+from cragside.adapters.local.token_file import TokenFile
 from cragside.domain.errors import ConfigurationError, NotFound, ServiceUnavailable, ValidationError
-from cragside.domain.tokens import ALL_SCOPES, IssuedToken, Limits
+from cragside.domain.tokens import ALL_SCOPES, IssuedToken, Limits, new_token
 
 FORK = multiprocessing.get_context("fork")
 

@@ -2,8 +2,10 @@
 
 import json
 import logging
+import os
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -11,12 +13,13 @@ import httpx
 import pytest
 
 from cragside.application.enricher import Enriched
+from cragside.bootstrap import Container
 from cragside.domain.document import Document
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable, ValidationError
 from cragside.domain.outcome import RagContext
 from cragside.domain.prompt import inject, question_in
 from cragside.plugins.endpoint import EnrichEndpoint
-from cragside.plugins.smart_proxy import RagAgent
+from cragside.plugins.smart_proxy import RagAgent, _Own
 
 BLOCK = "<evidence>\nwater power\n</evidence>"
 
@@ -192,52 +195,45 @@ def test_an_enricher_and_an_endpoint_together_are_refused() -> None:
         agent_of(ScriptedEnricher(), endpoint="http://127.0.0.1:8642")
 
 
-class OwnContainer:
-    """What `build_container` gives, as far as the agent looks."""
-
-    def __init__(self, settings: Any) -> None:
-        self.settings = settings
-        self.enricher = ScriptedEnricher(ServiceUnavailable("search", "down"))
-        self.closed = False
-
-    async def close(self) -> None:
-        self.closed = True
-
-
 @pytest.fixture
-def built(monkeypatch: pytest.MonkeyPatch) -> list[OwnContainer]:
-    containers: list[OwnContainer] = []
-
-    def build(settings: Any) -> OwnContainer:
-        containers.append(OwnContainer(settings))
-        return containers[-1]
-
-    monkeypatch.setattr("cragside.bootstrap.build_container", build)
-    return containers
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The RAG_HOME of an environment that sets nothing else."""
+    for name in [name for name in os.environ if name.startswith(("RAG_", "OLLAMA_", "SEARXNG_"))]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("RAG_HOME", str(tmp_path))
+    return tmp_path
 
 
-async def test_an_agent_of_its_own_builds_cragside_once_at_the_first_command(
-    built: list[OwnContainer], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("cragside.settings.load_settings", lambda: _settings({}))
+def container_of(agent: RagAgent) -> Container | None:
+    assert isinstance(agent._source, _Own)
+    return agent._source._container
+
+
+async def test_an_agent_of_its_own_builds_cragside_once_at_the_first_command(home: Path) -> None:
     agent = RagAgent()
     await agent.on_request(proxy_context("no command"))
-    assert built == []
-    for _ in range(2):
-        await agent.on_request(proxy_context("/rag What lit it?", "rag"))
-    assert len(built) == 1
+    assert container_of(agent) is None
+    await agent.on_request(proxy_context("/rag What lit it?", "rag"))
+    built = container_of(agent)
+    assert built is not None
+    assert built.settings.home == home
+    await agent.on_request(proxy_context("/rag What lit it?", "rag"))
+    assert container_of(agent) is built
     await agent.close()
-    assert built[0].closed
+    assert container_of(agent) is None
 
 
-async def test_an_agent_of_its_own_fails_as_its_environment_says(
-    built: list[OwnContainer], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("cragside.settings.load_settings", lambda: _settings({"RAG_FAIL_MODE": "closed"}))
-    with pytest.raises(ServiceUnavailable):
-        await RagAgent().on_request(proxy_context("/rag What lit it?", "rag"))
+async def test_an_agent_of_its_own_fails_as_its_environment_says(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAG_FAIL_MODE", "closed")
+    (home / "default").mkdir()
+    (home / "default/store.sqlite3").write_bytes(b"no store" * 1000)
     context = proxy_context("/rag What lit it?", "rag")
-    assert await RagAgent(fail_mode="open").on_request(context) is context
+    closed, opened = RagAgent(), RagAgent(fail_mode="open")
+    with pytest.raises(ServiceUnavailable):
+        await closed.on_request(context)
+    assert await opened.on_request(context) is context
+    await closed.close()
+    await opened.close()
 
 
 async def test_an_environment_that_cannot_be_read_is_a_failure_like_any_other(
@@ -246,13 +242,6 @@ async def test_an_environment_that_cannot_be_read_is_a_failure_like_any_other(
     monkeypatch.setenv("RAG_TRESHOLD", "0.5")
     context = proxy_context("/rag What lit it?", "rag")
     assert await RagAgent().on_request(context) is context
-
-
-def _settings(environment: dict[str, str]) -> Any:
-    from cragside.settings import Settings, variable_of
-
-    named = {variable_of(name): name for name in Settings.model_fields}
-    return Settings(_env_file=None, **{named[variable]: value for variable, value in environment.items()})
 
 
 @pytest.fixture

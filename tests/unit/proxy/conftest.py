@@ -1,11 +1,13 @@
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from proxy_stub import FakeHost, Parts, Proxied, StubOllama, listening, own_app
+from proxy_stub import FakeHost, Proxied, StubOllama, faked, listening, own_app
 
+from cragside.domain.tokens import IssuedToken
 from cragside.entrypoints.keyring import Keys
 from cragside.entrypoints.proxy.app import create_proxy
 from cragside.settings import Settings
@@ -18,15 +20,21 @@ async def start() -> AsyncIterator[Start]:
     """Starts a proxy before a stub Ollama: `await start(host=FakeHost(...), api_token="...")`."""
     async with AsyncExitStack() as stack:
 
-        async def starting(host: FakeHost | None = None, base: str | None = None, **settings: Any) -> Proxied:
+        async def starting(
+            host: FakeHost | None = None, base: str | None = None, issued: Sequence[IssuedToken] = (), **settings: Any
+        ) -> Proxied:
             ollama = StubOllama()
             server = await asyncio.start_server(ollama.serve, "127.0.0.1", 0)
             stack.callback(server.close)
             ollama.port = server.sockets[0].getsockname()[1]
             address = (base or "http://127.0.0.1:{port}").format(port=ollama.port)
-            parts = Parts(Settings(ollama_base_url=address, **settings), upstream=host or FakeHost(None, None))
-            port = await stack.enter_async_context(listening(create_proxy(parts, own_app(), keys=Keys(parts))))
-            return Proxied(port, ollama, parts)
+            container = faked(
+                Settings(ollama_base_url=address, **settings),
+                upstream=host or FakeHost(None, None),
+                tokens=SimpleNamespace(tokens=lambda: issued),
+            )
+            port = await stack.enter_async_context(listening(create_proxy(container, own_app(), keys=Keys(container))))
+            return Proxied(port, ollama, container)
 
         yield starting
 

@@ -12,15 +12,14 @@ from fastapi import FastAPI
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
-from cragside.adapters.aws.secrets import Secret
 from cragside.application.enricher import Enriched
 from cragside.application.memory import Remembered
+from cragside.bootstrap import Container
 from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable, ValidationError
 from cragside.domain.exchange import Exchange
 from cragside.domain.outcome import Degradation, RagContext
 from cragside.domain.prompt import inject, question_in
-from cragside.domain.tokens import IssuedToken
 from cragside.settings import Settings
 
 
@@ -170,20 +169,10 @@ class FakeHost:
         return self.reported
 
 
-@dataclass
-class Parts:
-    settings: Settings
-    enricher: FakeEnricher = field(default_factory=FakeEnricher)
-    upstream: FakeHost = field(default_factory=lambda: FakeHost(None, None))
-    memory: FakeMemory = field(default_factory=FakeMemory)
-    issued: tuple[IssuedToken, ...] = ()
-    secret: Secret | None = None
-
-    def api_token(self) -> str | None:
-        return self.settings.api_token.get_secret_value() if self.settings.api_token else None
-
-    def issued_tokens(self) -> tuple[IssuedToken, ...]:
-        return self.issued
+def faked(settings: Settings, **members: Any) -> Container:
+    """A container whose use cases are fakes."""
+    fakes = {"enricher": FakeEnricher(), "upstream": FakeHost(None, None), "memory": FakeMemory()}
+    return Container(settings, **{**fakes, **members})
 
 
 @dataclass
@@ -213,15 +202,15 @@ class Proxied:
 
     port: int
     ollama: StubOllama
-    parts: Parts
+    container: Container
 
     @property
-    def enricher(self) -> FakeEnricher:
-        return self.parts.enricher
+    def enricher(self) -> Any:
+        return self.container.enricher
 
     @property
-    def memory(self) -> FakeMemory:
-        return self.parts.memory
+    def memory(self) -> Any:
+        return self.container.memory
 
     async def open(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         return await asyncio.open_connection("127.0.0.1", self.port)

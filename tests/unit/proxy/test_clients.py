@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from cragside.adapters.local.descriptors import most_connections
+from cragside.composition.descriptors import most_connections
 from cragside.entrypoints.proxy import server
 from cragside.entrypoints.proxy.clients import Limits
 from cragside.entrypoints.proxy.handover import Handover

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 from fastapi import FastAPI
-from proxy_stub import OK, FakeMemory, Parts
+from proxy_stub import OK, FakeMemory, faked
 
 from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable
@@ -174,9 +174,9 @@ async def test_a_users_own_heading_is_remembered(start):
 
 async def test_without_the_option_nothing_is_kept(start):
     proxied = await start()
-    proxied.parts.memory = None
     proxied.ollama.answer = http(said("Very deep."))
     assert (await proxied.post("/api/chat", CHAT)).status == 200
+    assert proxied.memory.exchanges == []
 
 
 async def test_the_answer_ends_before_the_memory_is_asked_and_each_piece_comes_as_it_arrives(start):
@@ -292,16 +292,16 @@ async def _nowhere(_message):
 
 
 async def test_a_server_that_stops_waits_for_what_is_on_its_way_into_memory():
-    parts = Parts(Settings(store_exchanges=True))
-    parts.memory.before = lambda: asyncio.sleep(0.05)
+    container = faked(Settings(store_exchanges=True))
+    container.memory.before = lambda: asyncio.sleep(0.05)
     stopped_with = []
 
     async def app(_scope, receive, _send):
         while (await receive())["type"] != "lifespan.shutdown":
             pass
-        stopped_with.append(len(parts.memory.exchanges))
+        stopped_with.append(len(container.memory.exchanges))
 
-    proxy = create_proxy(parts, app, keys=Keys(parts))
+    proxy = create_proxy(container, app, keys=Keys(container))
     recording = proxy._exchanges.record(_nowhere, path="/api/chat", request=json.dumps(CHAT).encode(), workspace="w")
     await recording({"type": "http.response.start", "status": 200, "headers": []})
     await recording({"type": "http.response.body", "body": said("Very deep.")})
@@ -316,7 +316,7 @@ async def test_a_server_that_stops_waits_for_what_is_on_its_way_into_memory():
 
 
 async def test_a_server_that_is_interrupted_ends_its_application_without_a_failure():
-    parts = Parts(Settings(store_exchanges=True))
+    container = faked(Settings(store_exchanges=True))
     sent, started = [], asyncio.Event()
     events = asyncio.Queue()
     events.put_nowait({"type": "lifespan.startup"})
@@ -326,7 +326,7 @@ async def test_a_server_that_is_interrupted_ends_its_application_without_a_failu
         started.set()
 
     serving = asyncio.create_task(
-        create_proxy(parts, FastAPI(), keys=Keys(parts))({"type": "lifespan"}, events.get, send)
+        create_proxy(container, FastAPI(), keys=Keys(container))({"type": "lifespan"}, events.get, send)
     )
     await started.wait()
     await asyncio.sleep(0)

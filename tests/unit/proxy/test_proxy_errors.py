@@ -2,7 +2,7 @@ import asyncio
 import socket
 
 import pytest
-from proxy_stub import Parts, Proxied, Reply, StubOllama, listening, own_app
+from proxy_stub import Proxied, Reply, StubOllama, faked, listening, own_app
 
 from cragside.domain.errors import ConfigurationError
 from cragside.entrypoints.keyring import Keys
@@ -19,9 +19,9 @@ async def nobody():
     """The proxy before an address where nothing listens."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         free = server.getsockname()[1]
-    parts = Parts(Settings(ollama_base_url=f"http://user:hush@127.0.0.1:{free}/base"))
-    async with listening(create_proxy(parts, own_app(), keys=Keys(parts))) as port:
-        yield Proxied(port, StubOllama(), parts), free
+    container = faked(Settings(ollama_base_url=f"http://user:hush@127.0.0.1:{free}/base"))
+    async with listening(create_proxy(container, own_app(), keys=Keys(container))) as port:
+        yield Proxied(port, StubOllama(), container), free
 
 
 @pytest.mark.parametrize("payload", [CHAT, COMMANDED])
@@ -209,7 +209,7 @@ async def test_a_server_that_lets_line_breaks_through_cannot_split_requests(star
         "headers": [],
         **scope,
     }
-    await create_proxy(proxied.parts, own_app(), keys=Keys(proxied.parts))(full, receive, send)
+    await create_proxy(proxied.container, own_app(), keys=Keys(proxied.container))(full, receive, send)
     assert sent[0]["status"] == 400
     assert proxied.ollama.requests == []
 
@@ -220,8 +220,8 @@ async def test_websockets_are_closed():
     async def send(message):
         sent.append(message)
 
-    parts = Parts(Settings())
-    proxy = create_proxy(parts, own_app(), keys=Keys(parts))
+    container = faked(Settings())
+    proxy = create_proxy(container, own_app(), keys=Keys(container))
     await proxy({"type": "websocket", "path": "/", "headers": []}, None, send)
     assert sent == [{"type": "websocket.close", "code": 1003}]
 

@@ -50,9 +50,7 @@ def issued(scope, token="token", workspaces=None, **more):
 
 
 async def started(start, *tokens, **settings):
-    proxied = await start(api_token="another", **settings)
-    proxied.parts.issued = tokens
-    return proxied
+    return await start(api_token="another", issued=tokens, **settings)
 
 
 KEY = (b"X-API-Key: token",)

@@ -2,29 +2,36 @@ import asyncio
 import os
 import signal
 import socket
+from contextlib import nullcontext
 
 import aiohttp
 import boto3
 import pytest
 from moto import mock_aws
-from proxy_stub import Parts
+from proxy_stub import faked
 
-from cragside.bootstrap import build_container
+from cragside.bootstrap import Container
 from cragside.domain.errors import ConfigurationError
 from cragside.entrypoints.proxy import server
 from cragside.settings import Settings, load_settings
 
 
-class Container(Parts):
-    closed = 0
+class Exchanged:
+    """A secret whose token is exchanged now and then."""
 
-    async def close(self):
-        self.closed += 1
+    def __init__(self, token):
+        self.token = token
+
+    def value(self):
+        return self.token
+
+    def keep_fresh(self):
+        return nullcontext()
 
 
 async def test_it_says_where_it_listens_answers_and_ends_on_a_signal():
     said = asyncio.Queue()
-    container = Container(Settings(ollama_base_url="http://127.0.0.1:9"))
+    container = faked(Settings(ollama_base_url="http://127.0.0.1:9"))
     running = asyncio.create_task(
         server.serve(container, server.listen("127.0.0.1", 0), "127.0.0.1", announce=said.put_nowait)
     )
@@ -38,9 +45,8 @@ async def test_it_says_where_it_listens_answers_and_ends_on_a_signal():
 
 async def test_a_token_that_is_exchanged_is_exchanged_for_both_layers_at_once():
     said = asyncio.Queue()
-    container = Container(Settings(ollama_base_url="http://127.0.0.1:9", api_token="ignored"))
-    token = "old"
-    container.api_token = lambda: token
+    secret = Exchanged("old")
+    container = faked(Settings(ollama_base_url="http://127.0.0.1:9", api_token_secret="a-secret"), secret=secret)
     running = asyncio.create_task(
         server.serve(container, server.listen("127.0.0.1", 0), "127.0.0.1", announce=said.put_nowait)
     )
@@ -53,7 +59,7 @@ async def test_a_token_that_is_exchanged_is_exchanged_for_both_layers_at_once():
                     return reply.status
 
             assert [await status("old", path) for path in ("/openapi.json", "/api/tags")] == [200, 502]
-            token = "new"
+            secret.token = "new"
             assert [await status("old", path) for path in ("/openapi.json", "/api/tags")] == [401, 401]
             assert [await status("new", path) for path in ("/openapi.json", "/api/tags")] == [200, 502]
         os.kill(os.getpid(), signal.SIGTERM)
@@ -68,7 +74,7 @@ async def test_a_secret_that_is_exchanged_is_taken_up_while_it_serves(monkeypatc
     with mock_aws():
         manager = boto3.client("secretsmanager")
         arn = manager.create_secret(Name="token", SecretString="old")["ARN"]
-        container = build_container(load_settings({"RAG_HOME": str(tmp_path), "RAG_API_TOKEN_SECRET": arn}))
+        container = Container(load_settings({"RAG_HOME": str(tmp_path), "RAG_API_TOKEN_SECRET": arn}))
         now = 0.0
         container.secret._clock = lambda: now
         keep_fresh = container.secret.keep_fresh

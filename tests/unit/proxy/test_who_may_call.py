@@ -10,8 +10,9 @@ from typing import Any
 
 import httpx
 import pytest
-from proxy_stub import OK, Parts, StubOllama
+from proxy_stub import OK, StubOllama, faked
 
+from cragside.bootstrap import Container
 from cragside.entrypoints.http.app import create_app
 from cragside.entrypoints.keyring import Keys
 from cragside.entrypoints.proxy.app import create_proxy
@@ -98,7 +99,7 @@ class Service:
     http: httpx.AsyncClient
     own: OwnRoutes
     ollama: StubOllama
-    parts: Parts
+    container: Container
 
     async def ask(self, request: str, caller: dict[str, str], token: str | None = None) -> httpx.Response:
         method, path, body = REQUESTS[request]
@@ -115,7 +116,10 @@ class Service:
     @property
     def did_nothing(self) -> bool:
         return not (
-            self.own.requests or self.ollama.requests or self.parts.enricher.calls or self.parts.memory.exchanges
+            self.own.requests
+            or self.ollama.requests
+            or self.container.enricher.calls
+            or self.container.memory.exchanges
         )
 
 
@@ -124,12 +128,12 @@ async def service(answer: bytes = OK, **settings: Any) -> AsyncIterator[Service]
     ollama = StubOllama(answer)
     server = await asyncio.start_server(ollama.serve, "127.0.0.1", 0)
     ollama.port = server.sockets[0].getsockname()[1]
-    parts = Parts(Settings(ollama_base_url=f"http://127.0.0.1:{ollama.port}", allow_origins=APP, **settings))
+    container = faked(Settings(ollama_base_url=f"http://127.0.0.1:{ollama.port}", allow_origins=APP, **settings))
     own = OwnRoutes()
-    proxy = create_proxy(parts, own, keys=Keys(parts), bound_host="rag.lan")
+    proxy = create_proxy(container, own, keys=Keys(container), bound_host="rag.lan")
     try:
         async with httpx.AsyncClient(transport=httpx.ASGITransport(app=proxy), base_url="http://127.0.0.1") as http:
-            yield Service(http, own, ollama, parts)
+            yield Service(http, own, ollama, container)
     finally:
         server.close()
 
@@ -151,7 +155,7 @@ async def test_a_cell_of_the_table(request_kind: str, caller: str, said: str, to
             assert running.did_nothing
         elif request_kind in OLLAMAS:
             assert len(running.ollama.requests) == 1
-            assert len(running.parts.enricher.calls) == (request_kind == "prompt with `/rag`")
+            assert len(running.container.enricher.calls) == (request_kind == "prompt with `/rag`")
         else:
             assert running.own.requests == [REQUESTS[request_kind][1]]
         if caller in FOREIGN_COLUMNS:
@@ -257,5 +261,5 @@ async def test_what_a_foreign_page_says_is_not_remembered_even_if_ollama_answers
         await running.ask("prompt without", {**CALLERS["other page"], "X-RAG-Workspace": "planted"})
         await running.ask("prompt without", {**CALLERS["this machine"], "X-RAG-Workspace": "mine"})
         async with asyncio.timeout(10):
-            await running.parts.memory.news.wait()
-        assert [workspace for workspace, _ in running.parts.memory.exchanges] == ["mine"]
+            await running.container.memory.news.wait()
+        assert [workspace for workspace, _ in running.container.memory.exchanges] == ["mine"]

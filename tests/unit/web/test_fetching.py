@@ -14,7 +14,7 @@ from cragside.adapters.web import addresses, fetcher, guard
 from cragside.adapters.web.addresses import is_public, parse_address
 from cragside.adapters.web.guard import Guard
 from cragside.adapters.web.resolver import SystemResolver
-from cragside.bootstrap import build_container
+from cragside.bootstrap import Container
 from cragside.domain.errors import ConfigurationError
 from cragside.ports.page_fetcher import FetchFailed
 from cragside.settings import load_settings
@@ -150,13 +150,13 @@ def test_only_what_is_allowed_is_admitted(allow, host, found):
 def test_an_entry_that_is_no_host_is_a_configuration_error(entry, tmp_path):
     settings = load_settings({"RAG_HOME": str(tmp_path), "RAG_FETCH_ALLOW": f"wiki.corp, {entry}"})
     with pytest.raises(ConfigurationError, match="RAG_FETCH_ALLOW"):
-        build_container(settings)
+        Container(settings)
 
 
 async def test_the_container_fetches_what_the_setting_allows(net, tmp_path):
     net.site.pages["/"] = answer(b"hello")
     settings = load_settings({"RAG_HOME": str(tmp_path), "RAG_FETCH_ALLOW": f"wiki.corp,{STAND_IN}"})
-    container = build_container(settings)
+    container = Container(settings)
     assert (await container.fetcher.fetch(net.url(host=STAND_IN))).content == b"hello"
     with pytest.raises(FetchFailed, match="not at a public address"):
         await container.fetcher.fetch(net.url(host=VICTIM))

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Literal, get_args
 
 Scope = Literal["read", "write", "chat", "models"]
@@ -55,6 +55,18 @@ class IssuedToken:
     def expired(self, now: datetime) -> bool:
         """Whether its time is over."""
         return self.expires is not None and self.expires <= now
+
+
+def new_token(
+    name: str,
+    *,
+    scopes: frozenset[Scope],
+    workspaces: tuple[str, ...] | None,
+    expires: datetime | None = None,
+    limits: Limits = NO_LIMITS,
+) -> IssuedToken:
+    """A token without id and hash, which it gets when it is stored."""
+    return IssuedToken("", name, b"", scopes, workspaces, datetime.now(UTC), expires, limits)
 
 
 def in_order(scopes: Collection[Scope]) -> list[Scope]:

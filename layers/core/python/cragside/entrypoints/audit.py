@@ -5,10 +5,9 @@ from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from cragside.adapters.local.audit_log import AuditLog
 from cragside.domain.tokens import Scope as TokenScope
 from cragside.entrypoints.access import Grant
-from cragside.settings import Settings
+from cragside.ports.audit_log import AuditLog
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -18,10 +17,10 @@ _MOST_DOCUMENTS = 1000
 
 
 class Audit:
-    """Writes events to the audit log, if there is one."""
+    """Writes events to the audit log, if there is one. Raises `ConfigurationError` for one that cannot be written."""
 
-    def __init__(self, settings: Settings) -> None:
-        self._log = AuditLog(settings.audit_log) if settings.audit_log else None
+    def __init__(self, log: AuditLog | None) -> None:
+        self._log = log
         if self._log is not None:
             self._log.check()
 

@@ -5,13 +5,12 @@ import hmac
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import Protocol
 
+from cragside.bootstrap import Container
 from cragside.domain.errors import ServiceUnavailable, ValidationError
 from cragside.domain.tokens import NO_LIMITS, TOKEN_PREFIX, USUAL_SCOPES, IssuedToken, Limits
 from cragside.domain.workspace_name import workspace_name
 from cragside.entrypoints.access import Grant, Pass, RawHeaders, credential
-from cragside.settings import Settings
 
 
 class Keyring:
@@ -93,29 +92,12 @@ def _names(workspaces: Sequence[str]) -> tuple[str, ...]:
     return tuple(names)
 
 
-class Source(Protocol):
-    """What a container knows of tokens."""
-
-    @property
-    def settings(self) -> Settings:
-        """The settings."""
-        ...
-
-    def api_token(self) -> str | None:
-        """The token that opens everything, None for none. Raises `ServiceUnavailable` when it cannot be read."""
-        ...
-
-    def issued_tokens(self) -> Sequence[IssuedToken]:
-        """The tokens in the file. Raises `ServiceUnavailable` when they cannot be read."""
-        ...
-
-
 class Keys:
     """The keyring as it is at present. Both layers of `cragside serve` ask one of these, once for each request."""
 
-    def __init__(self, source: Source) -> None:
-        self._source = source
-        settings = source.settings
+    def __init__(self, container: Container) -> None:
+        self._container = container
+        settings = container.settings
         self._bound = settings.bound_tokens
         self._asked = settings.asks_for_token
         self._limits = Limits(settings.limit_workspaces, settings.limit_documents, settings.limit_bytes)
@@ -133,11 +115,11 @@ class Keys:
         issued: Sequence[IssuedToken] = ()
         outage: ServiceUnavailable | None = None
         try:
-            token = self._source.api_token()
+            token = self._container.api_token()
         except ServiceUnavailable as error:
             outage = error
         try:
-            issued = self._source.issued_tokens()
+            issued = self._container.issued_tokens()
         except ServiceUnavailable as error:
             outage = error
         made = self._made

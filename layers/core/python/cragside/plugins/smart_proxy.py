@@ -1,6 +1,5 @@
 """The RAG plugin of the agent contract, for ollama-smart-proxy."""
 
-import asyncio
 import json
 import logging
 import re
@@ -163,26 +162,23 @@ class _Own:
     def __init__(self, prefix: str) -> None:
         self._prefix = prefix
         self._container: Container | None = None
-        self._building = asyncio.Lock()
         self.fail_mode: FailMode = "open"
 
     async def enhanced(self, request: Request) -> Request:
-        container = await self._opened()
-        return enhanced_request(await container.enricher.enrich(request))
+        return enhanced_request(await self._opened().enricher.enrich(request))
 
     async def close(self) -> None:
         container, self._container = self._container, None
         if container is not None:
             await container.close()
 
-    async def _opened(self) -> "Container":
-        async with self._building:
-            if self._container is None:
-                # Imported here: an agent that asks an endpoint needs none of what this brings along.
-                from cragside.bootstrap import build_container
-                from cragside.settings import load_settings
+    def _opened(self) -> "Container":
+        if self._container is None:
+            # Imported here: an agent that asks an endpoint needs none of what this brings along.
+            from cragside.bootstrap import Container
+            from cragside.settings import load_settings
 
-                settings = load_settings().model_copy(update={"command_prefix": self._prefix})
-                self.fail_mode = settings.fail_mode
-                self._container = build_container(settings)
-            return self._container
+            settings = load_settings().model_copy(update={"command_prefix": self._prefix})
+            self.fail_mode = settings.fail_mode
+            self._container = Container(settings)
+        return self._container

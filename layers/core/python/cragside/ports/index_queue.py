@@ -107,3 +107,14 @@ class IndexQueue(ABC):
     @abstractmethod
     async def close(self) -> None:
         """Release files and connections."""
+
+
+class PushQueue(IndexQueue):
+    """A queue whose service also calls a function with its messages."""
+
+    @abstractmethod
+    async def accept(self, body: str, receipt: str, attempt: int) -> Delivery | None:
+        """The task of a message that the function was called with.
+
+        None for a message that is no task; it becomes a dead letter.
+        """

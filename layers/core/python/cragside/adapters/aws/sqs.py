@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable, ValidationError
 from cragside.domain.indexing import Task
 from cragside.domain.memory_name import store_name
-from cragside.ports.index_queue import DeadLetter, Delivery, IndexQueue, QueueStats
+from cragside.ports.index_queue import DeadLetter, Delivery, PushQueue, QueueStats
 
 # SQS' limits: entries of a batch, seconds of a long poll, of an invisibility, characters of a group.
 _BATCH, _LONGEST_WAIT, _LONGEST_DELAY, _LONGEST_GROUP = 10, 20, 43_200, 128
@@ -56,7 +56,7 @@ def task_of(body: str) -> Task:
     return Task(store_name(given["workspace"]), *(given[name] for name in _FIELDS[1:]))
 
 
-class SqsQueue(IndexQueue):
+class SqsQueue(PushQueue):
     """Tasks in the FIFO queue `url`; dead letters in the queue that its redrive policy names.
 
     A message waits behind the ones before it in its group, retries included. A task that is sent again while its equal
@@ -102,11 +102,18 @@ class SqsQueue(IndexQueue):
 
     async def bury(self, delivery: Delivery, reason: str) -> None:
         """Send the task to the dead-letter queue, then delete it: a crash in between leaves it in both."""
-        await self.reject(body_of(delivery.task), delivery.receipt, reason, attempts=delivery.attempt)
+        body = body_of(delivery.task)
+        await self._do(lambda client: self._bury(client, body, delivery.receipt, reason, delivery.attempt))
 
-    async def reject(self, body: str, receipt: str, reason: str, *, attempts: int = 1) -> None:
-        """Bury a message, whatever is in it."""
-        await self._do(lambda client: self._bury(client, body, receipt, reason, attempts))
+    async def accept(self, body: str, receipt: str, attempt: int) -> Delivery | None:
+        """The task of a message; what is no task is buried."""
+        try:
+            return Delivery(task_of(body), attempt, receipt)
+        except ValidationError as error:
+            reason = error.message
+        # SQS takes no empty message.
+        await self._do(lambda client: self._bury(client, body or "{}", receipt, reason, attempt))
+        return None
 
     async def dead(self, *, workspace: str | None = None, limit: int = 100) -> list[DeadLetter]:
         """Dead letters, latest first, out of the thousand that are looked through at most."""

@@ -14,7 +14,7 @@ STDERR = ("-", "stderr")
 _log = logging.getLogger("cragside")
 
 
-class AuditLog:
+class AuditFile:
     """Appends events to a file of mode 0600. It is opened for each, so that other tools may rotate it at any time.
 
     An event that cannot be written is lost and fails no request: the log warns of the first, and of the first after it

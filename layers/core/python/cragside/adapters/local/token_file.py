@@ -15,7 +15,6 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -186,11 +185,6 @@ class TokenFile:
         except BaseException:
             Path(name).unlink(missing_ok=True)
             raise
-
-
-def new_token(name: str, **opened: object) -> IssuedToken:
-    """A token that `TokenFile.create` completes."""
-    return IssuedToken(id="", name=name, digest=b"", created=datetime.now(UTC), **opened)  # type: ignore[arg-type]
 
 
 def _opened_without_waiting(path: str, flags: int) -> int:

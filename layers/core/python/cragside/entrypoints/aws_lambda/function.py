@@ -3,6 +3,7 @@
 import asyncio
 import json
 import time
+from contextlib import suppress
 from typing import Any
 
 from fastapi import FastAPI
@@ -10,11 +11,16 @@ from mangum import Mangum
 from mangum.protocols import HTTPCycle
 from mangum.types import LambdaHandler
 
-from cragside.adapters.local.token_file import TokenFile
-from cragside.domain.errors import ConfigurationError, CragsideError, PayloadTooLarge, ValidationError
+from cragside.bootstrap import Container
+from cragside.domain.errors import (
+    ConfigurationError,
+    CragsideError,
+    PayloadTooLarge,
+    ServiceUnavailable,
+    ValidationError,
+)
 from cragside.entrypoints.aws_lambda import snapshot
 from cragside.entrypoints.aws_lambda.deadline import seconds_left
-from cragside.entrypoints.aws_lambda.late import LateContainer
 from cragside.entrypoints.aws_lambda.observability import Handler, load_tracer, logger, observe, observed
 from cragside.entrypoints.http.app import create_app
 from cragside.entrypoints.http.errors import error_response
@@ -25,6 +31,8 @@ MOST_ANSWER_BYTES = 6_000_000
 # A body below this cannot exceed the limit: escaping at most doubles ASCII.
 _SURELY_FITS = 2_900_000
 _NO_ROUTE = "none"
+# Content words, so that everything from keywords to grading has something to do.
+_QUESTION = "Which documents describe how this knowledge base works?"
 # A request for /healthz, to try the routes out with.
 _HEALTH = {
     "version": "2.0",
@@ -57,10 +65,10 @@ class Function:
         observe(route, answer["statusCode"], (time.perf_counter() - began) * 1000, state.get("rag_context"))
         return answer
 
-    def load(self, container: LateContainer) -> None:
+    def load(self, container: Container) -> None:
         """Load and try out everything that a request needs, and have a snapshot hold no connection and no token."""
         load_tracer()
-        self._runner.run(container.try_out())
+        self._runner.run(try_out(container))
         self._answered(_HEALTH, None, {})
         snapshot.on_snapshot(before=lambda: self._runner.run(container.disconnect()), after=snapshot.reseed)
 
@@ -95,13 +103,21 @@ def start() -> Handler:
             "RAG_ALLOW_ANONYMOUS=true where the gateway authorises by itself.",
             variable="RAG_API_TOKEN_SECRET",
         )
-    if settings.tokens_file is not None:
-        TokenFile(settings.tokens_file).all()  # a file that cannot be used ends INIT, not each request
-    container = LateContainer(settings)
+    container = Container(settings)
+    container.issued_tokens()  # a file that cannot be used ends INIT, not each request
     function = Function(create_app(container))
     if snapshot.ahead():
         function.load(container)
     return observed(function.answer)
+
+
+async def try_out(container: Container) -> None:
+    """Load everything and answer a question with it; requests report what is down."""
+    await container.prepare()
+    with suppress(ServiceUnavailable):
+        container.api_token()
+    with suppress(ServiceUnavailable):
+        await container.enricher.enrich({"prompt": f"{container.settings.command_prefix} {_QUESTION}"})
 
 
 def _bounded(answer: dict[str, Any]) -> dict[str, Any]:

@@ -1,20 +1,18 @@
 """Indexing tasks as a Lambda function behind a FIFO queue: a batch in, what failed of it out."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from aws_lambda_powertools.utilities.batch import SqsFifoPartialProcessor
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
-from cragside.adapters.aws.sqs import SqsQueue, task_of
-from cragside.application.attempts import Attempts
-from cragside.domain.errors import ConfigurationError, CragsideError, DeadlineExceeded, ProcessingError, ValidationError
+from cragside.bootstrap import Container
+from cragside.domain.errors import ConfigurationError, CragsideError, DeadlineExceeded, ProcessingError
 from cragside.entrypoints.aws_lambda import snapshot
 from cragside.entrypoints.aws_lambda.deadline import Context
-from cragside.entrypoints.aws_lambda.late import LateContainer
 from cragside.entrypoints.aws_lambda.observability import Handler, logger, observed
-from cragside.ports.index_queue import Delivery
+from cragside.ports.index_queue import PushQueue
 from cragside.settings import load_settings
 
 # Nothing is begun with less left, and what is not done then is broken off: it comes again.
@@ -32,10 +30,14 @@ class IndexFunction:
     pass it. What was given up, and what is no task, is in the dead-letter queue with its reason and is not reported.
     """
 
-    def __init__(self, queue: SqsQueue, attempts: Callable[[], Attempts], *, parallel: int) -> None:
-        self._queue = queue
-        self._attempts = attempts
-        self._parallel = parallel
+    def __init__(self, container: Container) -> None:
+        if not isinstance(container.queue, PushQueue):
+            raise ConfigurationError(
+                "RAG_QUEUE_URL is not set: the function settles its tasks with the queue they come from.",
+                variable="RAG_QUEUE_URL",
+            )
+        self._container = container
+        self._queue = container.queue
         self._runner = asyncio.Runner()
 
     def answer(self, event: Any, context: Context) -> dict[str, Any]:
@@ -56,19 +58,14 @@ class IndexFunction:
             processor.process()
         return dict(processor.response())
 
-    def load(self, container: LateContainer) -> None:
+    def load(self) -> None:
         """Load everything that a task needs, and have a snapshot hold no connection."""
-        self._runner.run(container.built.prepare())
-
-        async def disconnect() -> None:
-            await container.disconnect()
-            await self._queue.close()
-
-        snapshot.on_snapshot(before=lambda: self._runner.run(disconnect()), after=snapshot.reseed)
+        self._runner.run(self._container.prepare())
+        snapshot.on_snapshot(before=lambda: self._runner.run(self._container.disconnect()), after=snapshot.reseed)
 
     async def _outcomes(self, records: list[dict[str, Any]], context: Context) -> dict[str, Outcome]:
         """What became of each message, by its id."""
-        turns = asyncio.Semaphore(self._parallel)
+        turns = asyncio.Semaphore(self._container.settings.index_parallel)
         tasks = {asyncio.create_task(self._outcome(record, turns)): record["messageId"] for record in records}
         left = context.get_remaining_time_in_millis() / 1000 - MARGIN_SECONDS
         done, late = await asyncio.wait(tasks, timeout=max(0.0, left))
@@ -89,33 +86,21 @@ class IndexFunction:
                 return ProcessingError(f"Something inside failed ({type(error).__name__}).")
 
     async def _handled(self, record: Mapping[str, Any]) -> Outcome:
-        body, receipt, attempt = str(record.get("body") or ""), str(record.get("receiptHandle")), _attempt(record)
-        try:
-            task = task_of(body)
-        except ValidationError as error:
-            # SQS takes no empty message.
-            await self._queue.reject(body or "{}", receipt, error.message, attempts=attempt)
+        body, receipt = str(record.get("body") or ""), str(record.get("receiptHandle"))
+        delivery = await self._queue.accept(body, receipt, _attempt(record))
+        if delivery is None:
             return "rejected"
         # To wait here for what is down would be paid for: the task comes again instead.
-        handled = await self._attempts().handle(Delivery(task, attempt, receipt), wait=False)
-        logger.info("handled", extra={"task": task.key, "outcome": handled.outcome, "reason": handled.reason})
+        handled = await self._container.attempts.handle(delivery, wait=False)
+        logger.info("handled", extra={"task": delivery.task.key, "outcome": handled.outcome, "reason": handled.reason})
         return handled.outcome if handled.outcome in _SETTLED else ProcessingError(handled.reason)
 
 
 def start() -> Handler:
     """The function of this environment's settings. Raises `ConfigurationError`, which ends INIT."""
-    settings = load_settings()
-    if settings.queue_url is None:
-        raise ConfigurationError(
-            "RAG_QUEUE_URL is not set: the function settles its tasks with the queue they come from.",
-            variable="RAG_QUEUE_URL",
-        )
-    container = LateContainer(settings)
-    function = IndexFunction(
-        SqsQueue(settings.queue_url), lambda: container.built.attempts, parallel=settings.index_parallel
-    )
+    function = IndexFunction(Container(load_settings()))
     if snapshot.ahead():
-        function.load(container)
+        function.load()
     return observed(function.answer)
 
 

@@ -33,7 +33,7 @@ def bake(
 
     The SHA-256 that is printed pins the whole store: give it as RAG_HOME_SHA256.
     """
-    from cragside.adapters.lightrag.baking import Baking  # here: filelock and SQLite, which --help does without
+    from cragside.composition.store_files import Baking  # here: filelock and SQLite, which --help does without
 
     session = session_of(context)
     settings = session.settings(workspace)

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlsplit
 
 from cragside import __version__
-from cragside.adapters.lightrag.manifest import damage_of, is_baked, misplaced, read_manifest
-from cragside.adapters.sqlite_failures import is_damage
+from cragside.composition.store_files import damage_in, is_baked, is_damage, misplaced
 from cragside.domain.errors import CragsideError, ServiceUnavailable
 from cragside.entrypoints.cli.exits import message_of
 
@@ -139,10 +138,7 @@ def _holds_something(settings: "Settings") -> bool:
 
 def _damage(settings: "Settings") -> str:
     """What differs from the manifest of a baked store, by hash. Those of a bucket were checked when it was fetched."""
-    home = settings.home
-    if not isinstance(home, Path) or (found := read_manifest(home)) is None:
-        return ""
-    return damage_of(home, found[0], hashes=True)
+    return damage_in(settings.home) if isinstance(settings.home, Path) else ""
 
 
 async def _ollama(container: "Container") -> list[Finding]:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated, cast, get_args
 
 import typer
 
-from cragside.adapters.documents.folders import Refused
-from cragside.adapters.documents.kinds import ENDINGS, named_kind, unsupported
+from cragside.composition.local_files import ENDINGS, Refused, named_kind, unsupported
 from cragside.domain.document import DocType
 from cragside.domain.errors import ValidationError
 from cragside.entrypoints.cli.api import Address, Token, WorkspaceName, named_workspace
@@ -20,7 +19,7 @@ from cragside.entrypoints.cli.session import session_of
 from cragside.entrypoints.cli.terminal import notices, printable
 
 if TYPE_CHECKING:
-    from cragside.adapters.git.checkout import Checkout
+    from cragside.composition.repositories import Checkout
     from cragside.settings import Settings
 
 # rag-stack's limits, as the checkout has them; they stand here because the checkout's libraries cost the help time.
@@ -46,7 +45,7 @@ class Repository:
 
     async def offers(self, settings: "Settings") -> AsyncGenerator[Offer | Refused]:
         """Its files, cloned when the first is asked for."""
-        from cragside.adapters.git.checkout import RepositoryFile, files_of, paths_of
+        from cragside.composition.repositories import RepositoryFile, files_of, paths_of
 
         async with self._cloned(settings) as checkout:
             self.repo_id, self.folder = checkout.repo_id, str(checkout.folder)
@@ -68,7 +67,7 @@ class Repository:
                     yield Offer(found.name, found.content, found.metadata)
 
     def _cloned(self, settings: "Settings") -> "AbstractAsyncContextManager[Checkout]":
-        from cragside.adapters.git.checkout import cloned
+        from cragside.composition.repositories import cloned
 
         allow = (settings.fetch_allow or "").split(",")
         return cloned(self.source, branch=self.branch, repo_id=self.repo_id, allow=allow, keep=self.keep)

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cragside.adapters.documents.folders import FoundFile, Refused, find_files, read_file
-from cragside.adapters.documents.kinds import SUPPORTED
+from cragside.composition.local_files import SUPPORTED, FoundFile, Refused, find_files, read_file
 from cragside.domain.errors import (
     ConfigurationError,
     CragsideError,

@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
-from cragside.adapters.documents.languages import LANGUAGES
+from cragside.composition.local_files import LANGUAGES
 from cragside.domain.errors import ValidationError
 from cragside.entrypoints.cli.api import Address, Api, Token, WorkspaceName, ask
 from cragside.entrypoints.cli.session import session_of

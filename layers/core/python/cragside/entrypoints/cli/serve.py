@@ -48,8 +48,8 @@ def serve(
     """
     session = session_of(context)
     settings = session.settings()
-    from cragside.adapters.local.descriptors import raise_limit
     from cragside.bootstrap import preload  # here, since all of this imports FastAPI, uvicorn and more
+    from cragside.composition.descriptors import raise_limit
     from cragside.entrypoints.proxy import server
     from cragside.entrypoints.proxy.handover import Handover
     from cragside.entrypoints.proxy.workers import supervise

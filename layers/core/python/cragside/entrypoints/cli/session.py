@@ -60,9 +60,9 @@ class Session:
         # LightRAG prints a stack trace for each document that fails, which commands report in a line of their own.
         _quieten("lightrag", below=logging.WARNING if self.debug else logging.CRITICAL)
         _quieten("nano-vectordb", below=logging.WARNING)
-        from cragside.bootstrap import build_container  # it imports LightRAG and LangGraph, which --help does without
+        from cragside.bootstrap import Container  # pydantic, which --help does without
 
-        return build_container(settings)
+        return Container(settings)
 
 
 def session_of(context: typer.Context) -> Session:

@@ -48,7 +48,7 @@ def sync(
     cannot ask, it ends with 2 and does nothing, unless --yes is given. With --watch such a removal is announced and not
     carried out; Ctrl-C ends the command with 0, or with 130 while something is being indexed.
     """
-    from cragside.adapters.documents.loader import FileLoader
+    from cragside.composition.local_files import FileLoader
     from cragside.entrypoints.cli.plans import plan_body, show_plan
     from cragside.entrypoints.cli.syncing import Contents, agreed, carry_out, check_gone, compare, on_terminal
     from cragside.entrypoints.cli.watching import Watch

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from cragside.adapters.documents.folders import FoundFile, Refused, find_files, path_of, read_file, root_of
-from cragside.adapters.documents.reading import EMPTY
+from cragside.composition.local_files import EMPTY, FoundFile, Refused, find_files, path_of, read_file, root_of
 from cragside.domain.errors import NotFound, ProcessingError, ValidationError
 from cragside.domain.syncing import FileState, KnownDocument, Move, Plan, plan, removes_much
 from cragside.entrypoints.cli.earlier import would_take_over
@@ -21,7 +20,7 @@ from cragside.entrypoints.cli.places import Options, Place, Progress
 from cragside.entrypoints.cli.terminal import printable
 
 if TYPE_CHECKING:
-    from cragside.adapters.documents.loader import FileLoader
+    from cragside.composition.local_files import FileLoader
 
 # `ingest --prune` reads no larger files to find out whether they were emptied.
 _SMALL = 64 * 1024
@@ -48,8 +47,7 @@ class Contents:
         return before[1]
 
     async def _read(self, file: FoundFile) -> str | Refused:
-        from cragside.adapters.lightrag.chunking import storable
-        from cragside.adapters.lightrag.versions import digest_of
+        from cragside.composition.store_files import stored_digest
 
         content = await asyncio.to_thread(read_file, file, self.max_bytes)
         if isinstance(content, Refused):
@@ -59,7 +57,7 @@ class Contents:
         except (ValidationError, ProcessingError) as error:
             reason = str(error.details.get("reason", error.message))
             return Refused(file.name, reason, skipped=reason == EMPTY, source=file.source)
-        return await asyncio.to_thread(lambda: digest_of(replace(text, text=storable(text.text))))
+        return await asyncio.to_thread(stored_digest, text)
 
 
 @dataclass(frozen=True)
@@ -245,7 +243,7 @@ def pruning(folders: Sequence[Path], *, yes: bool, max_bytes: int) -> Prune:
     async def prune(
         place: Place, found: Sequence[Found]
     ) -> tuple[Sequence[Found], Callable[[Report], Awaitable[None]]]:
-        from cragside.adapters.documents.loader import FileLoader
+        from cragside.composition.local_files import FileLoader
 
         contents = Contents(FileLoader(max_bytes=max_bytes), max_bytes)
         try:

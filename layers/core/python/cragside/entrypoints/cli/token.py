@@ -12,9 +12,9 @@ from cragside.entrypoints.cli.session import session_of
 from cragside.entrypoints.cli.terminal import output, print_json, printable
 
 if TYPE_CHECKING:
-    from cragside.adapters.local.token_file import TokenFile
+    from cragside.bootstrap import Container
     from cragside.domain.tokens import IssuedToken, Scope
-    from cragside.settings import Settings
+    from cragside.ports.token_store import TokenStore
 
 token = typer.Typer(
     help="Make, list and revoke tokens, which stand as hashes in RAG_TOKENS_FILE.", no_args_is_help=True
@@ -54,13 +54,13 @@ def new(
 
     Servers that run take it up within seconds. Standard output has the token alone, so that it can be piped.
     """
-    from cragside.adapters.local.token_file import new_token
-    from cragside.domain.tokens import Limits
+    from cragside.bootstrap import Container
+    from cragside.domain.tokens import Limits, new_token
     from cragside.entrypoints.audit import Audit
 
-    settings = session_of(context).settings()
-    file, audit = _file(settings), Audit(settings)
-    secret, made = file.create(
+    container = Container(session_of(context).settings())
+    tokens, audit = _tokens(container), Audit(container.audit_log)
+    secret, made = tokens.create(
         new_token(
             name,
             scopes=_scopes(scope),
@@ -86,7 +86,9 @@ def list_(
     as_json: Annotated[bool, typer.Option("--json", help="Print the entries as JSON.")] = False,
 ) -> None:
     """Show the tokens, without the tokens themselves or their hashes."""
-    tokens = _file(session_of(context).settings()).all()
+    from cragside.bootstrap import Container
+
+    tokens = _tokens(Container(session_of(context).settings())).all()
     if as_json:
         print_json({"tokens": [_shown(each) for each in tokens]})
         return
@@ -107,25 +109,24 @@ def revoke(
     name: Annotated[str, typer.Argument(metavar="ID|NAME", help="The token's id or name.")],
 ) -> None:
     """Revoke a token. Servers that run refuse it within seconds."""
+    from cragside.bootstrap import Container
     from cragside.entrypoints.audit import Audit
 
-    settings = session_of(context).settings()
-    gone = _file(settings).revoke(name)
+    container = Container(session_of(context).settings())
+    gone = _tokens(container).revoke(name)
     with suppress(ConfigurationError):  # a token that has leaked is revoked, whatever becomes of the log
-        Audit(settings).note_command("token revoke", gone.id, gone.name)
+        Audit(container.audit_log).note_command("token revoke", gone.id, gone.name)
     output().print(printable(f"{gone.id} {gone.name} is revoked."), soft_wrap=True, markup=False, highlight=False)
 
 
-def _file(settings: "Settings") -> "TokenFile":
-    from cragside.adapters.local.token_file import TokenFile
-
-    if settings.tokens_file is None:
+def _tokens(container: "Container") -> "TokenStore":
+    if container.tokens is None:
         raise ConfigurationError(
             "RAG_TOKENS_FILE is not set. Set it to the file that shall hold the tokens, here and where cragside serve "
             "runs, such as RAG_TOKENS_FILE=~/.cragside/.tokens.json.",
             variable="RAG_TOKENS_FILE",
         )
-    return TokenFile(settings.tokens_file)
+    return container.tokens
 
 
 def _scopes(given: list[str] | None) -> "frozenset[Scope]":

@@ -53,7 +53,7 @@ def worker(
     Ctrl-C and SIGTERM let tasks in hand end (5 seconds at most), give back the others, and end the command with 0. With
     --until-idle or --idle the code is 1 when a task was given up.
     """
-    from cragside.adapters.local.descriptors import raise_limit
+    from cragside.composition.descriptors import raise_limit
 
     session = session_of(context)
     settings = session.settings()

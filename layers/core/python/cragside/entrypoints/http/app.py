@@ -8,9 +8,9 @@ from fastapi import Depends, FastAPI, Security
 from fastapi.security import APIKeyHeader, HTTPBearer
 
 from cragside import __version__
+from cragside.bootstrap import Container
 from cragside.entrypoints.audit import Audit
 from cragside.entrypoints.http import errors, peers, scopes
-from cragside.entrypoints.http.application import Application
 from cragside.entrypoints.http.audited import AuditedRoutes
 from cragside.entrypoints.http.cross_origin import CrossOrigin
 from cragside.entrypoints.http.routes import (
@@ -48,7 +48,7 @@ ROUTERS = (
 )
 
 
-def create_app(container: Application, *, keys: Keys | None = None) -> FastAPI:
+def create_app(container: Container, *, keys: Keys | None = None) -> FastAPI:
     """cragside's routes for a container, which is closed when the application stops.
 
     `keys` are asked at each request for the tokens, on the event loop; unset, they are the container's. A host that
@@ -65,7 +65,7 @@ def create_app(container: Application, *, keys: Keys | None = None) -> FastAPI:
 
     # FastAPI's own routes would ask for no token.
     app = FastAPI(title="cragside", version=__version__, lifespan=lifespan, openapi_url=None, redirect_slashes=False)
-    audit = Audit(configured)
+    audit = Audit(container.audit_log)
     if audit.wanted:
         app.add_middleware(AuditedRoutes, audit=audit)
     app.add_middleware(CrossOrigin, origins=Origins(configured.allowed_origins))

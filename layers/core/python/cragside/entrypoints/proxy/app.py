@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from cragside.application.allowance import allow
+from cragside.bootstrap import Container
 from cragside.domain.errors import CragsideError, Forbidden, ProcessingError, Unauthorized
 from cragside.entrypoints.access import Grant, local_host, workspace_of
 from cragside.entrypoints.audit import Audit, Sent
@@ -19,7 +20,7 @@ from cragside.entrypoints.origins import FOREIGN, Origins, is_preflight, permiss
 from cragside.entrypoints.proxy.asgi import Application, Body, Message, Receive, Scope, Send, read_body, while_connected
 from cragside.entrypoints.proxy.commanded import ROUTES, CommandFinder
 from cragside.entrypoints.proxy.connection import ClientGone
-from cragside.entrypoints.proxy.enrichment import Parts, Preparation, Prepared
+from cragside.entrypoints.proxy.enrichment import Preparation, Prepared
 from cragside.entrypoints.proxy.errors import answer, code_of
 from cragside.entrypoints.proxy.exchanges import Exchanges, Recording
 from cragside.entrypoints.proxy.headers import Header, value_of
@@ -65,7 +66,7 @@ def _plain(path: str) -> str:
 
 
 def create_proxy(
-    container: Parts, app: Application, *, keys: Keys, check_host: bool = True, bound_host: str | None = None
+    container: Container, app: Application, *, keys: Keys, check_host: bool = True, bound_host: str | None = None
 ) -> Application:
     """An ASGI application in front of `app` (cragside's own routes) and Ollama (all others, byte for byte).
 
@@ -77,7 +78,7 @@ def create_proxy(
 
 class _Proxy:
     def __init__(
-        self, container: Parts, app: Application, *, keys: Keys, check_host: bool, bound_host: str | None
+        self, container: Container, app: Application, *, keys: Keys, check_host: bool, bound_host: str | None
     ) -> None:
         settings = container.settings
         self._app = app
@@ -88,7 +89,7 @@ class _Proxy:
         self._preparation = Preparation(container)
         self._body_limit = settings.max_body_bytes
         self._keys = keys
-        self._audit = Audit(settings)
+        self._audit = Audit(container.audit_log)
         self._check_host = check_host and not keys.asked
         self._bound_host = bound_host
         self._default_workspace = settings.workspace

@@ -7,9 +7,9 @@ import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
-from cragside.application.enricher import Enriched
+from cragside.bootstrap import Container
 from cragside.domain.errors import CragsideError
 from cragside.domain.outcome import RagContext
 from cragside.domain.token_counts import count_tokens, most_tokens
@@ -17,57 +17,13 @@ from cragside.entrypoints.access import Grant, workspace_of
 from cragside.entrypoints.options import memory_asked
 from cragside.entrypoints.proxy.commanded import OPENAI_CHAT, asked
 from cragside.entrypoints.proxy.context_window import ContextWindow, tokens_of, window_of
-from cragside.entrypoints.proxy.exchanges import Remembering
 from cragside.entrypoints.proxy.headers import PERSONA_HEADER, Header, value_of
-from cragside.ports.model_host import ModelHost
-from cragside.settings import Settings
 
 _OWN_FIELDS = ("workspace", "persona", "compress", "memory")
 # Seconds to wait for the host's word on a model, which is remembered. A model that is not loaded is loaded meanwhile.
 _HOST_PATIENCE = 10.0
 
 logger = logging.getLogger(__name__)
-
-
-class Enriching(Protocol):
-    """`application.enricher.Enricher`, as far as the proxy uses it."""
-
-    async def enrich(
-        self,
-        request: Mapping[str, Any],
-        *,
-        workspace: str | None = None,
-        persona: str | None = None,
-        memory: bool | None = None,
-        evidence_tokens: int | None = None,
-        timeout: float | None = None,  # noqa: ASYNC109 (a budget, as the enricher has it)
-    ) -> Enriched:
-        """The request with evidence for its question."""
-        ...
-
-
-class Parts(Protocol):
-    """What the proxy takes from the container."""
-
-    @property
-    def settings(self) -> Settings:
-        """The settings."""
-        ...
-
-    @property
-    def enricher(self) -> Enriching:
-        """The use case."""
-        ...
-
-    @property
-    def memory(self) -> Remembering:
-        """What exchanges are put into; used only when the settings say so."""
-        ...
-
-    @property
-    def upstream(self) -> ModelHost:
-        """The Ollama that requests are passed on to."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +38,9 @@ class Prepared:
 class Preparation:
     """Prepares commanded requests of the three routes that carry prompts."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._settings = parts.settings
-        self._enricher = parts.enricher
-        self._host = parts.upstream
+    def __init__(self, container: Container) -> None:
+        self._container = container
+        self._settings = container.settings
 
     async def prepare(self, path: str, request: Mapping[str, Any], headers: Sequence[Header], grant: Grant) -> Prepared:
         """The request with evidence. Raises what `Enricher.enrich` raises, and `Unauthorized`.
@@ -105,7 +60,7 @@ class Preparation:
         budget = self._settings.context_tokens
         if window is not None:
             budget = window.evidence_tokens(budget, tokens_of(question, most_tokens))
-        enriched = await self._enricher.enrich(
+        enriched = await self._container.enricher.enrich(
             {**question, **told},
             workspace=workspace,
             persona=None if persona is None else persona.decode("latin-1").strip() or None,
@@ -129,7 +84,8 @@ class Preparation:
             return None, None
         try:
             async with asyncio.timeout(min(_HOST_PATIENCE, self._settings.timeout_seconds / 2)):
-                return await self._host.context_length(model), await self._host.window(model)
+                host = self._container.upstream
+                return await host.context_length(model), await host.window(model)
         except (CragsideError, TimeoutError):
             return None, None
 

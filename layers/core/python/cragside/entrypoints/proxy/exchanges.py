@@ -2,11 +2,10 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
-from cragside.application.memory import Remembered
+from cragside.application.memory import Memory
 from cragside.domain.errors import CragsideError
 from cragside.domain.exchange import LONGEST_TEXT, Exchange
 from cragside.entrypoints.proxy.answers import answered_text, asked_text
@@ -20,14 +19,6 @@ _MOST_WAITING = 256
 _LAST_MOMENTS = 5.0  # seconds that a stopping server gives to what is under way
 
 logger = logging.getLogger(__name__)
-
-
-class Remembering(Protocol):
-    """`application.memory.Memory`, as far as the proxy uses it."""
-
-    async def remember(self, exchange: Exchange, *, workspace: str, told: Sequence[str] = ()) -> Remembered:
-        """Take an exchange in."""
-        ...
 
 
 @dataclass(slots=True)
@@ -73,7 +64,7 @@ class Recording:
 class Exchanges:
     """Puts finished exchanges into memory, in the background. What fails is logged, without what was said."""
 
-    def __init__(self, memory: Remembering, prefix: str) -> None:
+    def __init__(self, memory: Memory, prefix: str) -> None:
         self._memory = memory
         self._prefix = prefix
         self._held = 0

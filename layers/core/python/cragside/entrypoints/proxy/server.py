@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import uvicorn
 
-from cragside.adapters.local.descriptors import most_connections
+from cragside.composition.descriptors import most_connections
 from cragside.domain.errors import ConfigurationError
 from cragside.entrypoints.http.app import create_app
 from cragside.entrypoints.keyring import Keys

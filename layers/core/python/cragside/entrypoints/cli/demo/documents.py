@@ -2,7 +2,7 @@
 
 from importlib.resources import files
 
-from cragside.adapters.documents.headings import title_of
+from cragside.composition.local_files import title_of
 from cragside.domain.document import SourceText
 
 

@@ -13,10 +13,10 @@ from pydantic import BaseModel
 from pydantic import ValidationError as PydanticValidationError
 
 from cragside.application.contract import error_envelope
+from cragside.bootstrap import Container
 from cragside.domain.document import DocType
 from cragside.domain.errors import CragsideError, NotFound, PayloadTooLarge, ValidationError
 from cragside.domain.indexing import Acceptance, DocumentRecord, DocumentStatus
-from cragside.entrypoints.http.application import Application
 from cragside.entrypoints.http.body import json_body, media_type
 from cragside.entrypoints.http.document_shapes import (
     MOST_SOURCE_CHARACTERS,
@@ -55,7 +55,7 @@ _MOVE = {
 Shape = TypeVar("Shape", bound=BaseModel)
 
 
-def router(container: Application, access: Access) -> APIRouter:
+def router(container: Container, access: Access) -> APIRouter:
     """`/v1/documents` and all below it."""
     routes = APIRouter(prefix="/v1/documents", tags=["documents"])
     workspace_asked = Annotated[str, Depends(access.asked)]
@@ -167,7 +167,7 @@ def router(container: Application, access: Access) -> APIRouter:
 class _Taking:
     """Takes the documents of one request in."""
 
-    def __init__(self, container: Application, access: Access, request: Request, room: Room) -> None:
+    def __init__(self, container: Container, access: Access, request: Request, room: Room) -> None:
         self._container = container
         self._access = access
         self._request = request
@@ -307,14 +307,14 @@ class _Taking:
         return AcceptedDocuments(documents=[accepted_of(taken) for taken in self._accepted], errors=refused)
 
 
-async def _record(container: Application, workspace: str, document_id: str) -> DocumentRecord | None:
+async def _record(container: Container, workspace: str, document_id: str) -> DocumentRecord | None:
     """A document, looked up by a task that ends: the workspace is not in use while a stream waits for progress."""
     library = await container.workspaces.library(workspace)
     return await asyncio.create_task(library.document(document_id))
 
 
 async def _progress(
-    container: Application, workspace: str, record: DocumentRecord, *, ends: float | None
+    container: Container, workspace: str, record: DocumentRecord, *, ends: float | None
 ) -> AsyncIterator[ServerSentEvent]:
     told: BaseModel | None = None
     current: DocumentRecord | None = record

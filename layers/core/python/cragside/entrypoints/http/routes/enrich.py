@@ -6,9 +6,9 @@ import time
 from fastapi import APIRouter, Request, Response
 
 from cragside.application.contract import enhanced_request
+from cragside.bootstrap import Container
 from cragside.domain.prompt import question_in
 from cragside.entrypoints.http import schemas
-from cragside.entrypoints.http.application import Application
 from cragside.entrypoints.http.body import json_object
 from cragside.entrypoints.http.errors import failures
 from cragside.entrypoints.http.tenancy import Access
@@ -18,7 +18,7 @@ _SCHEMA = {"schema": schemas.EnrichRequest.model_json_schema()}
 _BODY = {"content": {"application/json": _SCHEMA}, "required": True}
 
 
-def router(container: Application, access: Access) -> APIRouter:
+def router(container: Container, access: Access) -> APIRouter:
     """`POST /v1/enrich`."""
     routes = APIRouter(tags=["enrich"])
 

@@ -8,9 +8,9 @@ from fastapi import APIRouter, Path, Query, Request
 from pydantic import AliasChoices, BaseModel, Field
 
 from cragside.application.references import unclear
+from cragside.bootstrap import Container
 from cragside.domain.errors import NotFound
 from cragside.domain.indexing import DocumentRecord, EnrichmentStatus, Passage
-from cragside.entrypoints.http.application import Application
 from cragside.entrypoints.http.camel import CamelModel
 from cragside.entrypoints.http.peers import RagStackFailure, peer_router
 from cragside.entrypoints.http.tenancy import Access
@@ -77,7 +77,7 @@ class EnqueueAnswer(BaseModel):
     enqueued: int
 
 
-def router(container: Application, access: Access) -> APIRouter:
+def router(container: Container, access: Access) -> APIRouter:
     """`/enrichment/status/{baseId}`, `/enrichment/stats` and `/enrichment/enqueue`."""
     routes = peer_router("rag-stack", RagStackFailure, limit=container.settings.max_body_bytes)
 

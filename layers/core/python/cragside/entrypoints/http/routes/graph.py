@@ -5,8 +5,8 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Path, Query, Request
 from pydantic import BaseModel
 
+from cragside.bootstrap import Container
 from cragside.domain.errors import NotFound
-from cragside.entrypoints.http.application import Application
 from cragside.entrypoints.http.camel import CamelModel
 from cragside.entrypoints.http.peers import RagStackFailure, peer_router
 from cragside.entrypoints.http.tenancy import Access
@@ -48,7 +48,7 @@ class EntityAnswer(BaseModel):
     documents: list[MentioningDocument]
 
 
-def router(container: Application, access: Access) -> APIRouter:
+def router(container: Container, access: Access) -> APIRouter:
     """`GET /graph/entity/{name}`."""
     routes = peer_router("rag-stack", RagStackFailure, limit=container.settings.max_body_bytes)
 

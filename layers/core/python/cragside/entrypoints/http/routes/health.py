@@ -9,8 +9,8 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel
 
 from cragside import __version__
+from cragside.bootstrap import Container
 from cragside.domain.errors import CragsideError
-from cragside.entrypoints.http.application import Application
 from cragside.entrypoints.http.errors import failures, for_client
 from cragside.entrypoints.http.tenancy import Access
 
@@ -72,7 +72,7 @@ class Health(BaseModel):
     queue: QueueHealth | None
 
 
-def router(container: Application, access: Access) -> APIRouter:
+def router(container: Container, access: Access) -> APIRouter:
     """`GET /health`."""
     routes = APIRouter(tags=["health"])
     settings = container.settings
@@ -111,7 +111,7 @@ def router(container: Application, access: Access) -> APIRouter:
     return routes
 
 
-async def _readable(container: Application, workspace: str) -> None:
+async def _readable(container: Container, workspace: str) -> None:
     await container.workspaces.check(workspace)
     await (await container.workspaces.library(workspace)).documents(limit=1)
 

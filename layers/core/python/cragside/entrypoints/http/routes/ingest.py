@@ -10,10 +10,10 @@ from fastapi import APIRouter, Request
 from pydantic import AliasChoices, BaseModel, Field, model_validator
 
 from cragside.application.intake import Intake
+from cragside.bootstrap import Container
 from cragside.domain.document import DocType
 from cragside.domain.errors import Forbidden, PayloadTooLarge
 from cragside.domain.indexing import Acceptance
-from cragside.entrypoints.http.application import Application
 from cragside.entrypoints.http.camel import CamelModel
 from cragside.entrypoints.http.peers import RagStackFailure, peer_router
 from cragside.entrypoints.http.tenancy import Access
@@ -113,7 +113,7 @@ class _Outcome:
     failure: ItemFailure | None = None
 
 
-def router(container: Application, access: Access) -> APIRouter:
+def router(container: Container, access: Access) -> APIRouter:
     """`POST /ingest`."""
     routes = peer_router("rag-stack", RagStackFailure, limit=container.settings.max_body_bytes)
 

@@ -14,11 +14,11 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Body, Path, Request
 from pydantic import BaseModel, Field
 
+from cragside.bootstrap import Container
 from cragside.domain.errors import ValidationError
 from cragside.domain.exchange import is_exchange
 from cragside.domain.indexing import Acceptance, DocumentRecord
 from cragside.domain.memory_name import memory_of
-from cragside.entrypoints.http.application import Application
 from cragside.entrypoints.http.peers import LightRagFailure, peer_router
 from cragside.entrypoints.http.tenancy import Access
 from cragside.ports.library import Library
@@ -112,7 +112,7 @@ class DeleteAnswer(BaseModel):
     doc_id: str
 
 
-def router(container: Application, access: Access) -> APIRouter:
+def router(container: Container, access: Access) -> APIRouter:
     """`/documents/...`."""
     routes = peer_router("LightRAG", LightRagFailure, limit=container.settings.max_body_bytes, prefix="/documents")
 
@@ -201,7 +201,7 @@ def router(container: Application, access: Access) -> APIRouter:
 class _Insertion:
     """Texts that are taken in together, under one track."""
 
-    def __init__(self, container: Application, workspace: str) -> None:
+    def __init__(self, container: Container, workspace: str) -> None:
         self._intake = container.intake
         self._memory = container.memory
         self._workspace = workspace

@@ -7,10 +7,10 @@ from fastapi import APIRouter, Depends, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from cragside.application.memory import DEFAULT_LIMIT
+from cragside.bootstrap import Container
 from cragside.domain.errors import NotFound
 from cragside.domain.exchange import Exchange
 from cragside.domain.search import Mode
-from cragside.entrypoints.http.application import Application
 from cragside.entrypoints.http.bounded import bounded_route
 from cragside.entrypoints.http.errors import failures
 from cragside.entrypoints.http.schemas import Citation, Degraded
@@ -81,7 +81,7 @@ class MemoryPage(BaseModel):
     offset: int
 
 
-def router(container: Application, access: Access) -> APIRouter:
+def router(container: Container, access: Access) -> APIRouter:
     """`/v1/memories`."""
     settings = container.settings
     routes = APIRouter(prefix="/v1/memories", tags=["memories"], route_class=bounded_route(settings.max_body_bytes))

@@ -10,11 +10,11 @@ from fastapi import APIRouter, Request
 
 from cragside.application.memory import DEFAULT_LIMIT, Recollection
 from cragside.application.passages import Hit, Lookup, PassageFinder
+from cragside.bootstrap import Container
 from cragside.domain.context import pack
 from cragside.domain.errors import DeadlineExceeded, ValidationError
 from cragside.domain.outcome import recalled
 from cragside.entrypoints.http import query_schemas as shapes
-from cragside.entrypoints.http.application import Application
 from cragside.entrypoints.http.peers import QueryDataFailure, QueryFailure, failures, route_class
 from cragside.entrypoints.http.schemas import Degraded
 from cragside.entrypoints.http.tenancy import Access
@@ -35,7 +35,7 @@ _MEMORY_SHARE = 0.8
 T = TypeVar("T")
 
 
-def router(container: Application, access: Access) -> APIRouter:
+def router(container: Container, access: Access) -> APIRouter:
     """`POST /query` and `POST /query/data`."""
     settings = container.settings
     routes = APIRouter(route_class=route_class(settings.max_body_bytes))
@@ -83,7 +83,7 @@ def router(container: Application, access: Access) -> APIRouter:
 class _Finder:
     """Looks up what a body asks for."""
 
-    def __init__(self, container: Application) -> None:
+    def __init__(self, container: Container) -> None:
         self._settings = container.settings
         self._count_tokens = container.count_tokens
         self._memory = container.memory

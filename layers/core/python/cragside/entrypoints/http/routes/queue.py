@@ -5,8 +5,8 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 
+from cragside.bootstrap import Container
 from cragside.domain.indexing import Stage
-from cragside.entrypoints.http.application import Application
 from cragside.entrypoints.http.bounded import bounded_route
 from cragside.entrypoints.http.errors import failures
 from cragside.entrypoints.http.tenancy import Access
@@ -48,7 +48,7 @@ class Revived(BaseModel):
     tasks: int
 
 
-def router(container: Application, access: Access) -> APIRouter:
+def router(container: Container, access: Access) -> APIRouter:
     """`/v1/queue/dead` and `/v1/queue/revive`."""
     routes = APIRouter(prefix="/v1/queue", tags=["queue"], route_class=bounded_route(container.settings.max_body_bytes))
 

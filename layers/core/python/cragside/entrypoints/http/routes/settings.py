@@ -6,10 +6,10 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Depends, Request
 from pydantic import BaseModel, ConfigDict, Field
 
+from cragside.bootstrap import Container
 from cragside.domain.errors import CragsideError, ValidationError
 from cragside.domain.preferences import CHANGEABLE, RANGES, STRATEGIES, Preferences
 from cragside.domain.search import Strategy
-from cragside.entrypoints.http.application import Application
 from cragside.entrypoints.http.bounded import bounded_route
 from cragside.entrypoints.http.errors import failures, for_client
 from cragside.entrypoints.http.tenancy import Access
@@ -79,7 +79,7 @@ class SettingsChange(BaseModel):
     similarity_strategy: Strategy | None = None
 
 
-def router(container: Application, access: Access) -> APIRouter:
+def router(container: Container, access: Access) -> APIRouter:
     """`GET` and `PATCH /v1/settings`."""
     settings = container.settings
     routes = APIRouter(tags=["settings"], route_class=bounded_route(settings.max_body_bytes))
@@ -128,7 +128,7 @@ def _why_not(name: str) -> str:
     return f"{name} is no setting. These can be changed: {', '.join(CHANGEABLE)}."
 
 
-async def _store(container: Application, workspace: str) -> StoreBody:
+async def _store(container: Container, workspace: str) -> StoreBody:
     try:
         status = await (await container.workspaces.repository(workspace)).status()
     except CragsideError as error:
@@ -143,7 +143,7 @@ async def _store(container: Application, workspace: str) -> StoreBody:
     )
 
 
-async def _host(container: Application) -> tuple[list[str], HostBody]:
+async def _host(container: Container) -> tuple[list[str], HostBody]:
     if container.host is None:
         return [], HostBody(status="not configured")
     try:

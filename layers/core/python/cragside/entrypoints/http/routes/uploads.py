@@ -5,7 +5,7 @@ from datetime import datetime
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field
 
-from cragside.entrypoints.http.application import Application
+from cragside.bootstrap import Container
 from cragside.entrypoints.http.bounded import bounded_route
 from cragside.entrypoints.http.errors import failures
 from cragside.entrypoints.http.tenancy import Access
@@ -29,7 +29,7 @@ class UploadBody(BaseModel):
     max_bytes: int = Field(description="How large it may be.")
 
 
-def router(container: Application, access: Access) -> APIRouter:
+def router(container: Container, access: Access) -> APIRouter:
     """`/v1/documents/uploads`."""
     routes = APIRouter(
         prefix="/v1/documents/uploads",

@@ -1,0 +1,154 @@
+"""The models and the hosts that run them: embedded ones, and Ollama's where it is configured."""
+
+from collections.abc import Awaitable, Callable
+from functools import cached_property, partial
+from typing import TYPE_CHECKING
+
+from cragside.composition.members import Members
+from cragside.domain.context import CountTokens
+from cragside.domain.errors import ServiceUnavailable
+from cragside.domain.token_counts import count_tokens
+from cragside.ports.annotator import Annotator
+from cragside.ports.language_model import LanguageModel
+from cragside.ports.model_host import ModelHost
+from cragside.ports.relevance_grader import RelevanceGrader
+from cragside.ports.search_service import SearchService
+
+if TYPE_CHECKING:
+    from cragside.adapters.embedded.embedder import WordLlamaEmbedder
+    from cragside.adapters.ollama.host import OllamaHost
+    from cragside.ports.embedder import Embedder
+
+EMBEDDED = "embedded"
+DEFAULT_EMBEDDING_MODEL = "nomic-embed-text"
+
+OpenEmbedder = Callable[[str | None], Awaitable["Embedder"]]
+Rewrite = Callable[[str, str | None], Awaitable[str]]
+
+
+class Models(Members):
+    """What embeds, grades, writes and searches the web."""
+
+    @cached_property
+    def host(self) -> "OllamaHost | None":
+        """The configured Ollama, None for none."""
+        settings = self.settings
+        return self._ollama(settings.ollama_base_url, settings.chat_model) if settings.ollama_base_url else None
+
+    @cached_property
+    def upstream(self) -> "OllamaHost":
+        """The Ollama behind the proxy: `host`, or the one at the default address."""
+        return self.host or self._ollama(self.settings.upstream)
+
+    @cached_property
+    def word_vectors(self) -> "WordLlamaEmbedder":
+        """The embedded model."""
+        from threadpoolctl import threadpool_limits
+
+        from cragside.adapters.embedded.embedder import WordLlamaEmbedder
+
+        # Requests already keep the processors busy: BLAS threads for small products would only fight over them. This
+        # reaches the libraries that are loaded, so it comes after the import.
+        threadpool_limits(limits=1, user_api="blas")
+        return WordLlamaEmbedder()
+
+    @cached_property
+    def embedder(self) -> "Embedder":
+        """The model that a new store takes when no other is configured or found."""
+        return self.word_vectors
+
+    @cached_property
+    def open_embedder(self) -> OpenEmbedder:
+        """A factory of embedding models by name; None asks for the model of a new store. Only that asks the host."""
+        return partial(_open_embedder, self.embedder, self.host)
+
+    @cached_property
+    def embedded_grader(self) -> RelevanceGrader:
+        """The grader that needs no host."""
+        from cragside.adapters.embedded.grader import EmbeddedGrader
+
+        return EmbeddedGrader(self.word_vectors)
+
+    @cached_property
+    def grader(self) -> RelevanceGrader:
+        """Grades passages for `/rag`."""
+        if self.host is None:
+            return self.embedded_grader
+        from cragside.adapters.ollama.grader import OllamaGrader
+
+        return OllamaGrader(self.host, self.embedded_grader)
+
+    @cached_property
+    def language_model(self) -> LanguageModel:
+        """Extracts entities and relations."""
+        from cragside.adapters.embedded.language_model import EmbeddedLanguageModel
+
+        if self.host is None:
+            return EmbeddedLanguageModel()
+        from cragside.adapters.ollama.language_model import OllamaLanguageModel
+
+        return OllamaLanguageModel(self.host, EmbeddedLanguageModel())
+
+    @cached_property
+    def annotator(self) -> Annotator:
+        """Describes documents."""
+        from cragside.adapters.embedded.annotator import EmbeddedAnnotator
+
+        if self.host is None:
+            return EmbeddedAnnotator()
+        from cragside.adapters.ollama.annotator import OllamaAnnotator
+
+        return OllamaAnnotator(self.host, EmbeddedAnnotator())
+
+    @cached_property
+    def rewrite(self) -> Rewrite:
+        """Turns a question into a web search, with the chat model that the request names."""
+        from cragside.adapters.embedded.rewrite import search_query
+
+        if self.host is not None:
+            from cragside.adapters.ollama.rewriter import OllamaRewriter
+
+            return OllamaRewriter(self.host, search_query).rewrite
+
+        async def embedded(question: str, _model: str | None) -> str:
+            return search_query(question)
+
+        return embedded
+
+    @cached_property
+    def search(self) -> SearchService | None:
+        """The web search, None when none is configured."""
+        if self.settings.searxng_host is None:
+            return None
+        from cragside.adapters.searxng.search import SearxngSearch
+
+        search = SearxngSearch(self.settings.searxng_host, self.rewrite)
+        return self._connected(search, search.close)
+
+    @cached_property
+    def count_tokens(self) -> CountTokens:
+        """Counts a text's tokens."""
+        return count_tokens
+
+    def _ollama(self, address: str, chat_model: str | None = None) -> "OllamaHost":
+        from cragside.adapters.ollama.host import OllamaHost
+
+        host = OllamaHost(address, parallel=self.settings.ollama_parallel, chat_model=chat_model)
+        return self._connected(host, host.close)
+
+
+async def _open_embedder(embedded: "Embedder", host: "OllamaHost | None", name: str | None) -> "Embedder":
+    if name is None and host is not None and await _has(host, DEFAULT_EMBEDDING_MODEL):
+        name = DEFAULT_EMBEDDING_MODEL
+    if name in (None, EMBEDDED, embedded.name):
+        return embedded
+    from cragside.adapters.ollama.embedder import HostlessEmbedder, OllamaEmbedder
+
+    return OllamaEmbedder(host, name) if host else HostlessEmbedder(name)
+
+
+async def _has(host: ModelHost, model: str) -> bool:
+    try:
+        return not {model, f"{model}:latest"}.isdisjoint(await host.models())
+    except ServiceUnavailable:
+        return False

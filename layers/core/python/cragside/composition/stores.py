@@ -1,0 +1,112 @@
+"""What is kept: knowledge bases, tasks, preferences and uploads; in a folder, or at AWS where that is configured."""
+
+import tempfile
+from functools import cached_property
+from pathlib import Path
+
+from cragside.application.preferences import WorkspacePreferences
+from cragside.composition.models import Models
+from cragside.domain.memory_name import owner_of
+from cragside.domain.preferences import CHANGEABLE, Preferences
+from cragside.ports.index_queue import IndexQueue
+from cragside.ports.object_store import ObjectStore
+from cragside.ports.preference_store import PreferenceStore
+from cragside.ports.rag_repository import Workspaces
+from cragside.ports.upload_store import UploadStore
+from cragside.settings import BucketAddress
+
+
+class Stores(Models):
+    """What lasts from one start to the next."""
+
+    @cached_property
+    def object_store(self) -> ObjectStore | None:
+        """Where a baked store is fetched from, None when RAG_HOME is a folder."""
+        if not isinstance(self.settings.home, BucketAddress):
+            return None
+        from cragside.adapters.aws.s3 import S3ObjectStore
+
+        objects = S3ObjectStore(self.settings.home.bucket, self.settings.home.prefix)
+        return self._connected(objects, objects.disconnect)
+
+    @cached_property
+    def upload_store(self) -> UploadStore | None:
+        """The bucket for large files, None when none is configured."""
+        if self.settings.uploads is None:
+            return None
+        from cragside.adapters.aws.s3 import S3UploadStore
+
+        uploads = S3UploadStore(self.settings.uploads.bucket, self.settings.uploads.prefix)
+        return self._connected(uploads, uploads.disconnect)
+
+    @cached_property
+    def preference_store(self) -> PreferenceStore:
+        """Keeps what is changed of the settings while it serves."""
+        from cragside.adapters.local.preferences import NoPreferences, PreferenceFile
+
+        return PreferenceFile(self._folder) if self._writable() else NoPreferences()
+
+    @cached_property
+    def preferences(self) -> WorkspacePreferences:
+        """The settings that can be changed while it serves."""
+        defaults = Preferences(**{name: getattr(self.settings, name) for name in CHANGEABLE})
+        return WorkspacePreferences(defaults, self.preference_store)
+
+    @cached_property
+    def workspaces(self) -> Workspaces:
+        """The knowledge bases."""
+        from cragside.adapters.embedded.keywords import keywords_of, terms
+        from cragside.adapters.lightrag.workspaces import EmbeddedWorkspaces
+        from cragside.composition.descriptors import most_stores
+
+        settings = self.settings
+
+        def chunking(workspace: str) -> tuple[int, int]:
+            preferred = self.preferences.of(owner_of(workspace))
+            return preferred.chunk_tokens, preferred.chunk_overlap_tokens
+
+        workspaces = EmbeddedWorkspaces(
+            self._folder,
+            sha256=settings.home_sha256,
+            objects=self.object_store,
+            embedding_model=settings.embedding_model,
+            open_embedder=self.open_embedder,
+            model=self.language_model,
+            ranker=self.embedded_grader,
+            keywords_of=keywords_of,
+            search_text=lambda question: " ".join(terms(question)),
+            count_tokens=self.count_tokens,
+            chunking=chunking,
+            parallel=settings.ollama_parallel,
+            saved_queries=settings.saved_queries,
+            part_passages=settings.part_passages,
+            most_open=most_stores(settings.max_open_workspaces),
+            patience=settings.timeout_seconds,
+        )
+        return self._closed(workspaces, workspaces.close)
+
+    @cached_property
+    def queue(self) -> IndexQueue:
+        """The tasks that wait."""
+        if self.settings.queue_url:
+            from cragside.adapters.aws.sqs import SqsQueue
+
+            queue: IndexQueue = SqsQueue(self.settings.queue_url)
+        else:
+            from cragside.adapters.local.queue import LocalQueue
+
+            queue = LocalQueue(self._folder)
+        return self._connected(queue, queue.close)
+
+    @property
+    def _folder(self) -> Path:
+        """Where the workspaces are, or where they are fetched to."""
+        if isinstance(self.settings.home, Path):
+            return self.settings.home
+        return Path(tempfile.gettempdir(), f"cragside-{self.settings.home_sha256}")
+
+    def _writable(self) -> bool:
+        """Whether RAG_HOME is a folder that this process may change: neither a bucket nor a baked store."""
+        from cragside.composition.store_files import is_baked
+
+        return isinstance(self.settings.home, Path) and not is_baked(self.settings.home)
