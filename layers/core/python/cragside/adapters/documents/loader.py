@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
 
-from cragside.adapters.documents.kinds import ENDINGS, Kind, kind_of
+from cragside.adapters.documents.kinds import Kind, kind_of
 from cragside.adapters.documents.parsing import ParserProcesses
 from cragside.adapters.documents.reading import Origin, Reading, Unreadable, label, name_as_title
 from cragside.adapters.turns import Turns
@@ -44,11 +44,6 @@ class FileLoader:
         self._threads = ThreadPoolExecutor(parallel, thread_name_prefix="loader")
         self._turns = Turns(parallel)
         self._patience = patience
-
-    @property
-    def file_types(self) -> tuple[str, ...]:
-        """Endings of the names of supported files, such as `.pdf`."""
-        return ENDINGS
 
     async def load(
         self, content: bytes, *, name: str, content_type: str | None = None, workspace: str = ""
