@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
+from typing_extensions import override
+
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable, ValidationError
 from cragside.domain.indexing import Task
 from cragside.domain.memory_name import store_name
@@ -83,12 +85,12 @@ class SqsQueue(IndexQueue):
         """At most ten tasks; what is no task becomes a dead letter."""
         return await self._do(lambda client: self._receive(client, min(limit, _BATCH), wait))
 
+    @override
     async def extend(self, delivery: Delivery) -> None:
-        """Keep the message invisible."""
         await self._hide(delivery.receipt, self._lease_seconds)
 
+    @override
     async def finish(self, delivery: Delivery) -> None:
-        """Delete the message."""
         await self._do(lambda client: self._delete(client, delivery.receipt))
 
     async def retry(self, delivery: Delivery, *, delay: float) -> None:
@@ -114,9 +116,8 @@ class SqsQueue(IndexQueue):
 
         return await self._do(dead)
 
+    @override
     async def revive(self, *, workspace: str | None = None, document_id: str | None = None) -> int:
-        """Send the tasks of dead letters again, and delete the letters."""
-
         def revive(client: Any) -> int:
             count = 0
             with self._dead_letters(client, workspace, document_id) as letters:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Literal, cast
 
+from typing_extensions import override
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from cragside.entrypoints.http.errors import RETRY_AFTER_SECONDS
@@ -214,18 +215,18 @@ class ClientConnection(HttpToolsProtocol):
 
     # asyncio.Protocol
 
+    @override
     def connection_made(self, transport: Any) -> None:
-        """asyncio's callback."""
         super().connection_made(transport)
         self._clients.idle(self)
 
+    @override
     def connection_lost(self, exc: Exception | None) -> None:
-        """asyncio's callback."""
         self._clients.gone(self)
         super().connection_lost(exc)
 
+    @override
     def data_received(self, data: bytes) -> None:
-        """asyncio's callback."""
         if self._refused:
             return
         self._unparsed += len(data)
@@ -235,13 +236,13 @@ class ClientConnection(HttpToolsProtocol):
 
     # httptools
 
+    @override
     def on_message_begin(self) -> None:
-        """The parser's callback."""
         super().on_message_begin()
         self._stage, self._since = "head", self.loop.time()
 
+    @override
     def on_headers_complete(self) -> None:
-        """The parser's callback."""
         self._clients.busy(self)
         self.app = self._application()
         self._unparsed = self._body_bytes = 0
@@ -252,19 +253,19 @@ class ClientConnection(HttpToolsProtocol):
         if len(self.pipeline) > _MOST_PIPELINED:
             self.drop()
 
+    @override
     def on_body(self, body: bytes) -> None:
-        """The parser's callback."""
         self._unparsed = 0
         self._body_bytes += len(body)
         super().on_body(body)
 
+    @override
     def on_message_complete(self) -> None:
-        """The parser's callback."""
         self._stage = "none"
         super().on_message_complete()
 
+    @override
     def on_response_complete(self) -> None:
-        """uvicorn's callback."""
         more = bool(self.pipeline)
         super().on_response_complete()
         self._since = self.loop.time()
