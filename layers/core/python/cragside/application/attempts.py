@@ -20,7 +20,7 @@ LONGEST_PAUSE_SECONDS = 60.0
 
 logger = logging.getLogger("cragside")
 
-Outcome = Literal["done", "retried", "buried"]
+TaskOutcome = Literal["done", "retried", "buried"]
 Sleep = Callable[[float], Awaitable[object]]
 
 
@@ -32,7 +32,7 @@ class Handled:
     """
 
     task: Task
-    outcome: Outcome
+    outcome: TaskOutcome
     attempt: int
     seconds: float
     reason: str = ""
@@ -134,7 +134,7 @@ class Attempts:
             raise
         circuit.succeeded()
 
-    async def _settled(self, delivery: Delivery, error: Exception, circuit: Circuit) -> Outcome:
+    async def _settled(self, delivery: Delivery, error: Exception, circuit: Circuit) -> TaskOutcome:
         if delivery.attempt >= self._most(error, circuit):
             try:
                 await self._indexer.failed(delivery.task, reason_of(error))

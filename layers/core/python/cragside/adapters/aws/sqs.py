@@ -32,7 +32,7 @@ _REFUSED = ("AccessDenied", "InvalidClientTokenId", "SignatureDoesNotMatch", "In
 
 _log = logging.getLogger("cragside")
 
-Message = Mapping[str, Any]
+SqsMessage = Mapping[str, Any]
 Result = TypeVar("Result")
 
 
@@ -218,7 +218,7 @@ class SqsQueue(IndexQueue):
         self._in_hand.discard(receipt)  # also if it cannot be deleted: then it comes again by itself
         client.delete_message(QueueUrl=self._url, ReceiptHandle=receipt)
 
-    def _delete_letter(self, client: Any, message: Message) -> None:
+    def _delete_letter(self, client: Any, message: SqsMessage) -> None:
         client.delete_message(QueueUrl=self._dead_letter_url(client), ReceiptHandle=message["ReceiptHandle"])
 
     async def _hide(self, receipt: str, seconds: int) -> None:
@@ -231,9 +231,9 @@ class SqsQueue(IndexQueue):
     @contextmanager
     def _dead_letters(
         self, client: Any, workspace: str | None, document_id: str | None = None
-    ) -> Iterator[Iterator[tuple[DeadLetter, Message]]]:
+    ) -> Iterator[Iterator[tuple[DeadLetter, SqsMessage]]]:
         """The dead letters that are asked for; those that are still there in the end are given back."""
-        seen: list[Message] = []
+        seen: list[SqsMessage] = []
         try:
             yield self._matching(client, seen, workspace, document_id)
         finally:
@@ -246,8 +246,8 @@ class SqsQueue(IndexQueue):
                     )
 
     def _matching(
-        self, client: Any, seen: list[Message], workspace: str | None, document_id: str | None
-    ) -> Iterator[tuple[DeadLetter, Message]]:
+        self, client: Any, seen: list[SqsMessage], workspace: str | None, document_id: str | None
+    ) -> Iterator[tuple[DeadLetter, SqsMessage]]:
         while len(seen) < _MOST_DEAD:
             messages = client.receive_message(
                 QueueUrl=self._dead_letter_url(client),
@@ -351,7 +351,7 @@ class SqsQueue(IndexQueue):
             raise ServiceUnavailable("queue", f"SQS does not answer ({type(error).__name__}).") from error
 
 
-def _letter(message: Message) -> DeadLetter | None:
+def _letter(message: SqsMessage) -> DeadLetter | None:
     """A message of the dead-letter queue; None for one that holds no task."""
     try:
         task = task_of(message["Body"])

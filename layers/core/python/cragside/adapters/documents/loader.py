@@ -9,7 +9,7 @@ from typing import Any
 
 from cragside.adapters.documents.kinds import Kind, kind_of
 from cragside.adapters.documents.parsing import ParserProcesses
-from cragside.adapters.documents.reading import Origin, Reading, Unreadable, label, name_as_title
+from cragside.adapters.documents.reading import FileOrigin, Reading, Unreadable, label, name_as_title
 from cragside.adapters.turns import Turns
 from cragside.domain.document import SourceText
 from cragside.domain.errors import PayloadTooLarge, ServiceUnavailable, ValidationError
@@ -55,7 +55,7 @@ class FileLoader:
         try:
             kind, file_type = kind_of(content, name, content_type)
             charset = _CHARSET.search(content_type or "")
-            origin = Origin(name, file_type, charset[1] if charset else None)
+            origin = FileOrigin(name, file_type, charset[1] if charset else None)
             reading = await self._read(kind, content, origin, workspace)
             if not reading.text.strip():
                 raise Unreadable("is empty")
@@ -77,7 +77,7 @@ class FileLoader:
         self._parsers.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    async def _read(self, kind: Kind, content: bytes, origin: Origin, workspace: str) -> Reading:
+    async def _read(self, kind: Kind, content: bytes, origin: FileOrigin, workspace: str) -> Reading:
         if kind.isolated or len(content) > _IN_PROCESS:
             return await self._in_thread(workspace, self._parsers.read, kind, content, origin)
         if len(content) > _AT_ONCE:

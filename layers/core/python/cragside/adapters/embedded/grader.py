@@ -16,7 +16,7 @@ from cragside.adapters.embedded.features import (
     FEATURES,
     Background,
     Features,
-    Passage,
+    PassageWords,
     compare,
     deserves_a_closer_look,
     has_most_of_it,
@@ -87,8 +87,8 @@ class EmbeddedGrader:
         self._embedder = embedder
         self._weights = weights
         self._lexicon: Lexicon | None = None
-        self._passages: LRUCache[tuple[str, str], Passage] = LRUCache(_REMEMBERED_PASSAGES)
-        self._closely: LRUCache[tuple[str, str], Passage] = LRUCache(_REMEMBERED_CLOSELY)
+        self._passages: LRUCache[tuple[str, str], PassageWords] = LRUCache(_REMEMBERED_PASSAGES)
+        self._closely: LRUCache[tuple[str, str], PassageWords] = LRUCache(_REMEMBERED_CLOSELY)
         self._questions: FIFOCache[str, dict[tuple[str, str], float]] = FIFOCache(_REMEMBERED_QUESTIONS)
         self._lock = threading.Lock()
 
@@ -127,7 +127,7 @@ class EmbeddedGrader:
             for passage, score in zip(passages, scores, strict=True)
         ]
 
-    def _passage(self, pair: tuple[str, str], lexicon: Lexicon, *, closely: bool = False) -> Passage:
+    def _passage(self, pair: tuple[str, str], lexicon: Lexicon, *, closely: bool = False) -> PassageWords:
         known = self._closely if closely else self._passages
         passage = known.get(pair)
         if passage is None:

@@ -8,8 +8,8 @@ from typing import Any, TypeGuard
 from cachetools import FIFOCache
 from typing_extensions import override
 
-from cragside.adapters.ollama.connection import Address, Connections, HostSilent, ModelMissing, translated
-from cragside.adapters.ollama.remembered import Remembered
+from cragside.adapters.ollama.connection import Connections, HostAddress, HostSilent, ModelMissing, translated
+from cragside.adapters.ollama.remembered import RememberedAnswer
 from cragside.adapters.ollama.text import sendable
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.token_counts import most_tokens
@@ -66,13 +66,13 @@ class OllamaHost(ModelHost):
     """
 
     def __init__(self, base_url: str, *, parallel: int, chat_model: str | None = None) -> None:
-        self._connections = Connections(Address.parse(base_url), parallel)
+        self._connections = Connections(HostAddress.parse(base_url), parallel)
         self._chat_model = chat_model
-        self._version = Remembered(self._fetch_version)
-        self._models = Remembered(self._fetch_models)
-        self._loaded = Remembered(self._fetch_loaded, fine=_LOADED_SECONDS)
-        self._cards: FIFOCache[str, Remembered[ModelCard]] = FIFOCache(_MODELS_REMEMBERED)
-        self._windows: FIFOCache[str, Remembered[int | None]] = FIFOCache(_MODELS_REMEMBERED)
+        self._version = RememberedAnswer(self._fetch_version)
+        self._models = RememberedAnswer(self._fetch_models)
+        self._loaded = RememberedAnswer(self._fetch_loaded, fine=_LOADED_SECONDS)
+        self._cards: FIFOCache[str, RememberedAnswer[ModelCard]] = FIFOCache(_MODELS_REMEMBERED)
+        self._windows: FIFOCache[str, RememberedAnswer[int | None]] = FIFOCache(_MODELS_REMEMBERED)
 
     @property
     def url(self) -> str:
@@ -109,7 +109,7 @@ class OllamaHost(ModelHost):
         card = await self._card(name)
         if card.num_ctx is not None:
             return min(card.num_ctx, card.context_length or card.num_ctx)
-        return await self._windows.setdefault(name, Remembered(lambda: self._load(name))).get()
+        return await self._windows.setdefault(name, RememberedAnswer(lambda: self._load(name))).get()
 
     async def choose(self, requested: str | None) -> str | None:
         """The model that does the work, or None when the embedded set is to do it.
@@ -228,7 +228,7 @@ class OllamaHost(ModelHost):
 
     async def _card(self, model: str) -> ModelCard:
         name = tagged(model)
-        return await self._cards.setdefault(name, Remembered(lambda: self._fetch_card(name))).get()
+        return await self._cards.setdefault(name, RememberedAnswer(lambda: self._fetch_card(name))).get()
 
     async def _fetch_card(self, model: str) -> ModelCard:
         try:

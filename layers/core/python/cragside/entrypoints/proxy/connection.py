@@ -22,7 +22,7 @@ class ClientGone(Exception):
     """The client left; what was under way for it has been ended."""
 
 
-class Connection(asyncio.Protocol):
+class UpstreamConnection(asyncio.Protocol):
     """Carries one exchange at a time: `begin`, `write` what is left of the body, `response`, then `read` to the end."""
 
     def __init__(self) -> None:

@@ -6,11 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from starlette.types import Message, Send
+
 from cragside.application.memory import Remembered
 from cragside.domain.errors import CragsideError
 from cragside.domain.exchange import LONGEST_TEXT, Exchange
 from cragside.entrypoints.proxy.answers import answered_text, asked_text
-from cragside.entrypoints.proxy.asgi import Message, Send
 from cragside.entrypoints.proxy.headers import value_of
 
 # A streamed token takes 100 to 300 bytes: room for an answer of some 10,000 tokens, and for 16 of these at once.
