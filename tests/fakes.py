@@ -1,7 +1,7 @@
 """Ports in memory. They keep the contract suites in tests/contract, as the real adapters do."""
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, BinaryIO
@@ -9,7 +9,7 @@ from typing import Any, BinaryIO
 from cragside.domain.document import Document, SourceText
 from cragside.domain.errors import NotFound, PayloadTooLarge
 from cragside.domain.filter import EVERYTHING, Filter
-from cragside.domain.indexing import Stored
+from cragside.domain.indexing import DocumentKey, Stored
 from cragside.domain.query import Query
 from cragside.domain.search import Mode, SimilaritySearch
 from cragside.ports.knowledge_graph import (
@@ -117,7 +117,7 @@ class FakeWorkspaces:
     async def names(self) -> list[str]:
         return ["default"]
 
-    async def stored(self, workspace: str) -> Stored:
+    async def stored(self, workspace: str, keys: Collection[DocumentKey] = ()) -> Stored:
         return Stored()
 
     async def check(self, workspace: str, *, whole: bool = False) -> None:

@@ -1,10 +1,10 @@
 """Workspaces in memory for tests of those who use them: what was accepted, done and given up."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from cragside.domain.document import DocType
-from cragside.domain.indexing import DocumentRecord, Part, Passage, Stored, Task
+from cragside.domain.indexing import DocumentKey, DocumentRecord, Part, Passage, Stored, Task
 
 
 def record(document_id: str = "doc-1", doc_type: DocType = "text", parts: int = 1) -> DocumentRecord:
@@ -38,7 +38,7 @@ class MemoryWorkspaces:
     async def names(self) -> list[str]:
         return sorted(self.unfinished)
 
-    async def stored(self, workspace: str) -> Stored:
+    async def stored(self, workspace: str, keys: Collection[DocumentKey] = ()) -> Stored:
         return Stored()
 
     async def part_indexer(self, workspace: str) -> Any:

@@ -95,6 +95,16 @@ def test_a_token_is_revoked_by_its_id_or_name(run, tokens, by):
     assert "cragside token list" in again.stderr
 
 
+def test_an_empty_list_names_the_command_that_makes_a_token(run, tokens):
+    run("token", "new", "ci")
+    run("token", "revoke", "ci")
+    result = run("token", "list")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert "cragside token new NAME" in result.stderr
+    as_json = run("token", "list", "--json")
+    assert (json.loads(as_json.stdout), as_json.stderr) == ({"tokens": []}, "")
+
+
 @pytest.mark.parametrize("arguments", [("new", "x"), ("list",), ("revoke", "x")])
 def test_without_a_file_the_setting_is_named(run, arguments):
     result = run("token", *arguments)

@@ -182,24 +182,21 @@ async def test_the_openapi_document_describes_the_route(http: httpx.AsyncClient)
     assert "requestBody" in document["paths"]["/v1/enrich"]["post"]
 
 
-MANY = {f"k{number}": 0 for number in range(30_000)}
+MANY = {f"k{number}": 0 for number in range(20_001)}
+MANY_KEYS = {
+    "keys": MANY,
+    "keys beside a prompt": {"prompt": "/rag x", **MANY},
+    "keys of items": {"items": [{"text": "x", f"k{number}": 0} for number in range(20_001)]},
+    "a list": [MANY],
+}
 
 
 @pytest.mark.attack("exhausted resources")
-@pytest.mark.parametrize(
-    "body",
-    [
-        MANY,
-        {"prompt": "/rag x", **MANY},
-        {"items": [{"text": "x", f"k{number}": 0} for number in range(30_000)]},
-        [MANY],
-    ],
-    ids=["keys", "keys beside a prompt", "keys of items", "a list"],
-)
+@pytest.mark.parametrize("body", MANY_KEYS)
 @pytest.mark.parametrize("path", ["/v1/enrich", "/v1/documents", "/v1/memories/search", "/ingest", "/query"])
 async def test_a_body_of_too_many_keys_is_refused_before_they_are_looked_at(
-    http: httpx.AsyncClient, path: str, body: Any
+    http: httpx.AsyncClient, path: str, body: str
 ) -> None:
-    answer = await http.post(path, json=body)
+    answer = await http.post(path, json=MANY_KEYS[body])
     assert answer.status_code == 400
     assert "more than 20000 keys" in answer.text

@@ -66,6 +66,46 @@ async def test_while_the_file_cannot_be_read_nobody_is_let_in(
     assert str(tmp_path) not in answer.text
 
 
+@pytest.mark.attack("hostile tokens")
+@pytest.mark.parametrize(
+    ("content", "holds"),
+    [
+        (b"", True),
+        (b'{"version": 1, "tok', True),
+        (b"{}", True),
+        (b"[]", True),
+        (b"null", True),
+        (b'{"version": 1, "tokens": []}', False),
+        (None, False),
+    ],
+    ids=["emptied", "half", "no fields", "list", "null", "no tokens", "removed"],
+)
+async def test_a_file_that_is_overwritten_opens_no_door_and_shuts_none_for_good(
+    knowledge: Knowledge, file: TokenFile, tmp_path: Path, content: bytes | None, holds: bool
+) -> None:
+    path = tmp_path / "tokens.json"
+    token, _ = file.create(new_token("first", scopes=USUAL_SCOPES, workspaces=None))
+    good = path.read_bytes()
+    knowledge.container.tokens = TokenFile(path, clock=(clock := Clock()))
+    assert await status(knowledge, token) == 200
+    if content is None:
+        path.unlink()
+    else:
+        path.write_bytes(content)
+    clock.now += 2
+    for given in ("", "crag_wrong", "crag_"):
+        assert await status(knowledge, given) == 401
+    assert (await knowledge.http.get("/v1/documents")).status_code == 401
+    assert await status(knowledge, token) == (200 if holds else 401)
+    clock.now += 100
+    assert (await knowledge.http.get("/v1/documents")).status_code in (401, 503)
+    assert await status(knowledge, token) == (503 if holds else 401)
+    path.write_bytes(good)
+    path.chmod(0o600)
+    clock.now += 2
+    assert await status(knowledge, token) == 200
+
+
 async def test_a_server_does_not_start_without_the_file(knowledge: Knowledge) -> None:
     with pytest.raises(ConfigurationError, match="cragside token new"):
         server._proxy(knowledge.container, "127.0.0.1")

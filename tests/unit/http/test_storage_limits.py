@@ -11,6 +11,9 @@ import pytest
 
 from cragside.adapters.lightrag.database import FILE_NAME
 from cragside.adapters.local.token_file import TokenFile, new_token
+from cragside.application.allowance import Allowance, StorageLimits, allow
+from cragside.domain.errors import Forbidden
+from cragside.domain.indexing import DocumentKey
 from cragside.domain.memory_name import memory_of, owner_of
 from cragside.domain.tokens import USUAL_SCOPES, Limits
 from cragside.ports.page_fetcher import FetchedPage
@@ -137,7 +140,7 @@ async def test_requests_at_the_same_time_do_not_get_past_it_together(
     place: Place, limits: tuple[int | None, ...]
 ) -> None:
     key = place.token(*limits)
-    answers = await asyncio.gather(*(WAYS["text"](place, key, number) for number in range(12)))
+    answers = await asyncio.gather(*(WAYS["text"](place, key, number) for number in range(30)))
     assert sorted({answer.status_code for answer in answers}) == [202, 403]
     assert await place.documents() <= 3
 
@@ -255,3 +258,93 @@ async def test_of_two_tokens_that_open_a_workspace_the_wider_one_counts(place: P
     narrow, wide = place.token(None, 1, None), place.token(None, 2, None)
     both = {"Authorization": f"Bearer {narrow['X-API-Key']}", **wide}
     assert [(await WAYS["text"](place, both, number)).status_code for number in range(3)] == [202, 202, 403]
+
+
+def brought(place: Place, key: dict[str, str], name: str, text: str) -> Awaitable[httpx.Response]:
+    return place.knowledge.http.post("/v1/documents", json={"text": text, "name": name}, headers=key)
+
+
+AGAIN = ["form", "text", "page", "ingest", "ingest a page"]
+
+
+@pytest.mark.parametrize("way", [WAYS[name] for name in AGAIN], ids=AGAIN)
+async def test_a_document_that_is_there_can_be_brought_again_at_the_limit(place: Place, way: Way) -> None:
+    key = place.token(None, 1, None)
+    for number, allowed in ((1, True), (1, True), (2, False)):
+        answer = await way(place, key, number)
+        assert answer.is_success is allowed or refused(answer, "1 documents"), answer.text
+        assert refused(answer, "1 documents") is not allowed, answer.text
+    assert await place.documents() == 1
+
+
+@pytest.mark.attack("hostile tokens")
+async def test_a_corrected_document_needs_room_only_for_what_it_has_more(place: Place) -> None:
+    key = place.token(None, 2, len(TEXT) + 10)
+    tried = [
+        ("a.md", TEXT, 202),
+        ("a.md", TEXT, 202),
+        ("a.md", TEXT.replace("Otters", "Badger"), 202),
+        ("a.md", f"{TEXT} and eels", 202),
+        ("a.md", f"{TEXT} and many an eel", 403),
+        ("b.md", TEXT, 403),
+    ]
+    answers = [await brought(place, key, name, text) for name, text, _ in tried]
+    assert [answer.status_code for answer in answers] == [status for *_, status in tried]
+    assert await place.documents() == 1
+
+
+@pytest.mark.attack("hostile tokens")
+async def test_a_text_that_would_get_a_name_of_its_own_counts_as_another_document(place: Place) -> None:
+    key, http = place.token(None, 1, None), place.knowledge.http
+    first = {"items": [{"text": TEXT, "source": "a.md", "id": "one"}]}
+    assert (await http.post("/ingest", json=first, headers=key)).is_success
+    assert not refused(await http.post("/ingest", json=first, headers=key), "1 documents")
+    other = {"items": [{"text": f"{TEXT} 2", "source": "a.md", "id": "two"}]}
+    assert refused(await http.post("/ingest", json=other, headers=key), "1 documents")
+    renamed = {"text": f"{TEXT} 3", "file_source": "a.md"}
+    assert refused(await http.post("/documents/text", json=renamed, headers=key), "1 documents")
+    assert await place.documents() == 1
+
+
+@pytest.mark.attack("hostile tokens")
+async def test_a_document_that_is_deleted_while_it_is_corrected_counts_as_another(place: Place) -> None:
+    limits = StorageLimits(place.knowledge.container.workspaces)
+    key = place.token(None, 1, None)
+    first = (await brought(place, key, "a.md", TEXT)).json()["documents"][0]["id"]
+    allow(Allowance("holder", Limits(None, 1, None), ("w",)))
+    async with limits.room("w", 10, DocumentKey("a.md")):
+        assert await place.knowledge.container.intake.delete(first, workspace="w")
+        with pytest.raises(Forbidden):
+            await limits.check("w", 10, DocumentKey("b.md"))
+    await limits.check("w", 10, DocumentKey("b.md"))
+
+
+@pytest.mark.attack("hostile tokens")
+async def test_corrections_at_the_same_time_do_not_get_past_it_together(place: Place) -> None:
+    names, more = ["a.md", "b.md", "c.md"], 10
+    room = len(names) * len(TEXT) + more
+    key = place.token(None, len(names), room)
+    for name in names:
+        assert (await brought(place, key, name, TEXT)).status_code == 202
+    texts = [f"{TEXT}{'!' * (1 + number % 12)}" for number in range(30)]
+    answers = await asyncio.gather(
+        *(brought(place, key, names[number % 3], text) for number, text in enumerate(texts)),
+        *(brought(place, key, f"new {number}.md", TEXT) for number in range(5)),
+    )
+    assert {answer.status_code for answer in answers[:30]} == {202, 403}
+    assert {answer.status_code for answer in answers[30:]} == {403}
+    await place.knowledge.index()
+    stored = await place.knowledge.container.workspaces.stored("w")
+    assert stored.documents == len(names)
+    assert stored.bytes <= room + len(names) * len("{}")
+
+
+@pytest.mark.attack("hostile tokens")
+@pytest.mark.parametrize("sources", [1, 2])
+async def test_the_same_new_source_at_the_same_time_makes_one_document(place: Place, sources: int) -> None:
+    key = place.token(None, 1, None)
+    answers = await asyncio.gather(
+        *(brought(place, key, f"{number % sources}.md", f"{TEXT} {number}") for number in range(30))
+    )
+    assert {202} <= {answer.status_code for answer in answers} <= {202, 403}
+    assert await place.documents() == 1

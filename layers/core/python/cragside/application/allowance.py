@@ -11,7 +11,7 @@ import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -19,7 +19,7 @@ from cachetools import FIFOCache
 
 from cragside.domain.document import SourceText
 from cragside.domain.errors import Forbidden, ServiceUnavailable
-from cragside.domain.indexing import Stored
+from cragside.domain.indexing import DocumentKey, Stored
 from cragside.domain.memory_name import owner_of
 from cragside.domain.tokens import Limits
 from cragside.ports.rag_repository import Workspaces
@@ -52,6 +52,14 @@ class _Held:
     holder: str
     workspace: str
     bytes: int
+    key: DocumentKey | None
+
+    def more(self, stored: Mapping[str, Stored]) -> tuple[int, int]:
+        """How many documents and bytes it adds to `stored`. A document that it replaces is counted there already."""
+        sizes = stored.get(self.workspace, Stored()).sizes
+        if self.key is None or self.key not in sizes:
+            return 1, max(self.bytes, 1)
+        return 0, max(self.bytes - sizes[self.key], 0)
 
 
 class StorageLimits:
@@ -68,19 +76,22 @@ class StorageLimits:
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._known: FIFOCache[str, tuple[float, Stored]] = FIFOCache(_MOST_KNOWN)
 
-    async def check(self, workspace: str, size: int = 0) -> None:
-        """Raises `Forbidden` when there is no room for one more document of at least `size` bytes."""
-        async with self.room(workspace, size):
+    async def check(self, workspace: str, size: int = 0, key: DocumentKey | None = None) -> None:
+        """Raises `Forbidden` when there is no room for a document of at least `size` bytes. See `room`."""
+        async with self.room(workspace, size, key):
             pass
 
     @asynccontextmanager
-    async def room(self, workspace: str, size: int) -> AsyncIterator[None]:
-        """Keep room for one document of `size` bytes meanwhile. Raises `Forbidden` when there is none."""
+    async def room(self, workspace: str, size: int, key: DocumentKey | None = None) -> AsyncIterator[None]:
+        """Keep room for one document of `size` bytes meanwhile. Raises `Forbidden` when there is none.
+
+        If the workspace has a document of this `key`, only the bytes beyond the size of that document need room.
+        """
         allowance = _current.get()
         if allowance is None or not allowance.limits:
             yield
             return
-        held = _Held(allowance.holder, workspace, size)
+        held = _Held(allowance.holder, workspace, size, key)
         async with self._locks.setdefault(allowance.holder, asyncio.Lock()):
             await self._check(allowance, held)
             self._held.add(held)
@@ -100,12 +111,16 @@ class StorageLimits:
             _refuse_above("workspaces", limits.workspaces, len(made), 1)
         if limits.documents is None and limits.bytes is None:
             return
-        stored = [await self._stored(name, fresh=name == wanted.workspace) for name in names]
-        if limits.documents is not None:
-            _refuse_above("documents", limits.documents, sum(each.documents for each in stored) + len(others), 1)
-        if limits.bytes is not None:
-            there = sum(each.bytes for each in stored) + sum(held.bytes for held in others)
-            _refuse_above("bytes", limits.bytes, there, max(wanted.bytes, 1))
+        stored = {name: await self._stored(name, [wanted, *others]) for name in names}
+        # Counted again for those under way: somebody may have deleted the documents that they were to replace.
+        underway = [held.more(stored) for held in others]
+        documents, size = wanted.more(stored)
+        if limits.documents is not None and documents:
+            there = sum(each.documents for each in stored.values()) + sum(each for each, _ in underway)
+            _refuse_above("documents", limits.documents, there, documents)
+        if limits.bytes is not None and size:
+            there = sum(each.bytes for each in stored.values()) + sum(each for _, each in underway)
+            _refuse_above("bytes", limits.bytes, there, size)
 
     async def _names(self, allowance: Allowance) -> Sequence[str]:
         names = await self._workspaces.names()
@@ -115,16 +130,18 @@ class StorageLimits:
             else [name for name in names if owner_of(name) in allowance.workspaces]
         )
 
-    async def _stored(self, workspace: str, *, fresh: bool) -> Stored:
+    async def _stored(self, workspace: str, wanted: Sequence[_Held]) -> Stored:
+        """How much is stored in a workspace. It is always read anew for a workspace that `wanted` documents go to."""
         looked, known = self._known.get(workspace, (0.0, None))
-        if known is None or fresh or time.monotonic() - looked > _REMEMBERED:
+        here = [held for held in wanted if held.workspace == workspace]
+        if known is None or here or time.monotonic() - looked > _REMEMBERED:
             try:
-                known = await self._workspaces.stored(workspace)
+                known = await self._workspaces.stored(workspace, [held.key for held in here if held.key])
             except ServiceUnavailable as error:
                 # One store that cannot be read is no reason to keep everybody out of the others.
                 known = known or Stored()
                 _log.warning("The limits count workspace %s as it was last read: %s", workspace, error.message)
-            self._known[workspace] = time.monotonic(), known
+            self._known[workspace] = time.monotonic(), replace(known, sizes={})
         return known
 
 

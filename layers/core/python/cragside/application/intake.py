@@ -7,7 +7,7 @@ from typing import Any
 from cragside.application.allowance import StorageLimits, metadata_weight, weight
 from cragside.domain.document import DocType, SourceText
 from cragside.domain.errors import NotFound, PayloadTooLarge, ServiceUnavailable, ValidationError
-from cragside.domain.indexing import Acceptance
+from cragside.domain.indexing import Acceptance, DocumentKey
 from cragside.domain.memory_name import memory_of, spoken
 from cragside.ports.document_loader import DocumentLoader
 from cragside.ports.index_queue import DeadLetter, IndexQueue, QueueStats
@@ -46,7 +46,7 @@ class Intake:
     ) -> Acceptance:
         """Accept a text; see `Library.accept`. When only the queue fails, `ServiceUnavailable` says that it is kept."""
         library = await self._workspaces.library(workspace)
-        async with self._limits.room(workspace, weight(source)):
+        async with self._limits.room(workspace, weight(source), _key(source.source, track, rename)):
             acceptance = await library.accept(source, enrich=enrich, track=track, rename=rename)
         try:
             await self._queue.send(acceptance.tasks)
@@ -71,7 +71,8 @@ class Intake:
 
         Raises `PayloadTooLarge` and `ValidationError` for what cannot be read.
         """
-        await self._limits.check(workspace, len(content) + metadata_weight(metadata or {}))
+        size = len(content) + metadata_weight(metadata or {})
+        await self._limits.check(workspace, size, _key(source or name, track))
         text = await self._loader.load(content, name=name, content_type=content_type, workspace=workspace)
         text = replace(text, source=source or name, doc_type=doc_type or text.doc_type, metadata=dict(metadata or {}))
         return await self.text(text, workspace=workspace, enrich=enrich, track=track)
@@ -95,7 +96,8 @@ class Intake:
         A name that is no text file's says nothing: somebody took the text out of that file. `title` and `doc_type`
         overrule what it looks like; for `rename` see `Library.accept`. Without a `source`, its name identifies it.
         """
-        await self._limits.check(workspace, len(text) + metadata_weight(metadata or {}))
+        size = len(text) + metadata_weight(metadata or {})
+        await self._limits.check(workspace, size, _key(source or name, track, rename))
         told = await self._told(text, name, workspace)
         told = replace(
             told,
@@ -122,7 +124,7 @@ class Intake:
 
         Raises `FetchFailed` with the reason.
         """
-        await self._limits.check(workspace)
+        await self._limits.check(workspace, key=_key(source or url, track))
         page = await self._fetcher.fetch(url, workspace=workspace)
         text = await self._read(page, name or url, workspace)
         fetched = {"fetchedUrl": page.url, "contentType": page.content_type}
@@ -227,3 +229,8 @@ class Intake:
         except ValidationError as error:
             reason = f"unreadable: {error.details.get('reason', error.message)}"
             raise FetchFailed(page.url, reason, error.message, status=page.status) from error
+
+
+def _key(source: str, track: str, rename: bool = False) -> DocumentKey | None:
+    """The document that the text replaces if it is there. With `rename`, a text replaces none."""
+    return None if rename else DocumentKey(source, track)

@@ -129,11 +129,23 @@ class DocumentRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class DocumentKey:
+    """Identifies the document that a text replaces: by its source, and by its track if it has one."""
+
+    source: str
+    track: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Stored:
-    """How many documents a workspace has, and how many bytes they count for: files or texts, and metadata."""
+    """How many documents a workspace has, and how many bytes they count for: files or texts, and metadata.
+
+    `sizes` has the bytes of those documents that the caller asked for and that are there.
+    """
 
     documents: int = 0
     bytes: int = 0
+    sizes: Mapping[DocumentKey, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,13 +1,13 @@
 """The knowledge base of one workspace."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from cragside.domain.document import Document, SourceText
 from cragside.domain.filter import EVERYTHING, Filter
-from cragside.domain.indexing import Stored
+from cragside.domain.indexing import DocumentKey, Stored
 from cragside.domain.query import Query
 from cragside.domain.search import Mode, SimilaritySearch
 from cragside.ports.knowledge_graph import KnowledgeGraph
@@ -111,8 +111,11 @@ class Workspaces(Protocol):
         """The workspaces that have a store, in order."""
         ...
 
-    async def stored(self, workspace: str) -> Stored:
-        """How much is stored in a workspace, without opening it. Raises `ServiceUnavailable` when it is unreadable."""
+    async def stored(self, workspace: str, keys: Collection[DocumentKey] = ()) -> Stored:
+        """How much is stored in a workspace, without opening it. Raises `ServiceUnavailable` when it is unreadable.
+
+        `Stored.sizes` has those of the `keys` whose text would replace a document.
+        """
         ...
 
     async def check(self, workspace: str, *, whole: bool = False) -> None:

@@ -9,11 +9,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from sqlite3 import Connection
 from typing import Any
+from urllib.parse import quote
 
 from cragside.adapters.lightrag.chunking import Piece, storable
 from cragside.adapters.lightrag.database import Database
 from cragside.domain.document import Mark, SourceText
 from cragside.domain.indexing import (
+    DocumentKey,
     DocumentRecord,
     DocumentStatus,
     EnrichmentStatus,
@@ -56,16 +58,43 @@ _PROGRESS = """SELECT coalesce(sum(NOT failed AND NOT begun), 0), coalesce(sum(N
         FROM part JOIN document USING (version) WHERE state = 'current' GROUP BY version)"""
 _STORED = """SELECT coalesce(sum(state = 'current'), 0), coalesce(sum(max(size, characters) + length(metadata)), 0)
     FROM document WHERE state <> 'gone'"""
+_SIZES = f"""SELECT max(size, characters) + length(metadata), track FROM document
+    WHERE state = 'current' AND {_OF_SOURCE}"""  # noqa: S608 (our own condition)
 _PASSAGE = """SELECT chunk.id, chunk.part, chunk.number, chunk.page, chunk.section, chunk.tier2, part.enrichment,
     kv.value, document.version, document.id FROM chunk JOIN document USING (version)
     JOIN part ON part.version = chunk.version AND part.number = chunk.part
     LEFT JOIN kv ON kv.namespace = 'text_chunks' AND kv.id = chunk.id WHERE """
 
 
-def stored_in(path: Path) -> Stored:
-    """What `Catalogue.stored` says, of a store that is not opened for it. Raises `sqlite3.DatabaseError`."""
+def stored_in(path: Path, keys: Collection[DocumentKey] = ()) -> Stored:
+    """What `Catalogue.stored` says, of a store that is not opened for it. Raises `sqlite3.DatabaseError`.
+
+    The counts and the `sizes` of the keys are read in one transaction, so that they fit together.
+    """
     with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as connection:
-        return Stored(*map(int, connection.execute(_STORED).fetchone()))
+        connection.execute("BEGIN")
+        documents, total = map(int, connection.execute(_STORED).fetchone())
+        sizes = {key: size for key in keys if (size := _size_of(connection, key)) is not None}
+        return Stored(documents, total, sizes)
+
+
+def _size_of(connection: Connection, key: DocumentKey) -> int | None:
+    """The bytes of the document that `Library.accept` would replace. None if it would make a new one, or in doubt."""
+    source, track = storable(key.source), key.track
+    try:
+        if track and (own := connection.execute(_SIZES, (behind(source, track),)).fetchall()):
+            found, tracks = own, {track}
+        else:
+            found, tracks = connection.execute(_SIZES, (source,)).fetchall(), {"", track}
+    except sqlite3.OperationalError:
+        return None  # the store of an older version: its documents get sources only when it is opened
+    fits = not track or all(each in tracks for _, each in found)
+    return min(int(size) for size, _ in found) if found and fits else None
+
+
+def behind(source: str, track: str) -> str:
+    """The source with its track behind it."""
+    return source + storable(f"#{quote(track, safe='')}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +267,8 @@ class Catalogue:
 
     def stored(self) -> Stored:
         """How many current documents there are, and the bytes of all texts, replaced ones included until they go."""
-        return Stored(*map(int, self._database.one(_STORED)))
+        documents, size = map(int, self._database.one(_STORED))
+        return Stored(documents, size)
 
     def progress(self) -> Progress:
         """How far current documents have come."""

@@ -6,10 +6,9 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import PurePosixPath
-from urllib.parse import quote
 
 from cragside.adapters.lightrag.adoption import adopt
-from cragside.adapters.lightrag.catalogue import Entry
+from cragside.adapters.lightrag.catalogue import Entry, behind
 from cragside.adapters.lightrag.chunking import Piece, cut, storable
 from cragside.adapters.lightrag.schema import PARTED
 from cragside.adapters.lightrag.store import Create, Find, Store, failing_as_unavailable
@@ -321,11 +320,10 @@ def _of_track(store: Store, source: SourceText, track: str) -> SourceText:
     """The text, with its track behind its source and its name when the source is of another track's document."""
     if not track:
         return source
-    behind = storable(f"#{quote(track, safe='')}")
-    longer = replace(source, name=source.name + behind, source=source.source + behind)
+    longer = replace(source, name=behind(source.name, track), source=behind(source.source, track))
     while (own := store.catalogue.sourced(longer.source)) and own.track != track:
         # Somebody's own source looks like one with a track behind it.
-        longer = replace(longer, name=longer.name + behind, source=longer.source + behind)
+        longer = replace(longer, name=behind(longer.name, track), source=behind(longer.source, track))
     if own:
         return longer
     known = store.catalogue.sourced(source.source)

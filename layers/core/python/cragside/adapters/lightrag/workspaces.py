@@ -4,7 +4,7 @@ import asyncio
 import hashlib
 import shutil
 import sqlite3
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Collection, Coroutine
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -22,7 +22,7 @@ from cragside.adapters.lightrag.unborn import UnbornRepository
 from cragside.adapters.sqlite_failures import is_damage, told, unusable
 from cragside.domain.context import CountTokens
 from cragside.domain.errors import ConfigurationError, CragsideError, ServiceUnavailable
-from cragside.domain.indexing import Stored
+from cragside.domain.indexing import DocumentKey, Stored
 from cragside.domain.memory_name import is_memory, memory_of, owner_of, spoken
 from cragside.ports.embedder import Embedder
 from cragside.ports.knowledge_graph import KnowledgeGraph
@@ -150,12 +150,12 @@ class EmbeddedWorkspaces:
         await self._home.ready()
         return self._home.names()
 
-    async def stored(self, workspace: str) -> Stored:
+    async def stored(self, workspace: str, keys: Collection[DocumentKey] = ()) -> Stored:
         """How much is stored in the workspace. It takes no place among the open stores."""
         if not self._has_store(workspace):
             return Stored()
         try:
-            return await asyncio.to_thread(stored_in, self.folder(workspace) / FILE_NAME)
+            return await asyncio.to_thread(stored_in, self.folder(workspace) / FILE_NAME, keys)
         except sqlite3.DatabaseError as error:
             raise _unopened(workspace, error, read_only=False) from error
 

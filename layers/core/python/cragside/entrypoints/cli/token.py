@@ -90,6 +90,8 @@ def list_(
     if as_json:
         print_json({"tokens": [_shown(each) for each in tokens]})
         return
+    if not tokens:
+        typer.echo("There are no tokens yet. Make one: cragside token new NAME.", err=True)
     now = datetime.now(UTC)
     for each in tokens:
         opened = "all workspaces" if each.workspaces is None else ", ".join(each.workspaces)

@@ -130,7 +130,7 @@ def install(app: FastAPI) -> None:
         return Response(status_code=400)
 
     async def unexpected(request: Request, error: Exception) -> Response:
-        _log.error("%s %s failed", request.method, request.url.path, exc_info=error)
+        _log.error("%s %r failed", request.method, request.url.path, exc_info=error)
         return error_response(
             ProcessingError("Something failed inside; the log has the details."),
             getattr(request.state, "identifier", None),

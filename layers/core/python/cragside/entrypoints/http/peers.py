@@ -136,5 +136,5 @@ def _told(request: Request, error: Exception) -> CragsideError:
         return ValidationError(f"Validation failed: {'; '.join(complaint_of(each) for each in error.errors()[:3])}")
     if isinstance(error, HTTPException) and error.status_code < 500:
         return ValidationError(f"Validation failed: {error.detail}")
-    _log.error("%s %s failed", request.method, request.url.path, exc_info=error)
+    _log.error("%s %r failed", request.method, request.url.path, exc_info=error)
     return ProcessingError("Something failed inside; the log has the details.")

@@ -1,0 +1,60 @@
+"""What stores answer that a released version of cragside made."""
+
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+from tests.knowledge import Knowledge
+
+ARCHIVE = Path(__file__).parent / "data" / "stores.tar.xz"
+QUESTIONS = ("Where do otters sleep?", "What warms the glasshouse?", "Who bought oil for the lamp?")
+# What differs with each request.
+_VOLATILE = {"id", "timestamp", "response_time", "processing_time_ms", "timings_ms", "processingTimeMs"}
+_CODE = re.compile(r"(?<=evidence-)\w{6}|(?<=memory-)\w{6}|(?<=\) )\w{6}(?=\n)|(?<=code )\w{6}(?=[.:])")
+
+
+async def answers_of(home: Path) -> dict[str, Any]:
+    """What the routes answer on a copy of a home; asking changes nothing of the original."""
+    copy = home.with_name(f"{home.name}-copy")
+    shutil.copytree(home, copy)
+    knowledge = Knowledge(copy)
+    try:
+        asked = [("GET", "/v1/documents", None), ("GET", "/v1/memories", None), ("GET", "/enrichment/stats", None)]
+        asked += [("GET", f"/graph/entity/{name}", None) for name in ("Cragside", "otter", "Eurasian otter")]
+        for question in QUESTIONS:
+            asked += [
+                ("POST", "/v1/enrich", {"prompt": f"/rag {question}"}),
+                ("POST", "/v1/enrich", {"prompt": f"/rag {question}", "memory": True}),
+                ("POST", "/query", {"query": question, "topK": 3, "graphExpand": True}),
+                ("POST", "/query", {"query": question, "mode": "hybrid"}),
+                ("POST", "/query/data", {"query": question, "mode": "mix"}),
+                ("POST", "/v1/memories/search", {"query": question}),
+            ]
+        answers = {}
+        for method, path, body in asked:
+            answer = await knowledge.http.request(method, path, json=body)
+            answers[f"{method} {path} {body or ''}".strip()] = [answer.status_code, _steady(answer.json())]
+        for document in (await knowledge.http.get("/v1/documents")).json()["documents"]:
+            for path in (f"/v1/documents/{document['id']}", f"/v1/documents/{document['id']}/content"):
+                answer = await knowledge.http.get(path)
+                answers[f"GET {path}"] = [answer.status_code, answer.json()]
+        return answers
+    finally:
+        await knowledge.close()
+        shutil.rmtree(copy)
+
+
+def _steady(answer: Any) -> Any:
+    """An answer without what differs with each request. Scores keep three digits: processors round differently."""
+    if isinstance(answer, dict):
+        return {
+            key: _steady(value)
+            for key, value in answer.items()
+            if key not in _VOLATILE or (key == "id" and str(value).startswith(("doc-", "mem-")))
+        }
+    if isinstance(answer, list):
+        return [_steady(value) for value in answer]
+    if isinstance(answer, float):
+        return round(answer, 3)
+    return _CODE.sub("code", answer) if isinstance(answer, str) else answer
