@@ -31,7 +31,7 @@ Field = Callable[[str], Any]
 
 
 class EmbeddedAnnotator(Annotator):
-    """Implements `ports.Annotator` by rules. Linear in the length of the text; the same for the same text."""
+    """Annotates by rules. Linear in the length of the text; the same for the same text."""
 
     @override
     def tier2(self, text: str) -> dict[str, Any]:

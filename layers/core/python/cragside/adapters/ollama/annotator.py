@@ -16,7 +16,7 @@ _TRIES = 2
 
 
 class OllamaAnnotator(Annotator):
-    """Implements `ports.Annotator`; tier 2 is that of `embedded`, which also answers when the host has no model.
+    """Tier 3 by a chat model. Tier 2 is that of `embedded`, which also answers when the host has no model.
 
     A silent host is an error, so that a document waits for its model instead of being described by rules. A model that
     answers nonsense twice will do so again: then the rules' fields are taken, and `degraded` says so.

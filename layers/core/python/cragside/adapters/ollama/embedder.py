@@ -14,7 +14,7 @@ _BATCH = 32
 
 
 class OllamaEmbedder(Embedder):
-    """Implements `ports.Embedder` on `/api/embed`. The host is asked when something is embedded, not before.
+    """Embeds with `/api/embed`. The host is asked when something is embedded, not before.
 
     Queries and passages are embedded alike: the port does not say which is which, so the task prefixes that models such
     as nomic-embed-text were trained with ("search_query: ") are left out on both sides.

@@ -22,7 +22,7 @@ _MODELS_REMEMBERED = 64
 
 
 class OllamaGrader(RelevanceGrader):
-    """Implements `ports.RelevanceGrader`; `embedded` grades when the host has no model for it.
+    """Grades with a chat model. `embedded` grades when the host has no model for it.
 
     `context` bounds the tokens of one call: documents are cut to share it, and where that would leave less than
     400 characters each, there are several calls.

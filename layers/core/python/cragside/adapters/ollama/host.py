@@ -59,7 +59,7 @@ def tagged(model: str) -> str:
 
 
 class OllamaHost(ModelHost):
-    """Implements `ports.ModelHost`; `parallel` calls to models are in flight at once, the others wait their turn.
+    """At most `parallel` calls to models run at once; the others wait their turn.
 
     What the host says of itself is remembered for half a minute, that it is silent for five seconds, so that an Ollama
     that appears later is noticed soon and a dead one costs nothing. Credentials in `base_url` appear in no message.

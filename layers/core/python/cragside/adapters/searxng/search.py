@@ -29,7 +29,7 @@ _COMMAND = re.compile(r"(?<!\S)[!?:<]+(?=\S)")
 
 
 class SearxngSearch(SearchService):
-    """Implements `ports.SearchService`; `rewriter(query, model)` transforms queries.
+    """Searches with SearXNG. `rewriter(query, model)` transforms queries.
 
     Credentials in `base_url` are sent to that host alone and appear in no message.
     """
