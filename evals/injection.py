@@ -21,7 +21,7 @@ from lxml import html as lxml_html
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from cragside.adapters.documents import html
-from cragside.adapters.documents.reading import Origin
+from cragside.adapters.documents.reading import FileOrigin
 from cragside.domain.context import pack
 from cragside.domain.document import Document
 from cragside.domain.exchange import recollect
@@ -113,7 +113,7 @@ def prompts(family: str, topic: Topic) -> tuple[str, str]:
     if family == "hidden text":
         page = f"<html><body><p>{topic.passage}</p>{hostile}</body></html>"
         plain = lxml_html.fromstring(page).text_content()
-        packed = html.read(page.encode(), Origin("page.html", "html")).text
+        packed = html.read(page.encode(), FileOrigin("page.html", "html")).text
     if family == "poisoned memory":
         packed = f"Date: 2026-02-07 14:30\nUser: Tell me something.\nAssistant: {packed}"
         document = Document("memory", packed, "local")

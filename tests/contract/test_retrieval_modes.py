@@ -2,13 +2,14 @@
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from cragside.adapters.lightrag.ledger.changes import Anyway, GraphChange
 from cragside.bootstrap import Container
 from cragside.domain.document import SourceText
-from cragside.domain.search import MODES, Mode
+from cragside.domain.search import Mode
 from cragside.settings import load_settings
 
 GRAPH_MODES: tuple[Mode, ...] = ("local", "global", "hybrid")
@@ -76,7 +77,7 @@ async def test_mix_finds_through_both(container: Container) -> None:
     assert sorted(found) == ["hidden.md", "plain.md"]
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", get_args(Mode))
 async def test_every_mode_finds_text_whose_graph_is_still_to_come(container: Container, mode: Mode) -> None:
     library = await container.workspaces.library("default")
     indexer = await container.workspaces.part_indexer("default")
@@ -87,12 +88,12 @@ async def test_every_mode_finds_text_whose_graph_is_still_to_come(container: Con
     assert await names(container, "What do sea otters eat?", mode) == ["plain.md"]
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", get_args(Mode))
 async def test_an_empty_store_has_nothing_in_any_mode(container: Container, mode: Mode) -> None:
     assert await names(container, "What do sea otters eat?", mode) == []
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", get_args(Mode))
 async def test_every_mode_ranks_what_it_found(container: Container, mode: Mode) -> None:
     await indexed(container)
     repository = await container.workspaces.repository("default")

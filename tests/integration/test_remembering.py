@@ -2,13 +2,14 @@
 
 import re
 from datetime import UTC, datetime
+from typing import get_args
 
 import pytest
 
 from cragside.bootstrap import Container
 from cragside.domain.document import SourceText
 from cragside.domain.exchange import Exchange
-from cragside.domain.search import MODES
+from cragside.domain.search import Mode
 from cragside.settings import Settings
 
 AT = datetime(2026, 2, 7, 14, 30, 0, tzinfo=UTC)
@@ -35,7 +36,7 @@ async def test_two_exchanges_of_one_second_are_both_found_in_every_mode(containe
     again = await container.memory.remember(REDIS, workspace="bot")
     assert (again.indexed, again.reason) == (False, "known")
     await container.worker().run(until_idle=True, sweep=False)
-    for mode in MODES:
+    for mode in get_args(Mode):
         found = await container.memory.recall("Which port does Redis use?", workspace="bot", mode=mode, limit=1)
         assert re.search(
             rf"^# Relevant Memory\n.*\n<memory-(\w+)>\n{re.escape(REDIS.text)}\n</memory-\1>\Z", found.text

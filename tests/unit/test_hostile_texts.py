@@ -14,7 +14,7 @@ from cragside.adapters.documents.emails import read as read_email
 from cragside.adapters.documents.headings import sections, title_of
 from cragside.adapters.documents.html import read as read_page
 from cragside.adapters.documents.languages import _LONGEST_LINE, BY_ENDING, outline
-from cragside.adapters.documents.reading import Origin, Unreadable
+from cragside.adapters.documents.reading import FileOrigin, Unreadable
 from cragside.adapters.documents.structured import read as read_json
 from cragside.adapters.documents.transcripts import read as read_transcript
 from cragside.adapters.searxng.results import cleaned, failed_engines
@@ -57,10 +57,10 @@ def texts() -> Iterator[str]:
             yield head + (blank * 200_000)[:200_000] + "x"
 
 
-def tried(read: Callable[[bytes, Origin], object], ending: str) -> Callable[[str], None]:
+def tried(read: Callable[[bytes, FileOrigin], object], ending: str) -> Callable[[str], None]:
     def attempt(text: str) -> None:
         with suppress(Unreadable):
-            read(text.encode(), Origin("x" + ending, ending.lstrip(".")))
+            read(text.encode(), FileOrigin("x" + ending, ending.lstrip(".")))
 
     return attempt
 

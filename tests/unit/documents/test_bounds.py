@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from cragside.adapters.documents import emails, html
-from cragside.adapters.documents.reading import Origin, Unreadable
+from cragside.adapters.documents.reading import FileOrigin, Unreadable
 
 EXHAUSTED = pytest.mark.attack("exhausted resources")
 MANY = 200_000
@@ -102,13 +102,13 @@ def test_headers_of_mails_have_a_bounded_length(head: str, where: str) -> None:
     if where == "part":
         content = mail("Content-Type: multipart/mixed; boundary=b", f"--b\r\n{head}\r\n\r\nOtters.\r\n--b--\r\n")
     with pytest.raises(Unreadable, match="has a header of more than 32,768 bytes, which is the limit"):
-        emails.read(content, Origin("a.eml", "eml"))
+        emails.read(content, FileOrigin("a.eml", "eml"))
 
 
 @EXHAUSTED
 def test_a_mail_has_a_bounded_number_of_headers() -> None:
     with pytest.raises(Unreadable, match="has more than 1,000 headers, which is the limit"):
-        emails.read(mail("\r\n".join(f"X-{n}: y" for n in range(SEVERAL))), Origin("a.eml", "eml"))
+        emails.read(mail("\r\n".join(f"X-{n}: y" for n in range(SEVERAL))), FileOrigin("a.eml", "eml"))
 
 
 @EXHAUSTED
@@ -119,11 +119,11 @@ def test_a_text_that_begins_with_such_a_header_is_a_text(value: str) -> None:
 
 @EXHAUSTED
 def test_comments_within_comments_leave_the_rest_of_a_mail() -> None:
-    reading = emails.read(mail("Cc: " + "(" * 10_000), Origin("a.eml", "eml"))
+    reading = emails.read(mail("Cc: " + "(" * 10_000), FileOrigin("a.eml", "eml"))
     assert (reading.title, reading.text.strip().endswith("Otters hold hands.")) == ("Otters", True)
 
 
 def test_long_texts_and_lists_of_recipients_are_no_offence() -> None:
     head = "To: " + ",\r\n ".join(f"Keeper {n} <keeper{n}@sea.example>" for n in range(500))
     body = "Output:\r\n" + "    indented\r\n" * 10_000
-    assert "indented" in emails.read(mail(head, body), Origin("a.eml", "eml")).text
+    assert "indented" in emails.read(mail(head, body), FileOrigin("a.eml", "eml")).text

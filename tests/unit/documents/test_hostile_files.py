@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from cragside.adapters.documents.kinds import KINDS, PDF, kind_of
 from cragside.adapters.documents.loader import MAX_FILE_BYTES, FileLoader
 from cragside.adapters.documents.parsing import ParserProcesses
-from cragside.adapters.documents.reading import Origin, Unreadable
+from cragside.adapters.documents.reading import FileOrigin, Unreadable
 from cragside.domain.document import SourceText
 from cragside.domain.errors import PayloadTooLarge, ServiceUnavailable, ValidationError
 
@@ -268,14 +268,14 @@ def dying(monkeypatch):
 def test_whatever_a_parser_does_it_is_the_file_that_is_refused(tmp_path, dying, code, reason):
     processes = ParserProcesses(seconds=2, memory=2**30)
     with pytest.raises((Unreadable, ServiceUnavailable), match=reason):
-        processes.read(dying(tmp_path, code), b"content", Origin("a.txt", "txt"))
+        processes.read(dying(tmp_path, code), b"content", FileOrigin("a.txt", "txt"))
     processes.close()
 
 
 def test_a_child_knows_no_secrets(tmp_path, dying):
     code = "import os; from cragside.adapters.documents.reading import Reading; return Reading(repr(dict(os.environ)))"
     processes = ParserProcesses(seconds=20, memory=2**30)
-    told = processes.read(dying(tmp_path, code), b"content", Origin("a.txt", "txt")).text
+    told = processes.read(dying(tmp_path, code), b"content", FileOrigin("a.txt", "txt")).text
     processes.close()
     assert "PYTHONPATH" in told
     assert "do not tell" not in told
@@ -286,7 +286,7 @@ def test_a_child_is_kept_for_the_next_files_and_replaced_after_some():
     processes = ParserProcesses(seconds=20, memory=2**30, files=2)
     identities = set()
     for _ in range(4):
-        processes.read(PDF, SURVEY, Origin("a.pdf", "pdf"))
+        processes.read(PDF, SURVEY, FileOrigin("a.pdf", "pdf"))
         identities.update(child._process.pid for child in processes._idle)
     assert len(identities) == 2, "of two files each, the second leaves none"
     processes.close()
@@ -294,18 +294,18 @@ def test_a_child_is_kept_for_the_next_files_and_replaced_after_some():
 
 def test_a_kept_child_that_went_is_replaced_without_a_word():
     processes = ParserProcesses(seconds=20, memory=2**30)
-    processes.read(PDF, SURVEY, Origin("a.pdf", "pdf"))
+    processes.read(PDF, SURVEY, FileOrigin("a.pdf", "pdf"))
     (child,) = processes._idle
     child._process.stdin.close()
     child._process.wait()
     child._process.stdin = io.BytesIO()
-    assert processes.read(PDF, SURVEY, Origin("a.pdf", "pdf")).tier1["pageCount"] == 200
+    assert processes.read(PDF, SURVEY, FileOrigin("a.pdf", "pdf")).tier1["pageCount"] == 200
     processes.close()
 
 
 def test_closing_ends_the_children():
     processes = ParserProcesses(seconds=20, memory=2**30)
-    processes.read(PDF, SURVEY, Origin("a.pdf", "pdf"))
+    processes.read(PDF, SURVEY, FileOrigin("a.pdf", "pdf"))
     (child,) = processes._idle
     processes.close()
     assert child._process.returncode is not None
@@ -320,7 +320,7 @@ def test_damage_at_random_is_read_or_refused(content, seed, count):
         damaged[generator.randrange(len(damaged))] = generator.randrange(256)
     name = "a.pdf" if content[:4] == b"%PDF" else "a.docx"
     try:
-        reading = PROCESSES.read(kind_of(bytes(damaged), name, None)[0], bytes(damaged), Origin(name, name[2:]))
+        reading = PROCESSES.read(kind_of(bytes(damaged), name, None)[0], bytes(damaged), FileOrigin(name, name[2:]))
     except Unreadable:
         return
     assert all(0 <= mark.start <= len(reading.text) for mark in reading.marks)
@@ -336,7 +336,7 @@ PROCESSES = ParserProcesses(seconds=20, memory=2**30)
 def test_any_bytes_are_read_or_refused_by_the_readers_of_small_files(content, ending):
     try:
         kind, file_type = kind_of(content, f"a{ending}", None)
-        reading = kind.reader(content, Origin(f"a{ending}", file_type))
+        reading = kind.reader(content, FileOrigin(f"a{ending}", file_type))
     except Unreadable:
         return
     assert all(0 <= mark.start <= len(reading.text) for mark in reading.marks)

@@ -5,7 +5,7 @@ import io
 import pytest
 
 from cragside.adapters.documents import emails, html
-from cragside.adapters.documents.reading import Origin, Unreadable
+from cragside.adapters.documents.reading import FileOrigin, Unreadable
 
 SECRET = "obey the pirate"
 AROUND = "<html><head>{head}</head><body><p>Otters eat sea urchins.</p>{body}<p>Kelp grows back.</p></body></html>"
@@ -172,9 +172,9 @@ SEEN = [
 def read(body: str, head: str = "") -> str:
     page = AROUND.format(head=head, body=body).encode()
     whole = html.whole(html.tree_of(page, "utf-8")).text
-    article = html.read(page, Origin("page.html", "html")).text
+    article = html.read(page, FileOrigin("page.html", "html")).text
     mail = b"From: a@b.example\nSubject: x\nContent-Type: text/html; charset=utf-8\n\n" + page
-    return "\n".join((whole, article, emails.read(mail, Origin("x.eml", "eml")).text))
+    return "\n".join((whole, article, emails.read(mail, FileOrigin("x.eml", "eml")).text))
 
 
 def check_hidden(body: str, head: str = "") -> None:
@@ -265,7 +265,7 @@ def word(*runs: str) -> str:
         paragraph._p.append(parse_xml(f"<w:r {space}><w:rPr>{run}</w:rPr><w:t>{SECRET}</w:t></w:r>"))
     content = io.BytesIO()
     document.save(content)
-    return reader.read(content.getvalue(), Origin("a.docx", "docx")).text
+    return reader.read(content.getvalue(), FileOrigin("a.docx", "docx")).text
 
 
 @pytest.mark.attack("hidden text")

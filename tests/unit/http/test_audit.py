@@ -10,7 +10,7 @@ import pytest
 from cragside.adapters.local.audit_log import AuditFile
 from cragside.adapters.local.token_file import TokenFile
 from cragside.domain.errors import ConfigurationError
-from cragside.domain.tokens import USUAL_SCOPES, Scope, new_token
+from cragside.domain.tokens import USUAL_SCOPES, TokenScope, new_token
 from cragside.entrypoints.http.audited import ACTIONS
 from tests.knowledge import Knowledge
 
@@ -30,7 +30,7 @@ class Place:
         }
         self.knowledge = Knowledge(home / "kb", tokens_file=home / "tokens.json", audit_log=str(log))
 
-    def key(self, name: str, scopes: frozenset[Scope]) -> dict[str, str]:
+    def key(self, name: str, scopes: frozenset[TokenScope]) -> dict[str, str]:
         return {"X-API-Key": self.file.create(new_token(name, scopes=scopes, workspaces=("w",)))[0]}
 
     def events(self) -> list[dict[str, Any]]:

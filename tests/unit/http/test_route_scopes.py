@@ -13,7 +13,7 @@ from pydantic import SecretStr
 
 from cragside.bootstrap import Container
 from cragside.domain.errors import ServiceUnavailable
-from cragside.domain.tokens import SCOPES, IssuedToken, Scope
+from cragside.domain.tokens import SCOPES, IssuedToken, TokenScope
 from cragside.entrypoints.http import scopes
 from cragside.entrypoints.http.app import create_app
 from cragside.entrypoints.keyring import Keyring
@@ -29,7 +29,7 @@ READING = {
 }
 
 
-def issued(scope: Scope, **more: Any) -> IssuedToken:
+def issued(scope: TokenScope, **more: Any) -> IssuedToken:
     digest = hashlib.sha256(f"{scope}-token".encode()).digest()
     return IssuedToken("1", scope, digest, frozenset({scope}), None, datetime.now(UTC), **more)
 

@@ -2,7 +2,7 @@ import asyncio
 
 import pytest
 
-from cragside.adapters.ollama.remembered import Remembered
+from cragside.adapters.ollama.remembered import RememberedAnswer
 from cragside.domain.errors import ServiceUnavailable
 
 
@@ -13,7 +13,7 @@ class Source:
         self.failure = None
         self.gate = asyncio.Event()
         self.gate.set()
-        self.remembered = Remembered(self.fetch, fine=30, silent=5, clock=lambda: self.now)
+        self.remembered = RememberedAnswer(self.fetch, fine=30, silent=5, clock=lambda: self.now)
 
     async def fetch(self):
         self.asked += 1

@@ -14,13 +14,13 @@ import pytest
 
 from cragside.composition.descriptors import most_connections
 from cragside.entrypoints.proxy import server
-from cragside.entrypoints.proxy.clients import Limits
+from cragside.entrypoints.proxy.connection_limits import ConnectionLimits
 from cragside.entrypoints.proxy.handover import Handover
 from cragside.entrypoints.proxy.workers import supervise
 
 FORK = get_context("fork")
 EXHAUSTED = pytest.mark.attack("exhausted resources")
-LIMITS = Limits(
+LIMITS = ConnectionLimits(
     most=40,
     spare=8,
     head_seconds=0.4,
@@ -123,7 +123,7 @@ Connect = Callable[[], Awaitable[Client]]
 
 
 @asynccontextmanager
-async def serving(site: Site, limits: Limits = LIMITS) -> AsyncIterator[Connect]:
+async def serving(site: Site, limits: ConnectionLimits = LIMITS) -> AsyncIterator[Connect]:
     started = asyncio.Event()
     listening = server.listen("127.0.0.1", 0)
     port = listening.getsockname()[1]

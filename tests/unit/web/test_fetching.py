@@ -103,7 +103,7 @@ def test_redirects_may_be_relative(location, leads_to):
 
 def test_a_redirect_from_https_to_http_is_refused():
     base = Guard().target("https://public.example/")
-    with pytest.raises(guard.Refused, match="from https to http"):
+    with pytest.raises(guard.AddressRefused, match="from https to http"):
         Guard().target("http://public.example/", base)
     assert str(Guard().target("//other.example/", base)) == "https://other.example/"
 
@@ -142,7 +142,7 @@ def test_what_is_allowed_is_admitted_on_every_port(allow, host, address):
 )
 def test_only_what_is_allowed_is_admitted(allow, host, found):
     allowing = Guard([allow])
-    with pytest.raises(guard.Refused):
+    with pytest.raises(guard.AddressRefused):
         allowing.admit(allowing.target(f"http://{host}/"), found)
 
 

@@ -15,6 +15,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 from weakref import WeakValueDictionary
 
+from cachetools import FIFOCache
+
 from cragside.domain.document import SourceText
 from cragside.domain.errors import Forbidden, ServiceUnavailable
 from cragside.domain.indexing import DocumentKey, Stored
@@ -72,7 +74,7 @@ class StorageLimits:
         self._held: set[_Held] = set()
         # A token's requests wait for each other, and for nobody else's.
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        self._known: dict[str, tuple[float, Stored]] = {}
+        self._known: FIFOCache[str, tuple[float, Stored]] = FIFOCache(_MOST_KNOWN)
 
     async def check(self, workspace: str, size: int = 0, key: DocumentKey | None = None) -> None:
         """Raises `Forbidden` when there is no room for a document of at least `size` bytes. See `room`."""
@@ -139,10 +141,7 @@ class StorageLimits:
                 # One store that cannot be read is no reason to keep everybody out of the others.
                 known = known or Stored()
                 _log.warning("The limits count workspace %s as it was last read: %s", workspace, error.message)
-            self._known.pop(workspace, None)
             self._known[workspace] = time.monotonic(), replace(known, sizes={})
-            if len(self._known) > _MOST_KNOWN:
-                del self._known[next(iter(self._known))]
         return known
 
 

@@ -21,7 +21,7 @@ LONGEST_PAUSE_SECONDS = 60.0
 
 logger = logging.getLogger("cragside")
 
-Outcome = Literal["done", "retried", "buried"]
+TaskOutcome = Literal["done", "retried", "buried"]
 Sleep = Callable[[float], Awaitable[object]]
 
 
@@ -33,7 +33,7 @@ class Handled:
     """
 
     task: Task
-    outcome: Outcome
+    outcome: TaskOutcome
     attempt: int
     seconds: float
     reason: str = ""
@@ -157,7 +157,7 @@ class Attempts:
         of_all = isinstance(error, ServiceUnavailable) and error.component != "knowledge_base"
         return self._circuits[task.stage] if of_all else self._store(task)
 
-    async def _settled(self, delivery: Delivery, error: Exception) -> Outcome:
+    async def _settled(self, delivery: Delivery, error: Exception) -> TaskOutcome:
         if delivery.attempt >= self._most(error, self._broken(delivery.task, error)):
             try:
                 await self._indexer.failed(delivery.task, reason_of(error))

@@ -1,7 +1,8 @@
 """The use case: plain similarity search, without grading or correction."""
 
-from collections import OrderedDict
 from collections.abc import Sequence
+
+from cachetools import LRUCache
 
 from cragside.application.preferences import WorkspacePreferences
 from cragside.application.strips import compressed
@@ -26,7 +27,7 @@ class Retriever:
         self._workspaces = workspaces
         self._grader = grader
         self._preferences = preferences
-        self._answers: OrderedDict[tuple[str, str, bool], tuple[str, tuple[Document, ...]]] = OrderedDict()
+        self._answers: LRUCache[tuple[str, str, bool], tuple[str, tuple[Document, ...]]] = LRUCache(_REMEMBERED)
 
     def search_for(
         self,
@@ -69,13 +70,9 @@ class Retriever:
         key = (workspace, repr(search), compress)
         known = self._answers.get(key)
         if known is not None and known[0] == version:
-            self._answers.move_to_end(key)
             return list(known[1])
         found: Sequence[Document] = await repository.similar(search)
         if compress:
             found = await compressed(search.text, found, self._grader)
         self._answers[key] = version, tuple(found)
-        self._answers.move_to_end(key)
-        if len(self._answers) > _REMEMBERED:
-            self._answers.popitem(last=False)
         return list(found)

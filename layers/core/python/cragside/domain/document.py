@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from cragside.domain.errors import ValidationError
 
-Origin = Literal["local", "web"]
+EvidenceSource = Literal["local", "web"]
 DocType = Literal["code", "slack", "email", "meeting", "pdf", "image", "article", "text"]
 
 # Between the headings of a path to a section.
@@ -23,7 +23,7 @@ class Document:
 
     id: str
     content: str
-    source: Origin
+    source: EvidenceSource
     title: str = ""
     url: str | None = None
     score: float | None = None

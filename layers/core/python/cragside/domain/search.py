@@ -10,7 +10,6 @@ Strategy = Literal["similarity", "mmr"]
 DEFAULT_SIMILARITY = 0.7
 DEFAULT_FETCH = 20
 DEFAULT_BALANCE = 0.5
-MODES: tuple[Mode, ...] = ("local", "global", "hybrid", "naive", "mix")
 
 
 @dataclass(frozen=True, slots=True)

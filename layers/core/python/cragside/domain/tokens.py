@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Literal, get_args
 
-Scope = Literal["read", "write", "chat", "models"]
-SCOPES: tuple[Scope, ...] = get_args(Scope)
-ALL_SCOPES: frozenset[Scope] = frozenset(SCOPES)
+TokenScope = Literal["read", "write", "chat", "models"]
+SCOPES: tuple[TokenScope, ...] = get_args(TokenScope)
+ALL_SCOPES: frozenset[TokenScope] = frozenset(SCOPES)
 # What a token may do that is made without a word on scopes: everything but to change the models of the host.
-USUAL_SCOPES: frozenset[Scope] = ALL_SCOPES - {"models"}
+USUAL_SCOPES: frozenset[TokenScope] = ALL_SCOPES - {"models"}
 # Every issued token begins like this, so that scanners for secrets find one that was published by mistake.
 TOKEN_PREFIX = "crag_"  # noqa: S105 (no password)
 
@@ -46,7 +46,7 @@ class IssuedToken:
     id: str
     name: str
     digest: bytes = field(repr=False)
-    scopes: frozenset[Scope]
+    scopes: frozenset[TokenScope]
     workspaces: tuple[str, ...] | None
     created: datetime
     expires: datetime | None = None
@@ -60,7 +60,7 @@ class IssuedToken:
 def new_token(
     name: str,
     *,
-    scopes: frozenset[Scope],
+    scopes: frozenset[TokenScope],
     workspaces: tuple[str, ...] | None,
     expires: datetime | None = None,
     limits: Limits = NO_LIMITS,
@@ -69,7 +69,7 @@ def new_token(
     return IssuedToken("", name, b"", scopes, workspaces, datetime.now(UTC), expires, limits)
 
 
-def in_order(scopes: Collection[Scope]) -> list[Scope]:
+def in_order(scopes: Collection[TokenScope]) -> list[TokenScope]:
     """The scopes in the order in which the documentation names them."""
     return [scope for scope in SCOPES if scope in scopes]
 

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from cragside.application.allowance import Allowance
 from cragside.domain.errors import Forbidden, Unauthorized
-from cragside.domain.tokens import ALL_SCOPES, NO_LIMITS, Limits, Scope, listed
+from cragside.domain.tokens import ALL_SCOPES, NO_LIMITS, Limits, TokenScope, listed
 from cragside.domain.workspace_name import workspace_name
 
 RawHeaders = Iterable[tuple[bytes, bytes]]
@@ -22,7 +22,7 @@ class Pass:
 
     id: str = "anonymous"
     name: str = "anonymous"
-    scopes: frozenset[Scope] = ALL_SCOPES
+    scopes: frozenset[TokenScope] = ALL_SCOPES
     workspaces: tuple[str, ...] | None = None
     limits: Limits = NO_LIMITS
     expires: datetime | None = None
@@ -49,11 +49,11 @@ class Grant:
             return None
         return tuple(dict.fromkeys(name for each in self.passes for name in each.workspaces or ()))
 
-    def allows(self, *scopes: Scope) -> bool:
+    def allows(self, *scopes: TokenScope) -> bool:
         """Whether a token has one of these scopes."""
         return any(not each.scopes.isdisjoint(scopes) for each in self.passes)
 
-    def narrowed(self, *scopes: Scope) -> "Grant":
+    def narrowed(self, *scopes: TokenScope) -> "Grant":
         """What the tokens with one of these scopes open. Raises `Forbidden` when there is none."""
         passes = tuple(each for each in self.passes if not each.scopes.isdisjoint(scopes))
         if not passes:
@@ -64,7 +64,7 @@ class Grant:
             )
         return Grant(passes, self.headers)
 
-    def bearer(self, workspace: str | None, *scopes: Scope) -> Pass:
+    def bearer(self, workspace: str | None, *scopes: TokenScope) -> Pass:
         """The token that a request is put down to: one that has one of the scopes and opens the workspace.
 
         When several do it is the one with the widest limits. A request that none of them allows is the first token's.

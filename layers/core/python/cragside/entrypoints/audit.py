@@ -1,17 +1,15 @@
 """Who did what, when, and with which outcome: never what stands in documents, questions or tokens."""
 
 import os
-from collections.abc import Awaitable, Callable, MutableMapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any
 
-from cragside.domain.tokens import Scope as TokenScope
+from starlette.types import Message, Scope, Send
+
+from cragside.domain.tokens import TokenScope
 from cragside.entrypoints.access import Grant
 from cragside.ports.audit_log import AuditLog
 
-Scope = MutableMapping[str, Any]
-Message = MutableMapping[str, Any]
-Send = Callable[[Message], Awaitable[None]]
 _LONGEST = 200
 _MOST_DOCUMENTS = 1000
 

@@ -17,7 +17,7 @@ from cragside.plugins.endpoint import EnrichEndpoint
 if TYPE_CHECKING:
     from cragside.bootstrap import Container
 
-Request = dict[str, Any]
+ProxyRequest = dict[str, Any]
 FailMode = Literal["open", "closed"]
 
 _log = logging.getLogger("cragside.plugins")
@@ -42,7 +42,7 @@ class PluginConfiguration:
 
 
 class _Source(Protocol):
-    async def enhanced(self, request: Request) -> Request: ...
+    async def enhanced(self, request: ProxyRequest) -> ProxyRequest: ...
 
     async def close(self) -> None: ...
 
@@ -83,18 +83,18 @@ class RagAgent:
         """The word behind the slash by which the proxy chooses the plugin: `rag`."""
         return self.configuration.name
 
-    async def on_retrieve(self, request: Request) -> Request:
+    async def on_retrieve(self, request: ProxyRequest) -> ProxyRequest:
         """The agent contract's hook: the enhanced request, or the very same request without the command."""
         return await self._answer(request, lambda same: same)
 
-    async def on_request(self, request: Request) -> Request:
+    async def on_request(self, request: ProxyRequest) -> ProxyRequest:
         """The real proxy's hook, with its context: `messages` or `prompt`, and the `agents` it has read from the text.
 
         `/other /rag question` names this plugin too; the commands in front of the question are taken as read.
         """
         return await self._answer(request, self._as_commanded)
 
-    async def on_response(self, request: Request, response: dict[str, Any] | None = None) -> dict[str, Any]:
+    async def on_response(self, request: ProxyRequest, response: dict[str, Any] | None = None) -> dict[str, Any]:
         """The response untouched. The contract gives it alone, the real proxy behind the request."""
         return request if response is None else response
 
@@ -102,7 +102,7 @@ class RagAgent:
         """Close what this agent opened."""
         await self._source.close()
 
-    async def _answer(self, request: Request, read: Callable[[Request], Request]) -> Request:
+    async def _answer(self, request: ProxyRequest, read: Callable[[ProxyRequest], ProxyRequest]) -> ProxyRequest:
         # A host that hands over something else than its interface says gets it back, as after any failure.
         if not self.configuration.enabled or not isinstance(request, dict):
             return request
@@ -119,7 +119,7 @@ class RagAgent:
             failure.__cause__ = unexpected
             return self._failed(failure, request)
 
-    def _failed(self, error: CragsideError, request: Request) -> Request:
+    def _failed(self, error: CragsideError, request: ProxyRequest) -> ProxyRequest:
         contract = error_envelope(error, request.get("id"))
         _log.error("The prompt goes on without evidence: %s", json.dumps(contract, default=str))
         if self._closed:
@@ -131,7 +131,7 @@ class RagAgent:
         own = self._source.fail_mode if isinstance(self._source, _Own) else "open"
         return (self._fail_mode or own) == "closed"
 
-    def _as_commanded(self, request: Request) -> Request:
+    def _as_commanded(self, request: ProxyRequest) -> ProxyRequest:
         agents = request.get("agents")
         if not isinstance(agents, list) or self.name not in agents:
             return request
@@ -149,7 +149,7 @@ class _Given:
     def __init__(self, enricher: Enricher) -> None:
         self._enricher = enricher
 
-    async def enhanced(self, request: Request) -> Request:
+    async def enhanced(self, request: ProxyRequest) -> ProxyRequest:
         return enhanced_request(await self._enricher.enrich(request))
 
     async def close(self) -> None:
@@ -164,7 +164,7 @@ class _Own:
         self._container: Container | None = None
         self.fail_mode: FailMode = "open"
 
-    async def enhanced(self, request: Request) -> Request:
+    async def enhanced(self, request: ProxyRequest) -> ProxyRequest:
         return enhanced_request(await self._opened().enricher.enrich(request))
 
     async def close(self) -> None:

@@ -8,11 +8,6 @@ from cragside.domain.document import SourceText
 class DocumentLoader(Protocol):
     """Reads files of many types. Files are untrusted: time and memory are bounded whatever is in them."""
 
-    @property
-    def file_types(self) -> tuple[str, ...]:
-        """Endings of the names of supported files, such as `.pdf`."""
-        ...
-
     async def load(
         self, content: bytes, *, name: str, content_type: str | None = None, workspace: str = ""
     ) -> SourceText:

@@ -6,8 +6,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
 
+from typing_extensions import override
+
 from cragside.domain.errors import ConfigurationError, CragsideError, NotFound, PayloadTooLarge, ServiceUnavailable
-from cragside.ports.upload_store import UploadForm
+from cragside.ports.object_store import ObjectStore
+from cragside.ports.upload_store import UploadForm, UploadStore
 
 if TYPE_CHECKING:
     from botocore.exceptions import ClientError
@@ -30,7 +33,7 @@ _REFUSED = frozenset(
 )
 
 
-class S3ObjectStore:
+class S3ObjectStore(ObjectStore):
     """Objects of an S3 bucket whose keys begin with `prefix/`.
 
     Credentials, region and endpoint come from where AWS' own tools take them.
@@ -50,12 +53,12 @@ class S3ObjectStore:
         """`s3://bucket/prefix`."""
         return f"s3://{self._bucket}/{self._prefix}".rstrip("/")
 
+    @override
     async def fetch(self, name: str, to: BinaryIO, *, limit: int) -> None:
-        """Write an object to `to`; see the port for the errors."""
         await asyncio.to_thread(self._fetch, name, to, limit)
 
+    @override
     async def disconnect(self) -> None:
-        """Close the connections and forget the credentials; the next fetching makes a client anew."""
         client, self._client = self._client, None
         if client is not None:
             client.close()
@@ -143,7 +146,7 @@ class S3ObjectStore:
         return ServiceUnavailable("object_store", f"S3 does not answer ({type(error).__name__}).").at(self.address)
 
 
-class S3UploadStore(S3ObjectStore):
+class S3UploadStore(UploadStore, S3ObjectStore):
     """Objects that clients send by themselves, each with a form that S3 holds them to: key, size and time."""
 
     # Signed as every region takes it, and sent to the region's own endpoint: boto3's default is the global one, which
@@ -154,8 +157,8 @@ class S3UploadStore(S3ObjectStore):
         """A presigned POST. Nothing but credentials is asked for, and whether they may write shows when it is used."""
         return await asyncio.to_thread(self._form, name, most_bytes, seconds)
 
+    @override
     async def remove(self, name: str) -> None:
-        """Delete an object, if it is there."""
         await asyncio.to_thread(self._remove, name)
 
     def _form(self, name: str, most_bytes: int, seconds: int) -> UploadForm:

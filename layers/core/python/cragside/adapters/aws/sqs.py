@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
+from typing_extensions import override
+
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable, ValidationError
 from cragside.domain.indexing import Task
 from cragside.domain.memory_name import store_name
@@ -30,7 +32,7 @@ _REFUSED = ("AccessDenied", "InvalidClientTokenId", "SignatureDoesNotMatch", "In
 
 _log = logging.getLogger("cragside")
 
-Message = Mapping[str, Any]
+SqsMessage = Mapping[str, Any]
 Result = TypeVar("Result")
 
 
@@ -83,12 +85,12 @@ class SqsQueue(PushQueue):
         """At most ten tasks; what is no task becomes a dead letter."""
         return await self._do(lambda client: self._receive(client, min(limit, _BATCH), wait))
 
+    @override
     async def extend(self, delivery: Delivery) -> None:
-        """Keep the message invisible."""
         await self._hide(delivery.receipt, self._lease_seconds)
 
+    @override
     async def finish(self, delivery: Delivery) -> None:
-        """Delete the message."""
         await self._do(lambda client: self._delete(client, delivery.receipt))
 
     async def retry(self, delivery: Delivery, *, delay: float) -> None:
@@ -125,9 +127,8 @@ class SqsQueue(PushQueue):
 
         return await self._do(dead)
 
+    @override
     async def revive(self, *, workspace: str | None = None, document_id: str | None = None) -> int:
-        """Send the tasks of dead letters again, and delete the letters."""
-
         def revive(client: Any) -> int:
             count = 0
             with self._dead_letters(client, workspace, document_id) as letters:
@@ -228,7 +229,7 @@ class SqsQueue(PushQueue):
         self._in_hand.discard(receipt)  # also if it cannot be deleted: then it comes again by itself
         client.delete_message(QueueUrl=self._url, ReceiptHandle=receipt)
 
-    def _delete_letter(self, client: Any, message: Message) -> None:
+    def _delete_letter(self, client: Any, message: SqsMessage) -> None:
         client.delete_message(QueueUrl=self._dead_letter_url(client), ReceiptHandle=message["ReceiptHandle"])
 
     async def _hide(self, receipt: str, seconds: int) -> None:
@@ -241,9 +242,9 @@ class SqsQueue(PushQueue):
     @contextmanager
     def _dead_letters(
         self, client: Any, workspace: str | None, document_id: str | None = None
-    ) -> Iterator[Iterator[tuple[DeadLetter, Message]]]:
+    ) -> Iterator[Iterator[tuple[DeadLetter, SqsMessage]]]:
         """The dead letters that are asked for; those that are still there in the end are given back."""
-        seen: list[Message] = []
+        seen: list[SqsMessage] = []
         try:
             yield self._matching(client, seen, workspace, document_id)
         finally:
@@ -256,8 +257,8 @@ class SqsQueue(PushQueue):
                     )
 
     def _matching(
-        self, client: Any, seen: list[Message], workspace: str | None, document_id: str | None
-    ) -> Iterator[tuple[DeadLetter, Message]]:
+        self, client: Any, seen: list[SqsMessage], workspace: str | None, document_id: str | None
+    ) -> Iterator[tuple[DeadLetter, SqsMessage]]:
         while len(seen) < _MOST_DEAD:
             messages = client.receive_message(
                 QueueUrl=self._dead_letter_url(client),
@@ -361,7 +362,7 @@ class SqsQueue(PushQueue):
             raise ServiceUnavailable("queue", f"SQS does not answer ({type(error).__name__}).") from error
 
 
-def _letter(message: Message) -> DeadLetter | None:
+def _letter(message: SqsMessage) -> DeadLetter | None:
     """A message of the dead-letter queue; None for one that holds no task."""
     try:
         task = task_of(message["Body"])

@@ -18,7 +18,7 @@ from typing import Any, BinaryIO
 import orjson
 
 from cragside.adapters.documents.kinds import KINDS
-from cragside.adapters.documents.reading import Origin, Unreadable
+from cragside.adapters.documents.reading import FileOrigin, Unreadable
 
 
 def main() -> None:
@@ -43,7 +43,7 @@ def main() -> None:
 
 def _answer(asked: Mapping[str, Any], requests: BinaryIO) -> bytes:
     content = requests.read(asked["size"])
-    origin = Origin(asked["name"], asked["file_type"], asked["charset"])
+    origin = FileOrigin(asked["name"], asked["file_type"], asked["charset"])
     try:
         reading = KINDS[asked["kind"]].reader(content, origin)
         fields = {**asdict(reading), "text": _clean(reading.text)}

@@ -7,7 +7,7 @@ from email.utils import getaddresses, parsedate_to_datetime
 from typing import Any
 
 from cragside.adapters.documents.decoding import decode
-from cragside.adapters.documents.reading import MAX_LISTED, Composer, Origin, Reading, Unreadable, label, present
+from cragside.adapters.documents.reading import MAX_LISTED, Composer, FileOrigin, Reading, Unreadable, label, present
 from cragside.domain.document import Mark
 
 _SHOWN = ("From", "To", "Cc", "Date", "Subject")
@@ -27,7 +27,7 @@ _PARSED = re.compile(
 )
 
 
-def read(content: bytes, origin: Origin) -> Reading:
+def read(content: bytes, origin: FileOrigin) -> Reading:
     """The message's headers and its text part, else its HTML part. Raises `Unreadable` when neither is there."""
     if _longest_header("\n".join(content.decode("latin-1").splitlines())) > _LONGEST_HEADER:
         raise Unreadable(f"has a header of more than {_LONGEST_HEADER:,} bytes, which is the limit")

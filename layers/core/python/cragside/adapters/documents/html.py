@@ -4,7 +4,16 @@ import re
 from typing import Any
 
 from cragside.adapters.documents.decoding import decode
-from cragside.adapters.documents.reading import EMPTY, Composer, Headings, Origin, Reading, Unreadable, label, present
+from cragside.adapters.documents.reading import (
+    EMPTY,
+    Composer,
+    FileOrigin,
+    Headings,
+    Reading,
+    Unreadable,
+    label,
+    present,
+)
 
 _CHARSET = re.compile(rb"""<meta[^>]{0,300}?charset\s{0,5}=\s{0,5}["']?([\w:.-]{1,40})""", re.IGNORECASE)
 _UNSEEN = frozenset({"script", "style", "template", "noscript", "svg", "math", "head", "iframe", "object", "select"})
@@ -19,7 +28,7 @@ _TAG = re.compile(r"<[a-zA-Z][^>]*+")
 _HEADING = re.compile(r"h([1-6])$")
 
 
-def read(content: bytes, origin: Origin) -> Reading:
+def read(content: bytes, origin: FileOrigin) -> Reading:
     """An article's text in Markdown's form; its headings are sections."""
     from trafilatura import bare_extraction
 

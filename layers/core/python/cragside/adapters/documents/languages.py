@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from pathlib import PurePath
 from typing import Any
@@ -38,14 +38,6 @@ class Grammar:
     imports: tuple[str, ...] = ()
     exports: tuple[str, ...] = ()
     comment: tuple[str, ...] = ("//", "/*", "*", "@", "#")
-
-
-@dataclass
-class Outline:
-    """What was found, and where the functions and classes begin."""
-
-    marks: list[Mark] = field(default_factory=list)
-    found: dict[str, list[str]] = field(default_factory=dict)
 
 
 _NOT_A_TYPE = r"(?!(?:if|else|for|while|do|switch|case|catch|return|new|throw|await|yield|using|lock|delete|goto)\b)"

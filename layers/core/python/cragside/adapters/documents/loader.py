@@ -7,9 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
 
-from cragside.adapters.documents.kinds import ENDINGS, Kind, kind_of
+from cragside.adapters.documents.kinds import Kind, kind_of
 from cragside.adapters.documents.parsing import ParserProcesses
-from cragside.adapters.documents.reading import EMPTY, Origin, Reading, Unreadable, label, name_as_title
+from cragside.adapters.documents.reading import EMPTY, FileOrigin, Reading, Unreadable, label, name_as_title
 from cragside.adapters.turns import Turns
 from cragside.domain.document import SourceText
 from cragside.domain.errors import PayloadTooLarge, ServiceUnavailable, ValidationError
@@ -46,11 +46,6 @@ class FileLoader:
         self._turns = Turns(parallel)
         self._patience = patience
 
-    @property
-    def file_types(self) -> tuple[str, ...]:
-        """Endings of the names of supported files, such as `.pdf`."""
-        return ENDINGS
-
     async def load(
         self, content: bytes, *, name: str, content_type: str | None = None, workspace: str = ""
     ) -> SourceText:
@@ -63,7 +58,7 @@ class FileLoader:
             if not content.strip(_BLANKS):
                 raise Unreadable(EMPTY)
             charset = _CHARSET.search(content_type or "")
-            origin = Origin(name, file_type, charset[1] if charset else None)
+            origin = FileOrigin(name, file_type, charset[1] if charset else None)
             reading = await self._read(kind, content, origin, workspace)
             if not reading.text.strip():
                 raise Unreadable(EMPTY)
@@ -85,7 +80,7 @@ class FileLoader:
         self._parsers.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    async def _read(self, kind: Kind, content: bytes, origin: Origin, workspace: str) -> Reading:
+    async def _read(self, kind: Kind, content: bytes, origin: FileOrigin, workspace: str) -> Reading:
         if kind.isolated or len(content) > _IN_PROCESS:
             return await self._in_thread(workspace, self._parsers.read, kind, content, origin)
         if len(content) > _AT_ONCE:

@@ -2,11 +2,11 @@
 
 from cragside.adapters.documents.describing import describe
 from cragside.adapters.documents.headings import sections, title_of
-from cragside.adapters.documents.reading import Origin, Reading
+from cragside.adapters.documents.reading import FileOrigin, Reading
 from cragside.adapters.documents.texts import decoded
 
 
-def read(content: bytes, origin: Origin) -> Reading:
+def read(content: bytes, origin: FileOrigin) -> Reading:
     """A Markdown file's text as it is written."""
     text = decoded(content, origin)
     doc_type, tier1 = describe(origin.name, text)

@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 
 from cragside.adapters.documents.kinds import Kind
-from cragside.adapters.documents.reading import MAX_CHARACTERS, Origin, Reading, Unreadable
+from cragside.adapters.documents.reading import MAX_CHARACTERS, FileOrigin, Reading, Unreadable
 from cragside.domain.document import Mark
 from cragside.domain.errors import ServiceUnavailable
 
@@ -40,7 +40,7 @@ class ParserProcesses:
         self._busy: set[_Child] = set()
         self._closed = False
 
-    def read(self, kind: Kind, content: bytes, origin: Origin) -> Reading:
+    def read(self, kind: Kind, content: bytes, origin: FileOrigin) -> Reading:
         """What `kind`'s reader makes of it; blocks. Raises `Unreadable`, for a child that dies as well."""
         while True:
             child, fresh = self._take(kind)
@@ -101,7 +101,7 @@ class _Child:
                 "loader", f"No process to read files in could be started: {error.strerror}."
             ) from error
 
-    def ask(self, kind: Kind, content: bytes, origin: Origin, seconds: int) -> Mapping[str, Any]:
+    def ask(self, kind: Kind, content: bytes, origin: FileOrigin, seconds: int) -> Mapping[str, Any]:
         """The child's answer. Raises `_Ended` with the reason when there is none in time."""
         late = threading.Event()
 
@@ -130,7 +130,7 @@ class _Child:
                 except OSError:
                     continue  # what was not written is for nobody now
 
-    def _exchange(self, kind: Kind, content: bytes, origin: Origin) -> Mapping[str, Any]:
+    def _exchange(self, kind: Kind, content: bytes, origin: FileOrigin) -> Mapping[str, Any]:
         requests, answers = self._process.stdin, self._process.stdout
         assert requests is not None and answers is not None  # noqa: S101,PT018 - both are pipes
         header = {

@@ -5,7 +5,15 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from cragside.adapters.documents.reading import MAX_CHARACTERS, Composer, Headings, Origin, Reading, Unreadable, present
+from cragside.adapters.documents.reading import (
+    MAX_CHARACTERS,
+    Composer,
+    FileOrigin,
+    Headings,
+    Reading,
+    Unreadable,
+    present,
+)
 
 MAX_PAGES = 5000
 _MOST_BOOKMARKS = 5000
@@ -15,7 +23,7 @@ _DATE = re.compile(r"D?:?(\d{4})(\d{2})?(\d{2})?(?:(\d{2})(\d{2})(\d{2})?)?(?:([
 _DIVIDED = re.compile(r"[\ufffe\x02]\s*+")
 
 
-def read(content: bytes, origin: Origin) -> Reading:
+def read(content: bytes, origin: FileOrigin) -> Reading:
     """Pages, title, author and date. Raises `Unreadable` when encrypted, damaged, without text or endless."""
     import pypdfium2
 

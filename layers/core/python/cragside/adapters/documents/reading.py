@@ -27,7 +27,7 @@ class Unreadable(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class FileOrigin:
     """What is known of a file beside its bytes. `charset` is what its carrier said of it."""
 
     name: str
@@ -46,7 +46,7 @@ class Reading:
     tier1: Mapping[str, Any] = field(default_factory=dict)
 
 
-Reader = Callable[[bytes, Origin], Reading]
+Reader = Callable[[bytes, FileOrigin], Reading]
 
 
 class Composer:

@@ -1,11 +1,11 @@
 """Source code: functions and classes are sections."""
 
 from cragside.adapters.documents.languages import language_of, outline
-from cragside.adapters.documents.reading import Origin, Reading
+from cragside.adapters.documents.reading import FileOrigin, Reading
 from cragside.adapters.documents.texts import decoded
 
 
-def read(content: bytes, origin: Origin) -> Reading:
+def read(content: bytes, origin: FileOrigin) -> Reading:
     """The source as it is written."""
     text = decoded(content, origin)
     marks, tier1 = outline(text, language_of(origin.name) or origin.file_type)

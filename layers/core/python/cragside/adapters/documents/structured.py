@@ -7,14 +7,14 @@ from typing import Any
 import orjson
 
 from cragside.adapters.documents import chats
-from cragside.adapters.documents.reading import Composer, Origin, Reading, Unreadable
+from cragside.adapters.documents.reading import Composer, FileOrigin, Reading, Unreadable
 from cragside.adapters.documents.texts import decoded
 
 _DEEPEST = 100
 _BRACKET = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*(?:"|\Z)|([\[{])|([\]}])', re.DOTALL)
 
 
-def read(content: bytes, origin: Origin) -> Reading:
+def read(content: bytes, origin: FileOrigin) -> Reading:
     """The values, indented. Raises `Unreadable` for what is no JSON, and for what is nested too deep."""
     text = decoded(content, origin)
     _check_depth(text)
@@ -34,7 +34,7 @@ def read(content: bytes, origin: Origin) -> Reading:
     return Reading(_laid_out(value, text))
 
 
-def _lines(text: str, origin: Origin) -> Reading:
+def _lines(text: str, origin: FileOrigin) -> Reading:
     values: list[Any] = []
     composer = Composer()
     for number, line in enumerate(text.split("\n"), 1):

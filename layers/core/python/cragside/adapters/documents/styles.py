@@ -11,7 +11,7 @@ from cragside.adapters.documents.shapes import FAR, OFF_SCREEN, Value, covers, i
 
 Colour = tuple[int, int, int]
 Declared = dict[str, tuple[Value, bool]]
-Rule = tuple[frozenset[str], int, Declared]
+StyleRule = tuple[frozenset[str], int, Declared]
 
 _LONGEST_SHEET = 500_000
 _LONGEST_INLINE = 5_000
@@ -52,7 +52,7 @@ def declarations(style: str) -> Declared:
     return _declared(tinycss2.parse_blocks_contents(style[:_LONGEST_INLINE], skip_comments=True, skip_whitespace=True))
 
 
-def rules(sheet: str) -> Iterator[Rule]:
+def rules(sheet: str) -> Iterator[StyleRule]:
     """The rules of a style sheet that hold on every screen and may hide text, each for one simple selector.
 
     A selector is the set of what an element needs (`name`, `.class`, `#id`, `*`), and its specificity.

@@ -2,17 +2,17 @@
 
 from cragside.adapters.documents.decoding import decode
 from cragside.adapters.documents.describing import describe
-from cragside.adapters.documents.reading import Origin, Reading, Unreadable
+from cragside.adapters.documents.reading import FileOrigin, Reading, Unreadable
 
 
-def read(content: bytes, origin: Origin) -> Reading:
+def read(content: bytes, origin: FileOrigin) -> Reading:
     """The text as it is."""
     text = decoded(content, origin)
     doc_type, tier1 = describe(origin.name, text)
     return Reading(text, doc_type, tier1=tier1)
 
 
-def decoded(content: bytes, origin: Origin) -> str:
+def decoded(content: bytes, origin: FileOrigin) -> str:
     """The bytes as text. Raises `Unreadable` for binary data."""
     text = decode(content, origin.charset)
     if text is None:

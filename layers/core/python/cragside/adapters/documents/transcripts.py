@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from cragside.adapters.documents.meetings import described
-from cragside.adapters.documents.reading import Origin, Reading, Unreadable, present
+from cragside.adapters.documents.reading import FileOrigin, Reading, Unreadable, present
 from cragside.adapters.documents.texts import decoded
 
 _CLOCK = r"(?:(\d{1,3}):)?(\d{1,2}):(\d{2})[.,]\d{1,3}"
@@ -14,7 +14,7 @@ _TAG = re.compile(r"</?[A-Za-z0-9][^<>]{0,200}+>")
 _NAMED = re.compile(r"([A-ZÀ-Þ][\w .'-]{0,60}?): ")
 
 
-def read(content: bytes, origin: Origin) -> Reading:
+def read(content: bytes, origin: FileOrigin) -> Reading:
     """The spoken text. Raises `Unreadable` when there is none."""
     text = decoded(content, origin)
     speakers, lines, seconds = list[str](), list[str](), 0

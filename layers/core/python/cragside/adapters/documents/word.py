@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Iterator
 from typing import Any
 
-from cragside.adapters.documents.reading import Composer, Headings, Origin, Reading, Unreadable, present
+from cragside.adapters.documents.reading import Composer, FileOrigin, Headings, Reading, Unreadable, present
 
 MAX_ENTRIES = 5000
 MAX_UNZIPPED = 300 * 1024 * 1024
@@ -25,7 +25,7 @@ _CORE_PROPERTIES = "application/vnd.openxmlformats-package.core-properties+xml"
 _HEADING = re.compile(r"heading (\d)$", re.IGNORECASE)
 
 
-def read(content: bytes, origin: Origin) -> Reading:
+def read(content: bytes, origin: FileOrigin) -> Reading:
     """Text, title, author and date. Raises `Unreadable` when damaged, or when it grows too big unzipped."""
     check_archive(content)
     import docx

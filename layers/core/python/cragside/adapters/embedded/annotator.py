@@ -4,6 +4,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from typing_extensions import override
+
 from cragside.adapters.embedded.extraction import extract
 from cragside.adapters.embedded.language import iso_639_1
 from cragside.adapters.embedded.summary import (
@@ -15,7 +17,7 @@ from cragside.adapters.embedded.summary import (
     summary_of,
 )
 from cragside.domain.document import DocType
-from cragside.ports.annotator import DESCRIBED_CHARACTERS
+from cragside.ports.annotator import DESCRIBED_CHARACTERS, Annotator
 
 BY = "embedded"
 _DOCSTRING = re.compile(
@@ -28,11 +30,11 @@ _MAIL_HEADER = re.compile(r"\A(?:[A-Za-z-]{2,40}+:[^\n]*+\n(?:[ \t][^\n]*+\n)*+)
 Field = Callable[[str], Any]
 
 
-class EmbeddedAnnotator:
-    """Implements `ports.Annotator` by rules. Linear in the length of the text; the same for the same text."""
+class EmbeddedAnnotator(Annotator):
+    """Annotates by rules. Linear in the length of the text; the same for the same text."""
 
+    @override
     def tier2(self, text: str) -> dict[str, Any]:
-        """Entities, keywords and language of a passage."""
         entities, _ = extract(text)
         return {
             "entities": [{"text": entity.name, "label": entity.kind} for entity in entities],

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from typing_extensions import override
 
 from cragside.domain.errors import ServiceUnavailable
-from cragside.ports.embedder import Vectors
+from cragside.ports.embedder import Embedder, Vectors
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -54,20 +55,20 @@ def _load() -> _Model:
     return _Model(tokenizer, np.ascontiguousarray(weights, dtype=np.float32))
 
 
-class WordLlamaEmbedder:
+class WordLlamaEmbedder(Embedder):
     """WordLlama with 256 dimensions: offline, 0.05 ms a question, no limit on the length of a text.
 
     A vector is the mean over all tokens of the text, at unit length; text without tokens gets the zero vector.
     """
 
     @property
+    @override
     def name(self) -> str:
-        """`wordllama-256`."""
         return EMBEDDED_MODEL
 
     @property
+    @override
     def dimensions(self) -> int:
-        """256."""
         return EMBEDDED_DIMENSIONS
 
     @staticmethod

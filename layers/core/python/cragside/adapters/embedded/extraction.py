@@ -63,7 +63,7 @@ _PLACE_CUE = frozenset({"in", "near", "from", "at"})
 
 
 @dataclass(slots=True)
-class Entity:
+class ExtractedEntity:
     """A thing the text speaks of, with a description taken from it."""
 
     name: str
@@ -91,7 +91,7 @@ class _Candidate:
 Key = tuple[str, ...]
 
 
-def extract(text: str, types: Collection[str] = ()) -> tuple[list[Entity], list[Relation]]:
+def extract(text: str, types: Collection[str] = ()) -> tuple[list[ExtractedEntity], list[Relation]]:
     """At most 12 entities and 12 relations between them, most telling first, the same for the same text.
 
     `types` are the allowed entity types; what does not fit them is `Other`.
@@ -103,7 +103,7 @@ def extract(text: str, types: Collection[str] = ()) -> tuple[list[Entity], list[
     names = {key: _display(key, candidates[key]) for key in chosen}
     allowed = {kind.lower(): kind for kind in types}
     entities = [
-        Entity(names[key], _kind(names[key], candidates[key], read, allowed), _description(read, places[key]))
+        ExtractedEntity(names[key], _kind(names[key], candidates[key], read, allowed), _description(read, places[key]))
         for key in chosen
     ]
     return entities, _relations(read, names)

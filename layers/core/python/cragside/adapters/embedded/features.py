@@ -83,7 +83,7 @@ class Segment:
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
+class PassageWords:
     """A passage taken apart: nothing in it depends on a question. `length` is in words, without the title."""
 
     language: Language
@@ -108,7 +108,7 @@ def read_question(text: str, lexicon: Lexicon) -> Question:
     return Question(tuple(every), tuple(content), rows, weights, _direction(lexicon, lexicon.rows(every)), spelt)
 
 
-def read_passage(title: str, text: str, lexicon: Lexicon, *, closely: bool = False) -> Passage:
+def read_passage(title: str, text: str, lexicon: Lexicon, *, closely: bool = False) -> PassageWords:
     """A passage taken apart, its title included in each segment; `closely` into runs of 40 words that overlap by 20."""
     body = words(text)
     title = title[:_LONGEST_TITLE]
@@ -117,11 +117,11 @@ def read_passage(title: str, text: str, lexicon: Lexicon, *, closely: bool = Fal
     named = words(_PARENTHESIS.sub(" ", _FILE_SUFFIX.sub("", title))) or heading
     parts = _overlapping(body, _RUN, _RUN_STRIDE) if closely else _parts(body)
     segments = tuple(_segment([*heading, *part], language, lexicon) for part in parts)
-    return Passage(language, tuple(named), segments, len(body))
+    return PassageWords(language, tuple(named), segments, len(body))
 
 
 def compare(
-    question: Question, passages: Sequence[Passage], lexicon: Lexicon, background: Background
+    question: Question, passages: Sequence[PassageWords], lexicon: Lexicon, background: Background
 ) -> list[Features]:
     """The features of each passage, one row a segment, shape (segments, 4).
 
@@ -143,7 +143,7 @@ def compare(
     return [table[start:end] for start, end in pairwise([0, *ends])]
 
 
-def deserves_a_closer_look(passage: Passage, features: Features) -> bool:
+def deserves_a_closer_look(passage: PassageWords, features: Features) -> bool:
     """Whether a run of words in a long passage, given the features of its segments, could have most of the question."""
     return passage.length > _LONG and bool(has_most_of_it(features).any())
 
@@ -164,7 +164,7 @@ def _nearest(question: Question, segments: Sequence[Segment], lexicon: Lexicon) 
     return nearest
 
 
-def _found(question: Question, passages: Sequence[Passage]) -> Vectors:
+def _found(question: Question, passages: Sequence[PassageWords]) -> Vectors:
     """1 where a segment (rows) has a content word (columns) itself, in whatever inflection."""
     stems_by_language = {language: question.stems(language) for language in {p.language for p in passages}}
     return np.array(
@@ -177,7 +177,7 @@ def _found(question: Question, passages: Sequence[Passage]) -> Vectors:
     )
 
 
-def title_match(question: Question, passage: Passage, lexicon: Lexicon) -> float:
+def title_match(question: Question, passage: PassageWords, lexicon: Lexicon) -> float:
     """The share (0..1, by weight) of the title that the question names; 1 when it quotes the title word for word."""
     if not passage.title:
         return 0.0
@@ -192,7 +192,7 @@ def title_match(question: Question, passage: Passage, lexicon: Lexicon) -> float
     return float(named @ weights / max(float(weights.sum()), 1e-9))
 
 
-def novelty(question: Question, passage: Passage) -> int:
+def novelty(question: Question, passage: PassageWords) -> int:
     """How many different content words the richest segment has beyond the question's: an echo has none."""
     sought = set(question.stems(passage.language))
     return max(len(segment.stems - sought) for segment in passage.segments)

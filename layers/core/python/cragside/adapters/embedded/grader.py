@@ -3,7 +3,6 @@
 import base64
 import json
 import threading
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -11,12 +10,13 @@ from importlib import resources
 from typing import Any
 
 import numpy as np
+from cachetools import FIFOCache, LRUCache
 
 from cragside.adapters.embedded.features import (
     FEATURES,
     Background,
     Features,
-    Passage,
+    PassageWords,
     compare,
     deserves_a_closer_look,
     has_most_of_it,
@@ -87,9 +87,9 @@ class EmbeddedGrader:
         self._embedder = embedder
         self._weights = weights
         self._lexicon: Lexicon | None = None
-        self._passages: OrderedDict[tuple[str, str], Passage] = OrderedDict()
-        self._closely: OrderedDict[tuple[str, str], Passage] = OrderedDict()
-        self._questions: OrderedDict[str, dict[tuple[str, str], float]] = OrderedDict()
+        self._passages: LRUCache[tuple[str, str], PassageWords] = LRUCache(_REMEMBERED_PASSAGES)
+        self._closely: LRUCache[tuple[str, str], PassageWords] = LRUCache(_REMEMBERED_CLOSELY)
+        self._questions: FIFOCache[str, dict[tuple[str, str], float]] = FIFOCache(_REMEMBERED_QUESTIONS)
         self._lock = threading.Lock()
 
     async def grade(self, query: str, documents: Sequence[Document], *, model: str | None = None) -> list[float]:
@@ -101,7 +101,8 @@ class EmbeddedGrader:
     def scores(self, query: str, passages: Sequence[tuple[str, str]]) -> list[float]:
         """The same for (title, text) pairs, without an event loop."""
         with self._lock:
-            known = self._known_scores(query)
+            # What ranking has scored is soon graded again.
+            known = self._questions.setdefault(query, {})
             fresh = [pair for pair in dict.fromkeys(passages) if pair not in known]
             if fresh:
                 known.update(zip(fresh, self._compute(query, fresh), strict=True))
@@ -126,24 +127,11 @@ class EmbeddedGrader:
             for passage, score in zip(passages, scores, strict=True)
         ]
 
-    def _known_scores(self, query: str) -> dict[tuple[str, str], float]:
-        """Scores already given for a question: what ranking has scored is soon graded again."""
-        known = self._questions.get(query)
-        if known is None:
-            known = self._questions[query] = {}
-            if len(self._questions) > _REMEMBERED_QUESTIONS:
-                self._questions.popitem(last=False)
-        return known
-
-    def _passage(self, pair: tuple[str, str], lexicon: Lexicon, *, closely: bool = False) -> Passage:
-        known, most = (self._closely, _REMEMBERED_CLOSELY) if closely else (self._passages, _REMEMBERED_PASSAGES)
+    def _passage(self, pair: tuple[str, str], lexicon: Lexicon, *, closely: bool = False) -> PassageWords:
+        known = self._closely if closely else self._passages
         passage = known.get(pair)
         if passage is None:
             passage = known[pair] = read_passage(*pair, lexicon, closely=closely)
-            if len(known) > most:
-                known.popitem(last=False)
-        else:
-            known.move_to_end(pair)
         return passage
 
     def _ready_lexicon(self) -> Lexicon:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from cragside.adapters.embedded.stopwords import SCAFFOLDING
 from cragside.adapters.embedded.words import function_words, is_filler, terms, words
 
-__all__ = ["Keywords", "keywords_of", "terms"]
+__all__ = ["QueryKeywords", "keywords_of", "terms"]
 
 _MOST = 12
 _LONGEST_READ = 4000
@@ -16,7 +16,7 @@ _EDGES = ".'’‘*_~-–—/\\"
 
 
 @dataclass(frozen=True, slots=True)
-class Keywords:
+class QueryKeywords:
     """`low`: names, things, numbers, as LightRAG matches them with entities; `high`: themes, matched with relations.
 
     Neither is ever empty, unless the question holds no word at all.
@@ -26,7 +26,7 @@ class Keywords:
     high: list[str]
 
 
-def keywords_of(question: str) -> Keywords:
+def keywords_of(question: str) -> QueryKeywords:
     """The keywords of a question, at most 12 a list, most telling first; the language is English, German or any."""
     text = question[:_LONGEST_READ]
     stop = function_words(words(text)) | SCAFFOLDING
@@ -44,8 +44,8 @@ def keywords_of(question: str) -> Keywords:
     high = _distinct([*phrases, *quoted, *nouns])
     if not low:
         rest = " ".join(text.split()).strip(" ?!.")[:200]
-        return Keywords([rest], [rest]) if rest else Keywords([], [])
-    return Keywords(low, high)
+        return QueryKeywords([rest], [rest]) if rest else QueryKeywords([], [])
+    return QueryKeywords(low, high)
 
 
 def runs(text: str, stop: frozenset[str]) -> list[list[str]]:

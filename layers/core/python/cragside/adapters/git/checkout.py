@@ -20,7 +20,7 @@ from yarl import URL
 
 from cragside.adapters.git.command import Git, next_line
 from cragside.adapters.web.addresses import parse_address
-from cragside.adapters.web.guard import Guard, Refused
+from cragside.adapters.web.guard import AddressRefused, Guard
 from cragside.adapters.web.resolver import Resolver, SystemResolver
 from cragside.domain.errors import ValidationError
 
@@ -206,7 +206,7 @@ async def _remote(source: str, guard: Guard, resolver: Resolver) -> _Origin:
         host = url.raw_host or ""
         found = [host] if parse_address(host) else await resolver.addresses(host)
         addresses = sorted(guard.admit(url, found))
-    except Refused as error:
+    except AddressRefused as error:
         raise ValidationError(f"The repository is not cloned: {error}") from error
     except OSError as error:
         raise ValidationError(f"The repository's host {url.raw_host} cannot be found.") from error

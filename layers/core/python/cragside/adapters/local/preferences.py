@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from filelock import FileLock, Timeout
+from typing_extensions import override
 
 from cragside.adapters.private_files import FILE_MODE, make_folder
 from cragside.domain.errors import ServiceUnavailable, ValidationError
+from cragside.ports.preference_store import PreferenceStore
 
 # The leading dot: no workspace can have this name.
 FILE_NAME = ".settings.json"
@@ -21,7 +23,7 @@ _log = logging.getLogger("cragside")
 _Stamp = tuple[int, int, int]
 
 
-class PreferenceFile:
+class PreferenceFile(PreferenceStore):
     """The changes of all workspaces in `folder/.settings.json`, replaced as a whole. The file is made by a change."""
 
     def __init__(self, folder: Path) -> None:
@@ -32,8 +34,8 @@ class PreferenceFile:
         """See the port. A file that cannot be read holds no changes; the log says why."""
         return self._all().get(workspace, {})
 
+    @override
     def change(self, workspace: str, changes: Mapping[str, Any]) -> None:
-        """See the port."""
         try:
             make_folder(self._path.parent)
             with FileLock(f"{self._path}.lock", timeout=_WAIT_SECONDS, mode=FILE_MODE):
@@ -71,15 +73,15 @@ class PreferenceFile:
             raise
 
 
-class NoPreferences:
+class NoPreferences(PreferenceStore):
     """For a store that is read-only: the settings hold."""
 
+    @override
     def changes(self, workspace: str) -> Mapping[str, Any]:
-        """None at all."""
         return {}
 
+    @override
     def change(self, workspace: str, changes: Mapping[str, Any]) -> None:
-        """Refused."""
         raise ValidationError("This knowledge base is read-only; its settings are those that it is started with.")
 
 

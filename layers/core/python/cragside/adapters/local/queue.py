@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from filelock import FileLock, Timeout
+from typing_extensions import override
 
 from cragside.adapters.local.queue_schema import QueueFormatError, connect
 from cragside.adapters.private_files import FILE_MODE
@@ -79,8 +80,8 @@ class LocalQueue(IndexQueue):
             self._settled.clear()
             pause = min(pause * 2, _LONGEST_POLL_SECONDS)
 
+    @override
     async def extend(self, delivery: Delivery) -> None:
-        """Renew the lease."""
         lease = self._clock() + self._lease_seconds
         await self._execute("UPDATE task SET lease = ? WHERE id = ? AND token = ?", lease, *delivery.receipt)
 
@@ -89,8 +90,8 @@ class LocalQueue(IndexQueue):
         await self._execute("DELETE FROM task WHERE id = ? AND token = ?", *delivery.receipt)
         self._settled.set()
 
+    @override
     async def retry(self, delivery: Delivery, *, delay: float) -> None:
-        """Let the task come again."""
         await self._give_back(delivery, delay, counted=True)
 
     async def put_off(self, delivery: Delivery, *, delay: float) -> None:
@@ -106,20 +107,20 @@ class LocalQueue(IndexQueue):
         )
         self._settled.set()
 
+    @override
     async def bury(self, delivery: Delivery, reason: str) -> None:
-        """Make a dead letter of the task."""
         await self._do(lambda connection: self._bury(connection, delivery, reason))
         self._settled.set()
 
+    @override
     async def dead(self, *, workspace: str | None = None, limit: int = 100) -> list[DeadLetter]:
-        """Dead letters, latest first."""
         where, values = _where(workspace=workspace)
         sql = f"SELECT id, reason, attempts, at, {_TASK} FROM dead {where} ORDER BY id DESC LIMIT ?"
         rows = await self._ask(sql, *values, limit)
         return [DeadLetter(str(row[0]), Task(*row[4:]), *row[1:4]) for row in rows]
 
+    @override
     async def revive(self, *, workspace: str | None = None, document_id: str | None = None) -> int:
-        """Put dead letters back."""
         where, values = _where(workspace=workspace, document_id=document_id)
 
         def revive(connection: sqlite3.Connection) -> int:
@@ -144,12 +145,12 @@ class LocalQueue(IndexQueue):
         """Whether this process holds the worker's lock."""
         return self._lock.is_locked
 
+    @override
     async def stats(self) -> QueueStats:
-        """How much there is, exactly."""
         return await self._stats()
 
+    @override
     async def stats_of(self, workspace: str) -> QueueStats:
-        """How much there is of a workspace, exactly."""
         return await self._stats(workspace)
 
     async def _stats(self, workspace: str | None = None) -> QueueStats:

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
-from cragside.domain.tokens import IssuedToken, Limits, Scope, in_order
+from cragside.domain.tokens import IssuedToken, Limits, TokenScope, in_order
 
 _Most = Annotated[int | None, Field(ge=0)]
 
@@ -28,7 +28,7 @@ class TokenEntry(BaseModel):
     id: Annotated[str, Field(min_length=1, max_length=100)]
     name: Annotated[str, Field(min_length=1, max_length=100)]
     sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-    scopes: list[Scope]
+    scopes: list[TokenScope]
     workspaces: list[str] | None
     expires: AwareDatetime | None
     created: AwareDatetime

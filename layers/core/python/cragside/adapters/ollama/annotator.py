@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from typing_extensions import override
+
 from cragside.adapters.ollama import annotation
 from cragside.adapters.ollama.host import OllamaHost
 from cragside.domain.document import DocType
@@ -13,8 +15,8 @@ _MOST_TOKENS = 768
 _TRIES = 2
 
 
-class OllamaAnnotator:
-    """Implements `ports.Annotator`; tier 2 is that of `embedded`, which also answers when the host has no model.
+class OllamaAnnotator(Annotator):
+    """Tier 3 by a chat model. Tier 2 is that of `embedded`, which also answers when the host has no model.
 
     A silent host is an error, so that a document waits for its model instead of being described by rules. A model that
     answers nonsense twice will do so again: then the rules' fields are taken, and `degraded` says so.
@@ -24,8 +26,8 @@ class OllamaAnnotator:
         self._host = host
         self._embedded = embedded
 
+    @override
     def tier2(self, text: str) -> dict[str, Any]:
-        """Entities, keywords and language by rules."""
         return self._embedded.tier2(text)
 
     async def tier3(self, doc_type: DocType, text: str) -> dict[str, Any]:

@@ -35,14 +35,14 @@ class ModelMissing(ServiceUnavailable):
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class HostAddress:
     """Where the host is: an address without credentials, and the credentials apart, never to be shown."""
 
     url: str
     credentials: tuple[str, str] | None
 
     @classmethod
-    def parse(cls, base_url: str) -> "Address":
+    def parse(cls, base_url: str) -> "HostAddress":
         """Split `user:password@` off an address."""
         parts = urlsplit(base_url if "://" in base_url else f"http://{base_url}")
         bare = urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path.rstrip("/"), "", ""))
@@ -51,13 +51,13 @@ class Address:
         return cls(bare, (unquote(parts.username), unquote(parts.password or "")))
 
     def __repr__(self) -> str:
-        return f"Address({self.url!r})"
+        return f"HostAddress({self.url!r})"
 
 
 class LoopConnection:
     """What belongs to one event loop: session, limiter and the chat client on top of them."""
 
-    def __init__(self, address: Address, parallel: int) -> None:
+    def __init__(self, address: HostAddress, parallel: int) -> None:
         self.limiter = asyncio.Semaphore(parallel)
         self._address = address
         self._headers = {"Content-Type": "application/json"}
@@ -116,7 +116,7 @@ class LoopConnection:
 class Connections:
     """One connection for each event loop that uses the host."""
 
-    def __init__(self, address: Address, parallel: int) -> None:
+    def __init__(self, address: HostAddress, parallel: int) -> None:
         self.address = address
         self._parallel = parallel
         self._by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, LoopConnection] = WeakKeyDictionary()

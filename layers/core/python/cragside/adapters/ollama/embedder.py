@@ -4,16 +4,17 @@ import asyncio
 from collections.abc import Sequence
 
 import numpy as np
+from typing_extensions import override
 
 from cragside.adapters.ollama.host import OllamaHost
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
-from cragside.ports.embedder import Vectors
+from cragside.ports.embedder import Embedder, Vectors
 
 _BATCH = 32
 
 
-class OllamaEmbedder:
-    """Implements `ports.Embedder` on `/api/embed`. The host is asked when something is embedded, not before.
+class OllamaEmbedder(Embedder):
+    """Embeds with `/api/embed`. The host is asked when something is embedded, not before.
 
     Queries and passages are embedded alike: the port does not say which is which, so the task prefixes that models such
     as nomic-embed-text were trained with ("search_query: ") are left out on both sides.
@@ -25,13 +26,13 @@ class OllamaEmbedder:
         self._dimensions: int | None = None
 
     @property
+    @override
     def name(self) -> str:
-        """See `model_name`."""
         return model_name(self._model)
 
     @property
+    @override
     def dimensions(self) -> int | None:
-        """Length of a vector, None until the host has told."""
         return self._dimensions
 
     async def embed(self, texts: Sequence[str]) -> Vectors:

@@ -4,6 +4,8 @@ import asyncio
 import time
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 
+from typing_extensions import override
+
 from cragside.adapters.ollama import grading
 from cragside.adapters.ollama.host import OllamaHost
 from cragside.adapters.ollama.text import abridged
@@ -19,8 +21,8 @@ _FRAME_TOKENS = 100  # of a document: its tags and its title
 _MODELS_REMEMBERED = 64
 
 
-class OllamaGrader:
-    """Implements `ports.RelevanceGrader`; `embedded` grades when the host has no model for it.
+class OllamaGrader(RelevanceGrader):
+    """Grades with a chat model. `embedded` grades when the host has no model for it.
 
     `context` bounds the tokens of one call: documents are cut to share it, and where that would leave less than
     400 characters each, there are several calls.
@@ -40,8 +42,8 @@ class OllamaGrader:
         self._clock = clock
         self._singly_until: dict[str, float] = {}
 
+    @override
     async def grade(self, query: str, documents: Sequence[Document], *, model: str | None = None) -> list[float]:
-        """One probability (0..1) for each document, in their order. Raises `ServiceUnavailable("grader", ...)`."""
         if not documents:
             return []
         try:

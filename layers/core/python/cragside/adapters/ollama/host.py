@@ -1,17 +1,19 @@
 """An Ollama host: what it has, which of its models does the work, and calls to them."""
 
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeGuard, TypeVar
+from typing import Any, TypeGuard
 
-from cragside.adapters.ollama.connection import Address, Connections, HostSilent, ModelMissing, translated
-from cragside.adapters.ollama.remembered import Remembered
+from cachetools import FIFOCache
+from typing_extensions import override
+
+from cragside.adapters.ollama.connection import Connections, HostAddress, HostSilent, ModelMissing, translated
+from cragside.adapters.ollama.remembered import RememberedAnswer
 from cragside.adapters.ollama.text import sendable
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.token_counts import most_tokens
-
-T = TypeVar("T")
+from cragside.ports.model_host import ModelHost
 
 EMBEDDED = "embedded"
 FALLBACK_MODEL = "qwen2.5:7b"
@@ -56,29 +58,29 @@ def tagged(model: str) -> str:
     return model if ":" in model.rpartition("/")[2] else f"{model}:latest"
 
 
-class OllamaHost:
-    """Implements `ports.ModelHost`; `parallel` calls to models are in flight at once, the others wait their turn.
+class OllamaHost(ModelHost):
+    """At most `parallel` calls to models run at once; the others wait their turn.
 
     What the host says of itself is remembered for half a minute, that it is silent for five seconds, so that an Ollama
     that appears later is noticed soon and a dead one costs nothing. Credentials in `base_url` appear in no message.
     """
 
     def __init__(self, base_url: str, *, parallel: int, chat_model: str | None = None) -> None:
-        self._connections = Connections(Address.parse(base_url), parallel)
+        self._connections = Connections(HostAddress.parse(base_url), parallel)
         self._chat_model = chat_model
-        self._version = Remembered(self._fetch_version)
-        self._models = Remembered(self._fetch_models)
-        self._loaded = Remembered(self._fetch_loaded, fine=_LOADED_SECONDS)
-        self._cards: dict[str, Remembered[ModelCard]] = {}
-        self._windows: dict[str, Remembered[int | None]] = {}
+        self._version = RememberedAnswer(self._fetch_version)
+        self._models = RememberedAnswer(self._fetch_models)
+        self._loaded = RememberedAnswer(self._fetch_loaded, fine=_LOADED_SECONDS)
+        self._cards: FIFOCache[str, RememberedAnswer[ModelCard]] = FIFOCache(_MODELS_REMEMBERED)
+        self._windows: FIFOCache[str, RememberedAnswer[int | None]] = FIFOCache(_MODELS_REMEMBERED)
 
     @property
     def url(self) -> str:
         """The address, without credentials."""
         return self._connections.address.url
 
+    @override
     async def version(self) -> str:
-        """The host's version. Raises `ServiceUnavailable("ollama", ...)`."""
         return await self._version.get()
 
     async def models(self) -> frozenset[str]:
@@ -89,8 +91,8 @@ class OllamaHost:
         """Whether the host has the model. Raises `ServiceUnavailable("ollama", ...)`."""
         return tagged(model) in await self.models()
 
+    @override
     async def context_length(self, model: str) -> int | None:
-        """The longest context the model can take, in tokens; None when the host does not say."""
         card = await self._card_if_there(model)
         return None if card is None else card.context_length
 
@@ -107,7 +109,7 @@ class OllamaHost:
         card = await self._card(name)
         if card.num_ctx is not None:
             return min(card.num_ctx, card.context_length or card.num_ctx)
-        return await self._remembered(self._windows, name, lambda: self._load(name)).get()
+        return await self._windows.setdefault(name, RememberedAnswer(lambda: self._load(name))).get()
 
     async def choose(self, requested: str | None) -> str | None:
         """The model that does the work, or None when the embedded set is to do it.
@@ -167,12 +169,12 @@ class OllamaHost:
             raise ServiceUnavailable("ollama", f"{model} answered another number of vectors than it was given texts")
         return vectors
 
+    @override
     async def check_chat(self, model: str) -> None:
-        """Have a model write a few words. Raises `ServiceUnavailable("ollama", ...)` when it does not."""
         await self.chat(model, "Answer with one word: ready?", max_tokens=8)
 
+    @override
     async def check_embedding(self, model: str) -> None:
-        """Have a model embed a word. Raises `ServiceUnavailable("ollama", ...)` when it does not."""
         await self.embed(model, ["ready"])
 
     async def prepare(self) -> None:
@@ -226,15 +228,7 @@ class OllamaHost:
 
     async def _card(self, model: str) -> ModelCard:
         name = tagged(model)
-        return await self._remembered(self._cards, name, lambda: self._fetch_card(name)).get()
-
-    @staticmethod
-    def _remembered(answers: dict[str, Remembered[T]], name: str, fetch: Callable[[], Awaitable[T]]) -> Remembered[T]:
-        if name not in answers:
-            if len(answers) >= _MODELS_REMEMBERED:
-                answers.pop(next(iter(answers)))
-            answers[name] = Remembered(fetch)
-        return answers[name]
+        return await self._cards.setdefault(name, RememberedAnswer(lambda: self._fetch_card(name))).get()
 
     async def _fetch_card(self, model: str) -> ModelCard:
         try:

@@ -13,7 +13,7 @@ FINE_SECONDS = 30.0
 SILENT_SECONDS = 5.0
 
 
-class Remembered(Generic[T]):
+class RememberedAnswer(Generic[T]):
     """Remembers what `fetch` answers for `fine` seconds, and that it failed for `silent` seconds.
 
     Callers that come while the question is under way share its answer; one that is cancelled takes nothing from the

@@ -10,6 +10,7 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 from weakref import WeakKeyDictionary
 
 import aiohttp
+from typing_extensions import override
 from yarl import URL
 
 from cragside.adapters.searxng.results import cleaned, failed_engines
@@ -28,7 +29,7 @@ _COMMAND = re.compile(r"(?<!\S)[!?:<]+(?=\S)")
 
 
 class SearxngSearch(SearchService):
-    """Implements `ports.SearchService`; `rewriter(query, model)` transforms queries.
+    """Searches with SearXNG. `rewriter(query, model)` transforms queries.
 
     Credentials in `base_url` are sent to that host alone and appear in no message.
     """
@@ -44,11 +45,8 @@ class SearxngSearch(SearchService):
         self._limit = limit
         self._sessions: WeakKeyDictionary[asyncio.AbstractEventLoop, aiohttp.ClientSession] = WeakKeyDictionary()
 
+    @override
     async def search(self, query: str) -> list[dict[str, Any]]:
-        """At most `limit` results as `{"title", "url", "content"}`, best first; [] when there truly are none.
-
-        Raises `ServiceUnavailable("search", ...)` when SearXNG is down, misconfigured, or all its engines failed.
-        """
         sendable = query.encode("utf-8", "replace").decode()
         words = " ".join(_COMMAND.sub("", sendable).split())[:_QUERY_CHARACTERS]
         if not words:
@@ -60,11 +58,8 @@ class SearxngSearch(SearchService):
             raise ServiceUnavailable("search", f"SearXNG's engines failed: {', '.join(failed[:5])}").at(self.url)
         return results
 
+    @override
     async def transform_query(self, query: str, *, model: str | None = None) -> str:
-        """The query as a search engine likes it.
-
-        Raises what the rewriter raises: `ServiceUnavailable("rewriter", ...)`.
-        """
         return await self._rewriter(query, model)
 
     async def close(self) -> None:

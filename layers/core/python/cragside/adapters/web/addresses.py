@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
-Address = IPv4Address | IPv6Address
+IpAddress = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
 
 # Listed here because Python's `is_global` differs between 3.11 and 3.13, and calls some of these global.
@@ -61,7 +61,7 @@ _IPV4_LAST = tuple(IPv6Network(f"{prefix}/96") for prefix in ("::", "::ffff:0:0"
 _NAT64_LOCAL = IPv6Network("64:ff9b:1::/48")
 
 
-def parse_address(text: str) -> Address | None:
+def parse_address(text: str) -> IpAddress | None:
     """The address that is written canonically, else None: no zones, no octal, hexadecimal or shortened IPv4."""
     try:
         address = ip_address(text)
@@ -70,7 +70,7 @@ def parse_address(text: str) -> Address | None:
     return None if isinstance(address, IPv6Address) and address.scope_id else address
 
 
-def is_public(address: Address) -> bool:
+def is_public(address: IpAddress) -> bool:
     """Whether the address is a public host's as far as the address itself tells."""
     if isinstance(address, IPv6Address):
         if address not in _ROUTED_6 or (int(address) >> 32) & 0xFFFF_FFFF in _ISATAP:
@@ -80,7 +80,7 @@ def is_public(address: Address) -> bool:
     return not any(address in network for network in _SPECIAL)
 
 
-def is_metadata(address: Address) -> bool:
+def is_metadata(address: IpAddress) -> bool:
     """Whether a cloud's metadata service may be there, which gives credentials to whoever asks.
 
     So it is where an IPv6 address stands for the service's IPv4 address in a tunnel or a translation.
@@ -88,7 +88,7 @@ def is_metadata(address: Address) -> bool:
     return any(each in network for each in (address, *_carried(address)) for network in _NEVER)
 
 
-def _carried(address: Address) -> Iterator[IPv4Address]:
+def _carried(address: IpAddress) -> Iterator[IPv4Address]:
     """The IPv4 addresses that packets to an IPv6 address may end at."""
     if isinstance(address, IPv4Address):
         return

@@ -14,7 +14,7 @@ from cragside import __version__
 from cragside.adapters.turns import Turns
 from cragside.adapters.web.addresses import parse_address
 from cragside.adapters.web.connection import pinned_connector
-from cragside.adapters.web.guard import Guard, Refused
+from cragside.adapters.web.guard import AddressRefused, Guard
 from cragside.adapters.web.resolver import Resolver, SystemResolver
 from cragside.ports.page_fetcher import FetchedPage, FetchFailed
 
@@ -78,7 +78,7 @@ class GuardedFetcher:
             try:
                 async with asyncio.timeout(self._timeout):
                     return await self._followed(fetch)
-            except Refused as error:
+            except AddressRefused as error:
                 raise fetch.failed("ssrf_blocked", str(error)) from error
             except TimeoutError as error:
                 raise fetch.failed("timeout", "The page took too long.") from error

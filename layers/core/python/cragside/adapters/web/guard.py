@@ -6,7 +6,7 @@ from ipaddress import ip_network
 
 from yarl import URL
 
-from cragside.adapters.web.addresses import Address, Network, is_metadata, is_public, parse_address
+from cragside.adapters.web.addresses import IpAddress, Network, is_metadata, is_public, parse_address
 from cragside.domain.errors import ConfigurationError
 
 LONGEST_URL = 4096
@@ -42,7 +42,7 @@ _LOCAL_NAMES = (
 )
 
 
-class Refused(Exception):
+class AddressRefused(Exception):
     """The guard says no; the message says why, without what the name resolved to."""
 
 
@@ -60,36 +60,39 @@ class Guard:
             self._add(entry)
 
     def target(self, text: str, base: URL | None = None) -> URL:
-        """The URL to fetch, canonical and without fragment; `text` may be relative to `base`. Raises `Refused`."""
+        """The URL to fetch, canonical and without fragment; `text` may be relative to `base`.
+
+        Raises `AddressRefused`.
+        """
         if len(text) > LONGEST_URL:
-            raise Refused(f"The URL is longer than {LONGEST_URL:,} characters.")
+            raise AddressRefused(f"The URL is longer than {LONGEST_URL:,} characters.")
         if _UNSAFE.search(text):
-            raise Refused("The URL contains blanks, backslashes or control characters; percent-encode them.")
+            raise AddressRefused("The URL contains blanks, backslashes or control characters; percent-encode them.")
         if _SCHEME.match(text) and not _ABSOLUTE.match(text):
-            raise Refused("Only http:// and https:// URLs are fetched.")
+            raise AddressRefused("Only http:// and https:// URLs are fetched.")
         if base is None and not _ABSOLUTE.match(text):
-            raise Refused("The URL has to begin with http:// or https:// and a host.")
+            raise AddressRefused("The URL has to begin with http:// or https:// and a host.")
         _check_authority(text)
         url = self._joined(text, base)
         if base is not None and (base.scheme, url.scheme) == ("https", "http"):
-            raise Refused("The page redirects from https to http.")
+            raise AddressRefused("The page redirects from https to http.")
         if not self._may_be_allowed(url):
             self._check_public_place(url)
         return url
 
     def admit(self, url: URL, addresses: Sequence[str]) -> frozenset[str]:
-        """The addresses to connect to: all that the host has, or none. Raises `Refused`."""
+        """The addresses to connect to: all that the host has, or none. Raises `AddressRefused`."""
         host = url.raw_host or ""
         parsed = [parse_address(address) for address in addresses]
         known = [address for address in parsed if address is not None]
         if not known or len(known) < len(parsed):
-            raise Refused(f"{host} has an address that cannot be used.")
+            raise AddressRefused(f"{host} has an address that cannot be used.")
         if any(is_metadata(address) for address in known):
-            raise Refused(f"{host} is at a metadata service's address, which is never fetched.")
+            raise AddressRefused(f"{host} is at a metadata service's address, which is never fetched.")
         if not self.allows(url, addresses):
             self._check_public_place(url)
             if not all(is_public(address) or self._in_allowed_network(address) for address in known):
-                raise Refused(f"{host} is not at a public address.")
+                raise AddressRefused(f"{host} is not at a public address.")
         return frozenset(str(address) for address in known)
 
     def allows(self, url: URL, addresses: Iterable[str]) -> bool:
@@ -121,15 +124,17 @@ class Guard:
                 host = base.raw_host or ""
             return url.with_user(None).with_host(host).with_fragment(None)
         except (ValueError, UnicodeError) as error:
-            raise Refused("The URL is malformed.") from error
+            raise AddressRefused("The URL is malformed.") from error
 
     def _check_public_place(self, url: URL) -> None:
         host = url.raw_host or ""
         if parse_address(host) is None and ("." not in host or _below(host, _LOCAL_NAMES)):
-            raise Refused(f"{host} is a name of a local network; RAG_FETCH_ALLOW can allow it.")
+            raise AddressRefused(f"{host} is a name of a local network; RAG_FETCH_ALLOW can allow it.")
         if url.port not in WEB_PORTS:
             ports = ", ".join(map(str, sorted(WEB_PORTS)))
-            raise Refused(f"Port {url.port} is not one of the web's ({ports}); RAG_FETCH_ALLOW can allow the host.")
+            raise AddressRefused(
+                f"Port {url.port} is not one of the web's ({ports}); RAG_FETCH_ALLOW can allow the host."
+            )
 
     def _may_be_allowed(self, url: URL) -> bool:
         return bool(self._networks) or self._named(url.raw_host or "")
@@ -138,7 +143,7 @@ class Guard:
         parents = host.split(".")[1:]
         return host in self._names or any(f"*.{'.'.join(parents[n:])}" in self._names for n in range(len(parents)))
 
-    def _in_allowed_network(self, address: Address) -> bool:
+    def _in_allowed_network(self, address: IpAddress) -> bool:
         return any(address in network for network in self._networks)
 
 
@@ -152,12 +157,12 @@ def _check_authority(text: str) -> None:
     if authority is None:
         return
     if "@" in authority:
-        raise Refused("The URL contains credentials; they are never sent.")
+        raise AddressRefused("The URL contains credentials; they are never sent.")
     if "%" in authority:
-        raise Refused("The URL's host is percent-encoded or has a zone; write it plainly.")
+        raise AddressRefused("The URL's host is percent-encoded or has a zone; write it plainly.")
     port = authority.rpartition("]")[2].partition(":")[2]
     if port and not (port.isascii() and port.isdigit() and 0 < int(port[:6]) < 65_536):
-        raise Refused("The URL's port is no number from 1 to 65535.")
+        raise AddressRefused("The URL's port is no number from 1 to 65535.")
 
 
 def _canonical_host(host: str, *, bracketed: bool) -> str:

@@ -13,7 +13,7 @@ from cragside.entrypoints.cli.terminal import output, print_json, printable
 
 if TYPE_CHECKING:
     from cragside.bootstrap import Container
-    from cragside.domain.tokens import IssuedToken, Scope
+    from cragside.domain.tokens import IssuedToken, TokenScope
     from cragside.ports.token_store import TokenStore
 
 token = typer.Typer(
@@ -129,7 +129,7 @@ def _tokens(container: "Container") -> "TokenStore":
     return container.tokens
 
 
-def _scopes(given: list[str] | None) -> "frozenset[Scope]":
+def _scopes(given: list[str] | None) -> "frozenset[TokenScope]":
     from cragside.domain.tokens import SCOPES, USUAL_SCOPES, listed
 
     if not given:
@@ -166,7 +166,7 @@ def _hours(span: re.Match[str]) -> float:
     return int(span[1]) * _UNITS[span[2]] / timedelta(hours=1)
 
 
-def _in_order(token: "IssuedToken") -> "list[Scope]":
+def _in_order(token: "IssuedToken") -> "list[TokenScope]":
     from cragside.domain.tokens import in_order
 
     return in_order(token.scopes)

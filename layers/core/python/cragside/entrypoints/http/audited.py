@@ -1,12 +1,9 @@
 """Our own routes as the audit log tells of them."""
 
-from collections.abc import Awaitable, Callable
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-from cragside.entrypoints.audit import Audit, Message, Scope, Send, Sent
+from cragside.entrypoints.audit import Audit, Sent
 from cragside.entrypoints.http.scopes import SCOPES
-
-Receive = Callable[[], Awaitable[Message]]
-Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 # What our own routes do. Other routes that need `write` are told as `write`; other reading is not told.
 ACTIONS = {
@@ -37,7 +34,7 @@ ACTIONS = {
 class AuditedRoutes:
     """Our own routes, with an event for what they did and for everything that was denied."""
 
-    def __init__(self, app: Application, audit: Audit) -> None:
+    def __init__(self, app: ASGIApp, audit: Audit) -> None:
         self._app = app
         self._audit = audit
 

@@ -54,20 +54,6 @@ class Recalled(BaseModel):
     at: str | None
 
 
-class RagContextBody(BaseModel):
-    """`metadata.rag_context`."""
-
-    query: str
-    documents: list[Citation]
-    search_performed: bool
-    processing_time_ms: int
-    verdict: str = Field(description="`local`, `web`, `mixed` or `none`.")
-    threshold: float
-    degraded: list[Degraded]
-    timings_ms: dict[str, float]
-    memory: list[Recalled] | None = Field(None, description="Only when asked for: exchanges behind the evidence.")
-
-
 class ErrorBody(BaseModel):
     """The error envelope."""
 

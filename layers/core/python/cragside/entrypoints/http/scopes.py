@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from fastapi import APIRouter
 from fastapi.routing import APIRoute
 
-from cragside.domain.tokens import Scope
+from cragside.domain.tokens import TokenScope
 
-SCOPES: Mapping[str, Scope] = {
+SCOPES: Mapping[str, TokenScope] = {
     "GET /openapi.json": "read",
     "GET /health": "read",
     "POST /v1/enrich": "read",

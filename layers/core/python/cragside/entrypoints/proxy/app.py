@@ -7,6 +7,8 @@ from functools import partial
 from typing import Any
 from urllib.parse import unquote
 
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
 from cragside.application.allowance import allow
 from cragside.bootstrap import Container
 from cragside.domain.errors import CragsideError, Forbidden, ProcessingError, Unauthorized
@@ -17,7 +19,7 @@ from cragside.entrypoints.http.cross_origin import CrossOrigin, readably
 from cragside.entrypoints.http.errors import for_client
 from cragside.entrypoints.keyring import Keys
 from cragside.entrypoints.origins import FOREIGN, Origins, is_preflight, permission
-from cragside.entrypoints.proxy.asgi import Application, Body, Message, Receive, Scope, Send, read_body, while_connected
+from cragside.entrypoints.proxy.asgi import Body, read_body, while_connected
 from cragside.entrypoints.proxy.commanded import ROUTES, CommandFinder
 from cragside.entrypoints.proxy.connection import ClientGone
 from cragside.entrypoints.proxy.enrichment import Preparation, Prepared
@@ -66,8 +68,8 @@ def _plain(path: str) -> str:
 
 
 def create_proxy(
-    container: Container, app: Application, *, keys: Keys, check_host: bool = True, bound_host: str | None = None
-) -> Application:
+    container: Container, app: ASGIApp, *, keys: Keys, check_host: bool = True, bound_host: str | None = None
+) -> ASGIApp:
     """An ASGI application in front of `app` (cragside's own routes) and Ollama (all others, byte for byte).
 
     Requests have to bring one of the `keys`, with the scope that its route needs. With `check_host`, and where no token
@@ -78,7 +80,7 @@ def create_proxy(
 
 class _Proxy:
     def __init__(
-        self, container: Container, app: Application, *, keys: Keys, check_host: bool, bound_host: str | None
+        self, container: Container, app: ASGIApp, *, keys: Keys, check_host: bool, bound_host: str | None
     ) -> None:
         settings = container.settings
         self._app = app

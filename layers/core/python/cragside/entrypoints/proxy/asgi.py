@@ -1,18 +1,14 @@
-"""The words of ASGI, and a request's body as it comes in."""
+"""A request's body as ASGI brings it in, and clients that leave."""
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Coroutine, MutableMapping
+from collections.abc import Coroutine
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from cragside.entrypoints.proxy.connection import ClientGone
+from starlette.types import Receive
 
-Scope = MutableMapping[str, Any]
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-Application = Callable[[Scope, Receive, Send], Awaitable[None]]
+from cragside.entrypoints.proxy.connection import ClientGone
 
 Result = TypeVar("Result")
 

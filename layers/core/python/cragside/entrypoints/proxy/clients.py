@@ -9,15 +9,16 @@ import json
 import select
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Literal, cast
 
+from starlette.types import ASGIApp, Receive, Scope, Send
+from typing_extensions import override
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from cragside.entrypoints.http.errors import RETRY_AFTER_SECONDS
 from cragside.entrypoints.proxy.app import is_own
-from cragside.entrypoints.proxy.asgi import Application, Receive, Scope, Send
+from cragside.entrypoints.proxy.connection_limits import ConnectionLimits
 from cragside.entrypoints.proxy.errors import answer, error_body, status_of
 
 _HEALTH = "/healthz"
@@ -25,34 +26,10 @@ _HEALTH = "/healthz"
 _MOST_PIPELINED = 64
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """What clients are granted. Times are in seconds.
-
-    A server holds `most` connections. It does not use `spare` of them for requests other than `/healthz`. A request's
-    head has to be complete in `head_seconds` and has at most `head_bytes` and `most_headers`. Of its body at least
-    `body_bytes` have to come in each `body_seconds`. A client may be idle for `keep_alive_seconds` between an answer
-    and the next request: chat clients pause for longer than uvicorn's 5 seconds. It may take none of an answer for
-    `stall_seconds`, and may leave a closed connection open for `close_seconds`.
-    """
-
-    most: int
-    spare: int = 32
-    head_seconds: float = 15
-    head_bytes: int = 64 * 1024
-    most_headers: int = 200
-    body_seconds: float = 30
-    body_bytes: int = 4096
-    keep_alive_seconds: float = 75
-    stall_seconds: float = 120
-    close_seconds: float = 15
-    check_seconds: float = 1
-
-
 class Clients:
     """The connections of one process."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: ConnectionLimits) -> None:
         self.limits = limits
         # Those that have no request under way. The one that waits for longest is first: dicts keep their order.
         self._idle: dict[ClientConnection, None] = {}
@@ -128,7 +105,7 @@ class ClientConnection(HttpToolsProtocol):
         self._stalled: tuple[float, int] | None = None
         self._closing_since: float | None = None
         self._refused = False
-        self._serve: Application = self.app
+        self._serve: ASGIApp = self.app
 
     @property
     def _under_way(self) -> bool:
@@ -214,18 +191,18 @@ class ClientConnection(HttpToolsProtocol):
 
     # asyncio.Protocol
 
+    @override
     def connection_made(self, transport: Any) -> None:
-        """asyncio's callback."""
         super().connection_made(transport)
         self._clients.idle(self)
 
+    @override
     def connection_lost(self, exc: Exception | None) -> None:
-        """asyncio's callback."""
         self._clients.gone(self)
         super().connection_lost(exc)
 
+    @override
     def data_received(self, data: bytes) -> None:
-        """asyncio's callback."""
         if self._refused:
             return
         self._unparsed += len(data)
@@ -235,13 +212,13 @@ class ClientConnection(HttpToolsProtocol):
 
     # httptools
 
+    @override
     def on_message_begin(self) -> None:
-        """The parser's callback."""
         super().on_message_begin()
         self._stage, self._since = "head", self.loop.time()
 
+    @override
     def on_headers_complete(self) -> None:
-        """The parser's callback."""
         self._clients.busy(self)
         self.app = self._application()
         self._unparsed = self._body_bytes = 0
@@ -252,19 +229,19 @@ class ClientConnection(HttpToolsProtocol):
         if len(self.pipeline) > _MOST_PIPELINED:
             self.drop()
 
+    @override
     def on_body(self, body: bytes) -> None:
-        """The parser's callback."""
         self._unparsed = 0
         self._body_bytes += len(body)
         super().on_body(body)
 
+    @override
     def on_message_complete(self) -> None:
-        """The parser's callback."""
         self._stage = "none"
         super().on_message_complete()
 
+    @override
     def on_response_complete(self) -> None:
-        """uvicorn's callback."""
         more = bool(self.pipeline)
         super().on_response_complete()
         self._since = self.loop.time()
@@ -273,7 +250,7 @@ class ClientConnection(HttpToolsProtocol):
         elif not more:
             self._clients.idle(self)
 
-    def _application(self) -> Application:
+    def _application(self) -> ASGIApp:
         if self._head_too_large():
             return self._refuse_head
         return self._serve_health if self._clients.full else self._serve
@@ -315,7 +292,7 @@ def _readable(descriptor: int) -> bool:
     return bool(poll.poll(0))
 
 
-def _too_large(limits: Limits) -> str:
+def _too_large(limits: ConnectionLimits) -> str:
     return (
         f"A request's head has at most {limits.head_bytes:,} bytes and {limits.most_headers} headers. "
         "Send fewer or shorter headers."

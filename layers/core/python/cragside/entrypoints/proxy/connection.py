@@ -9,6 +9,7 @@ from collections import deque
 from typing import cast
 
 import httptools
+from typing_extensions import override
 
 from cragside.domain.errors import ServiceUnavailable
 from cragside.entrypoints.proxy.headers import Header
@@ -21,7 +22,7 @@ class ClientGone(Exception):
     """The client left; what was under way for it has been ended."""
 
 
-class Connection(asyncio.Protocol):
+class UpstreamConnection(asyncio.Protocol):
     """Carries one exchange at a time: `begin`, `write` what is left of the body, `response`, then `read` to the end."""
 
     def __init__(self) -> None:
@@ -117,12 +118,12 @@ class Connection(asyncio.Protocol):
 
     # asyncio.Protocol
 
+    @override
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """asyncio's callback."""
         self._transport = cast(asyncio.Transport, transport)
 
+    @override
     def data_received(self, data: bytes) -> None:
-        """asyncio's callback."""
         if self.finished:  # nothing was asked: whatever this is, it must not become the next request's answer
             self._keep_alive = False
             self._transport.abort()
@@ -139,19 +140,19 @@ class Connection(asyncio.Protocol):
         if self._waiter is not None and (self._chunks or self.status):
             self._wake()
 
+    @override
     def connection_lost(self, exc: Exception | None) -> None:
-        """asyncio's callback."""
         if self._until_close and self.status and exc is None and self._failure is None:
             self.finished = True
         self._keep_alive = False
         self._fail(ServiceUnavailable("ollama", "the connection broke off"))
 
+    @override
     def pause_writing(self) -> None:
-        """asyncio's callback."""
         self._writable.clear()
 
+    @override
     def resume_writing(self) -> None:
-        """asyncio's callback."""
         self._writable.set()
 
     # httptools

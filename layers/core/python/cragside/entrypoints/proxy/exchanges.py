@@ -5,11 +5,12 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from starlette.types import Message, Send
+
 from cragside.application.memory import Memory
 from cragside.domain.errors import CragsideError
 from cragside.domain.exchange import LONGEST_TEXT, Exchange
 from cragside.entrypoints.proxy.answers import answered_text, asked_text
-from cragside.entrypoints.proxy.asgi import Message, Send
 from cragside.entrypoints.proxy.headers import value_of
 
 # A streamed token takes 100 to 300 bytes: room for an answer of some 10,000 tokens, and for 16 of these at once.

@@ -3,9 +3,11 @@
 import asyncio
 from collections.abc import Collection, Sequence
 
+from starlette.types import Receive, Scope, Send
+
 from cragside.domain.errors import ServiceUnavailable, ValidationError
-from cragside.entrypoints.proxy.asgi import Body, Receive, Scope, Send, until_gone
-from cragside.entrypoints.proxy.connection import ClientGone, Connection
+from cragside.entrypoints.proxy.asgi import Body, until_gone
+from cragside.entrypoints.proxy.connection import ClientGone, UpstreamConnection
 from cragside.entrypoints.proxy.headers import Header, for_client, for_upstream, value_of
 from cragside.entrypoints.proxy.upstream import Upstream
 
@@ -45,7 +47,13 @@ async def relay(
 
 
 async def _exchange(
-    connection: Connection, guard: "_Guard", scope: Scope, send: Send, head: bytes, body: Body, added: Sequence[Header]
+    connection: UpstreamConnection,
+    guard: "_Guard",
+    scope: Scope,
+    send: Send,
+    head: bytes,
+    body: Body,
+    added: Sequence[Header],
 ) -> None:
     chunked = not body.complete and value_of(scope["headers"], b"content-length") is None
     connection.begin(
@@ -72,7 +80,7 @@ async def _exchange(
 class _Guard:
     """Sends the rest of the client's body, and ends the exchange when the client leaves."""
 
-    def __init__(self, connection: Connection, receive: Receive) -> None:
+    def __init__(self, connection: UpstreamConnection, receive: Receive) -> None:
         self._connection = connection
         self._receive = receive
         self._timer: asyncio.TimerHandle | None = None

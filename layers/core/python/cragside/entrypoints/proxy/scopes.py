@@ -2,7 +2,7 @@
 
 import re
 
-from cragside.domain.tokens import Scope
+from cragside.domain.tokens import TokenScope
 
 _INFERENCE = frozenset(
     {
@@ -21,7 +21,7 @@ _READ = frozenset({"/", "/api/tags", "/api/ps", "/api/version", "/v1/models"})
 _MODEL = re.compile(r"/v1/models/(?!\.{1,2}$)[^/]+")
 
 
-def scopes_of(method: str, path: str) -> tuple[Scope, ...]:
+def scopes_of(method: str, path: str) -> tuple[TokenScope, ...]:
     """The scopes any of which opens a route of Ollama's; `path` without percent-encoding, as Ollama matches it.
 
     Only exact paths are inference or reading: what Ollama might clean up or redirect (`//api/delete`, `/api/chat/`)

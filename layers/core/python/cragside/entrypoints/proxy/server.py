@@ -13,14 +13,15 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import uvicorn
+from starlette.types import ASGIApp
 
 from cragside.composition.descriptors import most_connections
 from cragside.domain.errors import ConfigurationError
 from cragside.entrypoints.http.app import create_app
 from cragside.entrypoints.keyring import Keys
 from cragside.entrypoints.proxy.app import create_proxy
-from cragside.entrypoints.proxy.asgi import Application
-from cragside.entrypoints.proxy.clients import ClientConnection, Clients, Limits
+from cragside.entrypoints.proxy.clients import ClientConnection, Clients
+from cragside.entrypoints.proxy.connection_limits import ConnectionLimits
 from cragside.entrypoints.proxy.handover import Receiver
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ def _fresh_token(container: "Container") -> contextlib.AbstractAsyncContextManag
     return contextlib.nullcontext() if container.secret is None else container.secret.keep_fresh()
 
 
-def _proxy(container: "Container", host: str) -> Application:
+def _proxy(container: "Container", host: str) -> ASGIApp:
     # One for both layers, each of which may be the first to judge a request.
     keys = Keys(container)
     container.api_token()
@@ -80,8 +81,8 @@ def _proxy(container: "Container", host: str) -> Application:
     )
 
 
-def _limits(container: "Container") -> Limits:
-    return Limits(most_connections(container.settings.max_connections))
+def _limits(container: "Container") -> ConnectionLimits:
+    return ConnectionLimits(most_connections(container.settings.max_connections))
 
 
 def is_loopback(host: str) -> bool:
@@ -95,8 +96,10 @@ def is_loopback(host: str) -> bool:
 class Server(uvicorn.Server):
     """uvicorn as the proxy needs it: nothing added to responses, no access log, quiet signals, limits for clients."""
 
-    def __init__(self, application: Application, on_started: Callable[[], None], limits: Limits | None = None) -> None:
-        self._limits = limits or Limits(most_connections())
+    def __init__(
+        self, application: ASGIApp, on_started: Callable[[], None], limits: ConnectionLimits | None = None
+    ) -> None:
+        self._limits = limits or ConnectionLimits(most_connections())
         self._clients = Clients(self._limits)
         connection: Any = partial(ClientConnection, clients=self._clients)
         super().__init__(
@@ -147,7 +150,7 @@ class Server(uvicorn.Server):
 class HandedServer(Server):
     """The server of a worker that does not listen itself: connections come over a `Handover`'s channel."""
 
-    def __init__(self, application: Application, channel: socket.socket, limits: Limits | None = None) -> None:
+    def __init__(self, application: ASGIApp, channel: socket.socket, limits: ConnectionLimits | None = None) -> None:
         self._receiver = Receiver(channel, self._protocol, self._end)
         super().__init__(application, self._receiver.open, limits)
 

@@ -8,7 +8,7 @@ from collections import deque
 from urllib.parse import unquote, urlsplit
 
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
-from cragside.entrypoints.proxy.connection import Connection
+from cragside.entrypoints.proxy.connection import UpstreamConnection
 
 _PORTS = {"http": 80, "https": 443}
 
@@ -33,10 +33,10 @@ class Upstream:
         self.authorization = _basic(parts.username, parts.password)
         self._connect_timeout = connect_timeout
         self._keep_seconds = keep_seconds
-        self._idle: deque[Connection] = deque()
+        self._idle: deque[UpstreamConnection] = deque()
         self._pruning: asyncio.TimerHandle | None = None
 
-    async def connection(self) -> Connection:
+    async def connection(self) -> UpstreamConnection:
         """A connection that is free. Raises `ServiceUnavailable("ollama", ...)` when none can be made."""
         now = asyncio.get_running_loop().time()
         while self._idle:
@@ -46,7 +46,7 @@ class Upstream:
             kept.abort()
         return await self._connected()
 
-    def release(self, connection: Connection) -> None:
+    def release(self, connection: UpstreamConnection) -> None:
         """Give a connection back after its exchange; one that cannot serve another is closed."""
         if not connection.reusable:
             connection.abort()
@@ -65,11 +65,11 @@ class Upstream:
         while self._idle:
             self._idle.pop().abort()
 
-    async def _connected(self) -> Connection:
+    async def _connected(self) -> UpstreamConnection:
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(self._connect_timeout):
-                _, connection = await loop.create_connection(Connection, self._host, self._port, ssl=self._tls)
+                _, connection = await loop.create_connection(UpstreamConnection, self._host, self._port, ssl=self._tls)
         except (OSError, UnicodeError) as error:
             raise ServiceUnavailable("ollama", _reason(error, self._connect_timeout)) from error
         return connection

@@ -23,7 +23,7 @@ from cragside.entrypoints.http.peers import LightRagFailure, peer_router
 from cragside.entrypoints.http.tenancy import Access
 from cragside.ports.library import Library
 
-Stage = Literal["PENDING", "PROCESSING", "PROCESSED", "FAILED"]
+DocumentStage = Literal["PENDING", "PROCESSING", "PROCESSED", "FAILED"]
 
 _SUMMARY_CHARACTERS = 100
 # Documents of one track that are told of.
@@ -76,13 +76,13 @@ class TrackStatus(BaseModel):
     track_id: str
     documents: list[TrackedDocument]
     total_count: int
-    status_summary: dict[Stage, int]
+    status_summary: dict[DocumentStage, int]
 
 
 class StatusCounts(BaseModel):
     """How many documents have come how far."""
 
-    status_counts: dict[Stage, int]
+    status_counts: dict[DocumentStage, int]
 
 
 class PipelineStatus(BaseModel):
@@ -151,7 +151,7 @@ def router(container: Container, access: Access) -> APIRouter:
     async def track_status(request: Request, track_id: Annotated[str, Path()]) -> TrackStatus:
         """What became of the texts of an insertion; an unknown track has no documents."""
         documents: list[TrackedDocument] = []
-        summary, total = Counter[Stage](), 0
+        summary, total = Counter[DocumentStage](), 0
         for library in await libraries_of(request):
             records, count = await library.documents(track=track_id, limit=_MOST_TRACKED)
             documents += [await _tracked(library, record) for record in records]
@@ -238,7 +238,7 @@ def _stamped(kind: str) -> str:
     return f"{kind}_{datetime.now(UTC):%Y%m%d_%H%M%S}_{secrets.token_hex(4)}"
 
 
-def _progress(record: DocumentRecord) -> Stage:
+def _progress(record: DocumentRecord) -> DocumentStage:
     """Processed is what needs no more work; a text is searchable while its enrichment is being processed."""
     match record.status:
         case "failed":
@@ -268,7 +268,7 @@ async def _tracked(library: Library, record: DocumentRecord) -> TrackedDocument:
     )
 
 
-def _counted(progress: Mapping[str, int]) -> dict[Stage, int]:
+def _counted(progress: Mapping[str, int]) -> dict[DocumentStage, int]:
     return {
         "PENDING": progress["waiting"],
         "PROCESSING": progress["underway"],
