@@ -46,7 +46,7 @@ class Container(Stores):
     def __init__(self, settings: Settings, **replacements: Any) -> None:
         super().__init__(settings, **replacements)
         if settings.fetch_allow:
-            _ = self.fetcher
+            _ = self.fetcher  # refuses a wrong RAG_FETCH_ALLOW now, not when the first page is asked for
 
     @cached_property
     def fetcher(self) -> PageFetcher:
@@ -215,6 +215,7 @@ def preload(settings: Settings) -> None:
     from cragside.adapters.embedded.embedder import WordLlamaEmbedder
     from cragside.adapters.embedded.grader import packaged_weights
 
+    Container(settings).build()  # opens nothing: it imports the adapters
     modules = ["cragside.adapters.lightrag.repository", "cragside.crag.graph"]
     for module in [*modules, "langchain_ollama"] if settings.ollama_base_url else modules:
         import_module(module)
