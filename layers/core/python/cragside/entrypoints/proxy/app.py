@@ -82,7 +82,7 @@ class _Proxy:
         settings = container.settings
         self._app = app
         self._origins = Origins(settings.allowed_origins)
-        self._own = CrossOrigin(self._judged, self._origins)
+        self._own = CrossOrigin(partial(self._judged, own=True), self._origins)
         self._upstream = Upstream(settings.upstream)
         self._finder = CommandFinder(settings.command_prefix)
         self._preparation = Preparation(container)
@@ -125,17 +125,16 @@ class _Proxy:
         elif own:
             await self._own(scope, receive, send)
         elif not is_preflight(scope["method"], headers):
-            await self._judged(scope, receive, send)
+            await self._judged(scope, receive, send, own=False)
         elif self._origins.lists(headers):
             await send({"type": "http.response.start", "status": 204, "headers": permission(headers)})
             await send({"type": "http.response.body"})
         else:  # a browser sends no token with it, and what it asks is for Ollama to say
             await self._forward(path, Grant(), scope, receive, send)
 
-    async def _judged(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _judged(self, scope: Scope, receive: Receive, send: Send, *, own: bool) -> None:
         """Let in what the token allows."""
         path: str = scope["path"]
-        own = is_own(path)
         if path in _OPEN_ROUTES:
             await self._app(scope, receive, send)
             return
