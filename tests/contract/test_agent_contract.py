@@ -17,6 +17,7 @@ import pytest
 from cragside.application.contract import error_envelope
 from cragside.application.enricher import Enricher
 from cragside.bootstrap import Container
+from cragside.client import Client, error_of
 from cragside.domain.deadline import Deadline
 from cragside.domain.document import Document
 from cragside.domain.errors import (
@@ -32,8 +33,6 @@ from cragside.domain.errors import (
 )
 from cragside.domain.outcome import Degradation, Findings
 from cragside.entrypoints.http.app import create_app
-from cragside.plugins.endpoint import EnrichEndpoint
-from cragside.plugins.failures import error_of
 from cragside.plugins.smart_proxy import PluginConfiguration, RagAgent
 from cragside.ports.rag_repository import RagRepository
 from cragside.ports.search_service import SearchService
@@ -130,7 +129,7 @@ def surface(request: pytest.FixtureRequest) -> Surface:
         return Surface(finder, RagAgent(enricher=enricher(finder)).on_retrieve)
     app = app_for(finder)
     if request.param == "agent at an endpoint":
-        endpoint = EnrichEndpoint("http://cragside", transport=httpx.ASGITransport(app=app))
+        endpoint = Client("http://cragside", transport=httpx.ASGITransport(app=app))
         return Surface(finder, RagAgent(endpoint=endpoint).on_retrieve)
 
     async def post(body: dict[str, Any]) -> dict[str, Any]:

@@ -35,9 +35,9 @@ class RealCommands:
         assert result.exit_code == 0, result.stderr
         return json.loads(result.stdout)
 
-    def container(self) -> Container:
+    def container(self, **environment: str) -> Container:
         """Another process's, as it were."""
-        return Container(load_settings({"RAG_HOME": str(self.home)}))
+        return Container(load_settings({"RAG_HOME": str(self.home), **environment}))
 
 
 class Served:

@@ -11,8 +11,8 @@ import time
 import pytest
 from typer.testing import CliRunner
 
-from cragside.entrypoints.cli import places
 from cragside.entrypoints.cli.app import app
+from cragside.entrypoints.cli.service import Service
 from cragside.entrypoints.cli.session import Session
 
 
@@ -127,7 +127,7 @@ def test_an_interrupt_does_not_promise_that_somebody_goes_on(bake, notes, tmp_pa
     async def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(places.Here, "progress", interrupted)
+    monkeypatch.setattr(Service, "progress", interrupted)
     result = bake("bake", notes, "--out", tmp_path / "kb")
     assert (result.exit_code, "queue" in result.stderr) == (130, False)
     assert not (tmp_path / "kb" / "baked.json").exists()

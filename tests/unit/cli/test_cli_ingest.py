@@ -10,7 +10,8 @@ from cli_services import Served
 
 from cragside.adapters.documents.loader import MAX_FILE_BYTES
 from cragside.domain.errors import ServiceUnavailable
-from cragside.entrypoints.cli import places
+from cragside.entrypoints.cli import working
+from cragside.entrypoints.cli.service import Service
 
 DATA = Path(__file__).parents[2] / "data"
 
@@ -167,8 +168,8 @@ def test_hostile_names_cannot_steer_the_terminal(real, tmp_path):
 
 
 def test_a_model_that_is_down_ends_the_run_soon_and_loses_nothing(real, notes, monkeypatch):
-    monkeypatch.setattr(places, "TRIES", 2)
-    monkeypatch.setattr(places, "TRIED_SECONDS", 0.5)
+    monkeypatch.setattr(working, "TRIES", 2)
+    monkeypatch.setattr(working, "TRIED_SECONDS", 0.5)
     down = {"OLLAMA_BASE_URL": "http://127.0.0.1:1", "RAG_CHAT_MODEL": "m:1"}
     result = real("ingest", str(notes / "a.md"), **down, RAG_EMBEDDING_MODEL="embedded")
     assert result.exit_code == 3, result.stderr
@@ -201,7 +202,7 @@ def test_an_interrupt_says_that_nothing_is_lost(real, notes, monkeypatch):
     async def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(places.Here, "progress", interrupted)
+    monkeypatch.setattr(Service, "progress", interrupted)
     result = real("ingest", str(notes))
     assert result.exit_code == 130
     assert "Nothing is lost: 2 documents wait in the queue" in result.stderr
@@ -209,7 +210,7 @@ def test_an_interrupt_says_that_nothing_is_lost(real, notes, monkeypatch):
 
 def stopped_after(monkeypatch, number):
     """Nothing can be taken in after so many."""
-    take, taken = places.Here.take, []
+    take, taken = Service.take, []
 
     async def taking(self, offer, options):
         if len(taken) == number:
@@ -217,7 +218,7 @@ def stopped_after(monkeypatch, number):
         taken.append(offer)
         return await take(self, offer, options)
 
-    monkeypatch.setattr(places.Here, "take", taking)
+    monkeypatch.setattr(Service, "take", taking)
 
 
 def test_a_run_that_ends_while_it_takes_in_says_what_is_still_to_be_brought(real, notes, monkeypatch):

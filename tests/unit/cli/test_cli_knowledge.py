@@ -8,7 +8,7 @@ import pytest
 
 from cragside.adapters.embedded.annotator import EmbeddedAnnotator
 from cragside.domain.errors import ServiceUnavailable
-from cragside.entrypoints.cli import places
+from cragside.entrypoints.cli import working
 
 TEXT = "# The lamp\n\nAnna Berg is the keeper of Tern Lighthouse. Tern Lighthouse belongs to the Harbour Board.\n"
 
@@ -85,6 +85,25 @@ def test_tokens_are_for_the_service_not_for_who_has_the_files(known):
     assert known("query", "lighthouse", RAG_API_TOKEN="token").exit_code == 0
     bound = known("documents", RAG_WORKSPACE_TOKENS='{"token": ["other"]}')
     assert bound.exit_code == 0, bound.stderr
+
+
+def test_limits_are_for_tokens_not_for_who_has_the_files(real, tmp_path):
+    (tmp_path / "lamp.md").write_text(TEXT)
+    assert real("sync", str(tmp_path), "--no-enrich", RAG_LIMIT_DOCUMENTS="0").exit_code == 0
+    said = ("--user", "What is the code of the lamp room?", "--assistant", "The code of the lamp room is 4711.")
+    assert real("memory", "add", *said, RAG_LIMIT_DOCUMENTS="0").stdout == "Remembered.\n"
+
+
+@pytest.mark.parametrize("command", [("enrich-docs", "--force"), ("memory", "forget", "mem-1"), ("sync", ".")])
+def test_whoever_runs_a_command_is_told_which_store_cannot_be_written(real, tmp_path, monkeypatch, command):
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "lamp.md").write_text(TEXT)
+    baked = str(tmp_path / "baked")
+    assert real("bake", str(tmp_path / "notes"), "--out", baked).exit_code == 0
+    (tmp_path / "notes" / "new.md").write_text("More.")
+    monkeypatch.chdir(tmp_path / "notes")
+    result = real(*command, RAG_HOME=baked)
+    assert (result.exit_code, f"{baked} is a baked store" in result.stderr) == (2, True), result.stderr
 
 
 def test_an_entity_is_shown_with_its_connections_and_documents(known):
@@ -177,8 +196,8 @@ def test_an_unknown_document_cannot_be_enriched(known):
 
 
 def test_enriching_stops_when_what_it_needs_is_down(known, monkeypatch):
-    monkeypatch.setattr(places, "TRIES", 1)
-    monkeypatch.setattr(places, "TRIED_SECONDS", 0.0)
+    monkeypatch.setattr(working, "TRIES", 1)
+    monkeypatch.setattr(working, "TRIED_SECONDS", 0.0)
 
     async def down(*_):
         raise ServiceUnavailable("annotator", "is down")

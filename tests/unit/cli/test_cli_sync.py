@@ -11,14 +11,14 @@ import pytest
 from cragside.adapters.documents.folders import root_of
 from cragside.adapters.documents.loader import FileLoader
 from cragside.adapters.embedded.embedder import WordLlamaEmbedder
-from cragside.application.allowance import Allowance, allow
+from cragside.client import Client
 from cragside.domain.errors import ValidationError
-from cragside.domain.tokens import Limits
 from cragside.entrypoints.cli import syncing
-from cragside.entrypoints.cli.places import Here, Options
+from cragside.entrypoints.cli.in_process import InProcess
+from cragside.entrypoints.cli.progress import Options
+from cragside.entrypoints.cli.service import Service
 from cragside.entrypoints.cli.syncing import Contents
 from cragside.entrypoints.cli.watching import Watch
-from cragside.settings import load_settings
 
 SKIP_ENRICHMENT = "--no-enrich"
 
@@ -331,6 +331,13 @@ def test_names_that_have_to_be_escaped_are_followed(real, notes, synced):
     assert "1 removed" in synced().stdout
 
 
+def test_a_file_is_moved_whatever_its_name_holds(real, notes, synced):
+    (notes / "n1.md").rename(notes / 'n1\x1b[2J "q" %41.md')
+    assert "11 unchanged, 1 moved" in synced().stdout
+    assert "12 unchanged." in synced().stdout
+    assert "\x1b" not in real("documents").stdout
+
+
 def test_ingest_prunes_as_sync_removes(real, notes):
     real("ingest", str(notes), SKIP_ENRICHMENT)
     (notes / "n1.md").unlink()
@@ -373,10 +380,10 @@ def test_a_service_is_synced_in_the_same_way(real, served, notes):
 
 
 async def followed(
-    real, notes: Path, capsys, steps: Callable[[Callable[[str], Awaitable[None]]], Awaitable[None]]
+    real, notes: Path, capsys, steps: Callable[[Callable[[str], Awaitable[None]]], Awaitable[None]], **environment: str
 ) -> None:
     """Take steps while the notes are watched; each waits until the watch has said something."""
-    container = real.container()
+    container = real.container(**environment)
     loader = FileLoader()
     told = ""
 
@@ -388,8 +395,8 @@ async def followed(
                 captured = capsys.readouterr()
                 told += captured.out + captured.err
 
-    place = Here(container, load_settings({"RAG_HOME": str(real.home)}))
-    watch = Watch(place, [notes], Contents(loader, 10**6), Options(enrich=False))
+    service = Service(Client("http://localhost", transport=InProcess(container)), container)
+    watch = Watch(service, [notes], Contents(loader, 10**6), Options(enrich=False))
     following = asyncio.create_task(watch.follow())
     try:
         await says("Following ")
@@ -445,11 +452,7 @@ async def test_a_watch_goes_on_when_a_limit_leaves_no_room(real, notes, capsys):
         (notes / "n0.md").unlink()
         await says("removed   n0.md")
 
-    allow(Allowance("token", Limits(documents=11)))
-    try:
-        await followed(real, notes, capsys, steps)
-    finally:
-        allow(None)
+    await followed(real, notes, capsys, steps, RAG_LIMIT_DOCUMENTS="11")
 
 
 def test_a_dry_run_tells_what_would_fail_and_ends_as_the_real_run_does(notes, synced):

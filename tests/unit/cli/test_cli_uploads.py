@@ -9,9 +9,10 @@ import httpx
 import pytest
 from cli_services import answering
 
+from cragside.client import Client
 from cragside.domain.errors import PayloadTooLarge, ProcessingError, ServiceUnavailable
-from cragside.entrypoints.cli.api import Api
-from cragside.entrypoints.cli.places import Offer, Options, There
+from cragside.entrypoints.cli.progress import Offer, Options
+from cragside.entrypoints.cli.service import Service
 from tests.fakes import FolderUploadStore
 from tests.knowledge import Knowledge
 
@@ -71,10 +72,9 @@ async def bucket(tmp_path: Path) -> AsyncIterator[Bucket]:
     await server.wait_closed()
 
 
-def there(knowledge: Knowledge) -> There:
-    headers = {"Authorization": "Bearer secret", "X-RAG-Workspace": "sea"}
+def there(knowledge: Knowledge) -> Service:
     transport = httpx.ASGITransport(Gateway(knowledge.app))
-    return There(Api(httpx.AsyncClient(transport=transport, base_url="http://service", headers=headers)))
+    return Service(Client("http://service", token="secret", workspace="sea", transport=transport))
 
 
 async def test_it_is_taken_in_from_the_bucket_which_is_told_no_token(tmp_path: Path, bucket: Bucket) -> None:
@@ -124,6 +124,6 @@ async def test_a_bucket_that_fails_is_unavailable(tmp_path: Path, bucket: Bucket
 )
 async def test_a_service_that_answers_nonsense_is_named(body: str, kind: type[Exception]) -> None:
     with answering(201, body) as address:
-        async with httpx.AsyncClient(base_url=address) as client:
+        async with Client(address) as client:
             with pytest.raises(kind, match="place for uploads"):
-                await There(Api(client))._uploaded(OTTERS, PayloadTooLarge("Too large."))
+                await Service(client)._uploaded(OTTERS, PayloadTooLarge("Too large."))

@@ -14,11 +14,11 @@ import pytest
 
 from cragside.application.enricher import Enriched
 from cragside.bootstrap import Container
+from cragside.client import Client
 from cragside.domain.document import Document
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable, ValidationError
 from cragside.domain.outcome import RagContext
 from cragside.domain.prompt import inject, question_in
-from cragside.plugins.endpoint import EnrichEndpoint
 from cragside.plugins.smart_proxy import RagAgent, _Own
 
 BLOCK = "<evidence>\nwater power\n</evidence>"
@@ -128,8 +128,8 @@ async def test_a_context_of_a_wrong_shape_is_returned_as_it_is(messages: Any) ->
     assert await agent_of(ScriptedEnricher()).on_request(context) is context
 
 
-def endpoint(handler: Any) -> EnrichEndpoint:
-    return EnrichEndpoint("http://127.0.0.1:1", token="secret", transport=httpx.MockTransport(handler))
+def endpoint(handler: Any) -> Client:
+    return Client("http://127.0.0.1:1", token="secret", transport=httpx.MockTransport(handler))
 
 
 async def test_an_endpoint_gets_the_token_and_the_whole_request() -> None:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from cragside.application.contract import enhanced_request, error_envelope
 from cragside.application.enricher import Enricher
+from cragside.client import Client
 from cragside.domain.command import DEFAULT_PREFIX
 from cragside.domain.errors import ConfigurationError, CragsideError, ProcessingError
 from cragside.domain.prompt import inject, question_in, user_text
-from cragside.plugins.endpoint import EnrichEndpoint
 
 if TYPE_CHECKING:
     from cragside.bootstrap import Container
@@ -61,7 +61,7 @@ class RagAgent:
         self,
         *,
         enricher: Enricher | None = None,
-        endpoint: str | EnrichEndpoint | None = None,
+        endpoint: str | Client | None = None,
         token: str | None = None,
         configuration: PluginConfiguration | None = None,
         fail_mode: FailMode | None = None,
@@ -72,7 +72,7 @@ class RagAgent:
         self._fail_mode = fail_mode
         self._source: _Source
         if endpoint is not None:
-            self._source = EnrichEndpoint(endpoint, token=token) if isinstance(endpoint, str) else endpoint
+            self._source = _Elsewhere(Client(endpoint, token=token) if isinstance(endpoint, str) else endpoint)
         elif enricher is not None:
             self._source = _Given(enricher)
         else:
@@ -141,6 +141,23 @@ class RagAgent:
         if commands is None or user_text(request) is None:
             return request
         return inject(request, "", f"{self.configuration.command_prefix} {commands.string[commands.end() :].strip()}")
+
+
+class _Elsewhere:
+    """A cragside that runs elsewhere, asked over HTTP."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def enhanced(self, request: Request) -> Request:
+        answer = await self._client.post("/v1/enrich", request)
+        text = "prompt" if request.get("messages") is None else "messages"
+        if not isinstance(answer, dict) or not isinstance(answer.get(text), type(request.get(text))):
+            raise ProcessingError("The endpoint answered 200, but not with an enhanced request. Is it a cragside?")
+        return answer
+
+    async def close(self) -> None:
+        await self._client.close()
 
 
 class _Given:

@@ -5,6 +5,9 @@ from copy import copy
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
+import cragside.adapters.lightrag.lean  # noqa: F401 (before anything else loads LightRAG)
+
+# isort: split
 import lightrag.utils
 from lightrag import LightRAG
 from lightrag.base import StoragesStatus

@@ -11,6 +11,8 @@ from cragside.entrypoints.cli.session import session_of
 from cragside.entrypoints.cli.terminal import output, printable
 
 if TYPE_CHECKING:
+    from cragside.bootstrap import Container
+    from cragside.ports.rag_repository import KnowledgeStatus
     from cragside.settings import Settings
 
 
@@ -40,11 +42,13 @@ def bake(
     console = output()
     with Baking.into(out) as baking:
         report = Report()
-        known = index_found(session, _embedded(settings, baking.home), found_in(paths), Run(count=True), report)
+        embedded = _embedded(settings, baking.home)
+        index_found(session, embedded, found_in(paths), Run(), report)
         report.show()
-        if known is None or report.exit_code:
+        if report.exit_code:
             console.print(f"{report}. Nothing is baked: mend or leave out what failed.")
             raise typer.Exit(exits.FAILED)
+        known = session.run(embedded, _status)
         manifest, sha256 = baking.publish(known)
     size = sum(file.bytes for file in manifest.files.values())
     console.print(
@@ -53,6 +57,10 @@ def bake(
         f"SHA-256 of baked.json: {sha256}",
         soft_wrap=True,
     )
+
+
+async def _status(container: "Container") -> "KnowledgeStatus":
+    return await (await container.workspaces.repository(container.settings.workspace)).status()
 
 
 def _embedded(settings: "Settings", home: Path) -> "Settings":

@@ -1,12 +1,15 @@
 """`cragside documents`: what has been taken in, and how far it has come."""
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cragside.entrypoints.cli.api import Address, Api, Token, WorkspaceName, ask
+from cragside.entrypoints.cli.api import Address, Token, WorkspaceName, ask
 from cragside.entrypoints.cli.session import session_of
 from cragside.entrypoints.cli.terminal import output, print_json, printable
+
+if TYPE_CHECKING:
+    from cragside.entrypoints.cli.service import Service
 
 
 def documents(
@@ -27,8 +30,8 @@ def documents(
     session = session_of(context)
     settings = session.settings(workspace)
 
-    async def work(client: Api) -> Any:
-        return await client.get("/v1/documents", limit=limit, offset=offset, status=status)
+    async def work(service: "Service") -> Any:
+        return await service.client.get("/v1/documents", limit=limit, offset=offset, status=status)
 
     answer = ask(session, settings, work, address=api, token=token)
     if as_json:

@@ -1,17 +1,21 @@
 """Documents of earlier versions, which are known by their names alone, and what is said of them."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from cragside.domain.naming import names_below
 from cragside.domain.syncing import FileState
-from cragside.entrypoints.cli.places import Place, Progress
+from cragside.entrypoints.cli.progress import Progress
 from cragside.entrypoints.cli.terminal import notices, printable
+
+if TYPE_CHECKING:
+    from cragside.entrypoints.cli.service import Service
 
 # So many are named.
 _NAMED = 10
 
 
-async def known_by_name_alone(place: Place, *, beside: Sequence[str] | None = None) -> list[Progress]:
+async def known_by_name_alone(service: "Service", *, beside: Sequence[str] | None = None) -> list[Progress]:
     """The documents without a source that files may have been the origin of.
 
     With `beside`, only those that have a name of one of these sources.
@@ -21,7 +25,7 @@ async def known_by_name_alone(place: Place, *, beside: Sequence[str] | None = No
         return []
     return [
         document
-        for document in await place.unclaimed()
+        for document in await service.unclaimed()
         if "://" not in document.name
         and "repoId" not in document.metadata
         and (names is None or document.name in names)

@@ -1,15 +1,17 @@
 """`cragside enrich-docs`: keywords, entities, summaries and the graph of what is indexed."""
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from cragside.entrypoints.cli import exits
-from cragside.entrypoints.cli.api import Address, Token, WorkspaceName
+from cragside.entrypoints.cli.api import Address, Token, WorkspaceName, ask
 from cragside.entrypoints.cli.indexing import tell_what_waits, tell_why_it_stopped, until_idle
-from cragside.entrypoints.cli.places import Place, at_place
 from cragside.entrypoints.cli.session import session_of
 from cragside.entrypoints.cli.terminal import output, print_json, printable
+
+if TYPE_CHECKING:
+    from cragside.entrypoints.cli.service import Service
 
 
 def enrich_docs(
@@ -38,15 +40,15 @@ def enrich_docs(
     settings = session.settings(workspace)
     told: dict[str, Any] = {"enqueued": 0, "stopped": None}
 
-    async def work(place: Place) -> None:
+    async def work(service: "Service") -> None:
         if not stats_only:
-            told["enqueued"] = await place.enqueue(document, force=force)
+            told["enqueued"] = await service.enqueue(document, force=force)
         if watch or not (api or stats_only):
-            told["stopped"] = await until_idle(place, look_on=stats_only) or None
-        told.update(await place.stats())
+            told["stopped"] = await until_idle(service, look_on=stats_only) or None
+        told.update(await service.stats())
 
     try:
-        at_place(session, settings, work, address=api, token=token)
+        ask(session, settings, work, address=api, token=token)
     except KeyboardInterrupt:
         if told["enqueued"]:
             tell_what_waits(address=api)

@@ -1,14 +1,17 @@
 """`cragside graph`: what the knowledge graph holds of an entity."""
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import quote
 
 import typer
 
 from cragside.domain.errors import NotFound, ValidationError
-from cragside.entrypoints.cli.api import Address, Api, Token, WorkspaceName, ask
+from cragside.entrypoints.cli.api import Address, Token, WorkspaceName, ask
 from cragside.entrypoints.cli.session import session_of
 from cragside.entrypoints.cli.terminal import output, print_json, printable
+
+if TYPE_CHECKING:
+    from cragside.entrypoints.cli.service import Service
 
 _ARROWS = {"incoming": "<-", "outgoing": "->"}
 
@@ -31,8 +34,8 @@ def graph(
     if not asked or not asked.strip():
         raise ValidationError('Name an entity: cragside graph "Harbour Board"')
 
-    async def work(client: Api) -> Any:
-        found = await client.find(f"/graph/entity/{quote(asked, safe='')}")
+    async def work(service: "Service") -> Any:
+        found = await service.client.find(f"/graph/entity/{quote(asked, safe='')}")
         if found is None:
             raise NotFound(f"The graph of this workspace has no entity {printable(asked)}.")
         return found

@@ -10,16 +10,17 @@ import typer
 from cragside.composition.local_files import ENDINGS, Refused, named_kind, unsupported
 from cragside.domain.document import DocType
 from cragside.domain.errors import ValidationError
-from cragside.entrypoints.cli.api import Address, Token, WorkspaceName, named_workspace
+from cragside.entrypoints.cli.api import Address, Token, WorkspaceName, ask, named_workspace
 from cragside.entrypoints.cli.indexing import Line, Report, end, nothing_is_lost, where_of
 from cragside.entrypoints.cli.indexing import index as index_offers
 from cragside.entrypoints.cli.ingest import NoEnrich, NoWait
-from cragside.entrypoints.cli.places import Offer, Options, Place, at_place
+from cragside.entrypoints.cli.progress import Offer, Options
 from cragside.entrypoints.cli.session import session_of
 from cragside.entrypoints.cli.terminal import notices, printable
 
 if TYPE_CHECKING:
     from cragside.composition.repositories import Checkout
+    from cragside.entrypoints.cli.service import Service
     from cragside.settings import Settings
 
 # rag-stack's limits, as the checkout has them; they stand here because the checkout's libraries cost the help time.
@@ -124,12 +125,12 @@ def index(
     options = Options(enrich=not no_enrich, doc_type=cast(DocType | None, doc_type))
     report, gone = Report(), list[str]()
 
-    async def work(place: Place) -> None:
-        await index_offers(place, repository.offers(settings), options, report, wait=not no_wait)
-        gone.extend(await _vanished(place, repository, report, prune=prune))
+    async def work(service: "Service") -> None:
+        await index_offers(service, repository.offers(settings), options, report, wait=not no_wait)
+        gone.extend(await _vanished(service, repository, report, prune=prune))
 
     with nothing_is_lost(report, address=api):
-        at_place(session, settings, work, address=api, token=token)
+        ask(session, settings, work, address=api, token=token)
     if keep:
         notices().print(f"The clone stays: {printable(repository.folder)}", soft_wrap=True)
     if gone and not prune and not as_json:
@@ -139,17 +140,17 @@ def index(
     end(report, summary, as_json=as_json, address=api, **told)
 
 
-async def _vanished(place: Place, repository: Repository, report: Report, *, prune: bool) -> list[str]:
+async def _vanished(service: "Service", repository: Repository, report: Report, *, prune: bool) -> list[str]:
     """Names of documents whose files the repository no longer has; with `prune` they are removed."""
     known = [
         document
-        async for document in place.documents()
+        async for document in service.documents()
         if document.metadata.get("repoId") == repository.repo_id
         and document.metadata.get("path") not in repository.paths
     ]
     if prune:
         for document in known:
-            await place.delete(document.id)
+            await service.delete(document.id)
             report.add(Line(document.name, "removed", "is no longer in the repository", document.id))
     return [document.name for document in known]
 

@@ -25,15 +25,15 @@ from cragside.domain.errors import (
 )
 from cragside.domain.naming import told_apart
 from cragside.entrypoints.cli import exits
-from cragside.entrypoints.cli.api import named_workspace
+from cragside.entrypoints.cli.api import ask, named_workspace
 from cragside.entrypoints.cli.earlier import earlier_body, known_by_name_alone, tell_earlier
-from cragside.entrypoints.cli.places import Offer, Options, Place, Progress, Taken, at_place
+from cragside.entrypoints.cli.progress import Offer, Options, Progress, Taken
 from cragside.entrypoints.cli.session import place_of
 from cragside.entrypoints.cli.terminal import notices, output, print_json, printable
 
 if TYPE_CHECKING:
+    from cragside.entrypoints.cli.service import Service
     from cragside.entrypoints.cli.session import Session
-    from cragside.ports.rag_repository import KnowledgeStatus
     from cragside.settings import Settings
 
 Paths = Annotated[
@@ -42,10 +42,10 @@ Paths = Annotated[
 
 Found = FoundFile | Refused | Offer
 Remove = Callable[["Report"], Awaitable[None]]
-Prune = Callable[[Place, Sequence[Found]], Awaitable[tuple[Sequence[Found], Remove]]]
+Prune = Callable[["Service", Sequence[Found]], Awaitable[tuple[Sequence[Found], Remove]]]
 
-# The first that are not finished tell how far all are: they are indexed in their order.
-_LOOKED_AT = 50
+# Documents are indexed in their order: the first so many that are not finished tell how far all are.
+_LOOKED_AT = 10
 _STATUSES = ("indexed", "updated", "unchanged", "accepted", "waiting", "moved", "removed", "failed", "skipped")
 _TOLD_AS = {"new": "indexed", "changed": "updated", "unchanged": "unchanged"}
 # They end a run; anything else is about one document.
@@ -78,14 +78,12 @@ class Run:
     `prune` is asked first which documents have lost their files. It returns what is left to index, and what removes
     those documents, last of all.
     With `look_for_earlier` documents of earlier versions that stay beside those of files are told of.
-    With `count` what the workspace then holds is counted, for which the whole store is opened.
     """
 
     options: Options = field(default_factory=Options)
     address: str | None = None
     token: str | None = None
     wait: bool = True
-    count: bool = False
     prune: "Prune | None" = None
     look_for_earlier: bool = False
 
@@ -213,29 +211,29 @@ async def offers_of(found: Sequence[Found], max_bytes: int) -> AsyncGenerator[Of
 
 
 async def index(
-    place: Place, offers: AsyncGenerator[Offer | Refused], options: Options, report: Report, *, wait: bool = True
+    service: "Service", offers: AsyncGenerator[Offer | Refused], options: Options, report: Report, *, wait: bool = True
 ) -> None:
     """Take the offers in and, unless told not to wait, see them through, with progress on standard error."""
     with _bar() as bar:
         step = bar.add_task("Taking in", total=None)
         async with aclosing(offers) as brought:
             async for offer in brought:
-                await _take(place, offer, options, report)
+                await _take(service, offer, options, report)
                 bar.update(step, completed=len(report.lines), description=f"Taking in ({len(report.lines)})")
         bar.remove_task(step)
         report.complete = True
         if wait and report.taken:
-            await _follow(place, report, bar)
+            await _follow(service, report, bar)
         elif not wait:
             report.leave([(number, taken.progress) for number, taken in report.taken.values()], "accepted")
 
 
-async def _take(place: Place, offer: Offer | Refused, options: Options, report: Report) -> None:
+async def _take(service: "Service", offer: Offer | Refused, options: Options, report: Report) -> None:
     if isinstance(offer, Refused):
         report.refuse(offer)
         return
     try:
-        report.take(offer.name, await place.take(offer, options))
+        report.take(offer.name, await service.take(offer, options))
     except _ENDING:
         raise
     except (Forbidden, NotFound, ProcessingError, ValidationError) as error:
@@ -245,20 +243,23 @@ async def _take(place: Place, offer: Offer | Refused, options: Options, report: 
         report.add(Line(offer.name, "failed", reason, source=offer.source))
 
 
-async def _follow(place: Place, report: Report, bar: Any) -> None:
+async def _follow(service: "Service", report: Report, bar: Any) -> None:
     waiting = {identifier: (number, taken.progress) for identifier, (number, taken) in report.taken.items()}
     total = sum(progress.steps for _, progress in waiting.values())
     step = bar.add_task("Indexing", total=total)
     done = 0
-    async with place.working() as trouble:
+    async with service.working() as trouble:
         while waiting:
             said = trouble()
-            settled = 0
-            for identifier in list(islice(waiting, _LOOKED_AT)):
+            settled = unsettled = 0
+            for identifier in list(waiting):
+                if unsettled == _LOOKED_AT and not said:
+                    break
                 number, before = waiting[identifier]
-                progress = await place.progress(identifier)
+                progress = await service.progress(identifier)
                 if progress is not None and not progress.settled:
                     waiting[identifier] = number, progress
+                    unsettled += 1
                     continue
                 report.settle(number, progress)
                 done += before.steps
@@ -272,22 +273,22 @@ async def _follow(place: Place, report: Report, bar: Any) -> None:
                 report.stopped = said
                 report.leave(waiting.values(), "waiting")
                 return
-            await asyncio.sleep(place.looks_every)
+            await asyncio.sleep(service.looks_every)
 
 
-async def until_idle(place: Place, *, look_on: bool = False) -> str:
+async def until_idle(service: "Service", *, look_on: bool = False) -> str:
     """Have done what waits, or only look on; why nothing goes on, "" when the queue has nothing of the workspace."""
     with notices().status("Enriching ...") as shown:
-        async with nullcontext(_nothing_said) if look_on else place.working() as trouble:
+        async with nullcontext(_nothing_said) if look_on else service.working() as trouble:
             while True:
-                said, stats = trouble(), await place.stats()
+                said, stats = trouble(), await service.stats()
                 left = stats["queue"]["pending"] + stats["queue"]["processing"]
                 if not left:
                     return ""
                 if said:
                     return said
                 shown.update(f"Enriching: {left} tasks left, {stats['totals']['enriched']} passages enriched ...")
-                await asyncio.sleep(place.looks_every)
+                await asyncio.sleep(service.looks_every)
 
 
 def _nothing_said() -> str:
@@ -338,32 +339,26 @@ def tell_what_waits(count: int = 0, *, address: str | None) -> None:
     notices().print(f"Nothing is lost: {what} in the queue, and {who} goes on with it.", soft_wrap=True)
 
 
-def index_found(
-    session: "Session", settings: "Settings", found: Sequence[Found], run: Run, report: Report
-) -> "KnowledgeStatus | None":
-    """Index what was found; whatever was opened is closed when this returns.
-
-    The status of the workspace is None when nothing could be used, at a service, and unless the run is to count.
-    """
+def index_found(session: "Session", settings: "Settings", found: Sequence[Found], run: Run, report: Report) -> None:
+    """Index what was found; whatever was opened is closed when this returns."""
     report.found = found
     if all(isinstance(item, Refused) for item in found) and not run.prune:
         for item in found:
             if isinstance(item, Refused):
                 report.refuse(item)
-        return None
+        return
 
-    async def work(place: Place) -> "KnowledgeStatus | None":
-        left, remove = await run.prune(place, found) if run.prune else (found, None)
+    async def work(service: "Service") -> None:
+        left, remove = await run.prune(service, found) if run.prune else (found, None)
         report.found = left
-        await index(place, offers_of(left, settings.max_file_bytes), run.options, report, wait=run.wait)
+        await index(service, offers_of(left, settings.max_file_bytes), run.options, report, wait=run.wait)
         if remove:
             await remove(report)
         if run.look_for_earlier:
             beside = None if run.prune else report.made()
-            report.earlier = await known_by_name_alone(place, beside=beside)
-        return await place.status() if run.count else None
+            report.earlier = await known_by_name_alone(service, beside=beside)
 
-    return at_place(session, settings, work, address=run.address, token=run.token)
+    ask(session, settings, work, address=run.address, token=run.token)
 
 
 def where_of(settings: "Settings", address: str | None) -> str:

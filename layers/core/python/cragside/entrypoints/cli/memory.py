@@ -1,17 +1,19 @@
 """`cragside memory`: conversations in, what they say to a question, and which to forget."""
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import quote
 
 import typer
 
 from cragside.domain.errors import NotFound, ProcessingError
 from cragside.entrypoints.cli import exits
-from cragside.entrypoints.cli.api import Address, Api, Token, WorkspaceName, ask
+from cragside.entrypoints.cli.api import Address, Token, WorkspaceName, ask
 from cragside.entrypoints.cli.indexing import tell_why_it_stopped, until_idle
-from cragside.entrypoints.cli.places import at_place
 from cragside.entrypoints.cli.session import session_of
 from cragside.entrypoints.cli.terminal import output, print_json, printable
+
+if TYPE_CHECKING:
+    from cragside.entrypoints.cli.service import Service
 
 memory = typer.Typer(
     help="Remember exchanges of a conversation, recall what they say to a question, list and forget them.",
@@ -38,12 +40,12 @@ def add(
     given = {"user": user, "assistant": assistant, "skill": skill, "date": date}
     body = {name: value for name, value in given.items() if value is not None}
 
-    async def work(client: Api) -> Any:
-        return await client.post("/v1/memories", body)
+    async def work(service: "Service") -> tuple[Any, str]:
+        answer = await service.client.post("/v1/memories", body)
+        # A service does the rest by itself.
+        return answer, await until_idle(service) if answer["indexed"] and api is None else ""
 
-    answer = ask(session, settings, work, address=api, token=token)
-    # A service does the rest by itself.
-    stopped = at_place(session, settings, until_idle) if answer["indexed"] and api is None else ""
+    answer, stopped = ask(session, settings, work, address=api, token=token)
     if as_json:
         print_json(answer)
     elif answer["indexed"]:
@@ -73,10 +75,11 @@ def search(
     settings = session.settings(workspace)
     body: dict[str, Any] = {"query": text, "limit": limit} | ({"mode": mode} if mode else {})
 
-    async def work(client: Api) -> Any:
-        return await client.post("/v1/memories/search", body)
+    async def work(service: "Service") -> Any:
+        await service.prepare()
+        return await service.client.post("/v1/memories/search", body)
 
-    answer = ask(session, settings, work, address=api, token=token, searches=True)
+    answer = ask(session, settings, work, address=api, token=token)
     if as_json:
         print_json(answer)
     else:
@@ -97,8 +100,8 @@ def list_(
     session = session_of(context)
     settings = session.settings(workspace)
 
-    async def work(client: Api) -> Any:
-        return await client.get("/v1/memories", limit=limit, offset=offset)
+    async def work(service: "Service") -> Any:
+        return await service.client.get("/v1/memories", limit=limit, offset=offset)
 
     answer = ask(session, settings, work, address=api, token=token)
     if as_json:
@@ -129,12 +132,11 @@ def forget(
     settings = session.settings(workspace)
     unknown: list[str] = []
 
-    async def work(client: Api) -> None:
+    async def work(service: "Service") -> None:
         for identifier in dict.fromkeys(ids):
-            try:
-                await client.delete(f"/v1/memories/{quote(identifier, safe='')}")
+            if await service.client.delete(f"/v1/memories/{quote(identifier, safe='')}"):
                 output().print(f"forgotten {printable(identifier)}", soft_wrap=True)
-            except NotFound:
+            else:
                 unknown.append(identifier)
 
     ask(session, settings, work, address=api, token=token)

@@ -1,14 +1,17 @@
 """`cragside query`: passages like a question."""
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from cragside.composition.local_files import LANGUAGES
 from cragside.domain.errors import ValidationError
-from cragside.entrypoints.cli.api import Address, Api, Token, WorkspaceName, ask
+from cragside.entrypoints.cli.api import Address, Token, WorkspaceName, ask
 from cragside.entrypoints.cli.session import session_of
 from cragside.entrypoints.cli.terminal import notices, output, print_json, printable
+
+if TYPE_CHECKING:
+    from cragside.entrypoints.cli.service import Service
 
 _PREVIEW = 300
 
@@ -53,12 +56,12 @@ def query(
     if conditions := _conditions(repo, path, language):
         body["filter"] = {"must": conditions}
 
-    async def work(client: Api) -> tuple[Any, int]:
-        answer = await client.post("/query", body)
-        waiting = 0 if as_json else (await client.get("/v1/documents", status="pending", limit=1))["total"]
+    async def work(service: "Service") -> tuple[Any, int]:
+        answer = await service.client.post("/query", body)
+        waiting = 0 if as_json else (await service.client.get("/v1/documents", status="pending", limit=1))["total"]
         return answer, waiting
 
-    answer, waiting = ask(session, settings, work, address=api, token=token, searches=True)
+    answer, waiting = ask(session, settings, work, address=api, token=token)
     if path:
         answer["results"] = [found for found in answer["results"] if _path(found).startswith(path)]
     if as_json:

@@ -7,15 +7,16 @@ import typer
 
 from cragside.domain.errors import ValidationError
 from cragside.entrypoints.cli import exits
-from cragside.entrypoints.cli.api import Address, Token, WorkspaceName, named_workspace
+from cragside.entrypoints.cli.api import Address, Token, WorkspaceName, ask, named_workspace
 from cragside.entrypoints.cli.earlier import earlier_body, known_by_name_alone, tell_earlier
 from cragside.entrypoints.cli.indexing import Report, end, nothing_is_lost, where_of
 from cragside.entrypoints.cli.ingest import NoEnrich, NoWait, Yes
-from cragside.entrypoints.cli.places import Options, Place, at_place
+from cragside.entrypoints.cli.progress import Options
 from cragside.entrypoints.cli.session import session_of
 from cragside.entrypoints.cli.terminal import print_json
 
 if TYPE_CHECKING:
+    from cragside.entrypoints.cli.service import Service
     from cragside.entrypoints.cli.syncing import Comparison
 
 
@@ -60,35 +61,35 @@ def sync(
     options, most = Options(enrich=not no_enrich), settings.max_file_bytes
     report, compared, watches = Report(), list["Comparison"](), list[Watch]()
 
-    async def work(place: Place) -> None:
+    async def work(service: "Service") -> None:
         named = [*(["--workspace", workspace] if workspace else []), *(["--api", api] if api else [])]
-        await check_gone(place, folders, yes=yes and not watching, command=["cragside", "sync", "--yes", *named])
+        await check_gone(service, folders, yes=yes and not watching, command=["cragside", "sync", "--yes", *named])
         contents = Contents(FileLoader(max_bytes=most), most)
         try:
             # Where nobody can be asked, the watch itself does all but what needs consent.
             if not watching or yes or on_terminal():
-                await once(place, contents)
+                await once(service, contents)
             if watching:
                 report.show()
-                watches.append(Watch(place, folders, contents, options, wait=not no_wait))
+                watches.append(Watch(service, folders, contents, options, wait=not no_wait))
                 await watches[0].follow()
         finally:
             await contents.loader.close()
 
-    async def once(place: Place, contents: Contents) -> None:
-        found = await compare(place, folders, contents)
+    async def once(service: "Service", contents: Contents) -> None:
+        found = await compare(service, folders, contents)
         compared.append(found)
         if dry_run:
-            report.earlier = found.foresee(await known_by_name_alone(place))
+            report.earlier = found.foresee(await known_by_name_alone(service))
             return
         if not agreed(found.losses, yes=yes):
             found.plan = found.plan.without_removals()
-        await carry_out(place, found, options, report, max_bytes=most, wait=not no_wait)
-        report.earlier = await known_by_name_alone(place)
+        await carry_out(service, found, options, report, max_bytes=most, wait=not no_wait)
+        report.earlier = await known_by_name_alone(service)
 
     try:
         with nothing_is_lost(report, address=api):
-            at_place(session, settings, work, address=api, token=token)
+            ask(session, settings, work, address=api, token=token)
     except KeyboardInterrupt:
         if not watches:
             raise

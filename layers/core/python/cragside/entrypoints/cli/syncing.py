@@ -16,11 +16,12 @@ from cragside.domain.errors import NotFound, ProcessingError, ValidationError
 from cragside.domain.syncing import FileState, KnownDocument, Move, Plan, plan, removes_much
 from cragside.entrypoints.cli.earlier import would_take_over
 from cragside.entrypoints.cli.indexing import Found, Line, Prune, Report, index, offers_of
-from cragside.entrypoints.cli.places import Options, Place, Progress
+from cragside.entrypoints.cli.progress import Options, Progress
 from cragside.entrypoints.cli.terminal import printable
 
 if TYPE_CHECKING:
     from cragside.composition.local_files import FileLoader
+    from cragside.entrypoints.cli.service import Service
 
 # `ingest --prune` reads no larger files to find out whether they were emptied.
 _SMALL = 64 * 1024
@@ -127,7 +128,7 @@ class Comparison:
 
 
 async def compare(
-    place: Place, folders: Sequence[Path], contents: Contents, *, keep_emptied: bool = False
+    service: "Service", folders: Sequence[Path], contents: Contents, *, keep_emptied: bool = False
 ) -> Comparison:
     """The folders as they are now beside the documents that came from below them. Folders need not be there.
 
@@ -141,13 +142,13 @@ async def compare(
             refused.append(digest)
         elif isinstance(item, FoundFile):
             states.append(FileState(item.source, item.name, digest))
-    below = await _below(place, folders)
-    return await _compared(place, below, states, found, refused, keep_emptied=keep_emptied)
+    below = await _below(service, folders)
+    return await _compared(service, below, states, found, refused, keep_emptied=keep_emptied)
 
 
-async def lost(place: Place, folders: Sequence[Path], found: Iterable[object], contents: Contents) -> Comparison:
+async def lost(service: "Service", folders: Sequence[Path], found: Iterable[object], contents: Contents) -> Comparison:
     """The same, reading only small files that have documents, to find emptied ones: its plan tells removals alone."""
-    below = await _below(place, folders)
+    below = await _below(service, folders)
     known = {document.source for documents in below.values() for document in documents}
     items = [item for item in found if isinstance(item, FoundFile | Refused)]
     states, refused = list[FileState](), [item for item in items if isinstance(item, Refused)]
@@ -159,16 +160,16 @@ async def lost(place: Place, folders: Sequence[Path], found: Iterable[object], c
                 refused.append(digest)
             else:
                 states.append(FileState(item.source, item.name, ""))
-    return await _compared(place, below, states, items, refused)
+    return await _compared(service, below, states, items, refused)
 
 
-async def _below(place: Place, folders: Sequence[Path]) -> dict[str, list[Progress]]:
+async def _below(service: "Service", folders: Sequence[Path]) -> dict[str, list[Progress]]:
     """The documents that came from below each folder, by what their sources begin with."""
-    return {root: await place.below(root) for root in dict.fromkeys(map(root_of, folders))}
+    return {root: await service.below(root) for root in dict.fromkeys(map(root_of, folders))}
 
 
 async def _compared(
-    place: Place,
+    service: "Service",
     below: Mapping[str, Sequence[Progress]],
     states: Sequence[FileState],
     found: Sequence[FoundFile | Refused],
@@ -184,17 +185,17 @@ async def _compared(
     emptied = frozenset() if keep_emptied else frozenset(empty & ids.keys())
     kept = await asyncio.to_thread(_kept, [each.source for each in documents], files, refused)
     made = plan(states, documents, kept=(kept | empty) - emptied)
-    told = [_told(each, place, ids) for each in refused if each.source not in emptied]
+    told = [_told(each, service, ids) for each in refused if each.source not in emptied]
     unfinished = frozenset(each.source for each in known.values() if not each.settled or each.status == "failed")
     losses = _losses(made.removed, below, emptied)
     return Comparison(made, files, told, losses, unfinished, ids, emptied, tuple(below))
 
 
-def _told(refused: Refused, place: Place, ids: Mapping[str, str]) -> Refused:
+def _told(refused: Refused, service: "Service", ids: Mapping[str, str]) -> Refused:
     """The same; where the file has a document, the reason says so and how to remove that."""
     if refused.source not in ids:
         return refused
-    way = "cragside sync without --watch" if refused.reason == EMPTY else place.removal(ids[refused.source])
+    way = "cragside sync without --watch" if refused.reason == EMPTY else service.removal(ids[refused.source])
     return replace(refused, reason=f"{refused.reason}; its earlier text is kept. To remove it: {way}")
 
 
@@ -218,14 +219,14 @@ def _size(path: Path) -> int:
         return 0
 
 
-async def check_gone(place: Place, folders: Sequence[Path], *, yes: bool, command: Sequence[str]) -> None:
+async def check_gone(service: "Service", folders: Sequence[Path], *, yes: bool, command: Sequence[str]) -> None:
     """Raise an error for each folder that is gone, unless it has documents and somebody has agreed to lose them.
 
     `command` removes them when folders are put behind it.
     """
     gone = [folder for folder in folders if await asyncio.to_thread(is_gone, folder)]
     for folder in gone:
-        count = len(await place.below(root_of(folder)))
+        count = len(await service.below(root_of(folder)))
         if not count:
             raise typer.BadParameter(f"dir '{printable(str(folder))}' does not exist.", param_hint="'FOLDER...'")
         if not yes:
@@ -241,19 +242,19 @@ def pruning(folders: Sequence[Path], *, yes: bool, max_bytes: int) -> Prune:
     """Removes the documents of files that are gone from the folders, or empty; many only with consent."""
 
     async def prune(
-        place: Place, found: Sequence[Found]
+        service: "Service", found: Sequence[Found]
     ) -> tuple[Sequence[Found], Callable[[Report], Awaitable[None]]]:
         from cragside.composition.local_files import FileLoader
 
         contents = Contents(FileLoader(max_bytes=max_bytes), max_bytes)
         try:
-            gone = await lost(place, folders, found, contents)
+            gone = await lost(service, folders, found, contents)
         finally:
             await contents.loader.close()
         removed = gone.plan.removed if agreed(gone.losses, yes=yes) else ()
         emptied = gone.emptied & {document.source for document in removed}
         rest = [item for item in found if not (isinstance(item, FoundFile) and item.source in emptied)]
-        return rest, lambda report: remove(place, removed, report, emptied=emptied)
+        return rest, lambda report: remove(service, removed, report, emptied=emptied)
 
     return prune
 
@@ -300,13 +301,13 @@ def on_terminal() -> bool:
 
 
 async def carry_out(
-    place: Place, found: Comparison, options: Options, report: Report, *, max_bytes: int, wait: bool = True
+    service: "Service", found: Comparison, options: Options, report: Report, *, max_bytes: int, wait: bool = True
 ) -> None:
     """Do what the plan says. What is new comes in before anything goes, so that a crash loses nothing."""
     made = found.plan
     for move in made.moved:
         try:
-            await place.move(move.document.id, source=move.to.source, name=move.to.name)
+            await service.move(move.document.id, source=move.to.source, name=move.to.name)
         except (NotFound, ValidationError) as error:
             report.add(Line(move.to.name, "failed", error.message, move.document.id, source=move.to.source))
         else:
@@ -316,21 +317,19 @@ async def carry_out(
     wanted = [found.files[state.source] for state in (*made.added, *made.changed, *again)]
     for refused in found.refused:
         report.refuse(refused, found.ids.get(refused.source, ""))
-    await index(place, offers_of(wanted, max_bytes), options, report, wait=wait)
+    await index(service, offers_of(wanted, max_bytes), options, report, wait=wait)
     for state in made.unchanged:
         if state.source not in found.unfinished:
             report.add(Line(state.name, "unchanged", "", found.ids[state.source], source=state.source))
-    await remove(place, made.removed, report, emptied=found.emptied)
+    await remove(service, made.removed, report, emptied=found.emptied)
 
 
 async def remove(
-    place: Place, documents: Sequence[KnownDocument], report: Report, *, emptied: Collection[str] = ()
+    service: "Service", documents: Sequence[KnownDocument], report: Report, *, emptied: Collection[str] = ()
 ) -> None:
     """Forget documents whose files are gone or have been emptied."""
     for document in documents:
-        try:
-            await place.delete(document.id)
-        except NotFound:  # somebody else was faster
+        if not await service.delete(document.id):  # somebody else was faster
             continue
         why = "its file is empty" if document.source in emptied else "its file is gone"
         report.add(Line(document.name, "removed", why, document.id, source=document.source))

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING
 from cragside.domain.errors import DeadlineExceeded, ServiceUnavailable
 from cragside.entrypoints.cli import exits
 from cragside.entrypoints.cli.indexing import Report, nothing_is_lost
-from cragside.entrypoints.cli.places import Options, Place
+from cragside.entrypoints.cli.progress import Options
 from cragside.entrypoints.cli.syncing import Contents, Loss, carry_out, compare
 from cragside.entrypoints.cli.terminal import notices, printable
 
 if TYPE_CHECKING:
     from watchfiles import Change
+
+    from cragside.entrypoints.cli.service import Service
 
 # Milliseconds. Changes are taken together until there was none for `_QUIET`, or for `_MOST` in all. Without any, the
 # folders themselves are looked at every `_LOOKS`.
@@ -25,7 +27,7 @@ _QUIET, _MOST, _LOOKS = 300, 2_000, 1_000
 class Watch:
     """Follows folders. `busy` says that something is being done, which an interrupt would leave undone."""
 
-    place: Place
+    service: "Service"
     folders: Sequence[Path]
     contents: Contents
     options: Options
@@ -63,11 +65,13 @@ class Watch:
         report = self.report = Report()
         self.busy = True
         try:
-            found = await compare(self.place, self.folders, self.contents, keep_emptied=True)
+            found = await compare(self.service, self.folders, self.contents, keep_emptied=True)
             if found.losses:
                 self._tell_losses(found.losses)
                 found.plan = found.plan.without_removals()
-            await carry_out(self.place, found, self.options, report, max_bytes=self.contents.max_bytes, wait=self.wait)
+            await carry_out(
+                self.service, found, self.options, report, max_bytes=self.contents.max_bytes, wait=self.wait
+            )
         except (DeadlineExceeded, ServiceUnavailable) as error:
             self.busy = False
             self._tell_once(f"error: {exits.message_of(error)} It is tried again.")

@@ -48,12 +48,15 @@ ROUTERS = (
 )
 
 
-def create_app(container: Container, *, keys: Keys | None = None) -> FastAPI:
+def create_app(container: Container, *, keys: Keys | None = None, raises: bool = False) -> FastAPI:
     """cragside's routes for a container, which is closed when the application stops.
 
     `keys` are asked at each request for the tokens, on the event loop; unset, they are the container's. A host that
     grants a request less time than the settings says so in the ASGI scope's `state`: `ends` is when the time is up, by
     `time.monotonic`. After the answer it finds the `rag_context` there.
+
+    With `raises` the errors of the use cases are raised as they are instead of answered: for callers in this process,
+    who may know what clients are not told.
     """
     configured = container.settings
     access = Access(keys or Keys(container), default=configured.workspace)
@@ -69,7 +72,7 @@ def create_app(container: Container, *, keys: Keys | None = None) -> FastAPI:
     if audit.wanted:
         app.add_middleware(AuditedRoutes, audit=audit)
     app.add_middleware(CrossOrigin, origins=Origins(configured.allowed_origins))
-    errors.install(app)
+    errors.install(app, raises=raises)
     peers.install(app)
     app.include_router(health.open_router())
     # The two schemes are for the document; `authorise` reads the headers.

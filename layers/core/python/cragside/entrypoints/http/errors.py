@@ -101,8 +101,16 @@ def _is_taken(request: Request, method: str) -> bool:
     return any(route.matches(scope)[0] is Match.FULL for route in request.app.router.routes)
 
 
-def install(app: FastAPI) -> None:
-    """Answer every failure with the envelope; what is unexpected is logged and reported without its text."""
+def raises(request: Request) -> bool:
+    """Whether errors leave the application as they are."""
+    return CragsideError not in request.app.exception_handlers
+
+
+def install(app: FastAPI, *, raises: bool = False) -> None:
+    """Answer every failure with the envelope; what is unexpected is logged and reported without its text.
+
+    With `raises`, only requests that no route takes or can read are answered. Other errors leave the application.
+    """
 
     async def known(request: Request, error: Exception) -> Response:
         assert isinstance(error, CragsideError)  # noqa: S101 (narrows the handler's type)
@@ -136,8 +144,10 @@ def install(app: FastAPI) -> None:
             getattr(request.state, "identifier", None),
         )
 
-    app.add_exception_handler(CragsideError, known)
     app.add_exception_handler(HTTPException, routing)
     app.add_exception_handler(RequestValidationError, invalid)
+    if raises:
+        return
+    app.add_exception_handler(CragsideError, known)
     app.add_exception_handler(ClientDisconnect, gone)
     app.add_exception_handler(Exception, unexpected)

@@ -18,7 +18,7 @@ from starlette.requests import ClientDisconnect
 
 from cragside.domain.errors import CragsideError, ProcessingError, ValidationError
 from cragside.entrypoints.http.bounded import bounded_route
-from cragside.entrypoints.http.errors import STATUS, complaint_of, for_client, retry_headers, routing_headers
+from cragside.entrypoints.http.errors import STATUS, complaint_of, for_client, raises, retry_headers, routing_headers
 
 # Where the compatibility routes are: these paths and all below them.
 PREFIXES = ("/ingest", "/query", "/enrichment", "/graph", "/documents")
@@ -101,6 +101,8 @@ def route_class(limit: int) -> type[APIRoute]:
                 except ClientDisconnect:
                     raise
                 except Exception as error:
+                    if raises(request) and not isinstance(error, RequestValidationError | HTTPException):
+                        raise
                     return _failed(request, _told(request, error))
 
             return answer

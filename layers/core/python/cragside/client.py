@@ -1,0 +1,205 @@
+"""A client of cragside's HTTP interface, and the errors that its answers stand for."""
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+import httpx
+
+from cragside.domain.errors import (
+    ConfigurationError,
+    CragsideError,
+    DeadlineExceeded,
+    Forbidden,
+    NotFound,
+    PayloadTooLarge,
+    ProcessingError,
+    ServiceUnavailable,
+    Unauthorized,
+    UnsupportedMediaType,
+    ValidationError,
+)
+
+_CONNECTIONS = 100
+_CONNECT_SECONDS = 5.0
+_KNOWN = (
+    ValidationError,
+    PayloadTooLarge,
+    UnsupportedMediaType,
+    Unauthorized,
+    Forbidden,
+    NotFound,
+    DeadlineExceeded,
+    ProcessingError,
+)
+_BY_CODE: Mapping[str, type[CragsideError]] = {error.code: error for error in _KNOWN}
+_BY_STATUS: Mapping[int, type[CragsideError]] = {
+    401: Unauthorized,
+    403: Forbidden,
+    404: NotFound,
+    413: PayloadTooLarge,
+    504: DeadlineExceeded,
+}
+
+
+class Client:
+    """Sends requests to cragside and returns the JSON of its answers. Raises the errors that it answers.
+
+    `address` is where it listens; with a `transport` requests take that way instead of the network. `setting` is what
+    the user sets the address with: messages name it. A host that cannot be reached raises `ServiceUnavailable`, one
+    that takes longer than `seconds` raises `DeadlineExceeded`. HTTP_PROXY and its like count only with `trust_env`.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        *,
+        setting: str = "endpoint",
+        token: str | None = None,
+        workspace: str | None = None,
+        seconds: float = 35.0,
+        trust_env: bool = False,
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        if workspace:
+            headers["X-RAG-Workspace"] = workspace
+        self._setting, self._seconds = setting, seconds
+        self._http = httpx.AsyncClient(
+            base_url=_checked(address, setting),
+            headers=headers,
+            timeout=httpx.Timeout(seconds, connect=min(seconds, _CONNECT_SECONDS)),
+            limits=httpx.Limits(max_connections=_CONNECTIONS, max_keepalive_connections=_CONNECTIONS),
+            trust_env=trust_env,
+            transport=transport,
+        )
+
+    async def get(self, path: str, **parameters: Any) -> Any:
+        """The JSON of a GET; parameters that are None are left out."""
+        given = {name: value for name, value in parameters.items() if value is not None}
+        return await self._answer("GET", path, params=given)
+
+    async def find(self, path: str) -> Any:
+        """The JSON of a GET, None when there is no such thing."""
+        try:
+            return await self.get(path)
+        except NotFound:
+            return None
+
+    async def post(self, path: str, body: Mapping[str, Any], **parameters: Any) -> Any:
+        """The JSON of a POST."""
+        return await self._answer("POST", path, json=dict(body), params=parameters)
+
+    async def patch(self, path: str, body: Mapping[str, Any]) -> Any:
+        """The JSON of a PATCH."""
+        return await self._answer("PATCH", path, json=dict(body))
+
+    async def delete(self, path: str) -> bool:
+        """Delete something. False when there is no such thing."""
+        try:
+            await self._answer("DELETE", path)
+        except NotFound:
+            return False
+        return True
+
+    async def upload(self, path: str, name: str, content: bytes, fields: Mapping[str, str]) -> Any:
+        """The JSON of an upload of one file; the fields come first."""
+        return await self._answer("POST", path, data=dict(fields), files={"files": (name, content)})
+
+    async def send_elsewhere(self, url: str, fields: Mapping[str, str], content: bytes) -> None:
+        """Upload one file to a bucket, which gets none of cragside's headers."""
+        try:
+            async with httpx.AsyncClient(timeout=self._seconds) as elsewhere:
+                response = await elsewhere.post(url, data=dict(fields), files={"file": content})
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            raise ServiceUnavailable("uploads", f"The bucket cannot be reached ({type(error).__name__}).") from error
+        if not response.is_success:
+            raise ServiceUnavailable("uploads", f"The bucket did not take the file (status {response.status_code}).")
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._http.aclose()
+
+    async def __aenter__(self) -> Self:
+        """The client itself."""
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Close the connections."""
+        await self.close()
+
+    async def _answer(self, method: str, path: str, **request: Any) -> Any:
+        try:
+            response = await self._http.request(method, path, **request)
+        except httpx.HTTPError as error:
+            if isinstance(error, httpx.TimeoutException) and not isinstance(error, httpx.ConnectTimeout):
+                raise DeadlineExceeded(f"{self._service} did not answer within {self._seconds:.0f} s.") from error
+            raise ServiceUnavailable(
+                "api",
+                f"{self._service} cannot be reached ({type(error).__name__}). "
+                f"Start `cragside serve` there, or correct {self._setting}.",
+            ) from error
+        if response.status_code == httpx.codes.NO_CONTENT:
+            return None
+        try:
+            answer = response.json()
+        except ValueError as error:
+            if response.is_success:
+                said = f"{self._service} did not answer JSON. Is {self._setting} the address of cragside?"
+                raise ProcessingError(said) from error
+            answer = None
+        if response.is_success:
+            return answer
+        raise error_of(answer, response.status_code) or _unexplained(response.status_code, self._service)
+
+    @property
+    def _service(self) -> str:
+        url = self._http.base_url  # without a password that it may have
+        return f"The service at {url.scheme}://{url.netloc.decode()}"
+
+
+def error_of(answer: Any, status: int = 500) -> CragsideError | None:
+    """The error that an answer stands for; None when it does not say what is wrong.
+
+    It has the form of the error contract, `{"error": {"type", "message", "details"}}`, or of one of the peers whose
+    routes cragside has, `{"error": "..."}` or `{"detail": "..."}`, where the status says what kind of error it is.
+    """
+    told = answer.get("error", answer.get("detail")) if isinstance(answer, dict) else None
+    error = told if isinstance(told, dict) else {"message": told}
+    message, details = error.get("message"), error.get("details")
+    if not isinstance(message, str) or not message:
+        return None
+    found = _of_code(str(error.get("type")), status, message)
+    if isinstance(details, dict):
+        found.details = {**found.details, **{str(name): value for name, value in details.items()}}
+        if isinstance(found, ServiceUnavailable):
+            found.component = str(found.details["component"])
+    return found
+
+
+def _of_code(code: str, status: int, message: str) -> CragsideError:
+    if code == ServiceUnavailable.code or (code not in _BY_CODE and status in (502, 503)):
+        return ServiceUnavailable("api", message)
+    usual = ValidationError if status < 500 else ProcessingError
+    return (_BY_CODE.get(code) or _BY_STATUS.get(status, usual))(message)
+
+
+def _unexplained(status: int, service: str) -> CragsideError:
+    """The error for a status without a word, as something else than cragside answers it."""
+    message = f"{service} answered with status {status}."
+    if status in (502, 503):
+        return ServiceUnavailable("api", message)
+    if status != 404 and status in _BY_STATUS:
+        return _BY_STATUS[status](message)
+    return ValidationError(message) if 400 <= status < 500 and status != 404 else ProcessingError(message)
+
+
+def _checked(address: str, setting: str) -> httpx.URL:
+    if not address.startswith(("http://", "https://")):
+        raise ConfigurationError(f"{setting} has to begin with http:// or https://.")
+    try:
+        url = httpx.URL(address)
+    except httpx.InvalidURL as error:
+        raise ConfigurationError(f"{setting} is not a valid address.") from error
+    if not url.host:
+        raise ConfigurationError(f"{setting} names no host.")
+    return url

@@ -1,0 +1,100 @@
+"""What a command brings, and how far documents have come."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Self
+
+from cragside.domain.errors import ProcessingError
+
+if TYPE_CHECKING:
+    from cragside.domain.document import DocType
+
+_NO_DOCUMENTS = "The service answered something else than documents. Is --api cragside's?"
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """Something to take in: a file's content, or without it the page that `name` is the address of.
+
+    `source` identifies it in its workspace; without one its name does.
+    """
+
+    name: str
+    content: bytes | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How offers are to be taken in."""
+
+    enrich: bool = True
+    doc_type: "DocType | None" = None
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a document has come. A step is the embedding or the enrichment of a part."""
+
+    id: str
+    name: str
+    status: str
+    passages: int
+    error: str
+    steps: int
+    done: int
+    searchable: bool
+    settled: bool
+    metadata: Mapping[str, Any]
+    source: str
+    label: str
+    content_hash: str
+
+    @classmethod
+    def of(cls, document: Mapping[str, Any]) -> Self:
+        """The progress of a document as the routes tell it. Raises `ProcessingError` for something else."""
+        try:
+            name, enrichment = document["name"], document["enrichment"]
+            # Lists and acceptances tell no parts: as much as one is there.
+            parts = document.get("parts") or [{"embedded": document["searchable"], "enrichment": enrichment}]
+            unfinished = document["status"] == "pending" or enrichment in ("pending", "processing", "mixed")
+            return cls(
+                document["id"],
+                name,
+                document["status"],
+                document["passages"],
+                document["error"],
+                steps=sum(1 + (part["enrichment"] != "none") for part in parts),
+                done=sum(part["embedded"] + (part["enrichment"] in ("enriched", "failed")) for part in parts),
+                searchable=document["searchable"],
+                settled=document["status"] == "failed" or not unfinished,
+                metadata=document["metadata"],
+                # An older service knows documents by their names alone.
+                source=document.get("source", name),
+                label=document.get("label", name),
+                content_hash=document.get("content_hash", ""),
+            )
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ProcessingError(_NO_DOCUMENTS) from error
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What became of an offer: `new`, `changed` or `unchanged`."""
+
+    progress: Progress
+    outcome: str
+
+    @classmethod
+    def of(cls, document: Mapping[str, Any]) -> Self:
+        """A document as the routes tell that it was accepted."""
+        return cls(Progress.of(document), document["outcome"])
+
+
+def documents_in(answer: Any) -> list[dict[str, Any]]:
+    """The documents of an answer. Raises `ProcessingError` when it has none."""
+    listed = answer.get("documents") if isinstance(answer, dict) else None
+    if not isinstance(listed, list):
+        raise ProcessingError(_NO_DOCUMENTS)
+    return listed

@@ -1,0 +1,162 @@
+"""What a command asks for its documents: a service at an address, or this process."""
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from cragside.domain.errors import NotFound, PayloadTooLarge, ProcessingError, ValidationError
+from cragside.entrypoints.cli.progress import Offer, Options, Progress, Taken, documents_in
+from cragside.entrypoints.cli.working import Trouble, working
+
+if TYPE_CHECKING:
+    from cragside.bootstrap import Container
+    from cragside.client import Client
+
+_PAGE = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """Takes documents in and tells how far they have come, through a client of the routes.
+
+    `container` is what answers the client where that is this process, which then does the work as well.
+    """
+
+    client: "Client"
+    container: "Container | None" = None
+
+    @property
+    def looks_every(self) -> float:
+        """How long to wait between two looks at the progress, in seconds."""
+        return 0.5 if self.container is None else 0.1
+
+    def removal(self, document_id: str) -> str:
+        """What somebody has to run or to send to remove a document."""
+        if self.container is None:
+            return f"DELETE {_path(document_id)}"
+        return f"cragside forget --workspace {self.container.settings.workspace} {document_id}"
+
+    async def prepare(self) -> None:
+        """Load the embedding model that a search needs. Raises why it cannot be, also where nothing is stored yet."""
+        if self.container is not None:
+            await self.container.workspaces.prepare(self.container.settings.workspace)
+
+    async def take(self, offer: Offer, options: Options) -> Taken:
+        """Take an offer in. Raises `ValidationError` for what cannot be used."""
+        told = {"enrich": options.enrich, **({"doc_type": options.doc_type} if options.doc_type else {})}
+        if offer.content is None:
+            body = {"url": offer.name, "metadata": dict(offer.metadata), **told}
+            answer = await self.client.post("/v1/documents", body)
+        elif self.container is not None:
+            return await _read_here(self.container, offer.content, offer, options)
+        else:
+            identity = {"source": offer.source} if offer.source else {}
+            fields = {name: str(value).lower() for name, value in told.items()}
+            fields["metadata"] = json.dumps(dict(offer.metadata))
+            try:
+                answer = await self.client.upload("/v1/documents", offer.name, offer.content, fields | identity)
+            except PayloadTooLarge as refusal:
+                upload = await self._uploaded(offer.content, refusal)
+                body = {"upload": upload, "name": offer.name, "metadata": dict(offer.metadata), **identity, **told}
+                answer = await self.client.post("/v1/documents", body)
+        (document,) = documents_in(answer)
+        return Taken.of(document)
+
+    async def _uploaded(self, content: bytes, refusal: PayloadTooLarge) -> str:
+        """The id of what was too large for a request and went to the service's bucket. Raises `refusal` without one."""
+        try:
+            place = await self.client.post("/v1/documents/uploads", {})
+            if len(content) > place["max_bytes"]:
+                limit = place["max_bytes"]
+                raise PayloadTooLarge(f"The file has {len(content)} bytes; the service takes at most {limit}.")
+            await self.client.send_elsewhere(place["url"], place["fields"], content)
+            return str(place["id"])
+        except PayloadTooLarge:
+            raise
+        except (ValidationError, NotFound):
+            raise refusal from None
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            raise ProcessingError("The service answered something else than a place for uploads.") from error
+
+    async def progress(self, document_id: str) -> Progress | None:
+        """How far a document has come, None for one that is gone."""
+        found = await self.client.find(_path(document_id))
+        return None if found is None else Progress.of(found)
+
+    async def documents(self, **chosen: str) -> AsyncIterator[Progress]:
+        """All documents, or those that the parameters of the route choose."""
+        offset, total = 0, 1
+        while offset < total:
+            page = await self.client.get("/v1/documents", limit=_PAGE, offset=offset, **chosen)
+            for document in documents_in(page):
+                yield Progress.of(document)
+            total = page["total"]
+            offset += _PAGE
+
+    async def below(self, folder: str) -> list[Progress]:
+        """The documents whose source lies below a folder."""
+        found = await self._all(below=folder or "/")
+        if not all(document.source.startswith(f"{folder}/") for document in found):
+            raise ProcessingError("The service cannot list the documents of a folder. Update it first.")
+        return found
+
+    async def unclaimed(self) -> list[Progress]:
+        """The documents that have no source, only a name, as stores of earlier versions do."""
+        found = await self._all(unclaimed="true")
+        # A service that does not know the parameter lists all documents.
+        return found if all(document.source == document.name for document in found) else []
+
+    async def _all(self, **chosen: str) -> list[Progress]:
+        return list({document.id: document async for document in self.documents(**chosen)}.values())
+
+    async def move(self, document_id: str, *, source: str, name: str) -> None:
+        """Give a document another source and another name, without indexing it again."""
+        if self.container is None:
+            await self.client.patch(_path(document_id), {"source": source, "name": name})
+            return
+        # Names of local files may hold characters that no client may send.
+        library = await self.container.workspaces.library(self.container.settings.workspace)
+        await library.move(document_id, source=source, name=name)
+
+    async def delete(self, document_id: str) -> bool:
+        """Forget a document. False when it is gone already."""
+        return await self.client.delete(_path(document_id))
+
+    async def enqueue(self, document_id: str | None, *, force: bool) -> int:
+        """Re-queue unfinished and failed work of one document or of all, or everything; how many tasks that is."""
+        if document_id is None:
+            return int((await self.client.post("/enrichment/enqueue", {"force": force}))["enqueued"])
+        path = f"{_path(document_id)}/reprocess"
+        return int((await self.client.post(path, {}, force=str(force).lower()))["tasks"])
+
+    async def stats(self) -> dict[str, Any]:
+        """Tasks and passages, as GET /enrichment/stats answers."""
+        answer: dict[str, Any] = await self.client.get("/enrichment/stats")
+        return answer
+
+    def working(self) -> AbstractAsyncContextManager[Trouble]:
+        """While the block is open, queued tasks are processed, by this process or by the service."""
+        return working(self.container)
+
+
+async def _read_here(container: "Container", content: bytes, offer: Offer, options: Options) -> Taken:
+    """Take a local file in. It needs no form, which could not hold every name."""
+    from cragside.entrypoints.http.document_shapes import detail_of
+
+    acceptance = await container.intake.file(
+        content,
+        name=offer.name,
+        source=offer.source,
+        workspace=container.settings.workspace,
+        doc_type=options.doc_type,
+        metadata=offer.metadata,
+        enrich=options.enrich,
+    )
+    return Taken(Progress.of(detail_of(acceptance.record).model_dump()), acceptance.outcome)
+
+
+def _path(document_id: str) -> str:
+    return f"/v1/documents/{quote(document_id, safe='')}"

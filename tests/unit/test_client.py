@@ -1,0 +1,61 @@
+"""What a client makes of answers, and of addresses."""
+
+import httpx
+import pytest
+
+from cragside.client import Client, error_of
+from cragside.domain.errors import ConfigurationError, CragsideError, ServiceUnavailable
+
+
+async def answered(status: int, body: str) -> CragsideError:
+    """The error that an answer raises."""
+    transport = httpx.MockTransport(lambda _: httpx.Response(status, text=body))
+    async with Client("http://somebody:hush@rag", transport=transport) as client:
+        with pytest.raises(CragsideError) as raised:
+            await client.get("/v1/documents")
+    assert "hush" not in raised.value.message
+    return raised.value
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "code"),
+    [
+        (400, '{"error": "no"}', "validation_error"),
+        (404, '{"error": "no"}', "not_found"),
+        (404, '{"detail": "no"}', "not_found"),
+        (404, "<html>", "processing_error"),
+        (307, "", "processing_error"),
+        (401, "{}", "unauthorized"),
+        (403, "", "forbidden"),
+        (413, '{"message": "Request Too Long"}', "payload_too_large"),
+        (500, '{"error": {"type": "unheard of", "message": "no"}}', "processing_error"),
+        (502, "bad gateway", "service_unavailable"),
+        (504, '{"message": "Endpoint request timed out"}', "timeout_error"),
+        (200, "<html>", "processing_error"),
+    ],
+)
+async def test_an_answer_is_the_error_that_it_tells_or_that_its_status_stands_for(
+    status: int, body: str, code: str
+) -> None:
+    assert (await answered(status, body)).code == code
+
+
+def test_the_component_and_the_details_of_an_error_are_kept() -> None:
+    details = {"component": "grader", "reason": "is down", "message": "x"}
+    error = error_of({"error": {"type": "service_unavailable", "message": "no", "details": details}})
+    assert isinstance(error, ServiceUnavailable)
+    assert (error.component, error.message, error.details) == ("grader", "no", details)
+
+
+async def test_what_is_deleted_already_is_no_error() -> None:
+    transport = httpx.MockTransport(
+        lambda _: httpx.Response(404, json={"error": {"type": "not_found", "message": "no"}})
+    )
+    async with Client("http://rag", transport=transport) as client:
+        assert await client.delete("/v1/documents/doc-1") is False
+
+
+@pytest.mark.parametrize("address", ["rag:8642", "http://", "http://[::1", "ftp://rag"])
+def test_an_address_that_is_none_is_refused_and_its_setting_named(address: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"^--api "):
+        Client(address, setting="--api")
