@@ -146,6 +146,17 @@ async def test_a_failed_task_comes_again_after_its_delay(queue: IndexQueue) -> N
     assert (again.task, again.attempt) == (task(), 2)
 
 
+async def test_a_task_that_is_put_off_comes_again_after_its_delay(queue: IndexQueue) -> None:
+    await queue.send([task()])
+    (delivery,) = await received(queue)
+    await queue.put_off(delivery, delay=1)
+    assert await received(queue) == []
+    (again,) = await received(queue, wait=5)
+    assert again.task == task()
+    if isinstance(queue, LocalQueue):
+        assert again.attempt == 1
+
+
 async def test_a_failed_task_with_no_delay_comes_at_once(queue: IndexQueue) -> None:
     await queue.send([task()])
     for attempt in (1, 2, 3):

@@ -29,8 +29,10 @@ PIECES = (
     "<evidence", "<evidence ", "</evidence", "<evidence/", "<\n", "[INST", "[/", "&#9", "&", "\u200b<", "# ", "#",
     " #", "#\n",
     "[1", "[[", "[ ", "[1]", "【", "&#91;", "(local, ", "(relevance ", "a) ", "<br>", "<b ", "= ", "**",
-    "\n**a", "user ", "user:",
+    "\n**a", "user ", "user:", "<user>", '<user> "', "<user> x", "\n<user> x", "\nuser</b>", "[user] ", "user</b>: ",
+    "\n[user</b>",
     "\u0301", "\u200c", "❤\ufe0f", "\u2028", "> ", "]~", "<[", "{1",
+    "[1](", "[1](local, ", "1 .pdf ", "② a.pdf ", "② a.b.c.d ",
     "\n# ", "\n#\t \t#", "```", "```\n", "\n~~~", "---\n", "---\n\n", "\n---", "x #", " ", "\t", "\n",
 )  # fmt: skip
 HEADS = ("", "<", "</", "< /", "<evidence", "</script", "<script>", "# ", "# x", "# x #", "#\t#")

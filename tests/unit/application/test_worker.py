@@ -197,6 +197,38 @@ async def test_embedding_goes_on_while_what_enriching_needs_is_down(queue: Hasty
     assert workspaces.done() == [task("new")]
 
 
+@pytest.mark.attack("noisy neighbours")
+@pytest.mark.parametrize("stage", ["embed", "enrich"])
+@pytest.mark.parametrize(
+    "error", [ServiceUnavailable("knowledge_base", "The store is damaged."), ConfigurationError("Another model.")]
+)
+async def test_a_workspace_whose_store_is_down_holds_nobody_else_up(
+    tmp_path: Path, stage: Stage, error: Exception
+) -> None:
+    tried = asyncio.Event()
+
+    def before(each: Task) -> None:
+        if each.workspace == "damaged":
+            tried.set()
+            raise error
+
+    queue, workspaces = LocalQueue(tmp_path), MemoryWorkspaces(before=before)
+    worker = worker_of(queue, workspaces, parallel=4)
+    await queue.send([task(f"doc-{n}", stage=stage, workspace="damaged") for n in range(30)])
+    running = asyncio.create_task(worker.run(sweep=False))
+    async with asyncio.timeout(20):
+        await tried.wait()
+        for n in range(3):
+            await queue.send([task(f"doc-{n}", stage=stage)])
+            while len(workspaces.done()) <= n:
+                await asyncio.sleep(0.01)
+    worker.stop()
+    await running
+    assert {each.workspace for each in workspaces.done()} == {"library"}
+    assert (await queue.stats_of("damaged")).dead == 0
+    await queue.close()
+
+
 async def test_one_task_at_a_time_tries_whether_an_outage_is_over() -> None:
     slept: list[float] = []
     running, most = 0, 0
@@ -247,7 +279,7 @@ async def test_a_worker_that_is_to_stay_waits_until_the_configuration_is_mended(
 ) -> None:
     workspaces = MemoryWorkspaces(before=failing(ConfigurationError("Unset RAG_EMBEDDING_MODEL.")))
     worker = worker_of(queue, workspaces, attempts=attempts_of(queue, workspaces, sleep=hasty))
-    worker._attempts._circuits["embed"].failed = lambda: None  # type: ignore[method-assign]
+    worker._attempts._stores["embed", "library"].failed = lambda: None  # type: ignore[method-assign]
     await queue.send([task()])
     with caplog.at_level(logging.ERROR):
         running = asyncio.create_task(worker.run())

@@ -261,13 +261,19 @@ def test_a_wrong_token_ends_the_run_at_once(real, served, notes):
 def test_a_service_that_is_not_there_is_unavailable(real, notes):
     result = real("ingest", str(notes), "--api", "http://127.0.0.1:1")
     assert result.exit_code == 3
-    assert "cannot be reached" in result.stderr
+    assert "The service at http://127.0.0.1:1 cannot be reached" in result.stderr
+    assert "Start `cragside serve` there, or correct --api." in result.stderr
+
+
+def test_a_password_in_an_address_is_not_told(real):
+    result = real("documents", "--api", "http://somebody:hush@127.0.0.1:1")
+    assert (result.exit_code, "hush" in result.stderr + result.stdout) == (3, False)
 
 
 @pytest.mark.parametrize(
     ("status", "body", "code", "said"),
     [
-        (500, "oops", 1, "failed    a.md  (The service at 127.0.0.1 answered with status 500.)"),
+        (500, "oops", 1, "failed    a.md  (The service at http://127.0.0.1:"),
         (200, "<html>", 1, "did not answer JSON"),
         (200, "{}", 1, "answered something else than documents"),
         (503, '{"error": {"message": "is\x1b[2J down"}}', 3, ""),

@@ -148,7 +148,7 @@ def test_a_date_that_is_none_is_bad_input(real):
 def test_documents_are_listed_with_status_and_id(known):
     listed = known.json("documents")
     (document,) = listed["documents"]
-    assert known("documents").stdout == f"enriched   {document['id']}      1  lamp.md\n1 documents.\n"
+    assert known("documents").stdout == f"enriched   {document['id']}      1  lamp.md\n1 document.\n"
     assert known("documents", "--status", "lost").exit_code == 2
 
 

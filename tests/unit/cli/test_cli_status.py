@@ -1,11 +1,21 @@
 import json
 
+import pytest
+
 
 def test_status_tells_sizes_model_and_place(run, environment):
     result = run("status")
     assert result.exit_code == 0
     for word in ("default", "wordllama", "entities", environment["RAG_HOME"]):
         assert word in result.stdout
+
+
+@pytest.mark.parametrize(("count", "waiting"), [(1, "1 document waiting"), (2, "2 documents waiting")])
+def test_status_tells_why_there_are_no_passages_yet(real, tmp_path, count, waiting):
+    for number in range(count):
+        (tmp_path / f"{number}.md").write_text(f"Note {number}.")
+    assert real("ingest", "--no-wait", *(str(path) for path in tmp_path.glob("*.md"))).exit_code == 0
+    assert f"passages         0 ({waiting})\n" in real("status").stdout
 
 
 def test_status_in_json_is_pure(run, environment):

@@ -12,6 +12,7 @@ from cragside.adapters.documents.folders import root_of
 from cragside.adapters.documents.loader import FileLoader
 from cragside.adapters.embedded.embedder import WordLlamaEmbedder
 from cragside.application.allowance import Allowance, allow
+from cragside.domain.errors import ValidationError
 from cragside.domain.tokens import Limits
 from cragside.entrypoints.cli import syncing
 from cragside.entrypoints.cli.places import Here, Options
@@ -107,6 +108,7 @@ def test_a_dry_run_tells_and_does_nothing(real, notes, synced):
     assert result.exit_code == 0
     assert "Would add 1, change 1, move 1, remove 1; 9 unchanged. Nothing was done." in result.stdout
     told = json.loads(synced("--dry-run", "--json").stdout)
+    assert "move      n2.md -> moved.md" in result.stdout
     assert told["removed"] == [f"{root_of(notes)}/n3.md"]
     assert told["moved"] == [{"from": f"{root_of(notes)}/n2.md", "to": f"{root_of(notes)}/moved.md"}]
     assert real.json("documents") == before
@@ -155,12 +157,104 @@ def test_one_of_two_folders_that_is_emptied_needs_consent(real, notes, synced, t
     assert f"1 of 1 documents below {other}" in result.stderr
 
 
-def test_a_folder_that_is_not_there_is_an_error(real, notes, synced):
+def test_a_folder_that_is_gone_keeps_its_documents_until_somebody_agrees(real, notes, synced):
     notes.rename(notes.parent / "moved away")
-    result = synced()
+    result = synced("--workspace", "default")
     assert result.exit_code == 2
-    assert "does not exist" in result.stderr
+    assert f"dir '{notes}' does not exist, and 12 documents lie below it." in result.stderr
+    assert f"run: cragside sync --yes --workspace default {notes}\n" in result.stderr
+    assert synced("--yes", "--watch").exit_code == 2
     assert len(sources(real)) == 12
+    agreed = synced("--yes")
+    assert (agreed.exit_code, "12 removed" in agreed.stdout) == (0, True), agreed.stderr
+    assert sources(real) == set()
+
+
+@pytest.mark.parametrize("options", [(), ("--yes",), ("--dry-run",)])
+def test_a_folder_that_never_was_is_an_error(real, notes, synced, options):
+    result = synced(*options, folder=notes.parent / "nowhere")
+    assert result.exit_code == 2
+    assert f"Invalid value for 'FOLDER...': dir '{notes.parent / 'nowhere'}' does not exist." in result.stderr
+    assert len(sources(real)) == 12
+
+
+def test_a_folder_that_cannot_be_looked_at_is_not_gone(monkeypatch, real, notes, synced):
+    looked_at = Path.stat
+
+    def denied(path, **options):
+        if path == notes:
+            raise PermissionError(13, "Permission denied", str(path))
+        return looked_at(path, **options)
+
+    monkeypatch.setattr(Path, "stat", denied)
+    result = synced("--yes")
+    monkeypatch.undo()
+    assert result.exit_code == 2
+    assert f"{notes} cannot be read: Permission denied" in result.stderr
+    assert len(sources(real)) == 12
+
+
+@pytest.mark.parametrize("emptied", ["", " \n\t\n", "\ufeff", "\ufeff\n"])
+def test_a_file_that_was_emptied_loses_its_document(real, notes, synced, emptied):
+    (notes / "n1.md").write_text(emptied)
+    foreseen = synced("--dry-run")
+    assert "remove    n1.md" in foreseen.stdout
+    result = synced()
+    assert result.exit_code == 0, result.stderr
+    assert "removed   n1.md  (its file is empty)" in result.stdout
+    assert "11 unchanged, 1 removed." in result.stdout
+    assert "n1.md" not in sources(real)
+    again = synced()
+    assert (again.exit_code, "11 unchanged, 1 skipped." in again.stdout) == (0, True)
+    (notes / "n1.md").write_text("Back.")
+    assert "1 indexed, 11 unchanged." in synced().stdout
+
+
+@pytest.mark.parametrize("name", ["a.json", "a.pdf", "a.docx", "a.html", "a.eml", "a.vtt", "a.py"])
+def test_a_file_of_any_type_can_be_emptied(name):
+    async def reason() -> str:
+        loader = FileLoader()
+        try:
+            await loader.load(b"\n", name=name)
+        except ValidationError as error:
+            return str(error.details["reason"])
+        finally:
+            await loader.close()
+        return ""
+
+    assert asyncio.run(reason()) == "is empty"
+
+
+def test_many_emptied_files_need_consent(real, notes, synced):
+    for name in ("n1.md", "n2.md"):
+        (notes / name).write_text("")
+    refused = synced()
+    assert refused.exit_code == 2
+    assert f"2 of 12 documents below {notes} would be removed, as their files are gone or empty." in refused.stderr
+    assert len(sources(real)) == 12
+    assert "10 unchanged, 2 removed" in synced("--yes").stdout
+
+
+def test_a_file_that_became_a_folder_is_gone(notes, synced):
+    (notes / "n1.md").unlink()
+    (notes / "n1.md").mkdir()
+    assert "removed   n1.md  (its file is gone)" in synced().stdout
+
+
+def test_a_file_that_became_binary_keeps_its_text_and_it_is_told_how_to_remove_it(real, notes, synced):
+    (notes / "n1.md").write_bytes(b"\x00\x01\x02" * 9)
+    (known,) = (each["id"] for each in real.json("documents")["documents"] if each["name"] == "n1.md")
+    told = f"; its earlier text is kept. To remove it: cragside forget --workspace default {known})"
+    assert told in synced("--dry-run").stdout
+    assert told in synced().stdout
+    (line,) = (each for each in json.loads(synced("--json").stdout)["documents"] if each["status"] == "failed")
+    assert (line["id"], line["source"]) == (known, f"{root_of(notes)}/n1.md")
+
+
+def test_each_document_has_its_id_in_json(real, notes, synced):
+    ids = {each["source"]: each["id"] for each in real.json("documents")["documents"]}
+    told = {each["source"]: each["id"] for each in json.loads(synced("--json").stdout)["documents"]}
+    assert told == ids
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
@@ -181,7 +275,7 @@ def test_a_file_that_cannot_be_read_keeps_its_document(real, notes, synced):
     result = synced("--yes")
     assert result.exit_code == 1
     assert "n1.md  (holds binary data" in result.stdout
-    assert "n2.md  (is not a regular file)" in result.stdout
+    assert "n2.md  (is not a regular file; its earlier text is kept." in result.stdout
     assert {"n1.md", "n2.md"} <= sources(real)
 
 
@@ -250,6 +344,18 @@ def test_ingest_prunes_as_sync_removes(real, notes):
     assert "2 removed" in real("ingest", str(notes), "--prune", "--yes", SKIP_ENRICHMENT).stdout
 
 
+def test_ingest_prunes_emptied_files(real, notes):
+    real("ingest", str(notes), SKIP_ENRICHMENT)
+    (notes / "n1.md").write_text(" ")
+    result = real("ingest", str(notes), "--prune", SKIP_ENRICHMENT)
+    assert result.exit_code == 0, result.stderr
+    assert "11 unchanged, 1 removed" in result.stdout
+    (notes / "n2.md").write_text("")
+    (notes / "n3.md").write_text("")
+    assert "2 of 11 documents" in real("ingest", str(notes), "--prune", SKIP_ENRICHMENT).stderr
+    assert len(sources(real)) == 11
+
+
 def test_prune_needs_a_folder(real, notes):
     result = real("ingest", str(notes / "n1.md"), "--prune")
     assert result.exit_code == 2
@@ -303,6 +409,16 @@ async def test_a_watch_follows_changes(real, notes, capsys):
         await says("moved     renamed.md")
         (notes / "renamed.md").unlink()
         await says("removed   renamed.md")
+
+    await followed(real, notes, capsys, steps)
+
+
+async def test_a_watch_keeps_the_document_of_an_emptied_file(real, notes, capsys):
+    async def steps(says):
+        (notes / "n1.md").write_text("")
+        await says("n1.md  (is empty; its earlier text is kept. To remove it: cragside sync without --watch)")
+        (notes / "n1.md").write_text("Written.")
+        await says("updated   n1.md")
 
     await followed(real, notes, capsys, steps)
 

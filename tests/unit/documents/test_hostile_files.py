@@ -134,7 +134,7 @@ REFUSED = {
     "an empty file": (b"", "a.txt", "is empty"),
     "blanks": (b" \n\t", "a.md", "is empty"),
     "an empty page": (b" \n", "a.html", "is empty"),
-    "an empty pdf": (b"", "a.pdf", "is damaged, or no PDF"),
+    "an empty pdf": (b"", "a.pdf", "is empty"),
     "binary": (os.urandom(64) + b"\x00" * 64, "a.txt", "binary data"),
     "binary code": (b"\x7fELF\x00\x01\x02\x00" * 99, "a.py", "binary data"),
     "an unknown type": (b"text", "a.xyz", "supported are PDF"),

@@ -63,6 +63,25 @@ async def test_a_forgotten_document_gives_its_disk_back_while_the_server_goes_on
     assert b"w9972" not in content
 
 
+async def test_a_kill_before_the_disk_is_given_back_leaves_it_to_the_next_worker(
+    knowledge: Knowledge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    document = await bring(knowledge, LARGE)
+    with monkeypatch.context() as killed:
+        killed.setattr(tidying.Tidying, "ask", lambda _: None)
+        assert (await knowledge.http.delete(f"/v1/documents/{document}")).status_code == 204
+        await knowledge.close()
+    assert size(tmp_path / "home" / "default") > EMPTY
+    later = Knowledge(tmp_path / "home")
+    await later.worker().run(until_idle=True)
+    await later.close()
+    assert size(tmp_path / "home" / "default") < EMPTY
+    content = b"".join(path.read_bytes() for path in (tmp_path / "home").rglob("*") if path.is_file())
+    assert b"w9972" not in content
+    with closing(sqlite3.connect(tmp_path / "home" / "default" / "store.sqlite3")) as connection:
+        assert connection.execute("SELECT 1 FROM meta WHERE key = 'untidy'").fetchone() is None
+
+
 async def test_a_large_document_that_a_small_one_replaces_gives_its_disk_back(
     knowledge: Knowledge, tmp_path: Path
 ) -> None:

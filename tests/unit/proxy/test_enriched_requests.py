@@ -370,3 +370,21 @@ async def test_odd_options_stay_beside_the_window(start, options):
     proxied = await start(host=FakeHost(limit=8192))
     await proxied.post("/api/chat", {**QUESTION, "options": options})
     assert forwarded(proxied)["options"] == {**(options or {}), "num_ctx": 4096}
+
+
+MANY_VALUES = [[] for _ in range(100_001)]
+
+
+@pytest.mark.attack("exhausted resources")
+@pytest.mark.parametrize("path", ["/api/chat", "/api/generate", "/v1/chat/completions"])
+async def test_a_command_among_too_many_values_is_refused_before_they_are_read(proxied, path):
+    asked = {"model": "m", "prompt": "/rag q", "messages": [{"role": "user", "content": "/rag q"}]}
+    reply = await proxied.post(path, {**asked, "more": MANY_VALUES})
+    assert reply.status == 400
+    assert "more than 200000 values" in reply.body.decode()
+    assert proxied.ollama.requests == []
+
+
+async def test_many_values_without_the_command_are_passed_on(proxied):
+    await proxied.post("/api/generate", {"model": "m", "prompt": "caf\u00e9", "more": MANY_VALUES})
+    assert len(proxied.ollama.requests) == 1

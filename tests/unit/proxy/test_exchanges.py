@@ -5,6 +5,7 @@ import json
 import logging
 
 import pytest
+from fastapi import FastAPI
 from proxy_stub import OK, FakeMemory, Parts
 
 from cragside.domain.document import Document
@@ -312,6 +313,26 @@ async def test_a_server_that_stops_waits_for_what_is_on_its_way_into_memory():
 
     await proxy({"type": "lifespan"}, receive, _nowhere)
     assert stopped_with == [1]
+
+
+async def test_a_server_that_is_interrupted_ends_its_application_without_a_failure():
+    parts = Parts(Settings(store_exchanges=True))
+    sent, started = [], asyncio.Event()
+    events = asyncio.Queue()
+    events.put_nowait({"type": "lifespan.startup"})
+
+    async def send(message):
+        sent.append(message["type"])
+        started.set()
+
+    serving = asyncio.create_task(
+        create_proxy(parts, FastAPI(), keys=Keys(parts))({"type": "lifespan"}, events.get, send)
+    )
+    await started.wait()
+    await asyncio.sleep(0)
+    serving.cancel()
+    await asyncio.gather(serving, return_exceptions=True)
+    assert sent == ["lifespan.startup.complete", "lifespan.shutdown.complete"]
 
 
 @pytest.mark.parametrize("path", ["/api/chat", "/api/generate", "/v1/chat/completions"])

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import random
 import time
+from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -54,6 +55,13 @@ class Circuit:
         """Whether failures are its own: nothing has succeeded between the last two, or ever."""
         return self._failures > 1 or not self._worked
 
+    @property
+    def left(self) -> float:
+        """Seconds until somebody may try: 0 when it is whole, and a second more while somebody is trying."""
+        if not self._failures:
+            return 0.0
+        return max(self._until - time.monotonic(), 1.0 if self._trying.locked() else 0.0)
+
     @asynccontextmanager
     async def passage(self) -> AsyncIterator[None]:
         """Enter when it is whole, or alone when it is this one's turn to try."""
@@ -83,7 +91,8 @@ class Attempts:
     A task that fails comes again after min(2^attempt, 60) seconds and some chance, `attempts` times in all; then it is
     buried, with `failed` in the library first. Input that no repetition mends is buried at once. While no task of a
     stage succeeds because something is down, tasks wait in hand and have ten times the tries. A configuration that
-    cannot work is not held against any task.
+    cannot work is not held against any task. What is wrong with a workspace's own store, or with its configuration,
+    keeps the tasks of that workspace alone waiting.
     """
 
     def __init__(
@@ -100,42 +109,56 @@ class Attempts:
         self._attempts = attempts
         self._chance = chance
         self._circuits: dict[Stage, Circuit] = {"embed": Circuit(sleep), "enrich": Circuit(sleep)}
+        self._stores = defaultdict[tuple[Stage, str], Circuit](lambda: Circuit(sleep))
+
+    def wait_of(self, task: Task) -> float:
+        """Seconds for which a task need not be tried, because the store of its workspace is down."""
+        return self._store(task).left
 
     async def handle(self, delivery: Delivery, *, wait: bool = True) -> Handled:
         """Do a task and settle it. Raises `ConfigurationError`, and the queue's own failures, with it unsettled.
 
         Without `wait` it is tried at once, whether or not what it needs is known to be down.
         """
-        began, circuit, unavailable = time.monotonic(), self._circuits[delivery.task.stage], False
+        began, unavailable = time.monotonic(), False
         try:
             if delivery.attempt > self._attempts * OUTAGE_PATIENCE:
                 raise ValidationError(f"Nothing came of {delivery.attempt - 1} tries.")
             if wait:
-                async with circuit.passage():
-                    await self._done(delivery.task, circuit)
+                # First the store's: whoever waits for a store is in nobody's way.
+                async with self._store(delivery.task).passage(), self._circuits[delivery.task.stage].passage():
+                    await self._done(delivery.task)
             else:
-                await self._done(delivery.task, circuit)
+                await self._done(delivery.task)
         except ConfigurationError:
-            circuit.failed()
             raise
         except Exception as error:
-            outcome, reason = await self._settled(delivery, error, circuit), reason_of(error)
+            outcome, reason = await self._settled(delivery, error), reason_of(error)
             unavailable = isinstance(error, ServiceUnavailable)
         else:
             await self._queue.finish(delivery)
             outcome, reason = "done", ""
         return Handled(delivery.task, outcome, delivery.attempt, time.monotonic() - began, reason, unavailable)
 
-    async def _done(self, task: Task, circuit: Circuit) -> None:
+    async def _done(self, task: Task) -> None:
         try:
             await self._indexer.do(task)
-        except ServiceUnavailable:
-            circuit.failed()
+        except (ServiceUnavailable, ConfigurationError) as error:
+            self._broken(task, error).failed()
             raise
-        circuit.succeeded()
+        self._store(task).succeeded()
+        self._circuits[task.stage].succeeded()
 
-    async def _settled(self, delivery: Delivery, error: Exception, circuit: Circuit) -> Outcome:
-        if delivery.attempt >= self._most(error, circuit):
+    def _store(self, task: Task) -> Circuit:
+        return self._stores[task.stage, task.workspace]
+
+    def _broken(self, task: Task, error: Exception) -> Circuit:
+        """The circuit that a failure belongs to: that of the workspace, or of what all workspaces need."""
+        of_all = isinstance(error, ServiceUnavailable) and error.component != "knowledge_base"
+        return self._circuits[task.stage] if of_all else self._store(task)
+
+    async def _settled(self, delivery: Delivery, error: Exception) -> Outcome:
+        if delivery.attempt >= self._most(error, self._broken(delivery.task, error)):
             try:
                 await self._indexer.failed(delivery.task, reason_of(error))
             except ServiceUnavailable:

@@ -116,13 +116,17 @@ class Worker:
     async def _handle(self, delivery: Delivery, told: Callable[[Handled], None], until_idle: bool) -> None:
         while not self._stopping.is_set():
             try:
+                if (delay := self._attempts.wait_of(delivery.task)) > 0:
+                    # In hand it would take the place of another workspace's.
+                    await self._queue.put_off(delivery, delay=delay)
+                    return
                 told(await self._attempts.handle(delivery))
             except ConfigurationError as error:
                 if until_idle:
                     self._failure = error
                     self.stop()
                     return
-                # It waits in hand, and so do those that need the same: none of them is to blame.
+                # It comes again, and so do those that need the same: none of them is to blame.
                 logger.error("Indexing pauses: %s", error.message)
                 continue
             except CragsideError as error:

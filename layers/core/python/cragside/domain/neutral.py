@@ -7,7 +7,7 @@ text stays as it is, and a text that was altered once is not altered further.
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
-from functools import cache
+from functools import cache, lru_cache
 
 from cragside.domain.control_tokens import CONTROL_TOKEN
 from cragside.domain.folding import fold, visible
@@ -78,12 +78,35 @@ _TAIL = re.compile(
     r"|\b(?:local|web)\b[^\w\n]{1,8}relevance[^\w\n]{0,4}\d[\d.,]{0,8}[^\w\n]{0,2}",
     re.IGNORECASE,
 )
-# Most texts have none of these words, and looking for them is quick.
+# Most texts have none of these words, and looking for one is quick.
 _DELIMITER_WORDS = ("evidence", "memor", "conversation")
+_ORIGIN_WORDS = ("local", "web")
 _TAIL_WORDS = ("relevance",)
 _LONGEST_HEADING = 1000
+# Longer texts than these characters, such as web pages, are not kept for the next time.
+_REMEMBERED = 4000
 _LOOKED_AHEAD = 16
 _ORIGIN = re.compile(r"[(❨❪⟮⁽₍](?:[^()\n]{0,320}[,;])?\s*(?:local|web)\s*[,;)❩❫⟯⁾₎]", re.IGNORECASE)
+
+# What stands behind a number in our headings: a file name of at most three words, or where a passage comes from.
+_ENDING = r"\.(?:pdf|docx?|xlsx?|pptx?|od[tsp]|rtf|md|txt|csv|tsv|html?|eml|msg|json|xml|ya?ml|epub|vtt|srt|log|py)\b"
+_WORD = (
+    r"(?!(?:of|for|in|and|or|is|the|a|an|to|from|see|with|by|on|at|as)\s)[^\W_][\w'&+~-]{0,80}(?:\.[\w-]{1,40}){0,4}?"
+)
+_CITED = re.compile(
+    rf"[ \t*_\"'`>:|~-]{{0,8}}(?:{_WORD}[ \t]){{0,2}}{_WORD}{_ENDING}|[^()\[\]\n]{{0,200}}(?:{_ORIGIN.pattern})"
+    rf"|[^()\[\]\n]{{0,200}}(?:{_TAIL.pattern})",
+    re.IGNORECASE,
+)
+_FILE = re.compile(_ENDING, re.IGNORECASE)
+# Digits in circles, in parentheses or with a full stop are one digit when folded. Plain digits are not altered.
+_DIGIT = re.compile(r"(?<!\w)\d(?!\w)")
+_ENCLOSED = {
+    code: str(int(unicodedata.numeric(chr(code))))
+    for code in (*range(0x2460, 0x249C), *range(0x24EA, 0x2500), *range(0x2776, 0x2794), *range(0x3248, 0x3260),
+                 *range(0x32B1, 0x32C0), *range(0x1F100, 0x1F10D))
+    if unicodedata.numeric(chr(code), None) is not None
+}  # fmt: skip
 
 # What opens a section: marks ahead of a line, a line of marks below one, elements, and a line that is bold as a whole.
 _MARKS = re.compile(r"^(?:[^\w\n#=]|\d{1,4}[.):])*+(#[# \t]*+|=++(?=\s|$))", re.MULTILINE)
@@ -97,6 +120,20 @@ _STARS = _table(**{"∗": "*＊﹡", "ˍ": "_＿"})
 
 SPEAKERS = "date|skill|user|assistant|system|human|ai|bot|model|tool|developer"
 _COLON = _table(**{"∶": ":：﹕︓꞉ː׃"})
+_COLONS = "[:꞉ː׃]"
+# What may stand ahead of the first word of a line.
+_AHEAD = rf"{_TAG}|&#?\w{{1,10}};|[^\w\n]|[\d_]|[a-z][.)]"
+# A line that begins with who speaks, closed by a bracket or a tag: `[User] x`, `<user> x`, `<b>User</b> x`. What
+# follows the bracket tells it from a link, from a section of settings and from an element.
+_TURN = "(?:user|assistant|system|human|ai|bot)"
+_SAYS = r"(?=[*_`~]{0,3}(?:\w|[ \t]++[^\s=#;|∶:]))"
+_NICKNAME = rf"<{_TURN}[ \t]?>{_SAYS}(?![ \t]*<)(?![^<\n]*+</{_TURN})"
+_SPEAKER = re.compile(
+    rf"^(?:(?!{_NICKNAME})(?:{_AHEAD}))*+(?:(?={_NICKNAME})<{_TURN}[ \t]?(?P<angle>>)|{_TURN}(?:"
+    rf"(?:</?[a-z][^<>\n]{{0,40}}>|[*_`~\"' \t]){{0,8}}(?P<square>[\]】〕〗〙〛」』]){_SAYS}"
+    rf"|(?:</[a-z][^<>\n]{{0,40}}>){{0,4}}</[a-z][^<>\n]{{0,40}}(?P<tag>>)[ \t]++(?![<\s=#;|∶:])))",
+    re.IGNORECASE | re.MULTILINE,
+)
 
 
 def neutralise(text: str) -> str:
@@ -106,6 +143,12 @@ def neutralise(text: str) -> str:
 
 def as_passage(text: str) -> str:
     """A neutral text in which no line looks like the heading of a piece of evidence."""
+    return (_as_passage if len(text) <= _REMEMBERED else _as_passage.__wrapped__)(text)
+
+
+# The same passages are found again and again.
+@lru_cache(maxsize=2048)
+def _as_passage(text: str) -> str:
     return _altered(visible(text), *_FRAMING, *_HEADINGS)
 
 
@@ -113,7 +156,7 @@ def as_name(text: str, limit: int) -> str:
     """A title, name, section or URL for one of our headings: one neutral line of at most `limit` characters."""
     # A word's end tells where a control token ends, so the text is cut ahead of that.
     line = " ".join(visible(text[: limit * 4]).split())[:limit]
-    return _altered(line, *_FRAMING, *_NAMES)
+    return _altered(line, *_FRAMING, *_NAMES)[:limit]
 
 
 def as_memory(text: str) -> str:
@@ -124,10 +167,11 @@ def as_memory(text: str) -> str:
 def unlabelled(text: str, labels: str = SPEAKERS) -> str:
     """The text with the colons altered that follow labels such as `User:` at the start of a line; else as it was.
 
-    `labels` are lower-case words with bars between them.
+    `labels` are lower-case words with bars between them. Speakers in brackets or tags, as in `[User] x`, are altered
+    too.
     """
     seen = visible(text)
-    altered = _altered(seen, (lambda folded: _labels(folded, labels), _COLON))
+    altered = _altered(seen, (lambda folded: _labels(folded, labels), _COLON), (_speakers, _BRACKETS | _ANGLES))
     return text if altered == seen else altered
 
 
@@ -135,7 +179,7 @@ def _found(*patterns: re.Pattern[str], near: tuple[str, ...] = ()) -> Spans:
     """The spans of all that is found, of a pattern's group if it has one. Skips texts without a word of `near`."""
 
     def spans(text: str) -> Iterator[tuple[int, int]]:
-        if near and not _has_word(near, text):
+        if near and not _has(text, near):
             return
         for pattern in patterns:
             for found in pattern.finditer(text):
@@ -144,10 +188,9 @@ def _found(*patterns: re.Pattern[str], near: tuple[str, ...] = ()) -> Spans:
     return spans
 
 
-def _has_word(words: tuple[str, ...], text: str) -> bool:
-    # Patterns ignore case for more letters than `lower` does, such as the dotless i.
-    lowered = text.lower() if text.isascii() else None
-    return lowered is None or any(word in lowered for word in words)
+def _has(text: str, words: tuple[str, ...]) -> bool:
+    lower = text.lower()
+    return any(word in lower for word in words)
 
 
 def _numbers_at_line_starts(text: str) -> Iterator[tuple[int, int]]:
@@ -159,10 +202,27 @@ def _numbers_at_line_starts(text: str) -> Iterator[tuple[int, int]]:
                     yield number.span()
 
 
+def _cited(text: str) -> Iterator[tuple[int, int]]:
+    """Numbers anywhere in a line with a file name or our parenthesis behind them."""
+    if _FILE.search(text) or _has(text, (*_ORIGIN_WORDS, *_TAIL_WORDS)):
+        for pattern in (_NUMBERED, _DIGIT):
+            for found in pattern.finditer(text):
+                if _CITED.match(text, found.end()):
+                    yield found.span()
+
+
 def _origins_behind_numbers(text: str) -> Iterator[tuple[int, int]]:
+    if not _has(text, _ORIGIN_WORDS):
+        return
+    # Numbers that stand close together share what is behind them: it is searched once.
+    places: list[tuple[int, int]] = []
     for _, end in _numbers_at_line_starts(text):
-        rest = text[end : end + _LONGEST_HEADING].partition("\n")[0]
-        yield from ((end + found.start(), end + found.end()) for found in _ORIGIN.finditer(rest))
+        line_end = text.find("\n", end, end + _LONGEST_HEADING)
+        stop = line_end if line_end >= 0 else min(end + _LONGEST_HEADING, len(text))
+        start = places.pop()[0] if places and end <= places[-1][1] else end
+        places.append((start, stop))
+    for start, stop in places:
+        yield from (found.span() for found in _ORIGIN.finditer(text, start, stop))
 
 
 def _labels(text: str, labels: str) -> Iterator[tuple[int, int]]:
@@ -171,8 +231,14 @@ def _labels(text: str, labels: str) -> Iterator[tuple[int, int]]:
 
 @cache
 def _label(labels: str) -> re.Pattern[str]:
-    pattern = rf"^(?:{_TAG}|[^\w\n]|[\d_]|[a-z][.)])*+(?:{labels})[^\w\n:꞉ː׃]{{0,8}}([:꞉ː׃])"
+    behind = rf"(?:</?[a-z][^<>\n]{{0,40}}>|(?!{_COLONS})[^\w\n]){{0,8}}"
+    nickname = rf"<(?:{labels})[ \t]?>(?:(?![<∶]|{_COLONS})[^\w\n]){{0,8}}{_COLONS}(?!:?=)"
+    pattern = rf"^(?:(?!{nickname})(?:{_AHEAD}))*+<?(?:{labels}){behind}({_COLONS})"
     return re.compile(pattern, re.IGNORECASE | re.MULTILINE)
+
+
+def _speakers(text: str) -> Iterator[tuple[int, int]]:
+    return (found.span(found.lastgroup or 0) for found in _SPEAKER.finditer(text))
 
 
 def _altered(text: str, *rules: Rule) -> str:
@@ -182,7 +248,7 @@ def _altered(text: str, *rules: Rule) -> str:
         for span in find(folded.text):
             characters = list(text) if characters is None else characters
             where = folded.span(*span)
-            characters[where] = "".join(characters[where]).translate(table)
+            characters[where] = [each.translate(table) for each in characters[where]]
     return text if characters is None else "".join(characters)
 
 
@@ -192,10 +258,15 @@ _FRAMING: tuple[Rule, ...] = (
 )
 _HEADINGS: tuple[Rule, ...] = (
     (_numbers_at_line_starts, _BRACKETS),
+    (_cited, _BRACKETS | _ENCLOSED),
     (_origins_behind_numbers, _PARENTHESES),
     (_found(_TAIL, near=_TAIL_WORDS), _PARENTHESES),
 )
-_NAMES: tuple[Rule, ...] = ((_found(_NUMBERED), _BRACKETS), (_found(_TAIL, _ORIGIN), _PARENTHESES))
+_NAMES: tuple[Rule, ...] = (
+    (_found(_NUMBERED), _BRACKETS),
+    (_cited, _ENCLOSED),
+    (_found(_TAIL, _ORIGIN), _PARENTHESES),
+)
 _SECTIONS: tuple[Rule, ...] = (
     (_found(_MARKS, _UNDERLINE), _HEADS),
     (_found(_ELEMENT), _SIGNS),

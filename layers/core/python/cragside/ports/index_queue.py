@@ -67,6 +67,10 @@ class IndexQueue(ABC):
         """The task failed; it comes again after `delay` seconds, with its attempt counted."""
 
     @abstractmethod
+    async def put_off(self, delivery: Delivery, *, delay: float) -> None:
+        """The task was not tried; it comes again after `delay` seconds, uncounted where the queue does the counting."""
+
+    @abstractmethod
     async def bury(self, delivery: Delivery, reason: str) -> None:
         """The task is given up and becomes a dead letter."""
 

@@ -96,6 +96,10 @@ class SqsQueue(IndexQueue):
         self._in_hand.discard(delivery.receipt)
         await self._hide(delivery.receipt, min(math.ceil(delay), _LONGEST_DELAY))
 
+    async def put_off(self, delivery: Delivery, *, delay: float) -> None:
+        """As after a failure: SQS counts what it hands out."""
+        await self.retry(delivery, delay=delay)
+
     async def bury(self, delivery: Delivery, reason: str) -> None:
         """Send the task to the dead-letter queue, then delete it: a crash in between leaves it in both."""
         await self.reject(body_of(delivery.task), delivery.receipt, reason, attempts=delivery.attempt)

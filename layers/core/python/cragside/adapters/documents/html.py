@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 from cragside.adapters.documents.decoding import decode
-from cragside.adapters.documents.reading import Composer, Headings, Origin, Reading, Unreadable, label, present
+from cragside.adapters.documents.reading import EMPTY, Composer, Headings, Origin, Reading, Unreadable, label, present
 
 _CHARSET = re.compile(rb"""<meta[^>]{0,300}?charset\s{0,5}=\s{0,5}["']?([\w:.-]{1,40})""", re.IGNORECASE)
 _UNSEEN = frozenset({"script", "style", "template", "noscript", "svg", "math", "head", "iframe", "object", "select"})
@@ -68,7 +68,7 @@ def tree_of(content: bytes, charset: str | None) -> Any:
     if text is None:
         raise Unreadable("holds binary data, not a page")
     if not text.strip():
-        raise Unreadable("is empty")
+        raise Unreadable(EMPTY)
     # What declares an encoding is refused in text that is decoded already.
     text = re.sub(r"\A\s*+<\?xml[^>]{0,300}+>", "", text)
     if _most_attributes(text) > _MOST_ATTRIBUTES:

@@ -9,7 +9,7 @@ from typing import Any
 
 from cragside.adapters.documents.kinds import ENDINGS, Kind, kind_of
 from cragside.adapters.documents.parsing import ParserProcesses
-from cragside.adapters.documents.reading import Origin, Reading, Unreadable, label, name_as_title
+from cragside.adapters.documents.reading import EMPTY, Origin, Reading, Unreadable, label, name_as_title
 from cragside.adapters.turns import Turns
 from cragside.domain.document import SourceText
 from cragside.domain.errors import PayloadTooLarge, ServiceUnavailable, ValidationError
@@ -20,6 +20,7 @@ MAX_FILE_BYTES = 50 * 1024 * 1024
 # own does it, for even plain text can be made to take much memory.
 _AT_ONCE = 32 * 1024
 _IN_PROCESS = 256 * 1024
+_BLANKS = b"\xef\xbb\xbf \t\r\n\v\f"  # a byte order mark is no text either
 _CHARSET = re.compile(r"""charset\s*+=\s*+["']?([\w:.+-]{1,40})""", re.IGNORECASE)
 
 
@@ -59,11 +60,13 @@ class FileLoader:
             raise PayloadTooLarge(f"{name} {reason}.", reason=reason, limit=self._max_bytes)
         try:
             kind, file_type = kind_of(content, name, content_type)
+            if not content.strip(_BLANKS):
+                raise Unreadable(EMPTY)
             charset = _CHARSET.search(content_type or "")
             origin = Origin(name, file_type, charset[1] if charset else None)
             reading = await self._read(kind, content, origin, workspace)
             if not reading.text.strip():
-                raise Unreadable("is empty")
+                raise Unreadable(EMPTY)
         except Unreadable as error:
             raise ValidationError(f"{name} {error.reason}.", reason=error.reason) from None
         return SourceText(

@@ -14,6 +14,10 @@ MAX_LABEL = 300
 MAX_LISTED = 200
 
 
+# The reason of files without any text.
+EMPTY = "is empty"
+
+
 class Unreadable(Exception):
     """A file that cannot be read; `reason` goes on after its name: "is empty"."""
 

@@ -216,6 +216,7 @@ async def give_back(store: Store, task: Task | None) -> None:
         with store.database.transaction() as connection:
             if part is None:
                 connection.execute(_GIVE_BACK)
+                store.tidying.resume()
             else:
                 connection.execute(f"{_GIVE_BACK} AND version = ? AND number = ?", (part.version, part.number))
 

@@ -15,6 +15,8 @@ SCHEMA_VERSION = 3
 APART = "exchanges_apart"
 # With an id behind it, the key in `meta` of an exchange that left the documents and kept its id.
 PARTED = "parted "
+# The key in `meta` of a store in which something was forgotten whose disk is not given back yet.
+UNTIDY = "untidy"
 # The last format in which no document had a source of its own. Baked stores of this format are still read.
 _BEFORE_ORIGINS = 2
 

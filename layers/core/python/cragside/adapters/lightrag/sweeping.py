@@ -6,6 +6,7 @@ from sqlite3 import Connection
 
 from cragside.adapters.lightrag.catalogue import StoredPart
 from cragside.adapters.lightrag.drafts import Draft
+from cragside.adapters.lightrag.schema import UNTIDY
 from cragside.adapters.lightrag.store import Store
 
 # Somebody waits for the answer, and a model may be asked to describe what remains.
@@ -46,6 +47,7 @@ async def _swept(store: Store) -> None:
             connection.execute(
                 "DELETE FROM document WHERE state = 'gone' AND version NOT IN (SELECT version FROM part)"
             )
+            connection.execute("INSERT OR REPLACE INTO meta VALUES (?, hex(randomblob(8)))", (UNTIDY,))
     store.tidying.ask()
 
 

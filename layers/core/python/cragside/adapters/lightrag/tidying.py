@@ -11,6 +11,7 @@ from contextlib import AbstractAsyncContextManager, closing, suppress
 from pathlib import Path
 
 from cragside.adapters.lightrag.database import BUSY_MILLISECONDS, Database
+from cragside.adapters.lightrag.schema import UNTIDY
 
 # Deletions that follow each other are tidied up after together.
 PAUSE_SECONDS = 2.0
@@ -51,6 +52,11 @@ class Tidying:
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._run())
 
+    def resume(self) -> None:
+        """Tidy up soon what a killed process left."""
+        if self._database.meta(UNTIDY) is not None:
+            self.ask()
+
     @property
     def busy(self) -> bool:
         """Whether something is asked for, or being done."""
@@ -85,17 +91,23 @@ class Tidying:
 def _in_steps(path: Path) -> bool:
     """Tidy up in short transactions. False when the file cannot be made shorter so, and it is worth writing it anew."""
     with _opened(path) as connection:
+        # What is forgotten from now on has a mark of its own.
+        mark = connection.execute("SELECT value FROM meta WHERE key = ?", (UNTIDY,)).fetchone()
         _forget_answers(connection)
         _merge_full_text(connection)
         if _number(connection, "auto_vacuum") == 0:
             size = _number(connection, "page_size")
             free, all_of_it = _number(connection, "freelist_count"), _number(connection, "page_count")
-            return free * size < _LEAST_BYTES or free < all_of_it * _LEAST_SHARE or not _room(path, all_of_it * size)
+            if free * size >= _LEAST_BYTES and free >= all_of_it * _LEAST_SHARE and _room(path, all_of_it * size):
+                return False
+            _settle(connection, mark)
+            return True
         while (before := _number(connection, "freelist_count")) > 0:
             connection.execute(f"PRAGMA incremental_vacuum({_PAGES})").fetchall()
             if _number(connection, "freelist_count") >= before:
                 break
             time.sleep(_BETWEEN_SECONDS)
+        _settle(connection, mark)
         _cut_log(connection)
         return True
 
@@ -105,7 +117,14 @@ def _anew(path: Path) -> None:
     with _opened(path) as connection:
         connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
         connection.execute("VACUUM")
+        connection.execute("DELETE FROM meta WHERE key = ?", (UNTIDY,))
         _cut_log(connection)
+
+
+def _settle(connection: sqlite3.Connection, mark: tuple[str] | None) -> None:
+    """Remember that all is tidied up, unless something was forgotten meanwhile."""
+    if mark is not None:
+        connection.execute("DELETE FROM meta WHERE key = ? AND value = ?", (UNTIDY, *mark))
 
 
 def _forget_answers(connection: sqlite3.Connection) -> None:

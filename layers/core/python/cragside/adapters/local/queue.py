@@ -91,10 +91,17 @@ class LocalQueue(IndexQueue):
 
     async def retry(self, delivery: Delivery, *, delay: float) -> None:
         """Let the task come again."""
-        due = self._clock() + delay
+        await self._give_back(delivery, delay, counted=True)
+
+    async def put_off(self, delivery: Delivery, *, delay: float) -> None:
+        """Let the task come again as if it had not come."""
+        await self._give_back(delivery, delay, counted=False)
+
+    async def _give_back(self, delivery: Delivery, delay: float, *, counted: bool) -> None:
         await self._execute(
-            "UPDATE task SET lease = NULL, token = NULL, attempts = attempts + 1, due = ? WHERE id = ? AND token = ?",
-            due,
+            "UPDATE task SET lease = NULL, token = NULL, attempts = attempts + ?, due = ? WHERE id = ? AND token = ?",
+            int(counted),
+            self._clock() + delay,
             *delivery.receipt,
         )
         self._settled.set()

@@ -102,7 +102,11 @@ class Api:
         except httpx.TimeoutException as error:
             raise DeadlineExceeded(f"{self._place} did not answer within {_SECONDS:.0f} s.") from error
         except httpx.HTTPError as error:
-            raise ServiceUnavailable("api", f"{self._place} cannot be reached ({type(error).__name__}).") from error
+            raise ServiceUnavailable(
+                "api",
+                f"{self._place} cannot be reached ({type(error).__name__}). "
+                "Start `cragside serve` there, or correct --api.",
+            ) from error
         if response.status_code == 204:
             return None
         if response.is_success:
@@ -111,7 +115,8 @@ class Api:
 
     @property
     def _place(self) -> str:
-        return f"The service at {self.client.base_url.host}"
+        url = self.client.base_url  # without a password that it may have
+        return f"The service at {url.scheme}://{url.netloc.decode()}"
 
 
 def ask(

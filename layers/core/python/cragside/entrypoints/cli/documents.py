@@ -45,4 +45,5 @@ def _show(answer: dict[str, Any]) -> None:
         line = f"{document['status']:<11}{document['id']}  {document['passages']:>5}  {name}"
         console.print(" ".join(printable(line).split("\n")), style="red" if document["error"] else None, soft_wrap=True)
     shown, total = len(answer["documents"]), answer["total"]
-    console.print(f"{shown} of {total} documents." if shown < total else f"{total} documents.")
+    documents = "document" if total == 1 else "documents"
+    console.print(f"{shown} of {total} {documents}." if shown < total else f"{total} {documents}.")

@@ -42,7 +42,8 @@ Paths = Annotated[
 ]
 
 Found = FoundFile | Refused | Offer
-Prune = Callable[[Place, Sequence[Found]], Awaitable[Callable[["Report"], Awaitable[None]]]]
+Remove = Callable[["Report"], Awaitable[None]]
+Prune = Callable[[Place, Sequence[Found]], Awaitable[tuple[Sequence[Found], Remove]]]
 
 # The first that are not finished tell how far all are: they are indexed in their order.
 _LOOKED_AT = 50
@@ -75,7 +76,8 @@ class Line:
 class Run:
     """How, and by whom, things are indexed: by this process unless an address is given.
 
-    `prune` is asked first which documents have lost their files; what it returns removes them, last of all.
+    `prune` is asked first which documents have lost their files. It returns what is left to index, and what removes
+    those documents, last of all.
     With `look_for_earlier` documents of earlier versions that stay beside those of files are told of.
     With `count` what the workspace then holds is counted, for which the whole store is opened.
     """
@@ -108,9 +110,10 @@ class Report:
         """Take a line in."""
         self.lines.append(line)
 
-    def refuse(self, refused: Refused) -> None:
-        """Take note of what is not read."""
-        self.add(Line(refused.name, "skipped" if refused.skipped else "failed", refused.reason))
+    def refuse(self, refused: Refused, document_id: str = "") -> None:
+        """Take note of what is not read, and of the document that it has from before."""
+        status = "skipped" if refused.skipped else "failed"
+        self.add(Line(refused.name, status, refused.reason, document_id, source=refused.source))
 
     def take(self, name: str, taken: Taken) -> None:
         """Take note of an offer that was accepted; what becomes of it is told by `settle`."""
@@ -351,8 +354,9 @@ def index_found(
         return None
 
     async def work(place: Place) -> "KnowledgeStatus | None":
-        remove = await run.prune(place, found) if run.prune else None
-        await index(place, offers_of(found, settings.max_file_bytes), run.options, report, wait=run.wait)
+        left, remove = await run.prune(place, found) if run.prune else (found, None)
+        report.found = left
+        await index(place, offers_of(left, settings.max_file_bytes), run.options, report, wait=run.wait)
         if remove:
             await remove(report)
         if run.look_for_earlier:

@@ -72,7 +72,7 @@ def ingest(
     pruned = [path for path in given if path.is_dir()] if prune else []
     if prune and not pruned:
         raise ValidationError("--prune needs a folder: it removes documents of files that are gone from it.")
-    removing = pruning(pruned, yes=yes) if pruned else None
+    removing = pruning(pruned, yes=yes, max_bytes=settings.max_file_bytes) if pruned else None
     options = Options(enrich=not no_enrich)
     run = Run(options, api, token, wait=not no_wait, prune=removing, look_for_earlier=True)
     report, found = Report(), found_in(given, urls or [])

@@ -84,6 +84,10 @@ class Place(Protocol):
 
     looks_every: float
 
+    def removal(self, document_id: str) -> str:
+        """What somebody has to run or to send to remove a document."""
+        ...
+
     async def take(self, offer: Offer, options: Options) -> Taken:
         """Take an offer in. Raises `ValidationError` for what cannot be used."""
         ...
@@ -137,6 +141,10 @@ class Here:
     def __init__(self, container: "Container", settings: "Settings") -> None:
         self._container = container
         self._workspace = settings.workspace
+
+    def removal(self, document_id: str) -> str:
+        """See `Place`."""
+        return f"cragside forget --workspace {self._workspace} {document_id}"
 
     async def take(self, offer: Offer, options: Options) -> Taken:
         """See `Place`."""
@@ -268,6 +276,10 @@ class There:
 
     def __init__(self, api: "Api") -> None:
         self._api = api
+
+    def removal(self, document_id: str) -> str:
+        """See `Place`."""
+        return f"DELETE /v1/documents/{document_id}"
 
     async def take(self, offer: Offer, options: Options) -> Taken:
         """See `Place`."""

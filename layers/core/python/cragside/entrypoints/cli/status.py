@@ -34,7 +34,9 @@ def status(
         return
     console = output()
     by_status = known.pop("by_status")
+    waiting = by_status.get("pending", 0)
     for name, value in known.items():
-        console.print(f"{name.replace('_', ' '):<17}{printable(str(value))}", soft_wrap=True)
+        note = f" ({waiting} document{'' if waiting == 1 else 's'} waiting)" if name == "passages" and waiting else ""
+        console.print(f"{name.replace('_', ' '):<17}{printable(str(value))}{note}", soft_wrap=True)
     for name, count in sorted(by_status.items()):
         console.print(f"  {name:<15}{count}")

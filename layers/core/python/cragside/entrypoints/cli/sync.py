@@ -23,7 +23,7 @@ def sync(
     context: typer.Context,
     folders: Annotated[
         list[Path],
-        typer.Argument(metavar="FOLDER...", exists=True, file_okay=False, readable=False, help="Folders to follow."),
+        typer.Argument(metavar="FOLDER...", file_okay=False, readable=False, help="Folders to follow."),
     ],
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and do nothing.")] = False,
     watching: Annotated[bool, typer.Option("--watch", help="Go on: follow every change until Ctrl-C.")] = False,
@@ -41,14 +41,16 @@ def sync(
 
     Files are found as `cragside ingest` finds them, and known by their absolute paths. A file that was renamed or moved
     keeps its document, which is not indexed again. A file that cannot be read at the moment keeps its document, too.
-    Documents from elsewhere are left alone.
+    A file that was emptied counts as gone; with --watch it keeps its document, for an editor may be about to write it.
+    A folder that is gone loses its documents with --yes alone. Documents from elsewhere are left alone.
 
     Before more than a tenth of a folder's documents is removed, and before all of them are, the command asks. Where it
     cannot ask, it ends with 2 and does nothing, unless --yes is given. With --watch such a removal is announced and not
     carried out; Ctrl-C ends the command with 0, or with 130 while something is being indexed.
     """
     from cragside.adapters.documents.loader import FileLoader
-    from cragside.entrypoints.cli.syncing import Contents, agreed, carry_out, compare, on_terminal, plan_body, show_plan
+    from cragside.entrypoints.cli.plans import plan_body, show_plan
+    from cragside.entrypoints.cli.syncing import Contents, agreed, carry_out, check_gone, compare, on_terminal
     from cragside.entrypoints.cli.watching import Watch
 
     if watching and (dry_run or as_json):
@@ -59,6 +61,8 @@ def sync(
     report, compared, watches = Report(), list["Comparison"](), list[Watch]()
 
     async def work(place: Place) -> None:
+        named = [*(["--workspace", workspace] if workspace else []), *(["--api", api] if api else [])]
+        await check_gone(place, folders, yes=yes and not watching, command=["cragside", "sync", "--yes", *named])
         contents = Contents(FileLoader(max_bytes=most), most)
         try:
             # Where nobody can be asked, the watch itself does all but what needs consent.

@@ -2,26 +2,29 @@
 
 import asyncio
 import os
+import shlex
 import sys
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
 from cragside.adapters.documents.folders import FoundFile, Refused, find_files, path_of, read_file, root_of
+from cragside.adapters.documents.reading import EMPTY
 from cragside.domain.errors import NotFound, ProcessingError, ValidationError
-from cragside.domain.syncing import FileState, KnownDocument, Plan, plan, removes_much
+from cragside.domain.syncing import FileState, KnownDocument, Move, Plan, plan, removes_much
 from cragside.entrypoints.cli.earlier import would_take_over
 from cragside.entrypoints.cli.indexing import Found, Line, Prune, Report, index, offers_of
 from cragside.entrypoints.cli.places import Options, Place, Progress
-from cragside.entrypoints.cli.terminal import output, printable
+from cragside.entrypoints.cli.terminal import printable
 
 if TYPE_CHECKING:
     from cragside.adapters.documents.loader import FileLoader
 
-_VERBS = ("add", "take over", "change", "move", "remove")
+# `ingest --prune` reads no larger files to find out whether they were emptied.
+_SMALL = 64 * 1024
 
 
 @dataclass
@@ -54,7 +57,8 @@ class Contents:
         try:
             text = await self.loader.load(content, name=file.name)
         except (ValidationError, ProcessingError) as error:
-            return Refused(file.name, str(error.details.get("reason", error.message)), source=file.source)
+            reason = str(error.details.get("reason", error.message))
+            return Refused(file.name, reason, skipped=reason == EMPTY, source=file.source)
         return await asyncio.to_thread(lambda: digest_of(replace(text, text=storable(text.text))))
 
 
@@ -65,16 +69,22 @@ class Loss:
     folder: str
     removed: int
     known: int
+    emptied: bool = False
 
     def __str__(self) -> str:
-        return f"{self.removed} of {self.known} documents below {self.folder} would be removed, as their files are gone"
+        why = "gone or empty" if self.emptied else "gone"
+        return (
+            f"{self.removed} of {self.known} documents below {self.folder} would be removed, as their files are {why}"
+        )
 
 
 @dataclass
 class Comparison:
     """The plan, the files behind it, what cannot be read, and the removals that need consent.
 
-    `unfinished` are sources of documents that are as they should be, and whose indexing is still to be done.
+    `unfinished` are sources of documents that are as they should be, and whose indexing is still to be done. `ids` are
+    the documents' ids by their sources, `emptied` the sources of documents whose files have no text any more, and
+    `folders` what the sources of the files of each folder begin with.
     """
 
     plan: Plan
@@ -82,6 +92,9 @@ class Comparison:
     refused: Sequence[Refused]
     losses: Sequence[Loss]
     unfinished: frozenset[str] = frozenset()
+    ids: Mapping[str, str] = field(default_factory=dict)
+    emptied: frozenset[str] = frozenset()
+    folders: Sequence[str] = ()
     taken_over: Sequence[FileState] = ()
     perhaps: Mapping[str, str] = field(default_factory=dict)
 
@@ -89,6 +102,12 @@ class Comparison:
     def failing(self) -> list[Refused]:
         """What cannot be read, though it should be."""
         return [each for each in self.refused if not each.skipped]
+
+    def earlier_name(self, move: Move) -> str:
+        """The path of a moved document's file before, relative to the folder, as its path now is."""
+        source = move.document.source
+        inside = [root for root in self.folders if source.startswith(f"{root}/")]
+        return source.removeprefix(f"{max(inside, key=len)}/") if inside else source
 
     def foresee(self, earlier: Sequence[Progress]) -> list[Progress]:
         """Take from what is added the files that take a document of an earlier version over. Returns those that stay.
@@ -109,9 +128,14 @@ class Comparison:
         return left
 
 
-async def compare(place: Place, folders: Sequence[Path], contents: Contents) -> Comparison:
-    """The folders as they are now beside the documents that came from below them."""
-    found = await asyncio.to_thread(lambda: list(find_files(folders)))
+async def compare(
+    place: Place, folders: Sequence[Path], contents: Contents, *, keep_emptied: bool = False
+) -> Comparison:
+    """The folders as they are now beside the documents that came from below them. Folders need not be there.
+
+    The document of a file that was emptied is removed, or kept with `keep_emptied`.
+    """
+    found = await asyncio.to_thread(lambda: list(find_files(folder for folder in folders if not is_gone(folder))))
     states, refused = list[FileState](), list[Refused]()
     for item in found:
         digest = await contents.digest(item) if isinstance(item, FoundFile) else item
@@ -119,40 +143,119 @@ async def compare(place: Place, folders: Sequence[Path], contents: Contents) -> 
             refused.append(digest)
         elif isinstance(item, FoundFile):
             states.append(FileState(item.source, item.name, digest))
-    return await _compared(place, folders, states, found, refused)
+    below = await _below(place, folders)
+    return await _compared(place, below, states, found, refused, keep_emptied=keep_emptied)
 
 
-async def lost(place: Place, folders: Sequence[Path], found: Iterable[object]) -> Comparison:
-    """The same without reading files: its plan tells removals alone."""
+async def lost(place: Place, folders: Sequence[Path], found: Iterable[object], contents: Contents) -> Comparison:
+    """The same, reading only small files that have documents, to find emptied ones: its plan tells removals alone."""
+    below = await _below(place, folders)
+    known = {document.source for documents in below.values() for document in documents}
     items = [item for item in found if isinstance(item, FoundFile | Refused)]
-    states = [FileState(item.source, item.name, "") for item in items if isinstance(item, FoundFile)]
-    return await _compared(place, folders, states, items, [item for item in items if isinstance(item, Refused)])
+    states, refused = list[FileState](), [item for item in items if isinstance(item, Refused)]
+    for item in items:
+        if isinstance(item, FoundFile):
+            read = item.source in known and await asyncio.to_thread(_size, item.path) <= _SMALL
+            digest = await contents.digest(item) if read else ""
+            if isinstance(digest, Refused) and digest.reason == EMPTY:
+                refused.append(digest)
+            else:
+                states.append(FileState(item.source, item.name, ""))
+    return await _compared(place, below, states, items, refused)
+
+
+async def _below(place: Place, folders: Sequence[Path]) -> dict[str, list[Progress]]:
+    """The documents that came from below each folder, by what their sources begin with."""
+    return {root: await place.below(root) for root in dict.fromkeys(map(root_of, folders))}
 
 
 async def _compared(
     place: Place,
-    folders: Sequence[Path],
+    below: Mapping[str, Sequence[Progress]],
     states: Sequence[FileState],
     found: Sequence[FoundFile | Refused],
     refused: Sequence[Refused],
+    *,
+    keep_emptied: bool = False,
 ) -> Comparison:
-    below = {root: await place.below(root) for root in dict.fromkeys(map(root_of, folders))}
     known = {each.id: each for documents in below.values() for each in documents}
     files = {item.source: item for item in found if isinstance(item, FoundFile)}
     documents = [KnownDocument(each.id, each.source, each.name, each.content_hash) for each in known.values()]
+    ids = {each.source: each.id for each in documents}
+    empty = {each.source for each in refused if each.reason == EMPTY}
+    emptied = frozenset() if keep_emptied else frozenset(empty & ids.keys())
     kept = await asyncio.to_thread(_kept, [each.source for each in documents], files, refused)
-    made = plan(states, documents, kept=kept)
+    made = plan(states, documents, kept=(kept | empty) - emptied)
+    told = [_told(each, place, ids) for each in refused if each.source not in emptied]
     unfinished = frozenset(each.source for each in known.values() if not each.settled or each.status == "failed")
-    return Comparison(made, files, refused, _losses(made.removed, below), unfinished)
+    losses = _losses(made.removed, below, emptied)
+    return Comparison(made, files, told, losses, unfinished, ids, emptied, tuple(below))
 
 
-def pruning(folders: Sequence[Path], *, yes: bool) -> Prune:
-    """Removes the documents of files that are gone from the folders; many only with consent."""
+def _told(refused: Refused, place: Place, ids: Mapping[str, str]) -> Refused:
+    """The same; where the file has a document, the reason says so and how to remove that."""
+    if refused.source not in ids:
+        return refused
+    way = "cragside sync without --watch" if refused.reason == EMPTY else place.removal(ids[refused.source])
+    return replace(refused, reason=f"{refused.reason}; its earlier text is kept. To remove it: {way}")
 
-    async def prune(place: Place, found: Sequence[Found]) -> Callable[[Report], Awaitable[None]]:
-        gone = await lost(place, folders, found)
+
+def is_gone(folder: Path) -> bool:
+    """Whether there is no such folder. Raises `ValidationError` when that cannot be told."""
+    try:
+        folder.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError as error:
+        raise ValidationError(
+            f"{printable(str(folder))} cannot be read: {error.strerror}. Nothing was done."
+        ) from error
+    return False
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+async def check_gone(place: Place, folders: Sequence[Path], *, yes: bool, command: Sequence[str]) -> None:
+    """Raise an error for each folder that is gone, unless it has documents and somebody has agreed to lose them.
+
+    `command` removes them when folders are put behind it.
+    """
+    gone = [folder for folder in folders if await asyncio.to_thread(is_gone, folder)]
+    for folder in gone:
+        count = len(await place.below(root_of(folder)))
+        if not count:
+            raise typer.BadParameter(f"dir '{printable(str(folder))}' does not exist.", param_hint="'FOLDER...'")
+        if not yes:
+            lie = "1 document lies" if count == 1 else f"{count} documents lie"
+            way = printable(shlex.join([*command, str(folder)]))
+            raise ValidationError(
+                f"dir '{printable(str(folder))}' does not exist, and {lie} below it. Nothing was done. "
+                f"To remove {'it' if count == 1 else 'them'}, run: {way}"
+            )
+
+
+def pruning(folders: Sequence[Path], *, yes: bool, max_bytes: int) -> Prune:
+    """Removes the documents of files that are gone from the folders, or empty; many only with consent."""
+
+    async def prune(
+        place: Place, found: Sequence[Found]
+    ) -> tuple[Sequence[Found], Callable[[Report], Awaitable[None]]]:
+        from cragside.adapters.documents.loader import FileLoader
+
+        contents = Contents(FileLoader(max_bytes=max_bytes), max_bytes)
+        try:
+            gone = await lost(place, folders, found, contents)
+        finally:
+            await contents.loader.close()
         removed = gone.plan.removed if agreed(gone.losses, yes=yes) else ()
-        return lambda report: remove(place, removed, report)
+        emptied = gone.emptied & {document.source for document in removed}
+        rest = [item for item in found if not (isinstance(item, FoundFile) and item.source in emptied)]
+        return rest, lambda report: remove(place, removed, report, emptied=emptied)
 
     return prune
 
@@ -166,15 +269,19 @@ def _kept(sources: Sequence[str], files: Mapping[str, FoundFile], refused: Seque
         if source in unread or any(parent.as_posix() in unread for parent in Path(source).parents):
             return True
         # A file system that takes A.md and a.md for one says that the old name of a renamed file is still there.
-        return source.casefold() not in spelt_alike and os.path.lexists(path_of(source))
+        path = path_of(source)
+        return source.casefold() not in spelt_alike and os.path.lexists(path) and not os.path.isdir(path)
 
     return {source for source in sources if stays(source)}
 
 
-def _losses(removed: Sequence[KnownDocument], below: Mapping[str, Sequence[Progress]]) -> list[Loss]:
+def _losses(
+    removed: Sequence[KnownDocument], below: Mapping[str, Sequence[Progress]], emptied: Collection[str]
+) -> list[Loss]:
     ids = {document.id for document in removed}
     counted = ((root, sum(each.id in ids for each in documents), len(documents)) for root, documents in below.items())
-    return [Loss(root or "/", gone, known) for root, gone, known in counted if removes_much(gone, known)]
+    some = any(document.source in emptied for document in removed)
+    return [Loss(root or "/", gone, known, some) for root, gone, known in counted if removes_much(gone, known)]
 
 
 def agreed(losses: Sequence[Loss], *, yes: bool) -> bool:
@@ -187,43 +294,6 @@ def agreed(losses: Sequence[Loss], *, yes: bool) -> bool:
             f"{told}. Nothing was done. If that is right, say --yes; else look what became of the files."
         )
     return typer.confirm(f"{told}. Remove them?", err=True)
-
-
-def show_plan(found: Comparison) -> None:
-    """A line for each difference, and how many of each kind there are."""
-    console, made = output(), found.plan
-    lines = [("add", f"{file.name}{_perhaps(found, file)}") for file in made.added]
-    lines += [("take over", file.name) for file in found.taken_over] + [("change", file.name) for file in made.changed]
-    lines += [("move", f"{move.document.source} -> {move.to.source}") for move in made.moved]
-    lines += [("remove", document.name) for document in made.removed]
-    lines += [("skip" if each.skipped else "fail", f"{each.name}  ({each.reason})") for each in found.refused]
-    for what, name in lines:
-        console.print(f"{what:<10}{printable(name)}", soft_wrap=True)
-    counts = (made.added, found.taken_over, made.changed, made.moved, made.removed)
-    told = ", ".join(f"{verb} {len(some)}" for verb, some in zip(_VERBS, counts, strict=True) if some)
-    failing = f" {len(found.failing)} would fail;" if found.failing else ""
-    summary = f"Would {told or 'do nothing'};{failing} {len(made.unchanged)} unchanged. Nothing was done."
-    console.print(summary, soft_wrap=True)
-
-
-def _perhaps(found: Comparison, file: FileState) -> str:
-    name = found.perhaps.get(file.source)
-    return f"  (or takes {name} over, if most of its lines are kept)" if name else ""
-
-
-def plan_body(found: Comparison) -> dict[str, Any]:
-    """The same for programs."""
-    made = found.plan
-    return {
-        "added": [file.source for file in made.added],
-        "taken_over": [file.source for file in found.taken_over],
-        "changed": [file.source for file in made.changed],
-        "moved": [{"from": move.document.source, "to": move.to.source} for move in made.moved],
-        "removed": [document.source for document in made.removed],
-        "unchanged": [file.source for file in made.unchanged],
-        "refused": [{"name": each.name, "reason": each.reason} for each in found.refused],
-        "needs_consent": bool(found.losses),
-    }
 
 
 def on_terminal() -> bool:
@@ -242,25 +312,27 @@ async def carry_out(
         except (NotFound, ValidationError) as error:
             report.add(Line(move.to.name, "failed", error.message, move.document.id, source=move.to.source))
         else:
-            renamed = move.document.name != move.to.name
-            told = f"was {move.document.name if renamed else move.document.source}"
+            told = f"was {found.earlier_name(move)}"
             report.add(Line(move.to.name, "moved", told, move.document.id, source=move.to.source))
     again = [state for state in made.unchanged if state.source in found.unfinished]
     wanted = [found.files[state.source] for state in (*made.added, *made.changed, *again)]
     for refused in found.refused:
-        report.refuse(refused)
+        report.refuse(refused, found.ids.get(refused.source, ""))
     await index(place, offers_of(wanted, max_bytes), options, report, wait=wait)
     for state in made.unchanged:
         if state.source not in found.unfinished:
-            report.add(Line(state.name, "unchanged", source=state.source))
-    await remove(place, made.removed, report)
+            report.add(Line(state.name, "unchanged", "", found.ids[state.source], source=state.source))
+    await remove(place, made.removed, report, emptied=found.emptied)
 
 
-async def remove(place: Place, documents: Sequence[KnownDocument], report: Report) -> None:
-    """Forget documents whose files are gone."""
+async def remove(
+    place: Place, documents: Sequence[KnownDocument], report: Report, *, emptied: Collection[str] = ()
+) -> None:
+    """Forget documents whose files are gone or have been emptied."""
     for document in documents:
         try:
             await place.delete(document.id)
         except NotFound:  # somebody else was faster
             continue
-        report.add(Line(document.name, "removed", "its file is gone", document.id, source=document.source))
+        why = "its file is empty" if document.source in emptied else "its file is gone"
+        report.add(Line(document.name, "removed", why, document.id, source=document.source))

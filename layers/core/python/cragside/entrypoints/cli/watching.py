@@ -63,7 +63,7 @@ class Watch:
         report = self.report = Report()
         self.busy = True
         try:
-            found = await compare(self.place, self.folders, self.contents)
+            found = await compare(self.place, self.folders, self.contents, keep_emptied=True)
             if found.losses:
                 self._tell_losses(found.losses)
                 found.plan = found.plan.without_removals()

@@ -1,5 +1,6 @@
 """The proxy as a bare ASGI application: own routes to FastAPI, everything else to Ollama."""
 
+import asyncio
 import logging
 import posixpath
 from functools import partial
@@ -81,7 +82,7 @@ class _Proxy:
         settings = container.settings
         self._app = app
         self._origins = Origins(settings.allowed_origins)
-        self._own = CrossOrigin(self._judged, self._origins)
+        self._own = CrossOrigin(partial(self._judged, own=True), self._origins)
         self._upstream = Upstream(settings.upstream)
         self._finder = CommandFinder(settings.command_prefix)
         self._preparation = Preparation(container)
@@ -124,17 +125,16 @@ class _Proxy:
         elif own:
             await self._own(scope, receive, send)
         elif not is_preflight(scope["method"], headers):
-            await self._judged(scope, receive, send)
+            await self._judged(scope, receive, send, own=False)
         elif self._origins.lists(headers):
             await send({"type": "http.response.start", "status": 204, "headers": permission(headers)})
             await send({"type": "http.response.body"})
         else:  # a browser sends no token with it, and what it asks is for Ollama to say
             await self._forward(path, Grant(), scope, receive, send)
 
-    async def _judged(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _judged(self, scope: Scope, receive: Receive, send: Send, *, own: bool) -> None:
         """Let in what the token allows."""
         path: str = scope["path"]
-        own = is_own(path)
         if path in _OPEN_ROUTES:
             await self._app(scope, receive, send)
             return
@@ -255,10 +255,16 @@ class _Proxy:
         return held and value_of(headers, b"content-encoding") is None
 
     def _draining(self, receive: Receive) -> Receive:
-        """`receive`, which tells of the server's end when what is on its way into memory has arrived there."""
+        """`receive`, which tells of the server's end when what is on its way into memory has arrived there.
+
+        A server that was interrupted cancels this instead, and the application is told to end at once.
+        """
 
         async def received() -> Message:
-            message = await receive()
+            try:
+                message = await receive()
+            except asyncio.CancelledError:  # the framework would log it as a failure, with a stack trace
+                return {"type": "lifespan.shutdown"}
             if message["type"] == "lifespan.shutdown" and self._exchanges is not None:
                 await self._exchanges.drain()
             return message

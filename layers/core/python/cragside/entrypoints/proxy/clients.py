@@ -83,10 +83,10 @@ class Clients:
         Many connections may come at once, with their requests. Those are answered, most of them with a refusal, before
         anybody is dropped. There are twice the connections at most, for which there are descriptors.
         """
-        there = [*self._refused, *self._idle]
-        excess = len(there) + len(self._busy) - self.limits.most
+        excess = len(self._refused) + len(self._idle) + len(self._busy) - self.limits.most
         if excess <= 0:
             return
+        there = [*self._refused, *self._idle]
         for connection in islice((each for each in there if not each.has_spoken), excess):
             connection.drop()
         if len(self._refused) + len(self._idle) + len(self._busy) > 2 * self.limits.most:

@@ -8,6 +8,7 @@ from typing import Any
 
 from cragside.domain.errors import ValidationError
 from cragside.domain.prompt import question_in
+from cragside.entrypoints.http.body import bounded
 
 CHAT, GENERATE, OPENAI_CHAT = "/api/chat", "/api/generate", "/v1/chat/completions"
 ROUTES = frozenset({CHAT, GENERATE, OPENAI_CHAT})
@@ -28,9 +29,16 @@ class CommandFinder:
     def commanded(self, path: str, body: bytes) -> dict[str, Any] | None:
         """The request, if its last user text begins with the command; None for all others, broken ones included.
 
-        So is a request that Ollama refuses in any case: it is to say so in its own words.
+        So is a request that Ollama refuses in any case: it is to say so in its own words. Raises `ValidationError` for
+        one that has the command in it and more keys or values than are read.
         """
         if not self._may_hold(body):
+            return None
+        try:
+            bounded(body)
+        except ValidationError:
+            if self._needle is not None and self._needle in body.lower():
+                raise
             return None
         request = parsed(body)
         if request is None or _is_refused_by_ollama(path, request):
