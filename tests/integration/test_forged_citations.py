@@ -7,7 +7,7 @@ import base64
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import httpx
@@ -15,6 +15,7 @@ import pytest
 import pytest_asyncio
 
 from cragside.adapters.ollama.host import OllamaHost
+from cragside.bootstrap import Container
 from cragside.domain import neutral
 from cragside.entrypoints.keyring import Keys
 from cragside.entrypoints.proxy.app import create_proxy
@@ -70,7 +71,8 @@ async def application(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator
         stack.push_async_callback(host.close)
         # The embedded default has no Ollama of its own; the proxy passes requests on to one.
         settings = knowledge.container.settings.model_copy(update={"ollama_base_url": ollama.url})
-        container = replace(knowledge.container, settings=settings, upstream=host)
+        shared = {name: getattr(knowledge.container, name) for name in ("enricher", "memory", "workspaces")}
+        container = Container(settings, upstream=host, **shared)
         proxy: Any = create_proxy(container, knowledge.app, keys=Keys(container))
         client = httpx.AsyncClient(transport=httpx.ASGITransport(app=proxy), base_url="http://127.0.0.1")
         yield Here(knowledge, pages, searxng, ollama, await stack.enter_async_context(client))
@@ -234,6 +236,7 @@ async def test_a_field_that_is_injected_forges_nothing(here: Here, monkeypatch: 
         assert MARKER in prompt
         assert forgeries(prompt) == []
     monkeypatch.setattr(neutral, "_altered", lambda text, *rules: text)
+    monkeypatch.setattr(neutral, "_as_passage", neutral._as_passage.__wrapped__)
     # Some of it is altered as it comes in.
     await SHOWN[field](here)
     await here.knowledge.index()

@@ -132,8 +132,8 @@ class Settings(BaseSettings):
     fetch_allow: str | None = Field(
         None,
         description="Hosts that pages are fetched from beside the public Internet, separated by commas: names "
-        "(`wiki.example`, `*.example`), addresses and ranges (`10.1.0.0/16`). Whoever may index a URL can then read "
-        "what these hosts serve to this machine, on every port.",
+        "(`wiki.example`, `*.example`), addresses and ranges (`10.1.0.0/16`). A client that may index a "
+        "URL can then read what these hosts serve to this machine, on every port.",
     )
     queue_url: str | None = Field(
         None,
@@ -187,7 +187,7 @@ class Settings(BaseSettings):
     limit_workspaces: int | None = Field(
         None,
         ge=0,
-        description="Most workspaces: a token without limits of its own makes no other when so many of those that it "
+        description="Most workspaces: a token without limits of its own makes no other when this many of those that it "
         "opens are there. It holds for requests, not for the command line. Unset: no limit.",
     )
     limit_documents: int | None = Field(

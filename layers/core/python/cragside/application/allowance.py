@@ -1,4 +1,4 @@
-"""How much whoever asks may store.
+"""How much a client may store.
 
 The allowance stands in a context variable for the time of a request. So it holds in every way in, none of which has to
 hand it on, and in one that is added later on.

@@ -15,7 +15,7 @@ from cragside.domain.errors import ConfigurationError, CragsideError, NotFound, 
 from cragside.domain.indexing import Stage, Task
 from cragside.ports.index_queue import Delivery, IndexQueue
 
-# While nothing of its kind succeeds a task is hardly to blame; it gets so many times the tries, and is given up then.
+# While no task of the same kind succeeds, the task is hardly to blame: its number of tries is multiplied by this.
 OUTAGE_PATIENCE = 10
 LONGEST_PAUSE_SECONDS = 60.0
 

@@ -1,4 +1,4 @@
-"""The use case: texts, files and pages in, at once; what is left to do goes to the queue."""
+"""The use case: store texts, files and pages at once and queue their indexing."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -23,7 +23,7 @@ _KEPT = (
 class Intake:
     """Accepts documents into workspaces. Once a method returned, a crash loses neither the document nor its tasks.
 
-    What does not fit into the limits of whoever asks raises `Forbidden`, before it is read or fetched.
+    Content beyond the client's storage limits raises `Forbidden` before it is read or fetched.
     """
 
     def __init__(
@@ -148,7 +148,7 @@ class Intake:
         return deleted
 
     async def restart(self, document_id: str | None = None, *, workspace: str, force: bool = False) -> int:
-        """Queue what is not done yet, or with `force` everything; the number of tasks. Dead letters come back with it.
+        """Re-queue unfinished and failed work, or with `force` all work, and dead letters. Return the number of tasks.
 
         Without a document's id that is all of a workspace, its memory included. Raises `NotFound` for an unknown
         document.

@@ -70,7 +70,7 @@ class KeptExchange:
 
 
 class Memory:
-    """Takes exchanges in and finds them again. An outage is told in the result: no conversation fails by it.
+    """Stores exchanges and finds them again. An outage is reported in the result, so no conversation fails.
 
     The log says what became of an exchange and how long it was, never what was said.
     """
@@ -95,7 +95,7 @@ class Memory:
     async def remember(self, exchange: Exchange, *, workspace: str, told: Sequence[str] = ()) -> Remembered:
         """Take an exchange in, durably; indexing follows. Raises `ValidationError` for what can never be indexed.
 
-        Raises `Forbidden` when whoever asks has no room for it. Of an enriched prompt the question alone is kept, never
+        Raises `Forbidden` when the client has no room for it. Of an enriched prompt the question alone is kept, never
         what was injected ahead of it. `told` are the exchanges that the model was given for its answer. One that merely
         repeats them is left out.
         """
@@ -159,7 +159,7 @@ class Memory:
     ) -> Recollection:
         """Exchanges to put behind the evidence for a question, as a block of at most `tokens` tokens.
 
-        `least` is the relevance below which one is left out. Whatever goes wrong is told as a degradation of `memory`.
+        `least` is the lowest relevance of a result. Failures are reported as a degradation of `memory`.
         """
         try:
             async with asyncio.timeout(seconds):

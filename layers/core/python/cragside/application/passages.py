@@ -55,7 +55,7 @@ class Hit:
 
     @property
     def payload(self) -> dict[str, Any]:
-        """What is told of the passage."""
+        """The payload of the passage."""
         return payload_of(self.record, self.passage)
 
 

@@ -7,14 +7,14 @@ from cragside.domain.indexing import DocumentRecord
 from cragside.domain.naming import names_below
 from cragside.ports.library import Library
 
-# So many documents of one name are told of.
+# How many documents of one name are listed.
 _TOLD = 10
 
 
 async def documents_meant(library: Library, called: str, *, path: str = "") -> list[DocumentRecord]:
     """The documents that `called` may mean: an id, a source, a label or a name. `path` is the same taken for a file.
 
-    More than one means that whoever asks has to say more. An id, an address or an absolute path means one document.
+    More than one means that the reference is ambiguous. An id, an address or an absolute path means one document.
     """
     if (known := await library.document(called)) is not None:
         return [known]

@@ -1,4 +1,4 @@
-"""The use case: files that are larger than a request may be, by way of a bucket that clients send them to."""
+"""The use case: files too large for a request, which clients upload through a bucket."""
 
 import io
 import logging
@@ -49,7 +49,7 @@ class Uploads:
     async def offer(self, workspace: str) -> UploadOffer:
         """A form for a file. Raises `ValidationError` where there is no store, `ReadOnlyStore` for a baked store.
 
-        Raises `Forbidden` when whoever asks has no room for another document.
+        Raises `Forbidden` when the client has no room for another document.
         """
         store = self._configured()
         await (await self._workspaces.library(workspace)).check_writable()

@@ -13,7 +13,7 @@ from cragside.domain.memory_name import spoken
 from cragside.ports.index_queue import Delivery, IndexQueue
 from cragside.ports.rag_repository import Workspaces
 
-# How long a call for tasks waits; whoever waits for the end is not kept waiting for more.
+# How long a call for tasks waits; the shorter wait applies while the caller waits for the end.
 _WAIT_SECONDS, _ENDING_SECONDS = 1.0, 0.1
 _EXTEND_SECONDS = 15.0
 
@@ -21,9 +21,9 @@ logger = logging.getLogger("cragside")
 
 
 class Worker:
-    """Does tasks, at most `parallel` at once.
+    """Runs tasks, at most `parallel` at once.
 
-    When it is stopped what is in hand gets `grace` seconds to end; what does not goes back to the queue.
+    When it is stopped, running tasks get `grace` seconds to end. The others go back to the queue.
     """
 
     def __init__(

@@ -77,7 +77,7 @@ class SourceText:
     sources with one name are two documents.
 
     `marks` are in the order of their starts. `tier1` is what its loader could tell without a model, by `doc_type`;
-    `metadata` is what whoever brought it says of it, and is what passages can be filtered by.
+    `metadata` comes from the client; passages can be filtered by it.
     """
 
     name: str

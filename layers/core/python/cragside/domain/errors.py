@@ -72,7 +72,7 @@ class UnsupportedMediaType(ValidationError):
 class ConfigurationError(CragsideError):
     """A setting or a store contradicts what was asked; the message names the way out.
 
-    It is for whoever runs cragside: no component steps in, and clients are not shown it, for it names places.
+    It is for the operator: no component steps in, and clients are not shown it, for it names places.
     """
 
     code = "service_unavailable"

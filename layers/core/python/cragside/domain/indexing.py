@@ -1,4 +1,4 @@
-"""What becomes of a document on its way into the knowledge base.
+"""The states of a document while it is indexed.
 
 A document is cut into parts, runs of passages that each fit a worker's time. A part is embedded first, which makes its
 text searchable, and enriched afterwards: keywords, entities and language (tier 2), what a model makes of it (tier 3),
@@ -19,7 +19,7 @@ DocumentStatus = Literal["pending", "searchable", "enriched", "failed"]
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One stage of one part. `content_hash` says of which version of the document: a task of another one is void."""
+    """One stage of one part. `content_hash` names the document's version; a task of another version is void."""
 
     workspace: str
     document_id: str

@@ -143,7 +143,7 @@ def neutralise(text: str) -> str:
 
 def as_passage(text: str) -> str:
     """A neutral text in which no line looks like the heading of a piece of evidence."""
-    return (_as_passage if len(text) <= _REMEMBERED else _as_passage.__wrapped__)(text)
+    return _as_passage(text) if len(text) <= _REMEMBERED else _altered(visible(text), *_FRAMING, *_HEADINGS)
 
 
 # The same passages are found again and again.

@@ -61,7 +61,7 @@ class RagContext:
 
 
 def recalled(passage: Document) -> dict[str, Any]:
-    """What is told of a passage of an exchange: the exchange's id, and when it took place."""
+    """The metadata of an exchange's passage: the exchange's id and its time."""
     told = passage.metadata
     at = moment_of(str(told.get("filename", "")), passage.content) or told.get("uploadTimestamp")
     return {"id": told.get("documentId", passage.id), "at": at}

@@ -1,4 +1,4 @@
-"""What is told of a stored passage: rag-stack's payload, with the metadata that the document pipeline lists."""
+"""The payload of a stored passage: rag-stack's, with the metadata that the document pipeline lists."""
 
 from pathlib import PurePath
 from typing import Any

@@ -75,7 +75,7 @@ def plan(files: Sequence[FileState], known: Sequence[KnownDocument], *, kept: Co
 
 
 def removes_much(removed: int, known: int) -> bool:
-    """Whether so many removals, of so many documents below a folder, need somebody's consent."""
+    """Whether this number of removals, of this number of documents below a folder, needs consent."""
     return removed > 0 and (removed == known or removed > known * _LARGEST_SHARE)
 
 

@@ -149,7 +149,7 @@ class _Elsewhere:
     def __init__(self, client: Client) -> None:
         self._client = client
 
-    async def enhanced(self, request: Request) -> Request:
+    async def enhanced(self, request: ProxyRequest) -> ProxyRequest:
         answer = await self._client.post("/v1/enrich", request)
         text = "prompt" if request.get("messages") is None else "messages"
         if not isinstance(answer, dict) or not isinstance(answer.get(text), type(request.get(text))):

@@ -1,4 +1,4 @@
-"""The work that is still to be done, kept where no crash loses it."""
+"""A durable queue of indexing tasks."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -91,9 +91,9 @@ class IndexQueue(ABC):
 
     @abstractmethod
     def leads(self) -> bool:
-        """Whether whoever receives here may look for tasks that were never sent.
+        """Whether this receiver may look for tasks that were never sent.
 
-        Where one process at a time is handed tasks that is the one, from its first `receive` on.
+        Where only one process receives tasks, that process may, from its first `receive` on.
         """
 
     @abstractmethod
@@ -102,7 +102,7 @@ class IndexQueue(ABC):
 
     @abstractmethod
     async def stats_of(self, workspace: str) -> QueueStats | None:
-        """How much there is of a workspace; None where it cannot be told from what others have."""
+        """How much there is of a workspace; None where the queue cannot count one workspace."""
 
     @abstractmethod
     async def close(self) -> None:

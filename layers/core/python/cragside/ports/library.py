@@ -97,7 +97,7 @@ class Library(ABC):
     async def restart(
         self, document_id: str | None = None, *, force: bool = False, failures: bool = True
     ) -> list[Task]:
-        """Tasks for what is not done yet, failures included; with `force` for everything. None is all documents.
+        """The tasks of unfinished and failed work; with `force` of all work. None means all documents.
 
         What they will do is marked as pending. Without `failures`, parts that were given up stay so, and there are
         tasks for what deleted documents have left in the graph, too.

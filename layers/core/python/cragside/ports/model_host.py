@@ -1,4 +1,4 @@
-"""What the proxy and the doctor have to know of the host that runs the models."""
+"""The host that runs the models, as the proxy and the doctor use it."""
 
 from typing import Protocol
 

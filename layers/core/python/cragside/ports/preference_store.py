@@ -1,4 +1,4 @@
-"""What was changed of workspaces' preferences, kept where every process sees it."""
+"""Changed preferences of workspaces, shared by all processes."""
 
 from collections.abc import Mapping
 from typing import Any, Protocol

@@ -81,7 +81,7 @@ class RagRepository(ABC):
 
     @abstractmethod
     async def version(self) -> str:
-        """Another one after every change of what can be found, by whichever process; saved queries do not count."""
+        """A token that changes whenever searchable content changes, in any process. Saved queries do not count."""
 
     @abstractmethod
     async def close(self) -> None:
@@ -135,6 +135,6 @@ class Workspaces(Protocol):
     async def reindex(self, workspace: str, progress: Callable[[str], None]) -> int:
         """Build a workspace anew with the configured embedding model; returns the number of its sources.
 
-        `progress` is told each source's name when it is done. The old store stays until the new one is complete.
+        `progress` is called with the name of each finished source. The old store stays until the new one is complete.
         """
         ...

@@ -1,4 +1,4 @@
-"""A place that clients send large files to by themselves."""
+"""A store to which clients upload large files directly."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from cragside.ports.object_store import ObjectStore
 class UploadForm:
     """Where one file is sent to: `multipart/form-data` with these fields, and the file after them as `file`.
 
-    Whoever has the fields can send the file, and nothing else.
+    The holder of the fields can send this one file and nothing else.
     """
 
     url: str
@@ -22,7 +22,7 @@ class UploadStore(ObjectStore, Protocol):
     """An object store whose objects come from clients. What `fetch` says of errors holds for all of it."""
 
     async def form(self, name: str, *, most_bytes: int, seconds: int) -> UploadForm:
-        """A form for an object of that name, of 1 to `most_bytes` bytes, which can be used for so many seconds."""
+        """A form for an object of that name, of 1 to `most_bytes` bytes, valid for `seconds`."""
         ...
 
     async def remove(self, name: str) -> None:

@@ -78,8 +78,8 @@ class EmbeddedGrader:
     """Grades with WordLlama's vectors and the words themselves; each document is judged on its own.
 
     The score is the probability that a passage which retrieval brought up is relevant, as measured on CLAP-NQ
-    (evals/README.md). It tells whether a passage is about what is asked, not whether the answer is in it. One of more
-    than 200 words with most of what is asked in 40 of them is judged by these, with a handicap, if the whole says less.
+    (evals/README.md). It tells whether a passage is about what is asked, not whether the answer is in it. Passages
+    of more than 200 words are also scored by their best 40-word window, at a penalty.
     The 2,048 passages graded last are remembered, taken apart, and the scores of the last 128 questions.
     """
 

@@ -1,0 +1,85 @@
+"""The public Python API; docs/python.md describes it."""
+
+import asyncio
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from cragside.application.contract import enhanced_request
+from cragside.bootstrap import Container
+from cragside.domain.document import Document
+from cragside.domain.errors import ValidationError
+from cragside.domain.workspace_name import workspace_name
+from cragside.settings import load_settings
+
+
+class Cragside:
+    """cragside inside a Python program. Use it as an async context manager, or call `close`.
+
+    `settings` holds the variables of docs/configuration.md; the default is the environment. Failures raise
+    `CragsideError`.
+    """
+
+    def __init__(self, settings: Mapping[str, str] | None = None) -> None:
+        self._settings = load_settings(os.environ if settings is None else settings)
+        self._container = Container(self._settings)
+
+    async def __aenter__(self) -> "Cragside":
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def enrich(self, request: str | Mapping[str, Any], *, workspace: str | None = None) -> dict[str, Any]:
+        """Return the request with evidence, as `POST /v1/enrich` does. A string is a request with that `prompt`."""
+        asked = {"prompt": request} if isinstance(request, str) else request
+        return enhanced_request(await self._container.enricher.enrich(asked, workspace=self._name(workspace)))
+
+    async def ingest(self, source: Path | str, *, text: str | None = None, workspace: str | None = None) -> str:
+        """Store a document durably, queue its indexing and return its id.
+
+        A `Path` is a file and a string is the URL of a page. With `text`, `source` is the name of that text.
+        """
+        intake, name = self._container.intake, self._name(workspace)
+        if text is not None:
+            acceptance = await intake.written(text, name=str(source), workspace=name)
+        elif isinstance(source, Path):
+            path, content = await asyncio.to_thread(_read, source)
+            acceptance = await intake.file(content, name=path.name, source=str(path), workspace=name)
+        else:
+            acceptance = await intake.page(source, workspace=name)
+        return acceptance.record.id
+
+    async def index(self) -> dict[str, int]:
+        """Process queued tasks until none is left. Return how many ended with each outcome.
+
+        With `RAG_QUEUE_URL` this takes tasks from the SQS queue, as any worker of that queue does.
+        """
+        return dict(await self._container.worker().run(until_idle=True))
+
+    async def query(
+        self, text: str, *, limit: int | None = None, threshold: float | None = None, workspace: str | None = None
+    ) -> list[Document]:
+        """Return the passages whose cosine to the text is at least `threshold`, nearest first and ungraded."""
+        name = self._name(workspace)
+        search = self._container.retriever.search_for(text, workspace=name, limit=limit, threshold=threshold)
+        return await self._container.retriever.search(search, workspace=name)
+
+    async def close(self) -> None:
+        """Close files and connections."""
+        await self._container.close()
+
+    def _name(self, workspace: str | None) -> str:
+        return workspace_name(workspace or self._settings.workspace)
+
+
+def _read(file: Path) -> tuple[Path, bytes]:
+    try:
+        path = file.resolve(strict=True)
+        return path, path.read_bytes()
+    except OSError as error:
+        raise ValidationError(f"{file} cannot be read: {error.strerror}. Pass the path of a readable file.") from error

@@ -1,0 +1,81 @@
+"""The public Python API is what docs/python.md says, and its example works."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import cragside
+from cragside import Cragside, CragsideError
+
+ROOT = Path(__file__).parents[3]
+PAGE = (ROOT / "docs/python.md").read_text()
+
+
+def test_the_page_lists_the_public_names() -> None:
+    listed = re.findall(r"^\| `(\w+)` \|", PAGE, re.MULTILINE)
+    assert sorted(listed) == sorted(cragside.__all__)
+    for name in listed:
+        assert getattr(cragside, name)
+    with pytest.raises(AttributeError, match="no attribute 'Intake'"):
+        cragside.Intake  # noqa: B018
+
+
+def test_the_page_lists_the_public_methods() -> None:
+    listed = set(re.findall(r"^\| `await (\w+)\(", PAGE, re.MULTILINE))
+    assert listed == {name for name in vars(Cragside) if not name.startswith("_")}
+
+
+def test_importing_the_package_loads_nothing_else() -> None:
+    script = "import sys; before = set(sys.modules); import cragside; print(*sorted(set(sys.modules) - before))"
+    environment = {"PYTHONPATH": str(ROOT / "layers/core/python")}
+    loaded = subprocess.run(
+        [sys.executable, "-c", script], env=environment, check=True, capture_output=True, text=True
+    ).stdout.split()
+    assert [name for name in loaded if name.startswith("cragside")] == ["cragside"]
+    assert not {"pydantic", "httpx", "numpy", "asyncio"} & set(loaded)
+
+
+def test_the_example_of_the_page_works(tmp_path: Path) -> None:
+    example = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)[0]
+    environment = {"PYTHONPATH": str(ROOT / "layers/core/python"), "HOME": str(tmp_path)}
+    ran = subprocess.run(
+        [sys.executable, "-c", example], cwd=tmp_path, env=environment, check=True, capture_output=True, text=True
+    )
+    assert ran.stdout.startswith("Harbour The harbour master lights the lamp at dusk.\nlocal\n")
+    assert "<evidence-" in ran.stdout
+    assert ran.stdout.endswith("Who lights the harbour lamp?\n")
+    assert (tmp_path / "knowledge").is_dir()
+
+
+async def test_a_file_is_ingested_by_its_path(tmp_path: Path) -> None:
+    file = tmp_path / "lamp.md"
+    file.write_text("# The lamp\nThe keeper trims the lamp every evening.")
+    async with Cragside({"RAG_HOME": str(tmp_path / "home")}) as rag:
+        first = await rag.ingest(file, workspace="coast")
+        assert await rag.ingest(file, workspace="coast") == first
+        assert (await rag.index())["done"] == 2
+        assert [
+            passage.metadata["filename"]
+            for passage in await rag.query("keeper of the lamp", threshold=0.0, workspace="coast")
+        ] == ["lamp.md"]
+        assert await rag.query("keeper of the lamp", threshold=0.0) == []
+        with pytest.raises(CragsideError, match="Pass the path of a readable file"):
+            await rag.ingest(tmp_path / "none.md")
+
+
+async def test_a_request_without_the_command_stays_as_it_is(tmp_path: Path) -> None:
+    async with Cragside({"RAG_HOME": str(tmp_path)}) as rag:
+        assert await rag.enrich({"prompt": "Why is the sky blue?", "stream": True}) == {
+            "prompt": "Why is the sky blue?",
+            "stream": True,
+        }
+        with pytest.raises(CragsideError, match="needs a prompt"):
+            await rag.enrich({})
+
+
+def test_a_misspelt_setting_is_refused() -> None:
+    with pytest.raises(CragsideError, match="Did you mean RAG_HOME"):
+        Cragside({"RAG_HOMES": "knowledge"})
