@@ -62,7 +62,7 @@ class Grant:
                 f"cragside token new NAME --scope {scopes[0]}.",
                 scope=scopes[0],
             )
-        return Grant(passes, self.headers)
+        return self if len(passes) == len(self.passes) else Grant(passes, self.headers)
 
     def bearer(self, workspace: str | None, *scopes: TokenScope) -> Pass:
         """The token that a request is put down to: one that has one of the scopes and opens the workspace.

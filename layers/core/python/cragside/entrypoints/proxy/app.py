@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import posixpath
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 from urllib.parse import unquote
 
@@ -47,6 +47,7 @@ _OPEN_ROUTES = frozenset({"/healthz"})
 logger = logging.getLogger(__name__)
 
 
+@lru_cache(maxsize=256)
 def is_own(path: str) -> bool:
     """Whether a path is one of cragside's own routes, or no route but meant to be one: `//V1/documents/`.
 
@@ -186,8 +187,9 @@ class _Proxy:
             body = await read_body(receive, self._body_limit if commandable else 0)
             request = self._commanded(path, headers, body) if commandable else None
             # What a page says that Ollama does not accept is neither answered with evidence nor remembered.
-            welcome = not commandable or self._origins.may_ask(headers)
-            exchanges = self._exchanges if grant.allows("write") and commandable and welcome else None
+            concerned = commandable and (request is not None or self._exchanges is not None)
+            welcome = not concerned or self._origins.may_ask(headers)
+            exchanges = self._exchanges if concerned and welcome and grant.allows("write") else None
             if request is not None and not welcome:
                 await answer(send, path, "forbidden", FOREIGN)
             elif exchanges is not None and self._readable(headers, body):
