@@ -14,8 +14,8 @@ _CLOSING = re.compile(r"^</(?:evidence|memory)-(\w{6})>$", re.MULTILINE)
 
 
 def new_code() -> str:
-    """A code that no text can know ahead of the request: one of 380 million."""
-    return "".join(secrets.choice(_ALPHABET) for _ in range(CODE_LENGTH))
+    """A code that no text can know ahead of the request: a guess is right once in 280 million at best."""
+    return _spelt(secrets.token_bytes(CODE_LENGTH))
 
 
 def code_for(text: str) -> str:
@@ -23,8 +23,11 @@ def code_for(text: str) -> str:
 
     It comes from the text and a secret of the process, so whoever writes the text does not know it.
     """
-    digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), key=_SECRET, digest_size=CODE_LENGTH).digest()
-    return "".join(_ALPHABET[byte % len(_ALPHABET)] for byte in digest)
+    return _spelt(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), key=_SECRET, digest_size=CODE_LENGTH).digest())
+
+
+def _spelt(data: bytes) -> str:
+    return "".join([_ALPHABET[byte % len(_ALPHABET)] for byte in data])
 
 
 def quoted(name: str, text: str, code: str, **attributes: object) -> str:
