@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
+import orjson
+
 from cragside.adapters.lightrag.chunking import Piece, storable
 from cragside.domain.document import SourceText
 from cragside.domain.indexing import EnrichmentStatus
@@ -80,3 +82,16 @@ def behind(source: str, track: str) -> str:
 def json_of(value: Mapping[str, Any]) -> str:
     """Metadata as they are stored."""
     return json.dumps(dict(value), default=str)
+
+
+def parsed(written: str) -> Any:
+    """What `json_of` wrote of our own facts. orjson is ten times as fast, but reads no NaN and no lone surrogate."""
+    try:
+        return orjson.loads(written)
+    except orjson.JSONDecodeError:
+        return json.loads(written)
+
+
+def parsed_metadata(written: str) -> dict[str, Any]:
+    """What `json_of` wrote of a client's metadata. orjson would round its large integers."""
+    return {} if written == "{}" else dict(json.loads(written))

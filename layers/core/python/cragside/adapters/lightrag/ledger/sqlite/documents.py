@@ -8,6 +8,7 @@ from typing import Any
 
 from typing_extensions import override
 
+from cragside.adapters.lightrag.ledger.entries import parsed, parsed_metadata
 from cragside.adapters.lightrag.ledger.interface import Ledger
 from cragside.adapters.lightrag.ledger.sqlite.database import Database
 from cragside.domain.document import Mark, SourceText
@@ -122,8 +123,8 @@ class DocumentReads(Ledger):
             doc_type=doc_type,
             size=size,
             marks=tuple(Mark(*mark) for mark in json.loads(marks)),
-            tier1=json.loads(tier1),
-            metadata=json.loads(metadata),
+            tier1=parsed(tier1),
+            metadata=parsed_metadata(metadata),
             source=origin or name,
         )
 
@@ -154,7 +155,7 @@ class DocumentReads(Ledger):
             " WHERE version IN ({}) ORDER BY version, number",
             [row[0] for row in rows],
         ):
-            known = None if tier3 is None else json.loads(tier3)
+            known = None if tier3 is None else parsed(tier3)
             part = Part(number, first, last, bool(embedded), enrichment, error, known, enriched_at)
             parts.setdefault(version, []).append(part)
         labels = self._labels(rows)
@@ -197,8 +198,8 @@ def _record(row: Sequence[Any], parts: Iterable[Part], label: str) -> DocumentRe
         created_at=created,
         updated_at=updated,
         track=track,
-        tier1=json.loads(tier1),
-        metadata=json.loads(metadata),
+        tier1=parsed(tier1),
+        metadata=parsed_metadata(metadata),
         parts=tuple(parts),
         source=source or name,
         label=label,

@@ -2,7 +2,6 @@
 
 # ruff: noqa: S608 - statements are put together from names in this module, values are bound
 
-import json
 import sqlite3
 from collections.abc import Collection, Sequence
 from contextlib import closing
@@ -12,7 +11,7 @@ from typing import Any
 from typing_extensions import override
 
 from cragside.adapters.lightrag.chunking import storable
-from cragside.adapters.lightrag.ledger.entries import StoredPart, behind
+from cragside.adapters.lightrag.ledger.entries import StoredPart, behind, parsed
 from cragside.adapters.lightrag.ledger.sqlite.database import failure_of
 from cragside.adapters.lightrag.ledger.sqlite.documents import DOCUMENT, FIELDS, OF_SOURCE, DocumentReads
 from cragside.domain.indexing import DocumentKey, DocumentRecord, EnrichmentStatus, Passage, Progress, Stored, Task
@@ -178,10 +177,10 @@ def _passage(row: Sequence[Any]) -> Passage:
         document_id=document_id,
         part=part,
         index=number,
-        text="" if value is None else json.loads(value)["content"],
+        text="" if value is None else parsed(value)["content"],
         page=page,
         section=section,
         sections=tuple(sections or filter(None, [section])),
         enrichment=enrichment,
-        tier2=None if tier2 is None else json.loads(tier2),
+        tier2=None if tier2 is None else parsed(tier2),
     )
