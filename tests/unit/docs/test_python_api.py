@@ -66,6 +66,31 @@ async def test_a_file_is_ingested_by_its_path(tmp_path: Path) -> None:
             await rag.ingest(tmp_path / "none.md")
 
 
+@pytest.mark.attack("exhausted resources")
+@pytest.mark.parametrize("source", [Path("/dev/zero"), Path(__file__).parent])
+async def test_only_regular_files_are_read(source: Path, tmp_path: Path) -> None:
+    async with Cragside({"RAG_HOME": str(tmp_path)}) as rag:
+        with pytest.raises(CragsideError, match="is not a regular file"):
+            await rag.ingest(source)
+
+
+async def test_a_file_that_is_too_large_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "large.md").write_bytes(b"x" * 2000)
+    async with Cragside({"RAG_HOME": str(tmp_path / "home"), "RAG_MAX_FILE_BYTES": "1024"}) as rag:
+        with pytest.raises(CragsideError, match="Pass the path of a readable file"):
+            await rag.ingest(tmp_path / "large.md")
+
+
+async def test_what_is_closed_stays_closed(tmp_path: Path) -> None:
+    rag = Cragside({"RAG_HOME": str(tmp_path)})
+    await rag.close()
+    await rag.close()
+    with pytest.raises(CragsideError, match="is closed"):
+        await rag.query("lamp")
+    with pytest.raises(CragsideError, match="is closed"):
+        await rag.index()
+
+
 async def test_a_request_without_the_command_stays_as_it_is(tmp_path: Path) -> None:
     async with Cragside({"RAG_HOME": str(tmp_path)}) as rag:
         assert await rag.enrich({"prompt": "Why is the sky blue?", "stream": True}) == {

@@ -9,6 +9,7 @@ from typing import Any
 
 from cragside.application.contract import enhanced_request
 from cragside.bootstrap import Container
+from cragside.composition.local_files import FoundFile, Refused, read_file, source_name
 from cragside.domain.document import Document
 from cragside.domain.errors import ValidationError
 from cragside.domain.workspace_name import workspace_name
@@ -19,12 +20,12 @@ class Cragside:
     """cragside inside a Python program. Use it as an async context manager, or call `close`.
 
     `settings` holds the variables of docs/configuration.md; the default is the environment. Failures raise
-    `CragsideError`.
+    `CragsideError`. Arguments of another type than the annotated one are not checked.
     """
 
     def __init__(self, settings: Mapping[str, str] | None = None) -> None:
         self._settings = load_settings(os.environ if settings is None else settings)
-        self._container = Container(self._settings)
+        self._opened: Container | None = Container(self._settings)
 
     async def __aenter__(self) -> "Cragside":
         return self
@@ -48,8 +49,11 @@ class Cragside:
         if text is not None:
             acceptance = await intake.written(text, name=str(source), workspace=name)
         elif isinstance(source, Path):
-            path, content = await asyncio.to_thread(_read, source)
-            acceptance = await intake.file(content, name=path.name, source=str(path), workspace=name)
+            file = FoundFile(source_name(source.name), source)
+            content = await asyncio.to_thread(read_file, file, self._settings.max_file_bytes)
+            if isinstance(content, Refused):
+                raise ValidationError(f"{source} {content.reason}. Pass the path of a readable file.")
+            acceptance = await intake.file(content, name=file.name, source=file.source, workspace=name)
         else:
             acceptance = await intake.page(source, workspace=name)
         return acceptance.record.id
@@ -70,16 +74,16 @@ class Cragside:
         return await self._container.retriever.search(search, workspace=name)
 
     async def close(self) -> None:
-        """Close files and connections."""
-        await self._container.close()
+        """Close files and connections. Any later call but `close` raises `CragsideError`."""
+        container, self._opened = self._opened, None
+        if container is not None:
+            await container.close()
+
+    @property
+    def _container(self) -> Container:
+        if self._opened is None:
+            raise ValidationError("This Cragside is closed. Make a new one.")
+        return self._opened
 
     def _name(self, workspace: str | None) -> str:
         return workspace_name(workspace or self._settings.workspace)
-
-
-def _read(file: Path) -> tuple[Path, bytes]:
-    try:
-        path = file.resolve(strict=True)
-        return path, path.read_bytes()
-    except OSError as error:
-        raise ValidationError(f"{file} cannot be read: {error.strerror}. Pass the path of a readable file.") from error
