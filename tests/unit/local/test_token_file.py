@@ -70,6 +70,7 @@ def test_the_file_is_for_its_owner_alone(path: Path) -> None:
     finally:
         os.umask(before)
     assert path.stat().st_mode & 0o777 == 0o600
+    assert path.with_name(f"{path.name}.lock").stat().st_mode & 0o777 == 0o600
 
 
 def test_a_link_stays_a_link(tmp_path: Path, path: Path) -> None:

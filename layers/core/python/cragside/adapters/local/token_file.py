@@ -20,6 +20,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from cragside.adapters.local.token_schema import TokensBody, entry_of, token_of
+from cragside.adapters.private_files import FILE_MODE
 from cragside.domain.errors import ConfigurationError, NotFound, ServiceUnavailable, ValidationError
 from cragside.domain.tokens import TOKEN_PREFIX, IssuedToken
 
@@ -165,7 +166,7 @@ class TokenFile:
         missing: Sequence[IssuedToken] | None = None,
     ) -> None:
         try:
-            with FileLock(f"{self._path}.lock", timeout=_WAIT_SECONDS):
+            with FileLock(f"{self._path}.lock", timeout=_WAIT_SECONDS, mode=FILE_MODE):
                 known = missing if missing is not None and not self._path.exists() else self._load()
                 self._replace(change(known))
         except (OSError, Timeout) as error:
