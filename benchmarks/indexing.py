@@ -108,7 +108,7 @@ async def grow(chunks: int) -> dict[str, float]:
     documents = corpus.documents(corpus.passages(chunks), each=PASSAGES_A_DOCUMENT)
     spent: list[float] = []
     try:
-        repository = await container.workspaces.repository("default")
+        repository = (await container.workspaces.open("default")).passages
         for start in range(0, len(documents), _BATCH):
             began = time.process_time()
             batch = [SourceText(name, text) for name, text in documents[start : start + _BATCH]]

@@ -70,7 +70,7 @@ async def searched(passages: int) -> dict[str, float]:
     asked = corpus.questions(passages, _QUESTIONS + 1)
     container = Container(load_settings())
     try:
-        repository = await container.workspaces.repository("default")
+        repository = (await container.workspaces.open("default")).passages
 
         def search(text: str, strategy: str, wanted: str | None) -> Callable[[], Awaitable[Sequence[object]]]:
             condition = () if wanted is None else (Condition("shelf", wanted),)
@@ -107,7 +107,7 @@ async def indexed() -> dict[str, float]:
     container = Container(load_settings())
     before = _peak_mb()
     try:
-        repository = await container.workspaces.repository("default")
+        repository = (await container.workspaces.open("default")).passages
         texts = corpus.documents(corpus.passages(DOCUMENTS * _A_DOCUMENT), each=_A_DOCUMENT)
         outcomes = await repository.save_documents([SourceText(name, text) for name, text in texts])
         if failed := [outcome for outcome in outcomes if outcome.status != "indexed"]:
@@ -119,8 +119,8 @@ async def indexed() -> dict[str, float]:
 
 async def make_searchable(container: Container, sources: Sequence[SourceText]) -> int:
     """Accept texts and embed all of their parts, as the worker does; the number of their passages."""
-    library = await container.workspaces.library("default")
-    indexer = await container.workspaces.part_indexer("default")
+    library = (await container.workspaces.open("default")).documents
+    indexer = (await container.workspaces.open("default")).work
     passages = 0
     for source in sources:
         acceptance = await library.accept(source, enrich=False)

@@ -51,7 +51,7 @@ def _key() -> str:
 async def _build(passages: int) -> None:
     container = Container(load_settings())
     try:
-        repository = await container.workspaces.repository("default")
+        repository = (await container.workspaces.open("default")).passages
         texts = corpus.documents(corpus.passages(passages), each=PASSAGES_A_DOCUMENT)
         for start in range(0, len(texts), _BATCH):
             outcomes = await repository.save_documents(

@@ -123,7 +123,7 @@ async def _index(home: str) -> None:
     from cragside.settings import load_settings
 
     container = Container(load_settings({"RAG_HOME": home}))
-    repository = await container.workspaces.repository("default")
+    repository = (await container.workspaces.open("default")).passages
     (indexed,) = await repository.save_documents([SourceText(SOURCE, TEXT)])
     await container.close()
     if indexed.status != "indexed":

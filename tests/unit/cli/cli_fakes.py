@@ -79,13 +79,13 @@ class FakeContainer:
     @property
     def workspaces(self) -> Any:
         return SimpleNamespace(
-            repository=self._repository, prepare=self._prepare_workspace, reindex=self._reindex, check=self._check
+            open=self._open, prepare=self._prepare_workspace, reindex=self._reindex, check=self._check
         )
 
-    async def _repository(self, name: str) -> FakeRepository:
+    async def _open(self, name: str) -> Any:
         if self.error:
             raise self.error
-        return self.repositories.setdefault(name, FakeRepository(name, failing=self.failing))
+        return SimpleNamespace(passages=self.repositories.setdefault(name, FakeRepository(name, failing=self.failing)))
 
     async def _check(self, name: str, *, whole: bool = False) -> None:
         if self.error:

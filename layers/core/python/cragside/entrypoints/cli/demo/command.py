@@ -71,7 +71,7 @@ async def _index(container: "Container", console: "Console") -> None:
     from cragside.entrypoints.cli.demo.documents import corpus
 
     started = time.perf_counter()
-    repository = await container.workspaces.repository(container.settings.workspace)
+    repository = (await container.workspaces.open(container.settings.workspace)).passages
     texts, progress_console = corpus(), notices()
     with Progress(console=progress_console, transient=True, disable=not progress_console.is_terminal) as progress:
         task = progress.add_task("Indexing the corpus", total=len(texts))
