@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from cragside.domain.indexing import Task
-from cragside.entrypoints.http.routes import documents
+from cragside.entrypoints.http.v1 import documents
 from tests.knowledge import Knowledge
 
 FORM = "multipart/form-data; boundary=b"

@@ -144,7 +144,7 @@ class Service:
 
 async def _read_here(container: "Container", content: bytes, offer: Offer, options: Options) -> Taken:
     """Take a local file in. It needs no form, which could not hold every name."""
-    from cragside.entrypoints.http.document_shapes import detail_of
+    from cragside.entrypoints.http.v1.document_models import detail_of
 
     acceptance = await container.intake.file(
         content,

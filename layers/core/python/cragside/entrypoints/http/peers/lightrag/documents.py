@@ -19,7 +19,7 @@ from cragside.domain.errors import ValidationError
 from cragside.domain.exchange import is_exchange
 from cragside.domain.indexing import Acceptance, DocumentRecord
 from cragside.domain.memory_name import memory_of
-from cragside.entrypoints.http.peers import LightRagFailure, peer_router
+from cragside.entrypoints.http.peers.failures import LightRagFailure, peer_router
 from cragside.entrypoints.http.tenancy import Access
 from cragside.ports.library import Library
 

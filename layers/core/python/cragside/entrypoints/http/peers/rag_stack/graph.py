@@ -7,8 +7,8 @@ from pydantic import BaseModel
 
 from cragside.bootstrap import Container
 from cragside.domain.errors import NotFound
-from cragside.entrypoints.http.camel import CamelModel
-from cragside.entrypoints.http.peers import RagStackFailure, peer_router
+from cragside.entrypoints.http.peers.failures import RagStackFailure, peer_router
+from cragside.entrypoints.http.peers.rag_stack.camel_model import CamelModel
 from cragside.entrypoints.http.tenancy import Access
 from cragside.ports.knowledge_graph import EntityView
 

@@ -11,8 +11,8 @@ from cragside.application.references import unclear
 from cragside.bootstrap import Container
 from cragside.domain.errors import NotFound
 from cragside.domain.indexing import DocumentRecord, EnrichmentStatus, Passage
-from cragside.entrypoints.http.camel import CamelModel
-from cragside.entrypoints.http.peers import RagStackFailure, peer_router
+from cragside.entrypoints.http.peers.failures import RagStackFailure, peer_router
+from cragside.entrypoints.http.peers.rag_stack.camel_model import CamelModel
 from cragside.entrypoints.http.tenancy import Access
 from cragside.ports.library import Library
 

@@ -17,8 +17,11 @@ from cragside.bootstrap import Container
 from cragside.domain.document import DocType
 from cragside.domain.errors import CragsideError, NotFound, PayloadTooLarge, ValidationError
 from cragside.domain.indexing import Acceptance, DocumentRecord, DocumentStatus
-from cragside.entrypoints.http.body import json_body, media_type
-from cragside.entrypoints.http.document_shapes import (
+from cragside.entrypoints.http.body_limit import json_body, media_type
+from cragside.entrypoints.http.errors import complaint_of, failures, for_client
+from cragside.entrypoints.http.multipart import FormPart, Room, form_parts
+from cragside.entrypoints.http.tenancy import Access
+from cragside.entrypoints.http.v1.document_models import (
     MOST_SOURCE_CHARACTERS,
     AcceptedDocuments,
     DocumentDetail,
@@ -36,9 +39,6 @@ from cragside.entrypoints.http.document_shapes import (
     document_source,
     progress_of,
 )
-from cragside.entrypoints.http.errors import complaint_of, failures, for_client
-from cragside.entrypoints.http.multipart import FormPart, Room, form_parts
-from cragside.entrypoints.http.tenancy import Access
 
 _MOST_PARTS = 100
 # So many of the largest files may be in memory at a time, of all requests together.
