@@ -93,6 +93,7 @@ class S3UploadStore(UploadStore, S3ObjectStore):
     # global endpoint, which redirects for a while after a bucket was created, and clients do not send a file twice.
     _options: ClassVar[Mapping[str, Any]] = {"signature_version": "s3v4", "s3": {"addressing_style": "path"}}
 
+    @override
     async def form(self, name: str, *, most_bytes: int, seconds: int) -> UploadForm:
         """A presigned POST. Signing asks S3 nothing: missing permissions show when a client uses the form."""
         return await asyncio.to_thread(self._form, name, most_bytes, seconds)

@@ -89,6 +89,7 @@ class SqsQueue(PushQueue):
         await self._do(lambda client: self._bury(client, body, receipt, reason, attempt))
         return None
 
+    @override
     async def dead(self, *, workspace: str | None = None, limit: int = 100) -> list[DeadLetter]:
         """Dead letters, latest first, among the thousand that are read at most."""
 
@@ -134,6 +135,7 @@ class SqsQueue(PushQueue):
 
         return await self._do(stats)
 
+    @override
     async def close(self) -> None:
         """Give back the tasks in hand, and close connections."""
         receipts, self._in_hand = self._in_hand, set()

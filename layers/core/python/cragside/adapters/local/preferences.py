@@ -24,14 +24,17 @@ _Stamp = tuple[int, int, int]
 
 
 class PreferenceFile(PreferenceStore):
-    """The changes of all workspaces in `folder/.settings.json`, replaced as a whole. The file is made by a change."""
+    """The changes of all workspaces in `folder/.settings.json`, which is replaced as a whole.
+
+    The first change creates the file. If the file cannot be read, there are no changes, and the log says why.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / FILE_NAME
         self._read: tuple[_Stamp, dict[str, dict[str, Any]]] | None = None
 
+    @override
     def changes(self, workspace: str) -> Mapping[str, Any]:
-        """See the port. A file that cannot be read holds no changes; the log says why."""
         return self._all().get(workspace, {})
 
     @override

@@ -139,6 +139,7 @@ class LocalQueue(IndexQueue):
         rows = await self._file.rows(counts, *values, *values)
         return QueueStats(*rows[0]) if rows else QueueStats(0, 0, 0)
 
+    @override
     async def close(self) -> None:
         """Give back the tasks in hand without counting an attempt, and let the next worker begin."""
         if self._lock.is_locked:

@@ -83,8 +83,8 @@ class OllamaHost(ModelHost):
     async def version(self) -> str:
         return await self._version.get()
 
+    @override
     async def models(self) -> frozenset[str]:
-        """Names of the models the host has, tags included. Raises `ServiceUnavailable("ollama", ...)`."""
         return await self._models.get()
 
     async def has(self, model: str) -> bool:
@@ -96,12 +96,8 @@ class OllamaHost(ModelHost):
         card = await self._card_if_there(model)
         return None if card is None else card.context_length
 
+    @override
     async def window(self, model: str) -> int | None:
-        """Tokens that the host reads of a request that sets no `num_ctx`; None when the host does not say.
-
-        A model that is not loaded is loaded for it, unless its own `num_ctx` tells: a request would load it anyway.
-        Raises `ServiceUnavailable("ollama", ...)` when the host is silent or cannot load the model.
-        """
         name = tagged(model)
         loaded = await self._loaded.get()
         if loaded is None or name in loaded or not await self.has(name):
