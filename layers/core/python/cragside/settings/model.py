@@ -11,13 +11,13 @@ from cragside.domain.origins import OriginPattern, origin_patterns
 from cragside.domain.query import DEFAULT_WORKSPACE
 from cragside.domain.verdict import DEFAULT_THRESHOLD
 from cragside.settings.values import (
+    AllowedOrigins,
     Bucket,
     File,
-    Home,
-    Origins,
     Persona,
     ServerAddress,
     Sha256,
+    StorePlace,
     Workspace,
     WorkspaceTokens,
     workspaces_by_token,
@@ -49,7 +49,7 @@ class Settings(BaseSettings):
         None, validation_alias="NEO4J_URI", description="Reserved for the server storages; refused for now."
     )
 
-    home: Home = Field(
+    home: StorePlace = Field(
         Path("~/.cragside"),
         description="Folder of the embedded store, with a subfolder for each workspace. A store made by "
         "`cragside bake` is opened read-only. A store at `s3://bucket/prefix` is downloaded to the temporary directory "
@@ -207,7 +207,7 @@ class Settings(BaseSettings):
         False,
         description="Whether the Lambda function starts without a token, behind a gateway that authorises requests.",
     )
-    allow_origins: Origins | None = Field(
+    allow_origins: AllowedOrigins | None = Field(
         None,
         description="Origins of web pages that may call cragside and ask for evidence, separated by commas: "
         "`https://app.example`, `http://nas.lan:*`, `https://*.app.example`, `chrome-extension://*`, `null`. Pages of "

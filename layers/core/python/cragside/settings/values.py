@@ -77,12 +77,12 @@ def _origins(value: str) -> str:
 Sha256 = Annotated[str, StringConstraints(pattern=r"(?i)^[0-9a-f]{64}$", to_lower=True)]
 ServerAddress = Annotated[str, BeforeValidator(_server)]
 Bucket = Annotated[BucketAddress, BeforeValidator(_bucket)]
-Home = Annotated[Path | BucketAddress, BeforeValidator(_home), AfterValidator(_expanded)]
+StorePlace = Annotated[Path | BucketAddress, BeforeValidator(_home), AfterValidator(_expanded)]
 File = Annotated[Path, AfterValidator(Path.expanduser)]
 Workspace = Annotated[str, AfterValidator(_workspace)]
 Persona = Annotated[str, AfterValidator(_persona)]
 WorkspaceTokens = Annotated[SecretStr, AfterValidator(_tokens)]
-Origins = Annotated[str, AfterValidator(_origins)]
+AllowedOrigins = Annotated[str, AfterValidator(_origins)]
 
 
 def workspaces_by_token(text: str) -> dict[str, tuple[str, ...]]:

@@ -15,18 +15,10 @@ from cragside.ports.upload_store import UploadForm, UploadStore
 _CHUNK = 1 << 20
 _READ_SECONDS = 10
 _MISSING = frozenset({"NoSuchKey", "404", "NotFound"})
-_REFUSED = frozenset(
-    {
-        "AccessDenied",
-        "AllAccessDisabled",
-        "403",
-        "Forbidden",
-        "ExpiredToken",
-        "InvalidAccessKeyId",
-        "InvalidToken",
-        "SignatureDoesNotMatch",
-    }
-)
+_REFUSED = frozenset({
+    "AccessDenied", "AllAccessDisabled", "403", "Forbidden", "ExpiredToken", "InvalidAccessKeyId", "InvalidToken",
+    "SignatureDoesNotMatch",
+})  # fmt: skip
 
 
 class S3ObjectStore(ObjectStore):

@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from cragside.adapters.git.command import Git, next_line
-from cragside.adapters.git.origin import Origin, origin_of
+from cragside.adapters.git.origin import CloneOrigin, origin_of
 from cragside.adapters.web.resolver import Resolver
 from cragside.domain.errors import ValidationError
 
@@ -170,7 +170,7 @@ def _check_branch(branch: str | None) -> None:
         raise ValidationError(f"{branch!r} is not the name of a branch or tag.")
 
 
-async def _clone(git: Git, origin: Origin, branch: str | None, folder: Path, max_bytes: int) -> None:
+async def _clone(git: Git, origin: CloneOrigin, branch: str | None, folder: Path, max_bytes: int) -> None:
     chosen = ["--branch", branch] if branch else []
     arguments = [
         "clone", "--quiet", "--bare", "--depth", "1", "--single-branch", "--no-tags", "--no-local", "--template=",

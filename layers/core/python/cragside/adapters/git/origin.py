@@ -20,7 +20,7 @@ _OTHER_PROTOCOL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|[^/\\@]*+@[^/\\:]*+:|[^/
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class CloneOrigin:
     """What git clones, with its settings. `shown` is the address without credentials; `secret` are secret settings."""
 
     address: str
@@ -29,14 +29,14 @@ class Origin:
     secret: dict[str, str]
 
 
-async def origin_of(source: str, allow: Iterable[str], resolver: Resolver | None) -> Origin:
+async def origin_of(source: str, allow: Iterable[str], resolver: Resolver | None) -> CloneOrigin:
     """The origin for an https URL or a folder. Raises `ValidationError` for anything that must not be cloned."""
     if re.match(r"(?i)https?://", source):
         return await _remote(source, Guard(allow), resolver if resolver is not None else SystemResolver())
     if source.startswith("-") or "\x00" in source or _OTHER_PROTOCOL.match(source):
         raise ValidationError("Give a repository as an https:// URL or as the path of a folder.")
     folder = await asyncio.to_thread(_local, source)
-    return Origin(folder.as_uri(), folder.as_posix(), ("protocol.file.allow=always",), {})
+    return CloneOrigin(folder.as_uri(), folder.as_posix(), ("protocol.file.allow=always",), {})
 
 
 def _local(source: str) -> Path:
@@ -46,7 +46,7 @@ def _local(source: str) -> Path:
     return folder
 
 
-async def _remote(source: str, guard: Guard, resolver: Resolver) -> Origin:
+async def _remote(source: str, guard: Guard, resolver: Resolver) -> CloneOrigin:
     given = _CREDENTIALS.match(source)
     try:
         url = guard.target(_CREDENTIALS.sub(r"\1", source, count=1))
@@ -66,7 +66,7 @@ async def _remote(source: str, guard: Guard, resolver: Resolver) -> Origin:
     if parse_address(host) is None:
         settings.append(_pinned(clean, addresses))
     secret = {"http.extraHeader": _authorization(given[2])} if given else {}
-    return Origin(str(clean), str(clean), tuple(settings), secret)
+    return CloneOrigin(str(clean), str(clean), tuple(settings), secret)
 
 
 def _pinned(url: URL, addresses: Sequence[str]) -> str:

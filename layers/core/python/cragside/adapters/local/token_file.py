@@ -11,7 +11,6 @@ import os
 import re
 import secrets
 import stat
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -21,7 +20,7 @@ from filelock import FileLock, Timeout
 from typing_extensions import override
 
 from cragside.adapters.local.token_schema import TokensBody, entry_of, token_of
-from cragside.adapters.private_files import FILE_MODE
+from cragside.adapters.private_files import FILE_MODE, replace_file
 from cragside.domain.errors import ConfigurationError, NotFound, ServiceUnavailable, ValidationError
 from cragside.domain.tokens import TOKEN_PREFIX, IssuedToken
 from cragside.ports.token_store import TokenStore
@@ -166,24 +165,12 @@ class TokenFile(TokenStore):
         try:
             with FileLock(f"{self._path}.lock", timeout=_WAIT_SECONDS, mode=FILE_MODE):
                 known = missing if missing is not None and not self._path.exists() else self._load()
-                self._replace(change(known))
+                body = TokensBody(version=1, tokens=[entry_of(each) for each in change(known)])
+                # A link stays one: its target is replaced.
+                replace_file(self._path.resolve(), body.model_dump_json(indent=2))
         except (OSError, Timeout) as error:
             reason = getattr(error, "strerror", None) or "another process holds it"
             raise ServiceUnavailable("tokens", f"{self._path} cannot be written: {reason}.") from error
-
-    def _replace(self, tokens: list[IssuedToken]) -> None:
-        # A link stays one: what it leads to is replaced.
-        target = self._path.resolve()
-        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)  # made with mode 0600
-        try:
-            with os.fdopen(handle, "w") as file:
-                file.write(TokensBody(version=1, tokens=[entry_of(each) for each in tokens]).model_dump_json(indent=2))
-                file.flush()
-                os.fsync(file.fileno())
-            Path(name).replace(target)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
 
 
 def _opened_without_waiting(path: str, flags: int) -> int:

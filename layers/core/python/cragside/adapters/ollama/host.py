@@ -8,7 +8,8 @@ from typing import Any, TypeGuard
 from cachetools import FIFOCache
 from typing_extensions import override
 
-from cragside.adapters.ollama.connection import Connections, HostAddress, HostSilent, ModelMissing, translated
+from cragside.adapters.host_address import HostAddress
+from cragside.adapters.ollama.connection import Connections, HostSilent, ModelMissing, translated
 from cragside.adapters.ollama.remembered import RememberedAnswer
 from cragside.adapters.ollama.text import sendable
 from cragside.domain.errors import ServiceUnavailable
