@@ -14,11 +14,9 @@ class Resolver(Protocol):
 
     async def addresses(self, name: str) -> Sequence[str]:
         """All addresses of the name, IPv4 and IPv6. Raises `OSError` when there are none."""
-        ...
 
     async def close(self) -> None:
         """Give up what is held."""
-        ...
 
 
 class SystemResolver(Resolver):
