@@ -318,3 +318,46 @@ async def test_nonsense_from_the_host_is_an_answer_or_a_failure_of_the_host(stub
 async def test_a_card_that_cannot_be_read_says_nothing(stub, host, info):
     stub.cards["judge:latest"] = {"model_info": info, "parameters": "num_ctx " + "9" * 5000}
     assert await host.context_length("judge") is None
+
+
+async def test_the_named_model_writes_else_the_configured_one_else_one_that_is_there(host, stub):
+    assert await host.writer("judge") == "judge:latest"
+    assert await host.writer(None) == "qwen2.5:7b"
+    configured = named(stub, "judge")
+    assert await configured.writer(None) == "judge:latest"
+    await configured.close()
+    stub.models = ["embed-only:latest", "judge:latest", "zebra:latest"]
+    embedded = named(stub, "embedded")
+    assert await embedded.writer(None) == "judge:latest"
+    await embedded.close()
+
+
+@pytest.mark.parametrize(("wanted", "said"), [("nope", "ollama pull nope"), ("embed-only", "writes no text")])
+async def test_a_model_that_cannot_write_is_refused(host, wanted, said):
+    with pytest.raises(ServiceUnavailable, match=said):
+        await host.writer(wanted)
+
+
+async def test_a_host_without_any_model_that_writes_says_what_to_pull(stub):
+    stub.models = ["embed-only:latest"]
+    host = named(stub, None)
+    with pytest.raises(ServiceUnavailable, match=r"ollama pull qwen2\.5:7b"):
+        await host.writer(None)
+    await host.close()
+
+
+async def test_an_answer_comes_piece_by_piece_with_the_models_own_settings(host, stub):
+    stub.say = lambda asked: "Urchins [1]."
+    messages = [{"role": "system", "content": "E"}, {"role": "user", "content": "What do otters eat? \ud83e"}]
+    pieces = [piece async for piece in host.write("judge", messages)]
+    assert "".join(pieces) == "Urchins [1]."
+    (asked,) = stub.asked("/api/chat")
+    assert asked["stream"] is True
+    assert asked["options"] == {"num_ctx": 4096}
+    assert [message["role"] for message in asked["messages"]] == ["system", "user"]
+
+
+async def test_a_host_that_fails_while_it_writes_is_an_outage(host, stub):
+    stub.status = (500, "out of memory")
+    with pytest.raises(ServiceUnavailable, match="out of memory"):
+        [piece async for piece in host.write("judge", [{"role": "user", "content": "Why?"}])]

@@ -93,3 +93,36 @@ def test_uploads_go_to_a_bucket() -> None:
 def test_uploads_go_nowhere_else(place: str) -> None:
     with pytest.raises(ConfigurationError, match=r"RAG_UPLOADS: .*s3://bucket/prefix"):
         load_settings({"RAG_UPLOADS": place})
+
+
+@pytest.mark.parametrize(
+    ("host", "upstream"),
+    [
+        ("127.0.0.1:11435", "http://127.0.0.1:11435"),
+        ("gpu", "http://gpu:11434"),
+        (":8080", "http://127.0.0.1:8080"),
+        ("0.0.0.0", "http://127.0.0.1:11434"),
+        ("0.0.0.0:9", "http://127.0.0.1:9"),
+        ("[::]:11434", "http://[::1]:11434"),
+        ("::1", "http://[::1]:11434"),
+        ("[::1]:9", "http://[::1]:9"),
+        ("http://gpu", "http://gpu"),
+        ("https://ollama.example.com/base/", "https://ollama.example.com/base"),
+        ("http://gpu:11434/", "http://gpu:11434"),
+        (" ", "http://127.0.0.1:11434"),
+    ],
+)
+def test_ollama_host_is_read_as_ollama_reads_it(host, upstream):
+    settings = load_settings({"OLLAMA_HOST": host})
+    assert settings.upstream == upstream
+    assert settings.ollama_base_url is None, "the embedded models go on doing all other work"
+
+
+def test_ollama_base_url_comes_before_ollama_host():
+    settings = load_settings({"OLLAMA_HOST": "one", "OLLAMA_BASE_URL": "http://two:1"})
+    assert settings.upstream == "http://two:1"
+
+
+def test_an_impossible_ollama_host_is_named():
+    with pytest.raises(ConfigurationError, match="OLLAMA_HOST"):
+        load_settings({"OLLAMA_HOST": "http://["})

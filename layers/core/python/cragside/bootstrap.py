@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from cragside.application.allowance import StorageLimits
+from cragside.application.answerer import Answerer
 from cragside.application.attempts import Attempts
 from cragside.application.enricher import Enricher
 from cragside.application.indexer import Indexer
@@ -130,6 +131,14 @@ class Container(Stores):
             memory=self.memory,
             recalls=settings.memory_evidence,
             count_tokens=self.count_tokens,
+        )
+
+    @cached_property
+    def answerer(self) -> Answerer:
+        """Answers questions from evidence."""
+        settings = self.settings
+        return Answerer(
+            self.enricher, self.upstream, prefix=settings.command_prefix, evidence_tokens=settings.context_tokens
         )
 
     @cached_property

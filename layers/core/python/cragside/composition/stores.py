@@ -3,6 +3,7 @@
 import tempfile
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cragside.application.preferences import WorkspacePreferences
 from cragside.composition.models import Models
@@ -14,6 +15,9 @@ from cragside.ports.preference_store import PreferenceStore
 from cragside.ports.upload_store import UploadStore
 from cragside.ports.workspaces import Workspaces
 from cragside.settings import BucketAddress
+
+if TYPE_CHECKING:
+    from cragside.adapters.local.conversations import Conversations
 
 
 class Stores(Models):
@@ -45,6 +49,13 @@ class Stores(Models):
         from cragside.adapters.local.preferences import NoPreferences, PreferenceFile
 
         return PreferenceFile(self._folder) if self._writable() else NoPreferences()
+
+    @cached_property
+    def conversations(self) -> "Conversations | None":
+        """The last conversation with each workspace, None where nothing can be written."""
+        from cragside.adapters.local.conversations import Conversations
+
+        return Conversations(self._folder) if self._writable() else None
 
     @cached_property
     def preferences(self) -> WorkspacePreferences:

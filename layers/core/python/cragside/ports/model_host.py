@@ -1,5 +1,6 @@
 """The host that runs the models, as the proxy and the doctor use it."""
 
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Protocol
 
 
@@ -19,6 +20,18 @@ class ModelHost(Protocol):
         """Tokens that the host reads of a request that sets no `num_ctx`; None when the host does not say.
 
         May have the host load the model. Raises `ServiceUnavailable("ollama", ...)`.
+        """
+
+    async def writer(self, wanted: str | None) -> str:
+        """The model that writes answers: the wanted one, else the configured one, else one that the host has.
+
+        Raises `ServiceUnavailable("ollama", ...)` with what to do when there is none.
+        """
+
+    def write(self, model: str, messages: Sequence[Mapping[str, str]]) -> AsyncIterator[str]:
+        """A model's answer to a conversation, piece by piece as it is written, with the model's own settings.
+
+        Raises `ServiceUnavailable("ollama", ...)`.
         """
 
     async def check_chat(self, model: str) -> None:

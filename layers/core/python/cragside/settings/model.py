@@ -14,6 +14,7 @@ from cragside.settings.values import (
     AllowedOrigins,
     Bucket,
     File,
+    OllamaAddress,
     Persona,
     ServerAddress,
     Sha256,
@@ -35,7 +36,13 @@ class Settings(BaseSettings):
         None,
         validation_alias="OLLAMA_BASE_URL",
         description="Ollama's address. Unset: the embedded models do all the work, and the proxy passes requests on to "
-        "http://127.0.0.1:11434.",
+        "OLLAMA_HOST, else to http://127.0.0.1:11434.",
+    )
+    ollama_host: OllamaAddress | None = Field(
+        None,
+        validation_alias="OLLAMA_HOST",
+        description="Where Ollama listens, written as for Ollama's own programs: `host`, `:port` or a URL. The proxy "
+        "and `cragside ask` use it while OLLAMA_BASE_URL is unset. It makes no other part use Ollama.",
     )
     searxng_host: ServerAddress | None = Field(
         None,
@@ -224,7 +231,7 @@ class Settings(BaseSettings):
     @property
     def upstream(self) -> str:
         """The Ollama that the proxy passes requests on to."""
-        return self.ollama_base_url or "http://127.0.0.1:11434"
+        return self.ollama_base_url or self.ollama_host or "http://127.0.0.1:11434"
 
     @property
     def asks_for_token(self) -> bool:

@@ -34,6 +34,23 @@ def _server(value: object) -> object:
     return str(TypeAdapter(AnyHttpUrl).validate_python(address)).rstrip("/")
 
 
+def _ollama(value: object) -> object:
+    """As Ollama's own programs read OLLAMA_HOST. A server that listens on every address is reached on loopback."""
+    if not isinstance(value, str):
+        return value
+    scheme, _, rest = value.strip().rpartition("://")
+    authority, slash, path = rest.partition("/")
+    host, port = _host_and_port(authority)
+    usual = {"": 11434, "http": 80, "https": 443}.get(scheme, 11434)
+    host = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "[::]": "[::1]"}.get(host, host)  # noqa: S104 (it is replaced)
+    return _server(f"{scheme or 'http'}://{host}:{port or usual}{slash}{path}")
+
+
+def _host_and_port(authority: str) -> tuple[str, str]:
+    found = re.fullmatch(r"(.*?)(?::(\d*))?", authority) if "]" in authority or authority.count(":") < 2 else None
+    return (found[1], found[2] or "") if found else (f"[{authority}]", "")
+
+
 def _bucket(value: object) -> object:
     if not isinstance(value, str):
         return value
@@ -76,6 +93,7 @@ def _origins(value: str) -> str:
 
 Sha256 = Annotated[str, StringConstraints(pattern=r"(?i)^[0-9a-f]{64}$", to_lower=True)]
 ServerAddress = Annotated[str, BeforeValidator(_server)]
+OllamaAddress = Annotated[str, BeforeValidator(_ollama)]
 Bucket = Annotated[BucketAddress, BeforeValidator(_bucket)]
 StorePlace = Annotated[Path | BucketAddress, BeforeValidator(_home), AfterValidator(_expanded)]
 File = Annotated[Path, AfterValidator(Path.expanduser)]

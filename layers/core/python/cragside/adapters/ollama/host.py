@@ -1,15 +1,15 @@
 """An Ollama host: what it has, which of its models does the work, and calls to them."""
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeGuard
+from typing import Any
 
 from cachetools import FIFOCache
 from typing_extensions import override
 
 from cragside.adapters.host_address import HostAddress
 from cragside.adapters.ollama.connection import Connections, HostSilent, ModelMissing, translated
+from cragside.adapters.ollama.model_card import ModelCard, card_of, is_number, tagged
 from cragside.adapters.ollama.remembered import RememberedAnswer
 from cragside.adapters.ollama.text import sendable
 from cragside.domain.errors import ServiceUnavailable
@@ -23,6 +23,8 @@ FALLBACK_MODEL = "qwen2.5:7b"
 _SMALLEST_DEFAULT = 4096
 _LOADED_SECONDS = 5.0
 _MODELS_REMEMBERED = 64
+# Room that is kept for an answer whose length nobody has limited.
+ANSWER_TOKENS = 1024
 # Models that think although told not to need room for it in front of the answer.
 _THINKING_TOKENS = 1024
 
@@ -33,30 +35,6 @@ class Reply:
 
     text: str
     complete: bool
-
-
-@dataclass(frozen=True, slots=True)
-class ModelCard:
-    """What the host says of a model; nothing where the host has no /api/show."""
-
-    context_length: int | None = None
-    num_ctx: int | None = None
-    capabilities: frozenset[str] | None = None
-
-    @property
-    def completes(self) -> bool:
-        """Whether it writes text. Hosts before 0.6.4 don't say; then it is taken to."""
-        return self.capabilities is None or "completion" in self.capabilities
-
-    @property
-    def thinks(self) -> bool:
-        """Whether it thinks before it answers."""
-        return self.capabilities is not None and "thinking" in self.capabilities
-
-
-def tagged(model: str) -> str:
-    """The name with its tag; Ollama reads a name without one as `latest`."""
-    return model if ":" in model.rpartition("/")[2] else f"{model}:latest"
 
 
 class OllamaHost(ModelHost):
@@ -116,7 +94,7 @@ class OllamaHost(ModelHost):
         if self._chat_model == EMBEDDED:
             return None
         if self._chat_model is not None:
-            return await self._configured(self._chat_model)
+            return await self._writing(self._chat_model)
         for model in (requested, FALLBACK_MODEL):
             if model and await self.has(model) and (await self._card(model)).completes:
                 return tagged(model)
@@ -152,6 +130,37 @@ class OllamaHost(ModelHost):
         if thinks:
             asked["reasoning"] = False
         return await self._chat(turns, asked)
+
+    @override
+    async def writer(self, wanted: str | None) -> str:
+        named = wanted or (self._chat_model if self._chat_model != EMBEDDED else None)
+        if named:
+            return await self._writing(named)
+        for model in (tagged(FALLBACK_MODEL), *sorted(await self.models())):
+            if await self.has(model) and (await self._card(model)).completes:
+                return model
+        raise ServiceUnavailable(
+            "ollama", f"Ollama has no model that writes text: run `ollama pull {FALLBACK_MODEL}`"
+        ).at(self.url)
+
+    @override
+    async def write(self, model: str, messages: Sequence[Mapping[str, str]]) -> AsyncIterator[str]:
+        turns = [(message["role"], sendable(message["content"])) for message in messages]
+        context = await self._context_for(model, ANSWER_TOKENS + sum(most_tokens(text) + 8 for _, text in turns))
+        options = {} if context is None else {"num_ctx": context}
+        connection = self._connections.here()
+        try:
+            chat = await connection.chat_model()
+            from langsmith import tracing_context
+
+            async with connection.limiter:
+                with tracing_context(enabled=False):
+                    async for piece in chat.astream(turns, model=model, options=options):
+                        yield str(piece.text)
+        except Exception as error:
+            failure = translated(self.url, error)
+            self._note(failure)
+            raise failure from error
 
     async def embed(self, model: str, texts: Sequence[str]) -> list[list[float]]:
         """A vector for each text. Raises `ServiceUnavailable("ollama", ...)`."""
@@ -205,11 +214,11 @@ class OllamaHost(ModelHost):
         elif isinstance(failure, ModelMissing):
             self._models.forget()
 
-    async def _configured(self, model: str) -> str:
+    async def _writing(self, model: str) -> str:
         if not await self.has(model):
             raise ServiceUnavailable("ollama", f"Ollama does not have {model}: run `ollama pull {model}`").at(self.url)
         if not (await self._card(model)).completes:
-            raise ServiceUnavailable("ollama", f"{model} writes no text; name a chat model in RAG_CHAT_MODEL")
+            raise ServiceUnavailable("ollama", f"{model} writes no text; name a chat model")
         return tagged(model)
 
     async def _context_for(self, model: str, tokens: int) -> int | None:
@@ -229,7 +238,7 @@ class OllamaHost(ModelHost):
 
     async def _fetch_card(self, model: str) -> ModelCard:
         try:
-            return _card_of(await self._connections.json("POST", "/api/show", {"model": model}))
+            return card_of(await self._connections.json("POST", "/api/show", {"model": model}))
         except HostSilent:
             raise
         except ServiceUnavailable:  # gateways and llama.cpp have no such route
@@ -258,7 +267,7 @@ class OllamaHost(ModelHost):
         except ServiceUnavailable:
             return None
         contexts = ((m.get("name"), m.get("context_length")) for m in models if isinstance(m, dict))
-        return {tagged(name): context for name, context in contexts if isinstance(name, str) and _is_number(context)}
+        return {tagged(name): context for name, context in contexts if isinstance(name, str) and is_number(context)}
 
 
 def _field(answer: Any, name: str, kind: type, url: str) -> Any:
@@ -268,22 +277,3 @@ def _field(answer: Any, name: str, kind: type, url: str) -> Any:
             url
         )
     return value
-
-
-def _is_number(value: Any) -> TypeGuard[int]:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _card_of(shown: Any) -> ModelCard:
-    if not isinstance(shown, dict):
-        return ModelCard(None, None, None)
-    info = shown.get("model_info")
-    facts = info.items() if isinstance(info, dict) else ()
-    lengths = [value for key, value in facts if key.endswith(".context_length") and _is_number(value) and value > 0]
-    own = re.search(r"^num_ctx\s+(\d{1,9})\s*$", str(shown.get("parameters") or ""), re.MULTILINE)
-    capabilities = shown.get("capabilities")
-    return ModelCard(
-        context_length=lengths[0] if lengths else None,
-        num_ctx=int(own.group(1)) if own and int(own.group(1)) > 0 else None,
-        capabilities=frozenset(map(str, capabilities)) if isinstance(capabilities, list) else None,
-    )

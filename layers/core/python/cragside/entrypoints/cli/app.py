@@ -10,6 +10,7 @@ from typer.core import TyperGroup
 
 from cragside import __version__
 from cragside.entrypoints.cli import exits
+from cragside.entrypoints.cli.ask import ask
 from cragside.entrypoints.cli.bake import bake
 from cragside.entrypoints.cli.demo.command import demo
 from cragside.entrypoints.cli.doctor import doctor
@@ -101,7 +102,7 @@ def cragside(
 
 
 _COMMANDS = (
-    demo, serve, worker, enrich, ingest, sync, index, documents, enrich_docs, query, graph, bake, forget, status,
+    demo, ask, serve, worker, enrich, ingest, sync, index, documents, enrich_docs, query, graph, bake, forget, status,
     reindex, doctor,
 )  # fmt: skip
 for _command in _COMMANDS:

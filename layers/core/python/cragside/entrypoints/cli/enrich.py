@@ -19,6 +19,9 @@ def enrich(
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the body that POST /v1/enrich answers, and nothing else.")
     ] = False,
+    prompt_only: Annotated[
+        bool, typer.Option("--prompt-only", help="Print the prompt that Ollama would get, and nothing else.")
+    ] = False,
     workspace: Annotated[
         str | None, typer.Option("--workspace", "-w", metavar="NAME", help="Whose evidence. Default: RAG_WORKSPACE.")
     ] = None,
@@ -40,6 +43,8 @@ def enrich(
         from cragside.application.contract import enhanced_request
 
         print_json(enhanced_request(enriched))
+    elif prompt_only:
+        typer.echo(enriched.request["prompt"].encode("utf-8", "replace"))
     else:
         _show(enriched, settings.command_prefix)
 

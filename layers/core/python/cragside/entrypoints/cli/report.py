@@ -27,6 +27,26 @@ def show_context(console: Console, context: RagContext) -> None:
         console.print(f"Degraded {degradation.component}: {printable(degradation.reason)}", style="yellow")
 
 
+def show_sources(console: Console, context: RagContext) -> None:
+    """Print what the numbers in an answer stand for, and what did not work."""
+    if context.documents:
+        console.print("\nSources")
+        for number, document in enumerate(context.documents, start=1):
+            console.print(f"[{number}] {_one_line(document.title)} ({_place(document)})", soft_wrap=True)
+    else:
+        console.print("\nNo evidence was found: the model answered from what it knows.", style="yellow")
+    for degradation in context.degraded:
+        console.print(f"Degraded {degradation.component}: {printable(degradation.reason)}", style="yellow")
+
+
+def _place(document: Document) -> str:
+    """Where a passage stands: its file or address, page and section."""
+    told = document.metadata
+    page = f"page {told['page']}" if told.get("page") else ""
+    section = f"section {told['section']}" if told.get("section") else ""
+    return ", ".join(_one_line(part) for part in (_origin(document), page, section) if part)
+
+
 def _meaning(context: RagContext) -> str:
     best = max((document.score or 0.0 for document in context.documents), default=None)
     weak = best is not None and best <= context.threshold

@@ -1,0 +1,50 @@
+"""What an Ollama host says of a model."""
+
+import re
+from dataclasses import dataclass
+from typing import Any, TypeGuard
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCard:
+    """What the host says of a model; nothing where the host has no /api/show."""
+
+    context_length: int | None = None
+    num_ctx: int | None = None
+    capabilities: frozenset[str] | None = None
+
+    @property
+    def completes(self) -> bool:
+        """Whether it writes text. Hosts before 0.6.4 don't say; then it is taken to."""
+        return self.capabilities is None or "completion" in self.capabilities
+
+    @property
+    def thinks(self) -> bool:
+        """Whether it thinks before it answers."""
+        return self.capabilities is not None and "thinking" in self.capabilities
+
+
+def tagged(model: str) -> str:
+    """The name with its tag; Ollama reads a name without one as `latest`."""
+    return model if ":" in model.rpartition("/")[2] else f"{model}:latest"
+
+
+def is_number(value: Any) -> TypeGuard[int]:
+    """Whether a value of the host's JSON is a whole number."""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def card_of(shown: Any) -> ModelCard:
+    """The card in what /api/show answers."""
+    if not isinstance(shown, dict):
+        return ModelCard()
+    info = shown.get("model_info")
+    facts = info.items() if isinstance(info, dict) else ()
+    lengths = [value for key, value in facts if key.endswith(".context_length") and is_number(value) and value > 0]
+    own = re.search(r"^num_ctx\s+(\d{1,9})\s*$", str(shown.get("parameters") or ""), re.MULTILINE)
+    capabilities = shown.get("capabilities")
+    return ModelCard(
+        context_length=lengths[0] if lengths else None,
+        num_ctx=int(own.group(1)) if own and int(own.group(1)) > 0 else None,
+        capabilities=frozenset(map(str, capabilities)) if isinstance(capabilities, list) else None,
+    )

@@ -1,0 +1,101 @@
+"""`cragside ask`: an answer from your documents, with its sources."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cragside.entrypoints.cli.session import session_of
+from cragside.entrypoints.cli.terminal import notices, output, print_json, printable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from cragside.application.answerer import Answer
+    from cragside.bootstrap import Container
+    from cragside.domain.outcome import RagContext
+
+
+def ask(
+    context: typer.Context,
+    question: Annotated[str, typer.Argument(metavar="QUESTION", help="What you want to know.")],
+    model: Annotated[
+        str | None,
+        typer.Option(
+            "--model", "-m", metavar="NAME", help="Ollama's model. Default: RAG_CHAT_MODEL, else one that Ollama has."
+        ),
+    ] = None,
+    go_on: Annotated[bool, typer.Option("--continue", "-c", help="Go on with the last conversation.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document, and nothing else.")] = False,
+    workspace: Annotated[
+        str | None, typer.Option("--workspace", "-w", metavar="NAME", help="Whose evidence. Default: RAG_WORKSPACE.")
+    ] = None,
+) -> None:
+    """Answer a question from your documents, with sources.
+
+    Ollama's model writes the answer from graded evidence and cites it as [1], [2]. Without a model you see the
+    evidence.
+    Ollama is looked for at OLLAMA_BASE_URL, else at OLLAMA_HOST, else at http://127.0.0.1:11434.
+    """
+    session = session_of(context)
+    settings = session.settings(workspace)
+
+    async def work(container: "Container") -> None:
+        history = _history(container, settings.workspace) if go_on else []
+        answer = await container.answerer.answer(question, history=history, model=model, workspace=settings.workspace)
+        if as_json:
+            text = await _collected(answer)
+            print_json({"model": answer.model, "answer": text, "rag_context": answer.context.as_dict()})
+        else:
+            text = await _shown(answer)
+        if text is not None and container.conversations is not None:
+            turns = [_message("user", question), _message("assistant", text)]
+            container.conversations.keep(settings.workspace, [*history, *turns])
+
+    session.run(settings, work)
+
+
+def _history(container: "Container", workspace: str) -> list["Mapping[str, str]"]:
+    from cragside.domain.errors import ValidationError
+
+    if container.conversations is None:
+        raise ValidationError("There is no conversation to continue: this store is read-only.")
+    return container.conversations.last(workspace)
+
+
+async def _collected(answer: "Answer") -> str | None:
+    if answer.pieces is None:
+        return None
+    return "".join([piece async for piece in answer.pieces])
+
+
+async def _shown(answer: "Answer") -> str | None:
+    from cragside.entrypoints.cli.report import show_context, show_sources
+
+    console = output()
+    if answer.pieces is None:
+        show_context(console, answer.context)
+        _show_passages(answer.context)
+        notices().print(
+            f"\nNo model wrote an answer. {printable(answer.reason)}. Start Ollama, or set OLLAMA_BASE_URL.",
+            style="yellow",
+            soft_wrap=True,
+        )
+        return None
+    written: list[str] = []
+    async for piece in answer.pieces:
+        written.append(piece)
+        console.file.write(printable(piece))
+        console.file.flush()
+    console.file.write("\n")
+    show_sources(console, answer.context)
+    return "".join(written)
+
+
+def _show_passages(context: "RagContext") -> None:
+    console = output()
+    for number, document in enumerate(context.documents, start=1):
+        console.print(f"\n[{number}] {printable(document.content)}", soft_wrap=True)
+
+
+def _message(role: str, content: str) -> dict[str, str]:
+    return {"role": role, "content": content}

@@ -1,0 +1,121 @@
+"""`cragside ask`: the answer with its sources, or the evidence and what an answer takes."""
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from cragside.application.answerer import Answer
+from cragside.bootstrap import Container
+from cragside.domain.document import Document
+from cragside.domain.errors import ServiceUnavailable
+from cragside.domain.outcome import RagContext
+from cragside.entrypoints.cli.app import app
+from cragside.entrypoints.cli.session import Session
+
+OTTER = Document(
+    "1", "Otters eat urchins.", "local", "Sea otter", score=0.91, metadata={"filename": "otter.md", "page": 3}
+)
+CONTEXT = RagContext("why?", (OTTER,), search_performed=False, processing_time_ms=1, verdict="local", threshold=0.6)
+
+
+class Scripted:
+    """Answers with these pieces, and notes what it was asked."""
+
+    def __init__(self, *pieces: str | Exception) -> None:
+        self.pieces = pieces
+        self.asked: list[tuple[str, dict[str, Any]]] = []
+
+    async def answer(self, question: str, **options: Any) -> Answer:
+        self.asked.append((question, options))
+        if not self.pieces:
+            return Answer(CONTEXT, reason="Ollama does not answer")
+        return Answer(CONTEXT, "m:latest", self._written())
+
+    async def _written(self) -> AsyncIterator[str]:
+        for piece in self.pieces:
+            if isinstance(piece, Exception):
+                raise piece
+            yield piece
+
+
+class Asking:
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.answerer = Scripted("Urchins", " [1].")
+
+    def __call__(self, *arguments: str) -> Any:
+        def build(settings: Any) -> Container:
+            return Container(settings, answerer=self.answerer)
+
+        session = Session(environment={"RAG_HOME": str(self.home)}, build=build)
+        return CliRunner().invoke(app, ["ask", *arguments], obj=session)
+
+
+@pytest.fixture
+def asking(tmp_path: Path) -> Asking:
+    return Asking(tmp_path / "home")
+
+
+def test_the_answer_comes_with_its_sources(asking: Asking) -> None:
+    result = asking("What do otters eat?")
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout == "Urchins [1].\n\nSources\n[1] Sea otter (otter.md, page 3)\n"
+    assert asking.answerer.asked == [("What do otters eat?", {"history": [], "model": None, "workspace": "default"})]
+
+
+def test_an_answer_cannot_steer_the_terminal(asking: Asking) -> None:
+    asking.answerer = Scripted("Ur\x1b[2J", "chins")
+    assert "\x1b" not in asking("What?").stdout
+
+
+def test_the_model_and_the_workspace_can_be_named(asking: Asking) -> None:
+    asking("-m", "mine", "-w", "sea", "What?")
+    assert asking.answerer.asked[0][1] == {"history": [], "model": "mine", "workspace": "sea"}
+
+
+def test_a_conversation_goes_on(asking: Asking) -> None:
+    asking("What do otters eat?")
+    asking("-c", "And where?")
+    turns = [
+        {"role": "user", "content": "What do otters eat?"},
+        {"role": "assistant", "content": "Urchins [1]."},
+    ]
+    assert asking.answerer.asked[1][1]["history"] == turns
+    asking("-c", "And when?")
+    assert len(asking.answerer.asked[2][1]["history"]) == 4
+    asking("Something else?")
+    asking("-c", "Why?")
+    assert asking.answerer.asked[4][1]["history"][0]["content"] == "Something else?"
+
+
+def test_without_a_conversation_there_is_nothing_to_continue(asking: Asking) -> None:
+    result = asking("-c", "And where?")
+    assert result.exit_code == 2
+    assert "no conversation to continue" in result.stderr
+
+
+def test_json_is_one_document(asking: Asking) -> None:
+    told = json.loads(asking("--json", "What?").stdout)
+    assert (told["model"], told["answer"]) == ("m:latest", "Urchins [1].")
+    assert told["rag_context"]["documents"][0]["title"] == "Sea otter"
+
+
+def test_without_a_model_the_evidence_is_shown(asking: Asking) -> None:
+    asking.answerer = Scripted()
+    result = asking("What?")
+    assert result.exit_code == 0
+    assert "[1] Otters eat urchins." in result.stdout
+    assert "Ollama does not answer. Start Ollama" in result.stderr
+    assert json.loads(asking("--json", "What?").stdout)["answer"] is None
+
+
+def test_an_answer_that_breaks_off_is_not_remembered(asking: Asking) -> None:
+    asking.answerer = Scripted("Urch", ServiceUnavailable("ollama", "Ollama took too long to answer"))
+    result = asking("What?")
+    assert result.exit_code == 3
+    assert "took too long" in result.stderr
+    assert asking("-c", "And?").exit_code == 2
