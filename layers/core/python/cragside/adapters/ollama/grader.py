@@ -1,4 +1,4 @@
-"""Grading by a chat model of the host: one call for all documents, one call each where a model can't do that."""
+"""Grades with a chat model: one call for all documents, or one call each if the model cannot grade several."""
 
 import asyncio
 import time
@@ -17,15 +17,15 @@ from cragside.ports.relevance_grader import RelevanceGrader
 _SINGLE_SECONDS = 600.0
 _LONGEST_DOCUMENT = 4000
 _SHORTEST_DOCUMENT = 400
-_FRAME_TOKENS = 100  # of a document: its tags and its title
+_FRAME_TOKENS = 100  # for the tags and the title of a document
 _MODELS_REMEMBERED = 64
 
 
 class OllamaGrader(RelevanceGrader):
-    """Grades with a chat model. `embedded` grades when the host has no model for it.
+    """Grades with a chat model, or with `embedded` if the host has none.
 
-    `context` bounds the tokens of one call: documents are cut to share it, and where that would leave less than
-    400 characters each, there are several calls.
+    `context` bounds the tokens of one call. Documents are cut to share it. If each would get less than 400 characters,
+    there are several calls.
     """
 
     def __init__(
@@ -90,11 +90,11 @@ class OllamaGrader(RelevanceGrader):
         return grading.scores_in(reply.text, count) if reply.complete else None
 
     async def _share(self, model: str, query: str, documents: Sequence[Document]) -> tuple[int, int]:
-        """How many documents go into one call, and how many characters of each, so that the model reads all of it."""
+        """The number of documents in one call, and the characters of each, that fit the model's context."""
         context = min(self._context, await self._host.context_length(model) or self._context)
         asked = abridged(query, grading.QUESTION_CHARACTERS)
         left = context - most_tokens(grading.SYSTEM) - 2 * most_tokens(asked) - 100
-        # Numbers and Chinese take a token a character, English a third of one.
+        # A character of a number or of Chinese takes a token, one of English a third of a token.
         density = max(most_tokens(text) / len(text) for text in (d.content[:_LONGEST_DOCUMENT] for d in documents))
         shortest = min(_SHORTEST_DOCUMENT * density, left)
         size = max(1, min(len(documents), int(left // (shortest + _FRAME_TOKENS))))
@@ -111,7 +111,7 @@ class OllamaGrader(RelevanceGrader):
 
 
 async def _all(calls: Iterable[Coroutine[None, None, list[float]]]) -> list[list[float]]:
-    """Every call's answer; the first that fails ends the others."""
+    """The answers of all calls. The first failure cancels the others."""
     try:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(call) for call in calls]
