@@ -17,7 +17,7 @@ from cragside.domain.prompt import inject, question_in
 from cragside.domain.query import Query, ask
 from cragside.domain.verdict import verdict_of
 from cragside.domain.workspace_name import workspace_name
-from cragside.ports.rag_repository import Workspaces
+from cragside.ports.workspaces import Workspaces
 
 # Memory gets this share of the time that is left after the evidence.
 _MEMORY_SHARE = 0.8
@@ -175,7 +175,7 @@ class Enricher:
         # Evidence is not withheld because a record cannot be written in time. Retrieval reports failures of the store.
         with suppress(CragsideError, OSError, TimeoutError):
             async with asyncio.timeout(deadline.remaining()):
-                await (await self._workspaces.repository(query.workspace)).save_query(query)
+                await (await self._workspaces.open(query.workspace)).passages.save_query(query)
 
 
 def _optional(request: Mapping[str, Any], field: str, kind: type) -> Any:

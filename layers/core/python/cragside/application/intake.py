@@ -12,7 +12,7 @@ from cragside.domain.memory_name import memory_of, spoken
 from cragside.ports.document_loader import DocumentLoader
 from cragside.ports.index_queue import DeadLetter, IndexQueue, QueueStats
 from cragside.ports.page_fetcher import FetchedPage, FetchFailed, PageFetcher
-from cragside.ports.rag_repository import Workspaces
+from cragside.ports.workspaces import Workspaces
 
 _KEPT = (
     "The document itself is stored. It is indexed when it is sent again, or when a worker starts and queues missing "
@@ -45,7 +45,7 @@ class Intake:
         self, source: SourceText, *, workspace: str, enrich: bool = True, track: str = "", rename: bool = False
     ) -> Acceptance:
         """Accept a text; see `Library.accept`. If only the queue fails, `ServiceUnavailable` says that it is stored."""
-        library = await self._workspaces.library(workspace)
+        library = (await self._workspaces.open(workspace)).documents
         async with self._limits.room(workspace, weight(source), _key(source.source, track, rename)):
             acceptance = await library.accept(source, enrich=enrich, track=track, rename=rename)
         try:
@@ -138,7 +138,7 @@ class Intake:
 
         It disappears from search at once. The worker may remove its contributions to the graph later.
         """
-        library = await self._workspaces.library(workspace)
+        library = (await self._workspaces.open(workspace)).documents
         await self._queue.discard(workspace=workspace, document_id=document_id)
         deleted = await library.delete(document_id)
         await self._queue.send(await library.restart(document_id, failures=False))
@@ -152,7 +152,7 @@ class Intake:
         """
         if document_id is None:
             return sum([await self._restarted(name, None, force) for name in (workspace, memory_of(workspace))])
-        library = await self._workspaces.library(workspace)
+        library = (await self._workspaces.open(workspace)).documents
         if await library.document(document_id) is None:
             raise NotFound(f"There is no document {document_id} in workspace {spoken(workspace)}.")
         return await self._restarted(workspace, document_id, force)
@@ -180,7 +180,7 @@ class Intake:
     async def _stores_with(self, identifier: str, workspace: str) -> list[str]:
         """The stores, of documents and of memory, that contain this id."""
         names = workspace, memory_of(workspace)
-        return [n for n in names if await (await self._workspaces.library(n)).document(identifier) is not None]
+        return [n for n in names if await (await self._workspaces.open(n)).documents.document(identifier) is not None]
 
     async def backlog(self, workspace: str) -> QueueStats:
         """The unfinished tasks of a workspace and its memory, counted by the queue, or else by the store."""
@@ -198,7 +198,7 @@ class Intake:
         return sorted(letters, key=lambda letter: letter.at, reverse=True)[:limit]
 
     async def _restarted(self, name: str, document_id: str | None, force: bool) -> int:
-        library = await self._workspaces.library(name)
+        library = (await self._workspaces.open(name)).documents
         revived = await self._queue.revive(workspace=name, document_id=document_id)
         tasks = await library.restart(document_id, force=force)
         await self._queue.send(tasks)
@@ -208,7 +208,7 @@ class Intake:
         stats = await self._queue.stats_of(name)
         if stats is not None:
             return stats
-        progress = await (await self._workspaces.library(name)).progress()
+        progress = await (await self._workspaces.open(name)).documents.progress()
         return QueueStats(progress.tasks - progress.processing, progress.processing, progress.given_up)
 
     async def _told(self, text: str, name: str, workspace: str) -> SourceText:

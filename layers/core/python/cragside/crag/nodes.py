@@ -54,7 +54,7 @@ async def retrieve(state: CragState, runtime: Runtime[CragContext]) -> Update:
     context = runtime.context
 
     async def candidates() -> list[Document]:
-        repository = await context.tools.workspaces.repository(state["workspace"])
+        repository = (await context.tools.workspaces.open(state["workspace"])).passages
         return await repository.retrieve(state["question"], limit=context.tools.candidates)
 
     try:

@@ -118,7 +118,7 @@ class Service:
             await self.client.patch(_path(document_id), {"source": source, "name": name})
             return
         # Names of local files may hold characters that no client may send.
-        library = await self.container.workspaces.library(self.container.settings.workspace)
+        library = (await self.container.workspaces.open(self.container.settings.workspace)).documents
         await library.move(document_id, source=source, name=name)
 
     async def delete(self, document_id: str) -> bool:
@@ -144,7 +144,7 @@ class Service:
 
 async def _read_here(container: "Container", content: bytes, offer: Offer, options: Options) -> Taken:
     """Take a local file in. It needs no form, which could not hold every name."""
-    from cragside.entrypoints.http.document_shapes import detail_of
+    from cragside.entrypoints.http.v1.document_models import detail_of
 
     acceptance = await container.intake.file(
         content,

@@ -10,24 +10,15 @@ from fastapi.security import APIKeyHeader, HTTPBearer
 from cragside import __version__
 from cragside.bootstrap import Container
 from cragside.entrypoints.audit import Audit
-from cragside.entrypoints.http import errors, peers, scopes
-from cragside.entrypoints.http.audited import AuditedRoutes
+from cragside.entrypoints.http import errors, health, route_scopes
+from cragside.entrypoints.http.audited_routes import AuditedRoutes
 from cragside.entrypoints.http.cross_origin import CrossOrigin
-from cragside.entrypoints.http.routes import (
-    documents,
-    enrich,
-    enrichment,
-    graph,
-    health,
-    ingest,
-    lightrag_documents,
-    memories,
-    query,
-    queue,
-    settings,
-    uploads,
-)
+from cragside.entrypoints.http.peers import failures as peers
+from cragside.entrypoints.http.peers import query
+from cragside.entrypoints.http.peers.lightrag import documents as lightrag_documents
+from cragside.entrypoints.http.peers.rag_stack import enrichment, graph, ingest
 from cragside.entrypoints.http.tenancy import Access
+from cragside.entrypoints.http.v1 import documents, enrich, memories, queue, settings, uploads
 from cragside.entrypoints.keyring import Keys
 from cragside.entrypoints.origins import Origins
 
@@ -79,7 +70,7 @@ def create_app(container: Container, *, keys: Keys | None = None, raises: bool =
     schemes = [Security(HTTPBearer(auto_error=False)), Security(APIKeyHeader(name="X-API-Key", auto_error=False))]
     guard = [Depends(access.authorise), *schemes]
     for router in ROUTERS:
-        app.include_router(scopes.check(router(container, access)), dependencies=guard)
+        app.include_router(route_scopes.check(router(container, access)), dependencies=guard)
 
     @app.get("/openapi.json", dependencies=guard, include_in_schema=False)
     async def openapi() -> dict[str, Any]:

@@ -6,8 +6,8 @@ from typing import Any
 
 from cragside.application.contract import error_envelope
 from cragside.domain.errors import Forbidden
-from cragside.entrypoints.http import peers
 from cragside.entrypoints.http.errors import STATUS
+from cragside.entrypoints.http.peers import failures as peers
 from cragside.entrypoints.origins import FOREIGN, Origins, is_preflight, permission, readable
 
 _Message = MutableMapping[str, Any]

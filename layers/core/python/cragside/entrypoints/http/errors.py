@@ -22,7 +22,7 @@ from cragside.domain.errors import (
     Unauthorized,
     ValidationError,
 )
-from cragside.entrypoints.http.schemas import ErrorBody
+from cragside.entrypoints.http.models import ErrorBody
 
 STATUS = {
     "validation_error": 400,

@@ -8,7 +8,7 @@ from fastapi import Query, Request
 from cragside.application.allowance import allow
 from cragside.domain.errors import Unauthorized
 from cragside.entrypoints.access import Grant, workspace_of
-from cragside.entrypoints.http.scopes import SCOPES
+from cragside.entrypoints.http.route_scopes import SCOPES
 from cragside.entrypoints.keyring import Keys
 
 

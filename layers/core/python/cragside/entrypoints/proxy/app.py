@@ -14,9 +14,9 @@ from cragside.bootstrap import Container
 from cragside.domain.errors import CragsideError, Forbidden, ProcessingError, Unauthorized
 from cragside.entrypoints.access import Grant, local_host, workspace_of
 from cragside.entrypoints.audit import Audit, Sent
-from cragside.entrypoints.http import peers
 from cragside.entrypoints.http.cross_origin import CrossOrigin, readably
 from cragside.entrypoints.http.errors import for_client
+from cragside.entrypoints.http.peers import failures as peers
 from cragside.entrypoints.keyring import Keys
 from cragside.entrypoints.origins import FOREIGN, Origins, is_preflight, permission
 from cragside.entrypoints.proxy.asgi import Body, read_body, while_connected
@@ -26,8 +26,8 @@ from cragside.entrypoints.proxy.enrichment import Preparation, Prepared
 from cragside.entrypoints.proxy.errors import answer, code_of
 from cragside.entrypoints.proxy.exchanges import Exchanges, Recording
 from cragside.entrypoints.proxy.headers import Header, value_of
+from cragside.entrypoints.proxy.ollama_scopes import scopes_of
 from cragside.entrypoints.proxy.relay import BrokenOff, relay
-from cragside.entrypoints.proxy.scopes import scopes_of
 from cragside.entrypoints.proxy.upstream import Upstream
 
 # What is cragside's: these paths, and all that lies below them. Everything else is Ollama's.

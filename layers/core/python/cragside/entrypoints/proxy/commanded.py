@@ -8,7 +8,7 @@ from typing import Any
 
 from cragside.domain.errors import ValidationError
 from cragside.domain.prompt import question_in
-from cragside.entrypoints.http.body import bounded
+from cragside.entrypoints.http.body_limit import bounded
 
 CHAT, GENERATE, OPENAI_CHAT = "/api/chat", "/api/generate", "/v1/chat/completions"
 ROUTES = frozenset({CHAT, GENERATE, OPENAI_CHAT})

@@ -8,13 +8,13 @@ from fastapi import APIRouter, Request, Response
 from cragside.application.contract import enhanced_request
 from cragside.bootstrap import Container
 from cragside.domain.prompt import question_in
-from cragside.entrypoints.http import schemas
-from cragside.entrypoints.http.body import json_object
+from cragside.entrypoints.http import models
+from cragside.entrypoints.http.body_limit import json_object
 from cragside.entrypoints.http.errors import failures
 from cragside.entrypoints.http.tenancy import Access
 from cragside.entrypoints.options import memory_asked
 
-_SCHEMA = {"schema": schemas.EnrichRequest.model_json_schema()}
+_SCHEMA = {"schema": models.EnrichRequest.model_json_schema()}
 _BODY = {"content": {"application/json": _SCHEMA}, "required": True}
 
 

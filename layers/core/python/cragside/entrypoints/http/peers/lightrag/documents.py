@@ -19,7 +19,7 @@ from cragside.domain.errors import ValidationError
 from cragside.domain.exchange import is_exchange
 from cragside.domain.indexing import Acceptance, DocumentRecord
 from cragside.domain.memory_name import memory_of
-from cragside.entrypoints.http.peers import LightRagFailure, peer_router
+from cragside.entrypoints.http.peers.failures import LightRagFailure, peer_router
 from cragside.entrypoints.http.tenancy import Access
 from cragside.ports.library import Library
 
@@ -119,7 +119,7 @@ def router(container: Container, access: Access) -> APIRouter:
     async def libraries_of(request: Request) -> list[Library]:
         """The workspace's documents, and its memory."""
         workspace = access.workspace(request)
-        return [await container.workspaces.library(name) for name in (workspace, memory_of(workspace))]
+        return [(await container.workspaces.open(name)).documents for name in (workspace, memory_of(workspace))]
 
     async def progress_of(request: Request) -> Counter[str]:
         told = Counter[str]()

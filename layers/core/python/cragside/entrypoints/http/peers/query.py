@@ -14,9 +14,9 @@ from cragside.bootstrap import Container
 from cragside.domain.context import pack
 from cragside.domain.errors import DeadlineExceeded, ValidationError
 from cragside.domain.outcome import recalled
-from cragside.entrypoints.http import query_schemas as shapes
-from cragside.entrypoints.http.peers import QueryDataFailure, QueryFailure, failures, route_class
-from cragside.entrypoints.http.schemas import Degraded
+from cragside.entrypoints.http.models import Degraded
+from cragside.entrypoints.http.peers import query_models as shapes
+from cragside.entrypoints.http.peers.failures import QueryDataFailure, QueryFailure, failures, route_class
 from cragside.entrypoints.http.tenancy import Access
 from cragside.ports.knowledge_graph import Neighbourhood, Relationship
 

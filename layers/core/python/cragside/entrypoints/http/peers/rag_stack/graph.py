@@ -7,8 +7,8 @@ from pydantic import BaseModel
 
 from cragside.bootstrap import Container
 from cragside.domain.errors import NotFound
-from cragside.entrypoints.http.camel import CamelModel
-from cragside.entrypoints.http.peers import RagStackFailure, peer_router
+from cragside.entrypoints.http.peers.failures import RagStackFailure, peer_router
+from cragside.entrypoints.http.peers.rag_stack.camel_model import CamelModel
 from cragside.entrypoints.http.tenancy import Access
 from cragside.ports.knowledge_graph import EntityView
 
@@ -60,7 +60,7 @@ def router(container: Container, access: Access) -> APIRouter:
         limit: Annotated[int, Query(ge=1, le=500, description="Most connections, and most documents.")] = 100,
     ) -> EntityAnswer:
         """What the graph knows of an entity."""
-        graph = await container.workspaces.graph(access.workspace(request, collection))
+        graph = (await container.workspaces.open(access.workspace(request, collection))).graph
         view = await graph.entity(name, connections=limit, documents=limit)
         if view is None:
             raise NotFound("Entity not found")

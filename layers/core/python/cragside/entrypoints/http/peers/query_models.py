@@ -9,7 +9,7 @@ from cragside.domain.errors import ValidationError
 from cragside.domain.filter import Condition, Filter
 from cragside.domain.query import LONGEST_QUERY
 from cragside.domain.search import DEFAULT_BALANCE, DEFAULT_FETCH, Mode, Strategy
-from cragside.entrypoints.http.schemas import Degraded, Recalled
+from cragside.entrypoints.http.models import Degraded, Recalled
 
 DEFAULT_PASSAGES = 8
 _MOST_PASSAGES = 100

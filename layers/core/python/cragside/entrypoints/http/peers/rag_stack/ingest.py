@@ -14,8 +14,8 @@ from cragside.bootstrap import Container
 from cragside.domain.document import DocType
 from cragside.domain.errors import Forbidden, PayloadTooLarge
 from cragside.domain.indexing import Acceptance
-from cragside.entrypoints.http.camel import CamelModel
-from cragside.entrypoints.http.peers import RagStackFailure, peer_router
+from cragside.entrypoints.http.peers.failures import RagStackFailure, peer_router
+from cragside.entrypoints.http.peers.rag_stack.camel_model import CamelModel
 from cragside.entrypoints.http.tenancy import Access
 from cragside.ports.page_fetcher import FetchFailed
 

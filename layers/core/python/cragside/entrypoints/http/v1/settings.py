@@ -10,7 +10,7 @@ from cragside.bootstrap import Container
 from cragside.domain.errors import CragsideError, ValidationError
 from cragside.domain.preferences import CHANGEABLE, RANGES, STRATEGIES, Preferences
 from cragside.domain.search import Strategy
-from cragside.entrypoints.http.bounded import bounded_route
+from cragside.entrypoints.http.body_limit import bounded_route
 from cragside.entrypoints.http.errors import failures, for_client
 from cragside.entrypoints.http.tenancy import Access
 from cragside.settings import Settings, variable_of
@@ -130,7 +130,7 @@ def _why_not(name: str) -> str:
 
 async def _store(container: Container, workspace: str) -> StoreBody:
     try:
-        status = await (await container.workspaces.repository(workspace)).status()
+        status = await (await container.workspaces.open(workspace)).passages.status()
     except CragsideError as error:
         return StoreBody(status="unavailable", reason=for_client(error).message)
     return StoreBody(

@@ -49,5 +49,7 @@ def check(router: APIRouter) -> APIRouter:
     for route in router.routes:
         for method in getattr(route, "methods", None) or {"*"}:
             if not isinstance(route, APIRoute) or f"{method} {route.path}" not in SCOPES:
-                raise KeyError(f"{method} {getattr(route, 'path', route)} has no scope in entrypoints/http/scopes.py")
+                raise KeyError(
+                    f"{method} {getattr(route, 'path', route)} has no scope in entrypoints/http/route_scopes.py"
+                )
     return router

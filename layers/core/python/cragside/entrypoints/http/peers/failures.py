@@ -17,7 +17,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
 from cragside.domain.errors import CragsideError, ProcessingError, ValidationError
-from cragside.entrypoints.http.bounded import bounded_route
+from cragside.entrypoints.http.body_limit import bounded_route
 from cragside.entrypoints.http.errors import STATUS, complaint_of, for_client, raises, retry_headers, routing_headers
 
 # Where the compatibility routes are: these paths and all below them.

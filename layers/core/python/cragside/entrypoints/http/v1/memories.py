@@ -11,9 +11,9 @@ from cragside.bootstrap import Container
 from cragside.domain.errors import NotFound
 from cragside.domain.exchange import Exchange
 from cragside.domain.search import Mode
-from cragside.entrypoints.http.bounded import bounded_route
+from cragside.entrypoints.http.body_limit import bounded_route
 from cragside.entrypoints.http.errors import failures
-from cragside.entrypoints.http.schemas import Citation, Degraded
+from cragside.entrypoints.http.models import Citation, Degraded
 from cragside.entrypoints.http.tenancy import Access
 
 _MOST_RESULTS = 100

@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from cragside.bootstrap import Container
 from cragside.domain.indexing import Stage
-from cragside.entrypoints.http.bounded import bounded_route
+from cragside.entrypoints.http.body_limit import bounded_route
 from cragside.entrypoints.http.errors import failures
 from cragside.entrypoints.http.tenancy import Access
 

@@ -3,7 +3,7 @@
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from cragside.entrypoints.audit import Audit, Sent
-from cragside.entrypoints.http.scopes import SCOPES
+from cragside.entrypoints.http.route_scopes import SCOPES
 
 # What our own routes do. Other routes that need `write` are told as `write`; other reading is not told.
 ACTIONS = {

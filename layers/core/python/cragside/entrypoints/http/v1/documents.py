@@ -17,8 +17,11 @@ from cragside.bootstrap import Container
 from cragside.domain.document import DocType
 from cragside.domain.errors import CragsideError, NotFound, PayloadTooLarge, ValidationError
 from cragside.domain.indexing import Acceptance, DocumentRecord, DocumentStatus
-from cragside.entrypoints.http.body import json_body, media_type
-from cragside.entrypoints.http.document_shapes import (
+from cragside.entrypoints.http.body_limit import json_body, media_type
+from cragside.entrypoints.http.errors import complaint_of, failures, for_client
+from cragside.entrypoints.http.multipart import FormPart, Room, form_parts
+from cragside.entrypoints.http.tenancy import Access
+from cragside.entrypoints.http.v1.document_models import (
     MOST_SOURCE_CHARACTERS,
     AcceptedDocuments,
     DocumentDetail,
@@ -36,9 +39,6 @@ from cragside.entrypoints.http.document_shapes import (
     document_source,
     progress_of,
 )
-from cragside.entrypoints.http.errors import complaint_of, failures, for_client
-from cragside.entrypoints.http.multipart import FormPart, Room, form_parts
-from cragside.entrypoints.http.tenancy import Access
 
 _MOST_PARTS = 100
 # So many of the largest files may be in memory at a time, of all requests together.
@@ -106,7 +106,7 @@ def router(container: Container, access: Access) -> APIRouter:
         ] = False,
     ) -> DocumentPage:
         """The documents of a workspace without their content, latest first."""
-        library = await container.workspaces.library(workspace)
+        library = (await container.workspaces.open(workspace)).documents
         if below is not None or unclaimed:
             chosen = await library.unclaimed() if below is None else await library.below(below)
             inside = [record for record in chosen if status in (None, record.status)]
@@ -123,7 +123,7 @@ def router(container: Container, access: Access) -> APIRouter:
     @routes.get("/{document_id}/content", responses=failures())
     async def content(document_id: str, workspace: workspace_asked) -> DocumentText:
         """The text of a document."""
-        source = await (await container.workspaces.library(workspace)).source(document_id)
+        source = await (await container.workspaces.open(workspace)).documents.source(document_id)
         if source is None:
             raise _unknown(document_id)
         return DocumentText(id=document_id, name=source.name, text=source.text)
@@ -132,7 +132,7 @@ def router(container: Container, access: Access) -> APIRouter:
     async def moved(request: Request, document_id: str, workspace: workspace_asked) -> DocumentDetail:
         """Give a document another source and another name, as when its file was moved. Nothing is indexed again."""
         asked = _parsed(DocumentMove, await json_body(request, container.settings.max_body_bytes))
-        library = await container.workspaces.library(workspace)
+        library = (await container.workspaces.open(workspace)).documents
         return detail_of(await library.move(document_id, source=asked.source, name=asked.name))
 
     @routes.delete("/{document_id}", status_code=204, responses=failures())
@@ -309,7 +309,7 @@ class _Taking:
 
 async def _record(container: Container, workspace: str, document_id: str) -> DocumentRecord | None:
     """A document, looked up by a task that ends: the workspace is not in use while a stream waits for progress."""
-    library = await container.workspaces.library(workspace)
+    library = (await container.workspaces.open(workspace)).documents
     return await asyncio.create_task(library.document(document_id))
 
 
