@@ -100,7 +100,9 @@ def complaints(rules: Mapping[str, Any], installed: Iterable[Distribution], runt
             if not permitted(expression, allowed):
                 said.append(f"{name}: {expression} is not allowed. Do without it, or give a reason in exceptions.")
         except Unreadable:
-            said.append(f"{name}: {expression[:60]!r} is no SPDX expression. Read its licence and enter it in stated.")
+            said.append(
+                f"{name}: {expression[:60]!r} is not an SPDX expression. Read its licence and enter it in stated."
+            )
     return said + [f"{name}: it is not installed, so its entry can go." for name in sorted(unused)]
 
 

@@ -43,7 +43,7 @@ def add_context(parser: argparse.ArgumentParser) -> None:
 def _pair(said: str) -> tuple[str, str]:
     key, equals, value = said.partition("=")
     if not equals:
-        raise argparse.ArgumentTypeError(f"{said!r} is no KEY=VALUE")
+        raise argparse.ArgumentTypeError(f"{said!r} is not KEY=VALUE")
     return key, value
 
 

@@ -145,10 +145,8 @@ class Enricher:
         return Enriched(inject(request, "\n\n".join(filter(None, blocks)), query.text), context)
 
     def _wants_memory(self, request: Mapping[str, Any], memory: bool | None) -> bool:
-        for said in (_optional(request, "memory", bool), memory):
-            if said is not None:
-                return bool(said)
-        return self._recalls
+        given = (_optional(request, "memory", bool), memory)
+        return bool(next((wish for wish in given if wish is not None), self._recalls))
 
     async def _recollected(self, query: Query, deadline: Deadline, tokens: int, evidence: str) -> Recollection:
         """Memories within the tokens and the time that are left after the evidence."""

@@ -37,5 +37,5 @@ class WorkspacePreferences:
     def _changed(self, changes: Mapping[str, Any]) -> Preferences:
         unknown = changes.keys() - set(CHANGEABLE)
         if unknown:
-            raise ValidationError(f"{min(unknown)} is no setting that can be changed.", field=min(unknown))
+            raise ValidationError(f"{min(unknown)} is not a setting that can be changed.", field=min(unknown))
         return self._defaults.changed(**changes)

@@ -59,6 +59,8 @@ def instruction_of(persona: str | None) -> str:
         return PLAIN
     if persona not in PERSONAS:
         raise ValidationError(
-            f"There is no persona of that name. There are {', '.join(PERSONAS)}.", field="persona", known=list(PERSONAS)
+            f"There is no persona of that name. Choose one of {', '.join(PERSONAS)}.",
+            field="persona",
+            known=list(PERSONAS),
         )
     return PERSONAS[persona]

@@ -53,9 +53,9 @@ def _answer(asked: Mapping[str, Any], requests: BinaryIO) -> bytes:
     except ModuleNotFoundError as error:
         return orjson.dumps({"missing": error.name})
     except MemoryError:
-        return orjson.dumps({"refused": "takes more memory to read than a file is given"})
+        return orjson.dumps({"refused": "needs more memory than a file may take"})
     except RecursionError:
-        return orjson.dumps({"refused": "is nested too deep"})
+        return orjson.dumps({"refused": "is nested too deeply"})
     except Exception as error:
         return orjson.dumps({"refused": f"cannot be read: its parser stopped ({type(error).__name__})"})
 

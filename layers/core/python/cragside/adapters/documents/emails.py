@@ -35,7 +35,7 @@ def read(content: bytes, origin: FileOrigin) -> Reading:
     if len(message.keys()) > _MOST_HEADERS:
         raise Unreadable(f"has more than {_MOST_HEADERS:,} headers, which is the limit")
     if not message.keys():
-        raise Unreadable("has no headers, so it is no e-mail; save it as .txt to index it as text")
+        raise Unreadable("has no headers, so it is not an e-mail: save it as .txt to index it as text")
     composer = Composer()
     for header in _SHOWN:
         if value := _header(message, header):

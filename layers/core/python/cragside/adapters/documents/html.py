@@ -87,7 +87,7 @@ def tree_of(content: bytes, charset: str | None) -> Any:
         tree = lxml_html.document_fromstring(text, parser=parser)
     except (etree.ParserError, etree.XMLSyntaxError, ValueError):
         # libxml2 does not say whether it ran out of memory or found no element.
-        raise Unreadable("cannot be read as a page: it is none, or needs more memory than a file is given") from None
+        raise Unreadable("cannot be read as a page, or needs more memory than a file may take") from None
     # At these limits libxml2 stops without an error, and the rest of the page is missing.
     for limit in parser.error_log.filter_types(etree.ErrorTypes.ERR_RESOURCE_LIMIT):
         if "depth" in limit.message:

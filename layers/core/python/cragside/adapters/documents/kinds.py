@@ -85,7 +85,7 @@ _FOREIGN: tuple[tuple[Callable[[bytes], bool], str], ...] = (
     (lambda head: head.startswith(b"{\\rtf"), "is rich text (.rtf): save it as .docx or .txt"),
     (
         lambda head: head.startswith((b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"7z\xbc\xaf", b"Rar!", b"\x28\xb5\x2f\xfd")),
-        "is an archive: unpack it and index what is in it",
+        "is an archive: unpack it and index its files",
     ),
 )
 

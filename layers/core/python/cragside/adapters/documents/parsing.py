@@ -162,7 +162,7 @@ class _Child:
         # 24 is SIGXCPU: its processor time was up.
         if late or code == -24:
             return _TOO_SLOW.format(seconds=seconds)
-        return "cannot be read: its parser crashed, or needed more memory than a file is given"
+        return "cannot be read: its parser crashed, or needed more memory than a file may take"
 
 
 def _environment() -> dict[str, str]:

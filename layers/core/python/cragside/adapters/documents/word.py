@@ -37,7 +37,7 @@ def read(content: bytes, origin: FileOrigin) -> Reading:
         body = document.element.body
         levels, titles = _heading_styles(document)
     except (PackageNotFoundError, etree.XMLSyntaxError, KeyError, ValueError, AttributeError, zipfile.BadZipFile):
-        raise Unreadable("is damaged, or no Word document") from None
+        raise Unreadable("is damaged, or not a Word document") from None
     composer, headings = Composer(), Headings()
     title = ""
     for block in _blocks(body):
@@ -69,7 +69,7 @@ def check_archive(content: bytes) -> None:
             entries = archive.infolist()
             names = {entry.filename for entry in entries}
             if not {"[Content_Types].xml", "word/document.xml"} <= names:
-                raise Unreadable("is an archive, but no Word document (.docx); unpack it and index what is in it")
+                raise Unreadable("is an archive, but not a Word document (.docx): unpack it and index its files")
             if len(entries) > MAX_ENTRIES:
                 raise Unreadable(f"is an archive of {len(entries):,} entries, the limit is {MAX_ENTRIES:,}")
             if any(entry.flag_bits & 1 for entry in entries):
@@ -79,7 +79,7 @@ def check_archive(content: bytes) -> None:
             for entry in entries:
                 total = _unpack(archive, entry, total, len(content))
     except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError, ValueError, OSError, zlib.error):
-        raise Unreadable("is damaged, or no Word document") from None
+        raise Unreadable("is damaged, or not a Word document") from None
 
 
 def _unpack(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, total: int, packed: int) -> int:
@@ -100,7 +100,7 @@ def _check_size(unzipped: int, packed: int) -> None:
     if unzipped > MAX_UNZIPPED:
         raise Unreadable(f"unpacks to more than {MAX_UNZIPPED // 1024**2} MB, which is the limit")
     if unzipped > _RATIO_MATTERS_FROM and unzipped > MAX_RATIO * packed:
-        raise Unreadable(f"unpacks to more than {MAX_RATIO} times its size, as only archives made to explode do")
+        raise Unreadable(f"unpacks to more than {MAX_RATIO} times its size, which is the limit: it may be a zip bomb")
 
 
 def _blocks(container: Any) -> Iterator[Any]:

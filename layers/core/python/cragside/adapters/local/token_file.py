@@ -90,7 +90,7 @@ class TokenFile(TokenStore):
         def without(tokens: Sequence[IssuedToken]) -> list[IssuedToken]:
             gone.extend(each for each in tokens if name in (each.id, each.name))
             if not gone:
-                raise NotFound("There is no token of that id or name. See cragside token list.")
+                raise NotFound("There is no token with that id or name. See cragside token list.")
             return [each for each in tokens if each not in gone]
 
         self._change(without)

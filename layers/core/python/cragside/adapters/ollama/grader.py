@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 
+from cachetools import TTLCache
 from typing_extensions import override
 
 from cragside.adapters.ollama import grading
@@ -39,8 +40,8 @@ class OllamaGrader(RelevanceGrader):
         self._host = host
         self._embedded = embedded
         self._context = context
-        self._clock = clock
-        self._singly_until: dict[str, float] = {}
+        # Models that failed to grade several documents at once.
+        self._grading_singly: TTLCache[str, bool] = TTLCache(_MODELS_REMEMBERED, _SINGLE_SECONDS, timer=clock)
 
     @override
     async def grade(self, query: str, documents: Sequence[Document], *, model: str | None = None) -> list[float]:
@@ -55,7 +56,7 @@ class OllamaGrader(RelevanceGrader):
         return await self._embedded.grade(query, documents, model=model)
 
     async def _graded(self, model: str, query: str, documents: Sequence[Document]) -> list[float]:
-        if len(documents) > 1 and not self._does_batches(model):
+        if len(documents) > 1 and model in self._grading_singly:
             return await self._one_by_one(model, query, documents)
         size, characters = await self._share(model, query, documents)
         batches = [documents[start : start + size] for start in range(0, len(documents), size)]
@@ -68,7 +69,7 @@ class OllamaGrader(RelevanceGrader):
             return scores
         if len(batch) == 1:
             raise ServiceUnavailable("grader", f"{model} did not answer with a score")
-        self._remember_singly(model)
+        self._grading_singly[model] = True
         return await self._one_by_one(model, query, batch)
 
     async def _one_by_one(self, model: str, query: str, documents: Sequence[Document]) -> list[float]:
@@ -100,14 +101,6 @@ class OllamaGrader(RelevanceGrader):
         size = max(1, min(len(documents), int(left // (shortest + _FRAME_TOKENS))))
         each = left // size - grading.answer_tokens(1) - _FRAME_TOKENS
         return size, max(1, min(_LONGEST_DOCUMENT, int(each / density)))
-
-    def _does_batches(self, model: str) -> bool:
-        return self._clock() >= self._singly_until.get(model, 0.0)
-
-    def _remember_singly(self, model: str) -> None:
-        if len(self._singly_until) >= _MODELS_REMEMBERED:
-            self._singly_until.clear()
-        self._singly_until[model] = self._clock() + _SINGLE_SECONDS
 
 
 async def _all(calls: Iterable[Coroutine[None, None, list[float]]]) -> list[list[float]]:

@@ -95,8 +95,7 @@ class OllamaHost(ModelHost):
 
     @override
     async def context_length(self, model: str) -> int | None:
-        card = await self._card_if_there(model)
-        return None if card is None else card.context_length
+        return (await self._card(model)).context_length if await self.has(model) else None
 
     @override
     async def window(self, model: str) -> int | None:
@@ -220,9 +219,6 @@ class OllamaHost(ModelHost):
         wanted = 1 << (tokens - 1).bit_length()
         return max(window or 0, min(wanted, longest or wanted))
 
-    async def _card_if_there(self, model: str) -> ModelCard | None:
-        return await self._card(model) if await self.has(model) else None
-
     async def _card(self, model: str) -> ModelCard:
         name = tagged(model)
         return await self._cards.setdefault(name, RememberedAnswer(lambda: self._fetch_card(name))).get()
@@ -276,7 +272,7 @@ def _is_number(value: Any) -> TypeGuard[int]:
 
 def _card_of(shown: Any) -> ModelCard:
     if not isinstance(shown, dict):
-        return ModelCard(None, None, None)
+        return ModelCard()
     info = shown.get("model_info")
     facts = info.items() if isinstance(info, dict) else ()
     lengths = [value for key, value in facts if key.endswith(".context_length") and _is_number(value) and value > 0]

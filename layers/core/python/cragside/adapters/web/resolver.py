@@ -45,5 +45,5 @@ def _lookup(name: str) -> list[str]:
     try:
         found = socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)
     except UnicodeError as error:
-        raise OSError("is no name that can be looked up") from error
+        raise OSError("is not a valid name") from error
     return [str(entry[4][0]) for entry in found]
