@@ -99,6 +99,7 @@ class Enricher:
         self,
         request: Mapping[str, Any],
         *,
+        question: str | None = None,
         workspace: str | None = None,
         persona: str | None = None,
         memory: bool | None = None,
@@ -107,13 +108,14 @@ class Enricher:
     ) -> Enriched:
         """The request with evidence for its question, within `timeout` seconds and the configured budget.
 
+        `question` is that of the request, if the caller has read it already.
         `persona` and `memory` are for requests that do not say themselves. Raises `ValidationError` for fields of a
         wrong type, an unknown persona, a missing or overlong question; `ConfigurationError`; and in fail mode `closed`
         `ServiceUnavailable` when neither the knowledge base nor the web could be asked.
         """
         if request.get("prompt") is None and request.get("messages") is None:
             raise ValidationError("The request needs a prompt (string) or messages (list).", field="prompt")
-        question = question_in(request, self._prefix)
+        question = question_in(request, self._prefix) if question is None else question
         if question is None:
             return Enriched(dict(request), None)
         deadline = Deadline(self._timeout if timeout is None else min(self._timeout, timeout))

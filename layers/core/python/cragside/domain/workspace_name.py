@@ -4,7 +4,7 @@ import re
 
 from cragside.domain.errors import ValidationError
 
-_SHAPE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
+WORKSPACE_PATTERN = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}"
 # How files end that a store, a queue or a baked store keeps, may keep later, or that SQLite puts beside its own.
 _ENDS_OF_FILES = (
     *(".json", ".db", ".sqlite", ".sqlite3", ".lock", ".tmp", ".log", ".pid"),
@@ -18,7 +18,7 @@ _DEVICES = frozenset(
 
 def is_shaped_like_a_name(text: str) -> bool:
     """Whether a text has the form of a name. A store made by an older version may have one that is refused now."""
-    return _SHAPE.fullmatch(text) is not None
+    return re.fullmatch(WORKSPACE_PATTERN, text) is not None
 
 
 def workspace_name(given: object) -> str:

@@ -13,7 +13,7 @@ _Header = tuple[bytes, bytes]
 
 # Headers of our answers that pages may read.
 EXPOSED = ("X-Rag-Verdict", "X-Rag-Documents", "X-Rag-Memory", "X-Rag-Degraded", "Retry-After")
-FOREIGN = "This web page may not call cragside. List its origin in RAG_ALLOW_ORIGINS where cragside is started."
+FOREIGN_PAGE = "This web page may not call cragside. List its origin in RAG_ALLOW_ORIGINS where cragside is started."
 
 # What Ollama accepts without OLLAMA_ORIGINS (envconfig.AllowedOrigins).
 _OLLAMAS_HOSTS = frozenset({"localhost", "127.0.0.1", "0.0.0.0"})  # noqa: S104 (a page's host, not one to bind to)
@@ -36,12 +36,12 @@ class Origins:
         It may if no page sent it, or a page of the same origin, of this machine (where the server is reached as this
         machine), or of an allowed origin.
         """
-        said = _Said(headers)
-        if not said.origins:
-            return said.by_no_stranger
-        origin = said.origin
+        sender = _Sender(headers)
+        if not sender.origins:
+            return sender.by_no_stranger
+        origin = sender.origin
         return origin is not None and (
-            self._lists(origin) or said.same_origin or (said.to_this_machine and local(origin))
+            self._lists(origin) or sender.same_origin or (sender.to_this_machine and local(origin))
         )
 
     def may_ask(self, headers: Iterable[_Header]) -> bool:
@@ -49,22 +49,22 @@ class Origins:
 
         It may if no page sent it, or a page that Ollama accepts by default, or one of an allowed origin.
         """
-        said = _Said(headers)
-        if not said.origins:
-            return said.by_no_stranger
-        origin = said.origin
+        sender = _Sender(headers)
+        if not sender.origins:
+            return sender.by_no_stranger
+        origin = sender.origin
         return origin is not None and (self._lists(origin) or _ollama_accepts(origin))
 
     def lists(self, headers: Iterable[_Header]) -> bool:
         """Whether a page of an allowed origin sent the request."""
-        origin = _Said(headers).origin
+        origin = _Sender(headers).origin
         return origin is not None and self._lists(origin)
 
     def _lists(self, origin: Origin) -> bool:
         return any(pattern.allows(origin) for pattern in self._allowed)
 
 
-class _Said:
+class _Sender:
     """What a request says of the page that sent it, and of whom it is for."""
 
     def __init__(self, headers: Iterable[_Header]) -> None:
@@ -134,7 +134,7 @@ def is_preflight(method: str, headers: Sequence[_Header]) -> bool:
     }
 
 
-def permission(headers: Sequence[_Header]) -> list[_Header]:
+def preflight_headers(headers: Sequence[_Header]) -> list[_Header]:
     """The headers that answer the preflight of a page that may call: it may send what it asked for."""
     given = dict(headers)
     allowed = [(b"access-control-allow-origin", given[b"origin"].strip()), (b"access-control-allow-methods", _METHODS)]
@@ -147,7 +147,7 @@ def permission(headers: Sequence[_Header]) -> list[_Header]:
     return [*allowed, (b"access-control-max-age", _PREFLIGHT_SECONDS), (b"vary", varies)]
 
 
-def readable(answer: Sequence[_Header], request: Sequence[_Header]) -> list[_Header]:
+def cors_headers(answer: Sequence[_Header], request: Sequence[_Header]) -> list[_Header]:
     """An answer's headers with those that let the page which sent the request read it; those there are stay."""
     origin = next((value.strip() for name, value in request if name == b"origin"), None)
     if origin is None:
