@@ -8,7 +8,7 @@ All of it on the embedded default, without model server. Each measurement is a p
 - 50,000 passages of generated texts are made searchable (kept in the cache folder; no graph, which a similarity search
   does not look at), and questions are asked by `similar`: nearest first, chosen for diversity, with filters of which
   one is met by a passage in a thousand and one by none;
-- 100 documents of three pages are indexed whole by `save_documents`, graph included; its figure is the peak of the
+- 100 documents of three pages are indexed whole, graph included; its figure is the peak of the
   resident memory that the operating system has counted for the process.
 """
 
@@ -70,7 +70,7 @@ async def searched(passages: int) -> dict[str, float]:
     asked = corpus.questions(passages, _QUESTIONS + 1)
     container = Container(load_settings())
     try:
-        repository = await container.workspaces.repository("default")
+        repository = (await container.workspaces.open("default")).passages
 
         def search(text: str, strategy: str, wanted: str | None) -> Callable[[], Awaitable[Sequence[object]]]:
             condition = () if wanted is None else (Condition("shelf", wanted),)
@@ -107,20 +107,17 @@ async def indexed() -> dict[str, float]:
     container = Container(load_settings())
     before = _peak_mb()
     try:
-        repository = await container.workspaces.repository("default")
-        texts = corpus.documents(corpus.passages(DOCUMENTS * _A_DOCUMENT), each=_A_DOCUMENT)
-        outcomes = await repository.save_documents([SourceText(name, text) for name, text in texts])
-        if failed := [outcome for outcome in outcomes if outcome.status != "indexed"]:
-            raise SystemExit(f"{len(failed)} documents were not indexed: {failed[0]}")
-        return {"before_mb": before, "peak_mb": _peak_mb(), "passages": sum(o.passages for o in outcomes)}
+        await corpus.index(container, corpus.documents(corpus.passages(DOCUMENTS * _A_DOCUMENT), each=_A_DOCUMENT))
+        status = await (await container.workspaces.open("default")).passages.status()
+        return {"before_mb": before, "peak_mb": _peak_mb(), "passages": status.passages}
     finally:
         await container.close()
 
 
 async def make_searchable(container: Container, sources: Sequence[SourceText]) -> int:
     """Accept texts and embed all of their parts, as the worker does; the number of their passages."""
-    library = await container.workspaces.library("default")
-    indexer = await container.workspaces.part_indexer("default")
+    library = (await container.workspaces.open("default")).documents
+    indexer = (await container.workspaces.open("default")).work
     passages = 0
     for source in sources:
         acceptance = await library.accept(source, enrich=False)

@@ -39,7 +39,7 @@ async def measure(passages: int, count: int) -> dict[str, float]:
     container = Container(load_settings())
     try:
         began = time.perf_counter()
-        repository = await container.workspaces.repository("default")
+        repository = (await container.workspaces.open("default")).passages
         opened = time.perf_counter() - began
         await repository.retrieve(asked.pop(), limit=8)
         first = time.perf_counter() - began

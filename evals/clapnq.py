@@ -62,11 +62,12 @@ def container(home: Path) -> Container:
 async def index(built: Container, passages: list[Passage]) -> float:
     """Indexes the passages and says how many seconds that took."""
     started = time.perf_counter()
-    repository = await built.workspaces.repository("default")
-    sources = [SourceText(f"{passage.key}.txt", passage.text, title=passage.title) for passage in passages]
-    failed = [indexed for indexed in await repository.save_documents(sources) if indexed.status == "failed"]
-    if failed:
-        raise SystemExit(f"{len(failed)} passages could not be indexed; the first: {failed[0].reason}")
+    for passage in passages:
+        source = SourceText(f"{passage.key}.txt", passage.text, title=passage.title)
+        await built.intake.text(source, workspace="default")
+    outcomes = await built.worker().run(until_idle=True, sweep=False)
+    if set(outcomes) != {"done"}:
+        raise SystemExit(f"Some passages could not be indexed: {dict(outcomes)}")
     return time.perf_counter() - started
 
 
@@ -84,7 +85,7 @@ async def stay_local(built: Container, questions: list[Question]) -> list[bool]:
 async def gradings(built: Container, questions: list[Question]) -> list[Grading]:
     """Retrieves for each question as the pipeline does, and grades its own passage besides whatever comes up."""
     grader = EmbeddedGrader(WordLlamaEmbedder())
-    repository = await built.workspaces.repository("default")
+    repository = (await built.workspaces.open("default")).passages
     limit = built.settings.candidates
     found = []
     for question in questions:

@@ -20,11 +20,10 @@ from cragside.ports.knowledge_graph import (
     Neighbourhood,
     Relationship,
 )
-from cragside.ports.library import Library
-from cragside.ports.part_indexer import PartIndexer
 from cragside.ports.rag_repository import Indexed, KnowledgeStatus, RagRepository
 from cragside.ports.search_service import SearchService
 from cragside.ports.upload_store import UploadForm
+from cragside.ports.workspaces import Workspace
 
 
 def shared_words(query: str, text: str) -> float:
@@ -84,9 +83,6 @@ class FakeRepository(RagRepository):
     async def version(self) -> str:
         return str(self.changes)
 
-    async def close(self) -> None:
-        self.sources.clear()
-
     def _saved(self, document: SourceText) -> Indexed:
         known = self.sources.get(document.source)
         self.changes += 1
@@ -102,17 +98,9 @@ class FakeWorkspaces:
     def __init__(self, repository: RagRepository) -> None:
         self._repository = repository
 
-    async def repository(self, workspace: str) -> RagRepository:
-        return self._repository
-
-    async def library(self, workspace: str) -> Library:
-        raise NotImplementedError("the fake repository keeps no documents apart from their passages")
-
-    async def part_indexer(self, workspace: str) -> PartIndexer:
-        raise NotImplementedError("the fake repository indexes at once")
-
-    async def graph(self, workspace: str) -> KnowledgeGraph:
-        raise NotImplementedError("the fake repository has no graph")
+    async def open(self, name: str) -> Workspace:
+        nothing: Any = None
+        return Workspace(name, nothing, self._repository, nothing, nothing, read_only=False)
 
     async def names(self) -> list[str]:
         return ["default"]

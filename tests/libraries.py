@@ -5,6 +5,7 @@ from typing import Any
 
 from cragside.domain.document import DocType
 from cragside.domain.indexing import DocumentKey, DocumentRecord, Part, Passage, Stored, Task
+from cragside.ports.workspaces import Workspace
 
 
 def record(document_id: str = "doc-1", doc_type: DocType = "text", parts: int = 1) -> DocumentRecord:
@@ -41,11 +42,11 @@ class MemoryWorkspaces:
     async def stored(self, workspace: str, keys: Collection[DocumentKey] = ()) -> Stored:
         return Stored()
 
-    async def part_indexer(self, workspace: str) -> Any:
-        return self
-
-    async def library(self, workspace: str) -> Any:
-        return _Library(self, workspace)
+    async def open(self, name: str) -> Workspace:
+        documents: Any = _Library(self, name)
+        work: Any = self
+        nothing: Any = None
+        return Workspace(name, documents, passages=nothing, graph=nothing, work=work, read_only=False)
 
     async def embed(self, task: Task) -> None:
         await self._hook(task)

@@ -36,6 +36,7 @@ from cragside.entrypoints.http.app import create_app
 from cragside.plugins.smart_proxy import PluginConfiguration, RagAgent
 from cragside.ports.rag_repository import RagRepository
 from cragside.ports.search_service import SearchService
+from cragside.ports.workspaces import Workspace
 from cragside.settings import Settings, load_settings
 
 Hook = Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]
@@ -85,7 +86,7 @@ class ScriptedFinder:
 class NoStore:
     """A knowledge base that cannot be opened; remembering a query is not worth failing for."""
 
-    async def repository(self, workspace: str) -> RagRepository:
+    async def open(self, name: str) -> Workspace:
         raise ServiceUnavailable("knowledge_base", "There is none in this test.")
 
 

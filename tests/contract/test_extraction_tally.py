@@ -68,7 +68,7 @@ async def test_rows_that_were_used_and_lines_that_were_not_are_counted(
     container: Container, model: Says, answer: str, entities: int, relations: int, malformed: int, unusable: int
 ) -> None:
     model.answer = lambda _: answer
-    document = await (await container.workspaces.library("default")).document(
+    document = await (await container.workspaces.open("default")).documents.document(
         await indexed(container, "The Seine flows through Paris.")
     )
     assert document is not None
@@ -104,7 +104,7 @@ async def test_a_repetition_counts_the_new_answers(container: Container, model: 
     identifier = await indexed(container, "The Seine flows through Paris.")
     await container.intake.restart(identifier, workspace="default", force=True)
     await container.worker().run(until_idle=True, sweep=False)
-    document = await (await container.workspaces.library("default")).document(identifier)
+    document = await (await container.workspaces.open("default")).documents.document(identifier)
     assert document is not None
     assert document.tier3["extraction"]["entities"] == 1
     assert document.tier3["by"] == "embedded"

@@ -96,7 +96,7 @@ async def case(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[
         return
     home = tmp_path / "home"
     container = Container(load_settings({"RAG_HOME": str(home)}), language_model=Extractor())
-    repository = await container.workspaces.repository("default")
+    repository = (await container.workspaces.open("default")).passages
     for name, text in TEXTS.items():
         (outcome,) = await repository.save_documents([SourceText(name, text)])
         assert outcome.status == "indexed"
@@ -107,12 +107,12 @@ async def case(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[
             home.rename(baking.home)
             baking.publish(known)
         container = Container(load_settings({"RAG_HOME": str(tmp_path / "baked")}))
-    library = await container.workspaces.library("default")
+    library = (await container.workspaces.open("default")).documents
     passages = {}
     for document in (await library.documents())[0]:
         (passage,) = await library.passages(document.id)
         passages[passage.text] = passage.id
-    yield Case(await container.workspaces.graph("default"), passages)
+    yield Case((await container.workspaces.open("default")).graph, passages)
     await container.close()
 
 
@@ -236,7 +236,7 @@ async def test_a_search_finds_parts_of_names_best_connected_first(case: Case) ->
 async def test_an_unknown_workspace_has_an_empty_graph_and_asking_leaves_no_trace(tmp_path: Path) -> None:
     home = tmp_path / "home"
     container = Container(load_settings({"RAG_HOME": str(home)}))
-    graph = await container.workspaces.graph("nobody")
+    graph = (await container.workspaces.open("nobody")).graph
     assert await graph.entity("Harbour Museum") is None
     assert await graph.of_passages(["p"]) == []
     assert await graph.expand(["Harbour Museum"]) == Neighbourhood()
@@ -247,8 +247,8 @@ async def test_an_unknown_workspace_has_an_empty_graph_and_asking_leaves_no_trac
 
 async def test_a_graph_that_was_asked_for_early_sees_what_is_indexed_later(tmp_path: Path) -> None:
     container = Container(load_settings({"RAG_HOME": str(tmp_path)}), language_model=Extractor())
-    graph = await container.workspaces.graph("default")
-    repository = await container.workspaces.repository("default")
+    graph = (await container.workspaces.open("default")).graph
+    repository = (await container.workspaces.open("default")).passages
     await repository.save_documents([SourceText("staff.md", STAFF)])
     assert await graph.entity("Alice Weber") is not None
     await repository.delete_document("staff.md")

@@ -13,13 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cragside.adapters.embedded.keywords import keywords_of
-from cragside.adapters.embedded.language_model import EmbeddedLanguageModel
 from cragside.adapters.lightrag.drafts import Draft
 from cragside.adapters.lightrag.ledger.failures import LedgerError
 from cragside.adapters.lightrag.ledger.sqlite.database import Database
 from cragside.adapters.lightrag.ledger.sqlite.ledger import SqliteLedger
-from cragside.adapters.lightrag.repository import LightRagRepository
 from cragside.adapters.lightrag.workspaces import EmbeddedWorkspaces
 from cragside.bootstrap import Container
 from cragside.domain.document import Mark, SourceText
@@ -31,6 +28,7 @@ from cragside.ports.embedder import Vectors
 from cragside.ports.library import Library
 from cragside.ports.part_indexer import PartIndexer
 from cragside.settings import load_settings
+from tests.embedded_workspaces import embedded_workspaces, store_of
 from tests.fakes import WordGrader
 
 ARMSTRONG = "William Armstrong built Cragside in Northumberland. Joseph Swan lit Cragside with lamps."
@@ -54,12 +52,12 @@ async def container(tmp_path: Path) -> AsyncIterator[Container]:
 
 @pytest.fixture
 async def library(container: Container) -> Library:
-    return await container.workspaces.library("w")
+    return (await container.workspaces.open("w")).documents
 
 
 @pytest.fixture
 async def indexer(container: Container) -> PartIndexer:
-    return await container.workspaces.part_indexer("w")
+    return (await container.workspaces.open("w")).work
 
 
 async def work(indexer: PartIndexer, tasks: Sequence[Task]) -> None:
@@ -71,7 +69,7 @@ async def work(indexer: PartIndexer, tasks: Sequence[Task]) -> None:
 
 
 async def found(container: Container, question: str) -> list[str]:
-    repository = await container.workspaces.repository("w")
+    repository = (await container.workspaces.open("w")).passages
     return [document.content for document in await repository.retrieve(question, limit=8)]
 
 
@@ -96,7 +94,7 @@ async def test_an_accepted_text_is_there_after_a_restart_with_its_tasks(library:
     acceptance = await library.accept(source, track="t1")
     assert acceptance.outcome == "new"
     again = opened(tmp_path)
-    later = await again.workspaces.library("w")
+    later = (await again.workspaces.open("w")).documents
     record = await later.sourced("a.md")
     assert record == acceptance.record
     assert record is not None
@@ -136,7 +134,7 @@ async def test_a_passage_knows_its_section_and_its_page_and_does_not_go_on_to_th
         where = (2, "Late") if passage.text in LONG[half:] else (1, "Early")
         assert passage.text in LONG[half:] or passage.text in LONG[:half]
         assert (passage.page, passage.section) == where
-    repository = await container.workspaces.repository("w")
+    repository = (await container.workspaces.open("w")).passages
     best = (await repository.retrieve("Which bridge is number 8?", limit=1))[0]
     assert (best.metadata["page"], best.metadata["section"]) == (2, "Late")
     assert {"filename", "fileType", "chunkIndex", "totalChunks"} <= set(best.metadata)
@@ -152,7 +150,7 @@ async def test_a_passage_through_several_sections_is_cited_with_the_first_and_th
     (passage,) = await library.passages(acceptance.record.id)
     assert passage.section == "Introduction – Maintenance"
     assert passage.sections == ("Introduction", "Operation", "Maintenance")
-    (best,) = await (await container.workspaces.repository("w")).retrieve("When is grease applied?", limit=1)
+    (best,) = await (await container.workspaces.open("w")).passages.retrieve("When is grease applied?", limit=1)
     assert best.metadata["section"] == "Introduction – Maintenance"
 
 
@@ -183,7 +181,7 @@ async def test_embedding_makes_a_part_searchable_and_the_graph_comes_after_it(
     (passage,) = await library.passages(record.id)
     assert (passage.tier2, passage.enrichment) == ({"keywords": ["lamps"]}, "enriched")
     assert await library.passages_by_id([passage.id, "nope"]) == {passage.id: (record, passage)}
-    assert (await (await container.workspaces.repository("w")).status()).entities > 0
+    assert (await (await container.workspaces.open("w")).passages.status()).entities > 0
 
 
 async def test_a_text_that_is_brought_again_gets_its_new_title_and_metadata(
@@ -286,7 +284,7 @@ async def test_a_document_that_is_moved_keeps_all_but_its_source_and_its_name(
         passages,
         [],
     )
-    (best,) = await (await container.workspaces.repository("w")).retrieve("Who built Cragside?", limit=1)
+    (best,) = await (await container.workspaces.open("w")).passages.retrieve("Who built Cragside?", limit=1)
     assert best.metadata["filename"] == "done.md"
     # Another document at the place that it left has an id of its own, and goes without it.
     other = (await take(library, indexer, text("todo.md", SWAN, source=W1))).record
@@ -324,7 +322,7 @@ async def test_the_same_text_under_two_names_is_two_documents_and_counts_once_as
     assert (copy.outcome, copy.record.name, copy.record.metadata) == ("new", "copy.md", {"team": "z"})
     await work(indexer, [*first.tasks, *copy.tasks])
     assert (await library.documents(status="enriched"))[1] == 2
-    repository = await container.workspaces.repository("w")
+    repository = (await container.workspaces.open("w")).passages
     question = "Who built Cragside in Northumberland?"
     search = SimilaritySearch(question, limit=5, threshold=0.0)
     assert len(await repository.retrieve(question, limit=5)) == 1
@@ -353,10 +351,10 @@ async def test_another_text_of_the_same_name_replaces_it_once_it_can_be_found(
     assert ARMSTRONG in await found(container, "Who lit Cragside with lamps?")
     await indexer.embed(embedding[-1])
     assert ARMSTRONG not in await found(container, "Who lit Cragside with lamps?")
-    status = await (await container.workspaces.repository("w")).status()
+    status = await (await container.workspaces.open("w")).passages.status()
     assert (status.documents, status.passages, status.entities) == (1, changed.record.passages, 0)
     await work(indexer, first.tasks)
-    assert (await (await container.workspaces.repository("w")).status()).entities == 0
+    assert (await (await container.workspaces.open("w")).passages.status()).entities == 0
 
 
 async def test_a_text_that_comes_back_before_its_replacement_was_complete_is_complete_at_once(
@@ -398,7 +396,7 @@ async def test_a_deleted_document_cannot_be_found_and_its_tasks_are_void(
 ) -> None:
     kept = await library.accept(text("b.md", SWAN))
     await work(indexer, kept.tasks)
-    before = await (await container.workspaces.repository("w")).status()
+    before = await (await container.workspaces.open("w")).passages.status()
     gone = await library.accept(text("a.md", ARMSTRONG))
     await work(indexer, gone.tasks)
     assert await library.delete(gone.record.id)
@@ -406,7 +404,7 @@ async def test_a_deleted_document_cannot_be_found_and_its_tasks_are_void(
     await work(indexer, gone.tasks)
     await indexer.failed(gone.tasks[0], "too late")
     assert await found(container, "Where did Joseph Swan live, and who built Cragside?") == [SWAN]
-    assert await (await container.workspaces.repository("w")).status() == before
+    assert await (await container.workspaces.open("w")).passages.status() == before
     assert await library.passages(gone.record.id) == []
     assert (await library.accept(text("a.md", ARMSTRONG))).outcome == "new"
 
@@ -497,12 +495,12 @@ async def test_a_text_that_comes_back_when_passages_have_another_size_is_found_a
     tmp_path: Path, complete: bool, passages: int
 ) -> None:
     before = cut_into(tmp_path, 60)
-    library, indexer = await before.workspaces.library("w"), await before.workspaces.part_indexer("w")
+    library, indexer = (await before.workspaces.open("w")).documents, (await before.workspaces.open("w")).work
     first = await library.accept(text("a.md", LONG))
     await work(indexer, first.tasks if complete else first.tasks[:1])
     await before.close()
     after = cut_into(tmp_path, 100, RAG_PART_PASSAGES=str(passages))
-    library, indexer = await after.workspaces.library("w"), await after.workspaces.part_indexer("w")
+    library, indexer = (await after.workspaces.open("w")).documents, (await after.workspaces.open("w")).work
     await library.accept(text("a.md", ARMSTRONG))
     back = await library.accept(text("a.md", LONG))
     assert (back.outcome, back.record.content_hash) == ("changed", first.record.content_hash)
@@ -513,7 +511,7 @@ async def test_a_text_that_comes_back_when_passages_have_another_size_is_found_a
     held = await library.passages(record.id)
     assert record.passages == len(held)
     assert "".join("".join(passage.text.split()) for passage in held) == "".join(LONG.split())
-    repository = await after.workspaces.repository("w")
+    repository = (await after.workspaces.open("w")).passages
     for passage in held:
         near = await repository.similar(SimilaritySearch(passage.text, limit=3, threshold=0.99))
         assert passage.id in [document.id for document in near]
@@ -560,11 +558,10 @@ async def test_a_deletion_does_not_wait_for_the_writer_of_the_graph_and_the_work
 ) -> None:
     acceptance = await library.accept(text("a.md", ARMSTRONG))
     await work(indexer, acceptance.tasks)
-    entities = (await (await container.workspaces.repository("w")).status()).entities
+    entities = (await (await container.workspaces.open("w")).passages.status()).entities
     other = opened(tmp_path)
-    writer = await other.workspaces.repository("w")
-    assert isinstance(writer, LightRagRepository)
-    async with writer.store.writing(), asyncio.timeout(10):
+    writer = (await other.workspaces.open("w")).passages
+    async with (await store_of(other.workspaces, "w")).writing(), asyncio.timeout(10):
         assert await container.intake.delete(acceptance.record.id, workspace="w")
         assert not await container.intake.delete(acceptance.record.id, workspace="w")
     status = await writer.status()
@@ -683,19 +680,8 @@ def cheap(home: Path) -> EmbeddedWorkspaces:
     async def open_embedder(name: str | None) -> LetterEmbedder:
         return LetterEmbedder()
 
-    return EmbeddedWorkspaces(
-        home,
-        embedding_model=None,
-        open_embedder=open_embedder,
-        model=EmbeddedLanguageModel(),
-        ranker=WordGrader(),
-        keywords_of=keywords_of,
-        search_text=str.lower,
-        count_tokens=lambda text: len(text.split()),
-        chunking=lambda _: (40, 5),
-        parallel=4,
-        saved_queries=0,
-        part_passages=2,
+    return embedded_workspaces(
+        home, open_embedder=open_embedder, ranker=WordGrader(), chunk_words=(40, 5), part_passages=2, saved_queries=0
     )
 
 
@@ -742,7 +728,7 @@ async def perform(home: Path, step: Step) -> bool:
     """Whether the step was done, rather than ended by a failure of the store."""
     workspaces = cheap(home)
     try:
-        await step(await workspaces.library("w"), await workspaces.part_indexer("w"))
+        await step((await workspaces.open("w")).documents, (await workspaces.open("w")).work)
     except ServiceUnavailable:
         return False
     else:
@@ -834,6 +820,6 @@ async def test_an_entity_tells_documents_of_one_name_apart(
 ) -> None:
     for source in (W1, W2):
         await take(library, indexer, text("todo.md", ARMSTRONG, source=source))
-    view = await (await container.workspaces.graph("w")).entity("Joseph Swan")
+    view = await (await container.workspaces.open("w")).graph.entity("Joseph Swan")
     assert view is not None
     assert [label for _, label in view.documents] == ["w1/todo.md", "w2/todo.md"]

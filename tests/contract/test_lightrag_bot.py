@@ -109,14 +109,14 @@ async def test_a_memory_that_is_down_leaves_the_documents(
 ) -> None:
     await knowledge.http.post("/documents/text", json={"text": GUIDE, "file_source": GUIDES_NAME})
     await knowledge.index()
-    repository = knowledge.container.workspaces.repository
+    open_workspace = knowledge.container.workspaces.open
 
     async def half(workspace: str) -> Any:
         if is_memory(workspace):
             raise ServiceUnavailable("knowledge_base", "The store is down.")
-        return await repository(workspace)
+        return await open_workspace(workspace)
 
-    monkeypatch.setattr(knowledge.container.workspaces, "repository", half)
+    monkeypatch.setattr(knowledge.container.workspaces, "open", half)
     answer = (await knowledge.http.post("/query", json=QUERY)).json()
     assert "port 6380" in answer["response"]
     assert answer["degraded"] == [{"component": "memory", "reason": "The store is down."}]
@@ -342,7 +342,7 @@ async def test_an_outage_is_told_in_lightrags_shape(knowledge: Knowledge, monkey
     async def down(*_: Any, **__: Any) -> None:
         raise ServiceUnavailable("knowledge_base", "The store is down.")
 
-    monkeypatch.setattr(knowledge.container.workspaces, "repository", down)
+    monkeypatch.setattr(knowledge.container.workspaces, "open", down)
     answer = await knowledge.http.post("/query", json=QUERY)
     assert (answer.status_code, answer.json()["detail"]) == (503, "The store is down.")
 
@@ -353,7 +353,7 @@ async def test_what_takes_too_long_is_a_504(tmp_path: Path, monkeypatch: pytest.
     async def stuck(*_: Any, **__: Any) -> None:
         await asyncio.Event().wait()
 
-    monkeypatch.setattr(knowledge.container.workspaces, "repository", stuck)
+    monkeypatch.setattr(knowledge.container.workspaces, "open", stuck)
     answer = await knowledge.http.post("/query", json=QUERY)
     await knowledge.close()
     assert answer.status_code == 504
@@ -367,7 +367,10 @@ async def test_documents_are_counted_by_how_far_they_have_come(knowledge: Knowle
         await knowledge.http.post("/documents/text", json=body)
         if number < 2:
             await knowledge.index()
-    library, indexer = await container.workspaces.library("default"), await container.workspaces.part_indexer("default")
+    library, indexer = (
+        (await container.workspaces.open("default")).documents,
+        (await container.workspaces.open("default")).work,
+    )
     tasks = {(task.document_id, task.stage): task for task in await library.restart(failures=False)}
     half, failed, processing = [await library.sourced(f"{number}.txt") for number in (2, 3, 4)]
     assert half is not None

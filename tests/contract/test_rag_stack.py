@@ -520,7 +520,7 @@ async def test_a_text_is_read_alike_by_whatever_way_it_comes(knowledge: Knowledg
         "/v1/documents": lambda text, name: {"text": text, "name": name},
         "/documents/text": lambda text, name: {"text": text, "file_source": name},
     }
-    library = await knowledge.container.workspaces.library("default")
+    library = (await knowledge.container.workspaces.open("default")).documents
     for route, body in ways.items():
         told = []
         for template, name in ((text, f"{route[1:3]}.md"), (mail, f"{route[1:3]}.txt")):
@@ -551,7 +551,7 @@ async def test_items_with_addresses_of_their_own_are_documents_of_their_own(know
         for item in ({"url": address, "text": text}, {"url": address, "text": text, "source": "forum"}):
             body = await ingest(knowledge, item, enrich=False)
             assert "errors" not in body
-    library = await knowledge.container.workspaces.library("default")
+    library = (await knowledge.container.workspaces.open("default")).documents
     records, total = await library.documents()
     assert (total, {record.name for record in records}) == (2, {"forum"})
     assert {record.label for record in records} == {f"forum (https://forum.example/thread?id={n})" for n in (0, 1)}
@@ -562,7 +562,7 @@ async def test_an_item_does_not_replace_another_one_of_the_same_request(knowledg
     answer = await knowledge.http.post("/ingest", json={"items": texts})
     (error,) = answer.json()["errors"]
     assert (error["source"], error["reason"].partition(":")[0]) == ("notes", "duplicate_source")
-    library = await knowledge.container.workspaces.library("default")
+    library = (await knowledge.container.workspaces.open("default")).documents
     (record,), _ = await library.documents()
     known = await library.source(record.id)
     assert known is not None
@@ -577,7 +577,7 @@ async def test_a_track_behind_a_source_takes_nobody_elses_document(knowledge: Kn
         {"text": "Two.", "source": "a.md", "id": "b"},
     ):
         await ingest(knowledge, item, enrich=False)
-    library = await knowledge.container.workspaces.library("default")
+    library = (await knowledge.container.workspaces.open("default")).documents
     records, _ = await library.documents()
     texts = {record.source: known.text for record in records if (known := await library.source(record.id))}
     assert texts == {"a.md#b": ARMSTRONG, "a.md": "One.", "a.md#b#b": "Two."}

@@ -30,7 +30,7 @@ async def repository(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIte
         yield FakeRepository()
         return
     container = Container(load_settings({"RAG_HOME": str(tmp_path)}))
-    yield await container.workspaces.repository("default")
+    yield (await container.workspaces.open("default")).passages
     await container.close()
 
 
@@ -83,7 +83,7 @@ async def test_the_same_text_is_indexed_once_and_a_changed_one_replaces_it(repos
 
 async def test_the_same_text_under_two_names_leaves_no_failure_however_often_it_is_saved(tmp_path: Path) -> None:
     container = Container(load_settings({"RAG_HOME": str(tmp_path)}))
-    store = await container.workspaces.repository("default")
+    store = (await container.workspaces.open("default")).passages
     twice = [OTTER, SourceText("copy.md", OTTER.text, OTTER.title)]
     for _ in range(3):
         assert {outcome.status for outcome in await store.save_documents(twice)} <= {"indexed", "unchanged"}
@@ -161,7 +161,7 @@ async def test_the_version_changes_with_what_can_be_found_and_with_nothing_else(
 async def test_the_version_changes_with_what_another_process_writes(tmp_path: Path) -> None:
     settings = load_settings({"RAG_HOME": str(tmp_path)})
     container = Container(settings)
-    repository = await container.workspaces.repository("default")
+    repository = (await container.workspaces.open("default")).passages
     await repository.save_documents([OTTER])
     before = await repository.version()
     ingest = "import sys; from cragside.entrypoints.cli.main import main; sys.argv = sys.argv[1:]; main()"

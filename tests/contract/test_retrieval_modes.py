@@ -11,6 +11,7 @@ from cragside.bootstrap import Container
 from cragside.domain.document import SourceText
 from cragside.domain.search import Mode
 from cragside.settings import load_settings
+from tests.embedded_workspaces import store_of
 
 GRAPH_MODES: tuple[Mode, ...] = ("local", "global", "hybrid")
 # What the scripted extractor reads out of a text has nothing to do with its words, so that a passage that is found by
@@ -39,17 +40,17 @@ async def container(tmp_path: Path) -> AsyncIterator[Container]:
 
 
 async def names(container: Container, query: str, mode: Mode) -> list[str]:
-    repository = await container.workspaces.repository("default")
+    repository = (await container.workspaces.open("default")).passages
     return [document.metadata["filename"] for document in await repository.retrieve(query, limit=1, mode=mode)]
 
 
 async def everything(container: Container, query: str, mode: Mode) -> list[str]:
-    repository = await container.workspaces.repository("default")
+    repository = (await container.workspaces.open("default")).passages
     return [document.metadata["filename"] for document in await repository.retrieve(query, limit=8, mode=mode)]
 
 
 async def indexed(container: Container) -> None:
-    repository = await container.workspaces.repository("default")
+    repository = (await container.workspaces.open("default")).passages
     sources = [SourceText("hidden.md", HIDDEN), SourceText("plain.md", PLAIN)]
     assert {outcome.status for outcome in await repository.save_documents(sources)} == {"indexed"}
 
@@ -62,11 +63,11 @@ async def test_these_find_through_entities_and_relations(container: Container, m
 
 async def test_naive_uses_no_graph(container: Container) -> None:
     await indexed(container)
-    repository = await container.workspaces.repository("default")
-    known = await (await container.workspaces.graph("default")).search("", limit=100)
+    repository = (await container.workspaces.open("default")).passages
+    known = await (await container.workspaces.open("default")).graph.search("", limit=100)
     assert known
     gone = GraphChange(nodes=dict.fromkeys(entity.name for entity in known))
-    repository.store.apply(gone, Anyway())  # type: ignore[attr-defined]
+    await (await store_of(container.workspaces, "default")).apply(gone, Anyway())
     assert (await repository.status()).entities == 0
     assert await names(container, "What do sea otters eat?", "naive") == ["plain.md"]
 
@@ -79,12 +80,12 @@ async def test_mix_finds_through_both(container: Container) -> None:
 
 @pytest.mark.parametrize("mode", get_args(Mode))
 async def test_every_mode_finds_text_whose_graph_is_still_to_come(container: Container, mode: Mode) -> None:
-    library = await container.workspaces.library("default")
-    indexer = await container.workspaces.part_indexer("default")
+    library = (await container.workspaces.open("default")).documents
+    indexer = (await container.workspaces.open("default")).work
     for task in (await library.accept(SourceText("plain.md", PLAIN))).tasks:
         if task.stage == "embed":
             await indexer.embed(task)
-    assert (await (await container.workspaces.repository("default")).status()).entities == 0
+    assert (await (await container.workspaces.open("default")).passages.status()).entities == 0
     assert await names(container, "What do sea otters eat?", mode) == ["plain.md"]
 
 
@@ -96,7 +97,7 @@ async def test_an_empty_store_has_nothing_in_any_mode(container: Container, mode
 @pytest.mark.parametrize("mode", get_args(Mode))
 async def test_every_mode_ranks_what_it_found(container: Container, mode: Mode) -> None:
     await indexed(container)
-    repository = await container.workspaces.repository("default")
+    repository = (await container.workspaces.open("default")).passages
     scores = [
         document.score for document in await repository.retrieve("Harbour Museum and kelp forest", limit=8, mode=mode)
     ]

@@ -26,8 +26,8 @@ TEXTS = {
 
 async def searchable(container: Container, *sources: SourceText) -> None:
     """As the worker makes them, without the graph."""
-    library = await container.workspaces.library("default")
-    indexer = await container.workspaces.part_indexer("default")
+    library = (await container.workspaces.open("default")).documents
+    indexer = (await container.workspaces.open("default")).work
     for source in sources:
         for task in (await library.accept(source, enrich=False)).tasks:
             await indexer.embed(task)
@@ -41,7 +41,7 @@ async def container(tmp_path: Path) -> AsyncIterator[Container]:
 
 
 async def found(container: Container, text: str = QUESTION, **search: Any) -> list[tuple[str, float]]:
-    repository = await container.workspaces.repository("default")
+    repository = (await container.workspaces.open("default")).passages
     documents = await repository.similar(SimilaritySearch(text, **{"threshold": 0.0, "limit": 10, **search}))
     return [(document.metadata["filename"], document.score or 0.0) for document in documents]
 
@@ -69,7 +69,7 @@ async def test_scores_stay_within_0_and_1_and_the_threshold_counts(container: Co
 async def test_a_passage_comes_with_its_page_and_section(container: Container) -> None:
     text = "Sea otters eat sea urchins."
     await searchable(container, SourceText("otter.pdf", text, marks=(Mark(0, page=7, section="Diet"),)))
-    repository = await container.workspaces.repository("default")
+    repository = (await container.workspaces.open("default")).passages
     (document,) = await repository.similar(SimilaritySearch(QUESTION, threshold=0.0))
     assert (document.metadata["page"], document.metadata["section"]) == (7, "Diet")
     assert document.content == text

@@ -105,14 +105,14 @@ class LedgerWriter:
 
     async def graph(self, nodes: dict[str, Any], edges: dict[tuple[str, str], Any]) -> None:
         ordered = {(min(ends), max(ends)): edge for ends, edge in edges.items()}
-        assert self._ledger.apply(GraphChange(nodes, ordered), Anyway(), "letters")
+        assert await self._ledger.apply(GraphChange(nodes, ordered), Anyway(), "letters")
 
     async def vectors(self, storage: str, rows: dict[str, Any]) -> None:
         drafted = DraftVectors(getattr(self._storages, storage))
         await drafted.delete([key for key, row in rows.items() if row is None])
         await drafted.upsert({key: row for key, row in rows.items() if row is not None})
         change = GraphChange(vectors={drafted.namespace: await drafted.change()})
-        assert self._ledger.apply(change, Anyway(), "letters")
+        assert await self._ledger.apply(change, Anyway(), "letters")
 
 
 async def test_values_are_read_as_written_in_their_namespace_only(storages: SimpleNamespace) -> None:

@@ -102,7 +102,7 @@ def brings(home: Path, orders: Connection) -> None:
     async def serve(container: Container) -> None:
         while (change := await asyncio.to_thread(orders.recv)) is not None:
             workspace, name, wanted = change
-            library = await container.workspaces.library(workspace)
+            library = (await container.workspaces.open(workspace)).documents
             if wanted:
                 acceptance = await library.accept(SourceText(name, wanted))
                 await container.queue.send(acceptance.tasks)
@@ -163,7 +163,7 @@ async def check_what_is_found(home: Path, texts: dict[tuple[str, str], str]) -> 
     container = Container(settings(home))
     try:
         for (workspace, name), held in texts.items():
-            library = await container.workspaces.library(workspace)
+            library = (await container.workspaces.open(workspace)).documents
             record = await library.sourced(name)
             assert record is not None
             assert (record.status, record.enrichment, record.error) == ("enriched", "enriched", "")
@@ -171,12 +171,12 @@ async def check_what_is_found(home: Path, texts: dict[tuple[str, str], str]) -> 
             assert len(passages) == record.passages > 0
             assert all(passage.tier2 is not None and passage.enrichment == "enriched" for passage in passages)
             assert sum(len(passage.text) for passage in passages) >= len(held) * 0.9
-            repository = await container.workspaces.repository(workspace)
+            repository = (await container.workspaces.open(workspace)).passages
             for passage in passages:
                 found = await repository.similar(SimilaritySearch(passage.text, limit=3, threshold=0.99))
                 assert passage.id in [document.id for document in found]
         for workspace in WORKSPACES:
-            assert set(await (await container.workspaces.library(workspace)).counts()) <= {"enriched"}
+            assert set(await (await container.workspaces.open(workspace)).documents.counts()) <= {"enriched"}
     finally:
         await container.close()
 

@@ -45,7 +45,7 @@ async def test_a_document_is_described_and_extracted_and_what_was_wrong_is_told(
             source = SourceText("eiffel.md", TEXT, "Eiffel Tower", file_type="md")
             accepted = await container.intake.text(source, workspace="default")
             await container.worker().run(until_idle=True, sweep=False)
-        library = await container.workspaces.library("default")
+        library = (await container.workspaces.open("default")).documents
         record = await library.document(accepted.record.id)
         assert record is not None
         assert (record.status, record.error) == ("enriched", "")
@@ -65,7 +65,7 @@ async def test_a_document_is_described_and_extracted_and_what_was_wrong_is_told(
         good, malformed = rows_in(answers[0])
         assert ("are malformed and left out" in caplog.text) == bool(malformed or not good)
         assert "Gustave" not in caplog.text
-        found = await (await container.workspaces.repository("default")).retrieve("Who built the tower?", limit=1)
+        found = await (await container.workspaces.open("default")).passages.retrieve("Who built the tower?", limit=1)
         assert "Gustave Eiffel" in found[0].content
     finally:
         await container.close()

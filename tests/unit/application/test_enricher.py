@@ -10,7 +10,7 @@ from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable, ValidationError
 from cragside.domain.outcome import Degradation, Findings
 from cragside.domain.personas import PERSONAS, PLAIN
-from cragside.ports.rag_repository import RagRepository
+from cragside.ports.workspaces import Workspace
 from tests.fakes import FakeRepository, FakeWorkspaces
 
 FOUND = Findings("BLOCK", (Document("d", "text", "local", score=0.9),), False, (), {"retrieve": 1.234})
@@ -129,7 +129,7 @@ async def test_a_request_whose_time_is_up_gets_none(left: float) -> None:
 
 async def test_a_knowledge_base_that_does_not_open_in_time_is_not_waited_for_to_remember_the_query() -> None:
     class Opening(FakeWorkspaces):
-        async def repository(self, workspace: str) -> RagRepository:
+        async def open(self, name: str) -> Workspace:
             await asyncio.Event().wait()
             raise AssertionError
 

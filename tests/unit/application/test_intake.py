@@ -16,7 +16,7 @@ CYRILLIC = FetchedPage(URL, "Выдра спит на спине.".encode("koi8-
 async def test_a_page_is_read_in_the_encoding_that_its_server_names(tmp_path: Path) -> None:
     knowledge = Knowledge(tmp_path, pages={URL: CYRILLIC})
     accepted = await knowledge.container.intake.page(URL, workspace="default")
-    library = await knowledge.container.workspaces.library("default")
+    library = (await knowledge.container.workspaces.open("default")).documents
     source = await library.source(accepted.record.id)
     await knowledge.close()
     assert source is not None
@@ -31,7 +31,7 @@ async def test_a_document_that_the_queue_has_no_place_for_is_kept_and_the_failur
     with pytest.raises(ServiceUnavailable, match=r"is damaged .* The document itself is kept") as failure:
         await knowledge.container.intake.text(otter, workspace="default")
     assert failure.value.component == "queue"
-    library = await knowledge.container.workspaces.library("default")
+    library = (await knowledge.container.workspaces.open("default")).documents
     record = await library.sourced("otter.txt")
     assert record is not None
     assert record.status == "pending"

@@ -361,14 +361,14 @@ async def test_a_worker_that_waits_for_its_turn_sweeps_when_it_comes(queue: Hast
 async def test_a_workspace_that_cannot_be_opened_does_not_keep_others_from_the_sweep(queue: HastyQueue) -> None:
     workspaces = MemoryWorkspaces()
     workspaces.unfinished = {"a": [], "b": [task(workspace="b")]}
-    library = workspaces.library
+    open_workspace = workspaces.open
 
     async def opened(workspace: str) -> Any:
         if workspace == "a":
             raise ConfigurationError("Workspace a was built with another model.")
-        return await library(workspace)
+        return await open_workspace(workspace)
 
-    workspaces.library = opened  # type: ignore[method-assign]
+    workspaces.open = opened  # type: ignore[method-assign]
     assert await worker_of(queue, workspaces).run(until_idle=True) == {"done": 1}
 
 

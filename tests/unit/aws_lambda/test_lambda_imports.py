@@ -54,7 +54,7 @@ from cragside.settings import load_settings
 
 async def index():
     container = Container(load_settings())
-    repository = await container.workspaces.repository("default")
+    repository = (await container.workspaces.open("default")).passages
     await repository.save_documents([SourceText("otter.md", "Otters hold hands while they sleep.")])
     await container.close()
 

@@ -26,7 +26,7 @@ def settings(tmp_path: Path) -> Settings:
 
     async def fill() -> None:
         container = Container(settings)
-        repository = await container.workspaces.repository("default")
+        repository = (await container.workspaces.open("default")).passages
         await repository.save_documents([SourceText("kelp.md", KELP)])
         await container.close()
 

@@ -82,7 +82,7 @@ async def test_it_is_taken_in_from_the_bucket_which_is_told_no_token(tmp_path: P
     offer = Offer("otter.md", OTTERS, {"team": "sea"})
     taken = await there(knowledge).take(offer, Options(enrich=False, doc_type="article"))
     assert (taken.outcome, taken.progress.name, taken.progress.metadata) == ("new", "otter.md", {"team": "sea"})
-    (record,) = (await (await knowledge.container.workspaces.library("sea")).documents())[0]
+    (record,) = (await (await knowledge.container.workspaces.open("sea")).documents.documents())[0]
     assert (record.size, record.doc_type, record.enrichment) == (len(OTTERS), "article", "none")
     assert bucket.names == []
     assert {"authorization", "x-rag-workspace"}.isdisjoint(bucket.headers[0])

@@ -114,7 +114,7 @@ class Letters:
 async def test_a_store_is_built_and_opened_again_with_the_embedder_that_is_given(tmp_path: Path) -> None:
     for _ in range(2):
         container = Container(settings(tmp_path), embedder=Letters())
-        repository = await container.workspaces.repository("default")
+        repository = (await container.workspaces.open("default")).passages
         await repository.save_documents([SourceText("otter.md", "Otters hold hands while they sleep.")])
         assert (await repository.status()).embedding_model == "letters"
         await container.close()

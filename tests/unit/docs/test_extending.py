@@ -66,7 +66,7 @@ async def test_a_model_host(tmp_path: Path) -> None:
         try:
             await container.intake.written(TEXT, name="ada.md", workspace="history")
             assert await container.worker().run(until_idle=True) == {"done": 2}
-            status = await (await container.workspaces.repository("history")).status()
+            status = await (await container.workspaces.open("history")).passages.status()
         finally:
             await container.close()
     assert {body["model"] for body in asked} == {"my-model"}

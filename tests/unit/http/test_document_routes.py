@@ -278,9 +278,9 @@ async def test_progress_is_told_until_the_document_is_done(
 
 async def test_a_document_that_failed_ends_its_progress_with_the_reason(knowledge: Knowledge) -> None:
     added = await add(knowledge)
-    record = await (await knowledge.container.workspaces.library("default")).document(added["id"])
+    record = await (await knowledge.container.workspaces.open("default")).documents.document(added["id"])
     assert record is not None
-    indexer = await knowledge.container.workspaces.part_indexer("default")
+    indexer = (await knowledge.container.workspaces.open("default")).work
     await indexer.failed(Task("default", record.id, record.content_hash, 0, "embed"), "the model is gone")
     events = events_of(await knowledge.http.get(f"/v1/documents/{added['id']}/events"))
     assert events[-1][0] == "failed"

@@ -149,7 +149,7 @@ async def test_a_new_store_takes_documents_in_for_a_model_that_cannot_be_asked(s
     after = start(embedding_model=MODEL)
     await after.worker().run(until_idle=True)
     assert await known(after) == {"kelp.md": "enriched"}
-    assert (await (await after.container.workspaces.repository("default")).status()).embedding_model == MODEL
+    assert (await (await after.container.workspaces.open("default")).passages.status()).embedding_model == MODEL
 
 
 async def test_starting_has_the_host_load_the_model(start: Start, stub: StubOllama) -> None:

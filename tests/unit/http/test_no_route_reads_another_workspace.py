@@ -117,8 +117,8 @@ class Tenants:
     async def state(self) -> dict[str, Any]:
         """All that there is of the other workspace."""
         container = self.knowledge.container
-        library = await container.workspaces.library(THEIRS)
-        memory = await container.workspaces.library(memory_of(THEIRS))
+        library = (await container.workspaces.open(THEIRS)).documents
+        memory = (await container.workspaces.open(memory_of(THEIRS))).documents
         return {
             "documents": await library.documents(),
             "memory": await memory.documents(),
@@ -179,13 +179,13 @@ async def opened(home: Path) -> AsyncIterator[Tenants]:
         said = {"user": QUESTION, "assistant": f"{TEXT} So it is said.", "date": "2026-02-07T14:30:00Z"}
         remembered = await http.post("/v1/memories", json=said, headers={"X-API-Key": "theirs-key"})
         await knowledge.index()
-        library = await knowledge.container.workspaces.library(THEIRS)
+        library = (await knowledge.container.workspaces.open(THEIRS)).documents
         records, _ = await library.documents()
         dead = Task(THEIRS, records[0].id, records[0].content_hash, 0, "enrich")
         await knowledge.queue.send([dead])
         (delivery,) = await knowledge.queue.receive(limit=1, wait=0)
         await knowledge.queue.bury(delivery, "Quillfeather cannot be read.")
-        graph = await knowledge.container.workspaces.graph(THEIRS)
+        graph = (await knowledge.container.workspaces.open(THEIRS)).graph
         entities = [entity.name for entity in await graph.search("")]
         known = {
             "document": records[0].id,

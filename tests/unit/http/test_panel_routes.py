@@ -99,7 +99,7 @@ async def test_tasks_that_were_given_up_are_shown_and_come_back(knowledge: Knowl
     added = await knowledge.http.post("/v1/documents", json={"name": "a.md", "text": "Otters hold hands at night."})
     identifier = added.json()["documents"][0]["id"]
     deliveries = await knowledge.queue.receive(limit=10, wait=0)
-    indexer = await knowledge.container.workspaces.part_indexer("default")
+    indexer = (await knowledge.container.workspaces.open("default")).work
     for delivery in deliveries:
         await knowledge.queue.bury(delivery, "the model is gone")
         await indexer.failed(delivery.task, "the model is gone")

@@ -90,7 +90,7 @@ async def test_what_may_not_be_changed_is_used_all_the_same(tmp_path: Path, monk
 async def test_a_baked_store_can_be_read_by_those_it_is_shipped_to(umask: int, tmp_path: Path) -> None:
     with Baking.into(tmp_path / "baked") as baking:
         container = Container(load_settings({"RAG_HOME": str(baking.home)}))
-        repository = await container.workspaces.repository("default")
+        repository = (await container.workspaces.open("default")).passages
         await repository.save_documents([SourceText("otter.md", OTTER["text"], "Otter")])
         known = await repository.status()
         await container.close()

@@ -17,6 +17,7 @@ from cragside.domain.indexing import DocumentKey
 from cragside.domain.memory_name import memory_of, owner_of
 from cragside.domain.tokens import USUAL_SCOPES, Limits, new_token
 from cragside.ports.page_fetcher import FetchedPage
+from tests.embedded_workspaces import open_stores
 from tests.fakes import FolderUploadStore
 from tests.knowledge import Knowledge
 
@@ -47,9 +48,8 @@ class Place:
     async def documents(self, workspace: str = "w") -> int:
         """How many documents and exchanges there are."""
         stores = self.knowledge.container.workspaces
-        return sum(
-            [(await (await stores.library(name)).stored()).documents for name in (workspace, memory_of(workspace))]
-        )
+        held = [await (await stores.open(name)).documents.stored() for name in (workspace, memory_of(workspace))]
+        return sum(each.documents for each in held)
 
 
 @pytest.fixture
@@ -247,9 +247,9 @@ async def test_counting_opens_no_store(tmp_path: Path) -> None:
         key = place.token(None, 5, None, workspaces=None)
         for name in "abcde":
             assert (await WAYS["text"](place, {**key, "X-RAG-Workspace": name}, 1)).status_code == 202
-        opened = dict(place.knowledge.container.workspaces._open)
+        opened = open_stores()
         assert (await WAYS["text"](place, {**key, "X-RAG-Workspace": "a"}, 2)).status_code == 403
-        assert place.knowledge.container.workspaces._open == opened
+        assert open_stores() == opened
     finally:
         await place.knowledge.close()
 

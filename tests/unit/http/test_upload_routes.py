@@ -271,7 +271,7 @@ async def test_a_baked_store_offers_nothing(bucket: FolderUploadStore, baked: Pa
 async def baked(tmp_path: Path) -> Path:
     """A baked store of one document."""
     with Baking.into(tmp_path / "baked") as baking:
-        repository = await (made := Knowledge(baking.home)).container.workspaces.repository("default")
+        repository = (await (made := Knowledge(baking.home)).container.workspaces.open("default")).passages
         await repository.save_documents([SourceText("otter.md", OTTER)])
         known = await repository.status()
         await made.close()

@@ -29,7 +29,7 @@ def older(home: Path) -> None:
 async def opened(home: Path) -> AsyncIterator[tuple[Container, Library]]:
     container = Container(load_settings({"RAG_HOME": str(home)}))
     try:
-        yield container, await container.workspaces.library("default")
+        yield container, (await container.workspaces.open("default")).documents
     finally:
         await container.close()
 

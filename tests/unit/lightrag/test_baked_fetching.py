@@ -30,7 +30,7 @@ STORE = "default/store.sqlite3"
 
 async def indexed(home: Path) -> KnowledgeStatus:
     container = Container(load_settings({"RAG_HOME": str(home)}))
-    repository = await container.workspaces.repository("default")
+    repository = (await container.workspaces.open("default")).passages
     await repository.save_documents([OTTER])
     known = await repository.status()
     await container.close()
@@ -82,14 +82,14 @@ async def test_a_request_is_answered_from_a_bucket(made: tuple[Path, str], tempo
     assert [document.title for document in context.documents] == ["Sea otter"]
     assert [path.name for path in temporary.iterdir()] == [f"cragside-{made[1]}"]
     with pytest.raises(ConfigurationError, match=r"s3://a-bucket/kb/1 is a baked store .* upload the result"):
-        await (await container.workspaces.repository("default")).save_documents([OTTER])
+        await (await container.workspaces.open("default")).passages.save_documents([OTTER])
     await container.close()
 
 
 @pytest.mark.usefixtures("bucket", "temporary")
 async def test_many_first_requests_fetch_it_once(made: tuple[Path, str], temporary: Path) -> None:
     container = in_bucket(made[1])
-    asked = [(await container.workspaces.repository(name)).status() for name in ("default", "other", "default")]
+    asked = [(await container.workspaces.open(name)).passages.status() for name in ("default", "other", "default")]
     first, *_ = await asyncio.gather(*asked)
     assert first.documents == 1
     await container.close()
@@ -151,9 +151,9 @@ async def test_a_snapshot_holds_no_client_of_the_bucket(
     container = in_bucket(made[1])
     await container.prepare()
     assert isinstance(container.object_store, S3ObjectStore)
-    assert container.object_store._client is not None
+    assert container.object_store._aws._client is not None
     await container.disconnect()
-    assert container.object_store._client is None
+    assert container.object_store._aws._client is None
     await container.close()
 
 

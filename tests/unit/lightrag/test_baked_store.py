@@ -40,7 +40,7 @@ def opened(home: Path, **environment: str) -> Container:
 
 async def answers(container: Container) -> list[Any]:
     """Everything that can be asked of a store, with scores."""
-    repository = await container.workspaces.repository("default")
+    repository = (await container.workspaces.open("default")).passages
     found: list[Any] = [await repository.status()]
     for prompt in PROMPTS:
         enriched = await container.enricher.enrich({"prompt": f"/rag {prompt.text}"})
@@ -54,7 +54,7 @@ async def answers(container: Container) -> list[Any]:
 
 async def index_and_ask(home: Path) -> tuple[list[Any], KnowledgeStatus]:
     container = opened(home)
-    repository = await container.workspaces.repository("default")
+    repository = (await container.workspaces.open("default")).passages
     await repository.save_documents(corpus())
     known, found = await repository.status(), await answers(container)
     await container.close()
@@ -159,7 +159,7 @@ def test_it_opens_where_nothing_may_be_written(read_only: Path, baked: Path) -> 
 
 async def test_it_needs_no_model_server_though_one_is_named(made: tuple[Path, list[Any], str]) -> None:
     container = opened(made[0], OLLAMA_BASE_URL="http://127.0.0.1:1")
-    repository = await container.workspaces.repository("default")
+    repository = (await container.workspaces.open("default")).passages
     assert (await repository.retrieve(MERCURY, limit=1))[0].title == "Mercury, the innermost planet"
     await container.close()
 
@@ -169,7 +169,7 @@ async def test_naming_another_model_is_an_error_that_does_not_advise_to_reindex(
         connection.execute("UPDATE meta SET value = 'other-model' WHERE key = 'embedding_model'")
     container = opened(baked, RAG_EMBEDDING_MODEL="embedded")
     with pytest.raises(ConfigurationError, match=r"other-model, but .* Unset the variable$"):
-        await container.workspaces.repository("default")
+        await (await container.workspaces.open("default")).passages.status()
 
 
 def test_requests_and_health_checks_are_answered(baked: Path) -> None:
@@ -185,7 +185,7 @@ def test_requests_and_health_checks_are_answered(baked: Path) -> None:
 async def test_a_query_is_not_remembered_and_that_is_no_error(baked: Path) -> None:
     before = files(baked)
     container = opened(baked)
-    repository = await container.workspaces.repository("default")
+    repository = (await container.workspaces.open("default")).passages
     await repository.save_query(Query("q", "what?"))
     assert await repository.get_query("q") is None
     await container.close()
@@ -196,7 +196,7 @@ async def test_a_query_is_not_remembered_and_that_is_no_error(baked: Path) -> No
 async def test_every_write_is_refused_and_says_what_to_do(baked: Path, workspace: str) -> None:
     before = files(baked)
     container = opened(baked)
-    repository = await container.workspaces.repository(workspace)
+    repository = (await container.workspaces.open(workspace)).passages
     for write in (
         lambda: repository.save_documents([NOTE]),
         lambda: repository.delete_document("note.md"),
@@ -217,7 +217,7 @@ async def test_an_unknown_workspace_is_empty(baked: Path) -> None:
     shutil.copy(baked / "default/store.sqlite3", baked / "stray")
     container = opened(baked)
     for name in ("unknown", "stray"):
-        repository = await container.workspaces.repository(name)
+        repository = (await container.workspaces.open(name)).passages
         assert await repository.retrieve(MERCURY, limit=3) == []
         assert (await repository.status()).documents == 0
         await repository.save_query(Query("q", "what?"))
@@ -229,7 +229,7 @@ async def test_an_unknown_workspace_is_empty(baked: Path) -> None:
 async def refused_opening(home: Path, **environment: str) -> str:
     container = opened(home, **environment)
     with pytest.raises((ServiceUnavailable, ConfigurationError)) as caught:
-        await container.workspaces.repository("default")
+        await (await container.workspaces.open("default")).passages.status()
     await container.close()
     return caught.value.message
 
@@ -270,7 +270,7 @@ async def test_a_store_that_was_baked_before_documents_had_sources_answers(
     before = store.read_bytes()
     container = opened(baked)
     assert await answers(container) == made[1]
-    library = await container.workspaces.library("default")
+    library = (await container.workspaces.open("default")).documents
     (record, *_), total = await library.documents()
     assert (record.source, record.label, total) == (record.name, record.name, 34)
     assert (await library.sourced(record.name), await library.named(record.name)) == (record, [record])
@@ -321,14 +321,14 @@ async def test_the_manifest_is_read_once(baked: Path, monkeypatch: pytest.Monkey
 
     monkeypatch.setattr("cragside.adapters.lightrag.home.read_manifest", counted)
     for workspace in ("default", "unknown", "unknown"):
-        await (await container.workspaces.repository(workspace)).retrieve(MERCURY, limit=1)
+        await (await container.workspaces.open(workspace)).passages.retrieve(MERCURY, limit=1)
     assert read == [baked]
     await container.close()
 
 
 async def test_a_server_goes_on_with_the_store_that_it_opened_when_a_new_one_takes_its_place(baked: Path) -> None:
     container = opened(baked)
-    repository = await container.workspaces.repository("default")
+    repository = (await container.workspaces.open("default")).passages
     before = await repository.retrieve(MERCURY, limit=3)
     shutil.rmtree(baked)
     assert await asked_again(container) == before
@@ -336,7 +336,7 @@ async def test_a_server_goes_on_with_the_store_that_it_opened_when_a_new_one_tak
 
 
 async def asked_again(container: Container) -> list[Document]:
-    return await (await container.workspaces.repository("default")).retrieve(MERCURY, limit=3)
+    return await (await container.workspaces.open("default")).passages.retrieve(MERCURY, limit=3)
 
 
 def known(workspace: str, made: tuple[Path, list[Any], str]) -> KnowledgeStatus:
@@ -356,7 +356,7 @@ async def test_other_workspaces_stay_when_one_is_baked_again(made: tuple[Path, l
         bake_copy(made, out, workspace)
     container = opened(out)
     for workspace in ("a", "b"):
-        assert (await (await container.workspaces.repository(workspace)).status()).documents == 34
+        assert (await (await container.workspaces.open(workspace)).passages.status()).documents == 34
     await container.close()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["kb"]
 

@@ -6,8 +6,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cragside.adapters.embedded.keywords import keywords_of
-from cragside.adapters.embedded.language_model import EmbeddedLanguageModel
 from cragside.adapters.lightrag import embedding_cache
 from cragside.adapters.lightrag.embedding_cache import CachedEmbedder
 from cragside.adapters.lightrag.ledger.interface import Ledger
@@ -17,6 +15,7 @@ from cragside.adapters.lightrag.workspaces import EmbeddedWorkspaces
 from cragside.domain.document import SourceText
 from cragside.domain.errors import ServiceUnavailable
 from cragside.ports.embedder import Vectors
+from tests.embedded_workspaces import embedded_workspaces
 from tests.fakes import WordGrader
 
 OTTER = SourceText("otter.md", "Sea otters eat urchins in the kelp forest.")
@@ -55,23 +54,11 @@ def opened(home: Path, embedder: CountingEmbedder) -> EmbeddedWorkspaces:
     async def open_embedder(name: str | None) -> CountingEmbedder:
         return embedder
 
-    return EmbeddedWorkspaces(
-        home,
-        embedding_model=None,
-        open_embedder=open_embedder,
-        model=EmbeddedLanguageModel(),
-        ranker=WordGrader(),
-        keywords_of=keywords_of,
-        search_text=str.lower,
-        count_tokens=lambda text: len(text.split()),
-        chunking=lambda _: (100, 10),
-        parallel=4,
-        saved_queries=3,
-    )
+    return embedded_workspaces(home, open_embedder=open_embedder, ranker=WordGrader())
 
 
 async def make_searchable(workspaces: EmbeddedWorkspaces, source: SourceText) -> str:
-    library, indexer = await workspaces.library("w"), await workspaces.part_indexer("w")
+    library, indexer = (await workspaces.open("w")).documents, (await workspaces.open("w")).work
     acceptance = await library.accept(source, enrich=False)
     for task in acceptance.tasks:
         await indexer.embed(task)
@@ -148,7 +135,7 @@ async def test_the_cache_survives_a_restart_so_that_a_dead_model_does_not_keep_a
     await first.close()
     dead = CountingEmbedder(room=0)
     second = opened(tmp_path, dead)
-    library, indexer = await second.library("w"), await second.part_indexer("w")
+    library, indexer = (await second.open("w")).documents, (await second.open("w")).work
     tasks = [task for task in await library.restart(identifier, force=True) if task.stage == "embed"]
     assert tasks
     before = await library.document(identifier)
@@ -175,7 +162,7 @@ async def test_a_changed_text_drops_the_vectors_of_its_document_alone(tmp_path: 
     workspaces = opened(tmp_path, model)
     otter, pump = await make_searchable(workspaces, OTTER), await make_searchable(workspaces, PUMP)
     assert kept(tmp_path / "w") == sorted([otter, pump])
-    library = await workspaces.library("w")
+    library = (await workspaces.open("w")).documents
     await library.accept(OTTER, enrich=False)
     assert kept(tmp_path / "w") == sorted([otter, pump])
     await library.accept(CHANGED, enrich=False)
@@ -190,6 +177,6 @@ async def test_a_changed_text_drops_the_vectors_of_its_document_alone(tmp_path: 
 async def test_a_deleted_document_takes_its_vectors_along(tmp_path: Path) -> None:
     workspaces = opened(tmp_path, CountingEmbedder())
     otter, pump = await make_searchable(workspaces, OTTER), await make_searchable(workspaces, PUMP)
-    assert await (await workspaces.library("w")).delete(otter)
+    assert await (await workspaces.open("w")).documents.delete(otter)
     assert kept(tmp_path / "w") == [pump]
     await workspaces.close()

@@ -40,63 +40,65 @@ def ledger(tmp_path: Path) -> Iterator[Ledger]:
 
 
 @pytest.fixture
-def part(ledger: Ledger) -> StoredPart:
+async def part(ledger: Ledger) -> StoredPart:
     """The only part of the only document."""
     text = "Swan made a lamp."
     source = SourceText("a.md", text)
-    ledger.enter(Entry("doc-a", "digest", "1", source, [Piece(text, 4, None, "", ())], part_passages=20, enrich=True))
-    found = ledger.part(ledger.tasks()[0])
+    await ledger.enter(
+        Entry("doc-a", "digest", "1", source, [Piece(text, 4, None, "", ())], part_passages=20, enrich=True)
+    )
+    found = await ledger.part((await ledger.tasks())[0])
     assert found is not None
     return found
 
 
-def entities(ledger: Ledger) -> int:
-    return ledger.status("m").entities
+async def entities(ledger: Ledger) -> int:
+    return (await ledger.status("m")).entities
 
 
-def test_an_enriched_part_is_marked_together_with_its_share_of_the_graph(ledger: Ledger, part: StoredPart) -> None:
-    assert ledger.apply(CHANGE, Enriched(part, TALLY), "m")
-    assert entities(ledger) == 1
-    assert ledger.embedding_model() == "m"
-    assert ledger.naming("entity", "Swan", ["doc-a-1-0-chunk-000"], 5) == ["doc-a-1-0-chunk-000"]
-    (stored,) = ledger.page(1, 0, None, None)[0][0].parts
+async def test_a_part_is_marked_together_with_its_share_of_the_graph(ledger: Ledger, part: StoredPart) -> None:
+    assert await ledger.apply(CHANGE, Enriched(part, TALLY), "m")
+    assert await entities(ledger) == 1
+    assert await ledger.embedding_model() == "m"
+    assert await ledger.naming("entity", "Swan", ["doc-a-1-0-chunk-000"], 5) == ["doc-a-1-0-chunk-000"]
+    (stored,) = (await ledger.page(1, 0, None, None))[0][0].parts
     assert (stored.enrichment, stored.tier3) == ("enriched", {"extraction": TALLY})
 
 
-def test_a_version_that_is_gone_does_not_come_back_into_the_graph(ledger: Ledger, part: StoredPart) -> None:
-    assert ledger.retire("doc-a")
-    assert not ledger.apply(CHANGE, Enriched(part, TALLY), "m")
-    assert entities(ledger) == 0
-    assert ledger.embedding_model() is None
+async def test_a_version_that_is_gone_does_not_come_back_into_the_graph(ledger: Ledger, part: StoredPart) -> None:
+    assert await ledger.retire("doc-a")
+    assert not await ledger.apply(CHANGE, Enriched(part, TALLY), "m")
+    assert await entities(ledger) == 0
+    assert await ledger.embedding_model() is None
 
 
-def test_a_part_is_swept_only_when_its_version_is_gone(ledger: Ledger, part: StoredPart) -> None:
-    assert not ledger.apply(CHANGE, Swept(part), "m")
-    assert entities(ledger) == 0
-    assert ledger.retire("doc-a")
-    assert [gone.key for gone in ledger.gone()] == [part.key]
-    assert ledger.apply(GraphChange(), Swept(part), "m")
-    assert ledger.gone() == []
-    assert ledger.sweeps() != []
-    ledger.drop_swept()
-    assert ledger.sweeps() == []
+async def test_a_part_is_swept_only_when_its_version_is_gone(ledger: Ledger, part: StoredPart) -> None:
+    assert not await ledger.apply(CHANGE, Swept(part), "m")
+    assert await entities(ledger) == 0
+    assert await ledger.retire("doc-a")
+    assert [gone.key for gone in await ledger.gone()] == [part.key]
+    assert await ledger.apply(GraphChange(), Swept(part), "m")
+    assert await ledger.gone() == []
+    assert await ledger.sweeps() != []
+    await ledger.drop_swept()
+    assert await ledger.sweeps() == []
 
 
-def test_no_change_is_applied_to_a_store_of_another_model(ledger: Ledger, part: StoredPart) -> None:
-    ledger.bind_model("other")
+async def test_no_change_is_applied_to_a_store_of_another_model(ledger: Ledger, part: StoredPart) -> None:
+    await ledger.bind_model("other")
     guards: list[Guard] = [Anyway(), Enriched(part, TALLY), Swept(part)]
     for guard in guards:
         with pytest.raises(ServiceUnavailable, match="another embedding model"):
-            ledger.apply(CHANGE, guard, "m")
-    assert entities(ledger) == 0
+            await ledger.apply(CHANGE, guard, "m")
+    assert await entities(ledger) == 0
 
 
-def test_a_change_that_fails_in_the_middle_leaves_nothing(ledger: Ledger, part: StoredPart) -> None:
+async def test_a_change_that_fails_in_the_middle_leaves_nothing(ledger: Ledger, part: StoredPart) -> None:
     too_few = VectorChange([], {}, {"ent-swan": ROW, "ent-lamp": ROW}, np.ones((1, 4), np.float32))
     with pytest.raises(ValueError, match="shorter"):
-        ledger.apply(GraphChange(CHANGE.nodes, vectors={"entities": too_few}), Enriched(part, TALLY), "m")
-    assert entities(ledger) == 0
-    assert ledger.dimensions() is None
-    assert [task.stage for task in ledger.tasks()] == ["embed", "enrich"]
-    assert ledger.apply(CHANGE, Anyway(), "m")
-    assert (entities(ledger), ledger.dimensions()) == (1, 4)
+        await ledger.apply(GraphChange(CHANGE.nodes, vectors={"entities": too_few}), Enriched(part, TALLY), "m")
+    assert await entities(ledger) == 0
+    assert await ledger.dimensions() is None
+    assert [task.stage for task in await ledger.tasks()] == ["embed", "enrich"]
+    assert await ledger.apply(CHANGE, Anyway(), "m")
+    assert (await entities(ledger), await ledger.dimensions()) == (1, 4)

@@ -14,13 +14,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cragside.adapters.embedded.keywords import keywords_of
-from cragside.adapters.embedded.language_model import EmbeddedLanguageModel
 from cragside.adapters.lightrag.drafts import Draft
-from cragside.adapters.lightrag.ledger.failures import LedgerError
 from cragside.adapters.lightrag.ledger.interface import Ledger
 from cragside.adapters.lightrag.ledger.sqlite import database
-from cragside.adapters.lightrag.ledger.sqlite.database import Database
 from cragside.adapters.lightrag.ledger.sqlite.ledger import SqliteLedger
 from cragside.adapters.lightrag.workspaces import EmbeddedWorkspaces
 from cragside.domain.document import SourceText
@@ -30,6 +26,7 @@ from cragside.domain.query import Query
 from cragside.ports.embedder import Vectors
 from cragside.ports.language_model import LanguageModel
 from cragside.ports.library import Library
+from tests.embedded_workspaces import embedded_workspaces, open_stores, store_of
 from tests.fakes import WordGrader
 
 PUMP = SourceText("pump.md", "A heat pump moves heat from a cold place to a warm one.", "Heat pump")
@@ -59,6 +56,13 @@ class Silent:
         raise ServiceUnavailable("extractor", "no answer")
 
 
+class SilentEmbedder(LetterEmbedder):
+    """A model that does not answer."""
+
+    async def embed(self, texts: Sequence[str]) -> Vectors:
+        raise ServiceUnavailable("embedder", "no answer")
+
+
 Build = Callable[..., EmbeddedWorkspaces]
 
 
@@ -69,25 +73,20 @@ def build(tmp_path: Path) -> Build:
     def built(
         embedding_model: str | None = None,
         default: str = "small",
+        embedder: LetterEmbedder | None = None,
         model: LanguageModel | None = None,
         home: Path = tmp_path,
         **limits: Any,
     ) -> EmbeddedWorkspaces:
         async def open_embedder(name: str | None) -> LetterEmbedder:
-            return models[name or default]
+            return embedder or models[name or default]
 
-        return EmbeddedWorkspaces(
+        return embedded_workspaces(
             home,
             embedding_model=embedding_model,
             open_embedder=open_embedder,
-            model=model or EmbeddedLanguageModel(),
+            model=model,
             ranker=WordGrader(),
-            keywords_of=keywords_of,
-            search_text=str.lower,
-            count_tokens=lambda text: len(text.split()),
-            chunking=lambda _: (100, 10),
-            parallel=4,
-            saved_queries=3,
             **limits,
         )
 
@@ -96,10 +95,10 @@ def build(tmp_path: Path) -> Build:
 
 async def test_a_store_goes_on_with_the_model_that_built_it(build: Build) -> None:
     first = build()
-    await (await first.repository("w")).save_documents([OTTER])
+    await (await first.open("w")).passages.save_documents([OTTER])
     await first.close()
     later = build(default="large")
-    repository = await later.repository("w")
+    repository = (await later.open("w")).passages
     assert (await repository.status()).embedding_model == "small"
     assert (await repository.retrieve("what do otters eat?", limit=1))[0].title == "Sea otter"
     await later.close()
@@ -107,21 +106,21 @@ async def test_a_store_goes_on_with_the_model_that_built_it(build: Build) -> Non
 
 async def test_naming_another_model_is_an_error_that_names_both_and_the_way_out(build: Build) -> None:
     first = build()
-    await (await first.repository("w")).save_documents([OTTER])
+    await (await first.open("w")).passages.save_documents([OTTER])
     await first.close()
     with pytest.raises(ConfigurationError, match=r"small.*large.*cragside reindex --workspace w"):
-        await build(embedding_model="large").repository("w")
+        await (await build(embedding_model="large").open("w")).passages.status()
 
 
 async def test_reindexing_builds_the_store_anew_with_the_named_model(build: Build) -> None:
     first = build()
-    await (await first.repository("w")).save_documents([OTTER, SourceText("kelp.md", "Kelp grows fast.", "Kelp")])
+    await (await first.open("w")).passages.save_documents([OTTER, SourceText("kelp.md", "Kelp grows fast.", "Kelp")])
     await first.close()
     names: list[str] = []
     again = build(embedding_model="large")
     assert await again.reindex("w", names.append) == 2
     assert sorted(names) == ["kelp.md", "otter.md"]
-    repository = await again.repository("w")
+    repository = (await again.open("w")).passages
     status = await repository.status()
     assert (status.embedding_model, status.documents) == ("large", 2)
     assert (await repository.retrieve("what do otters eat?", limit=1))[0].title == "Sea otter"
@@ -130,66 +129,67 @@ async def test_reindexing_builds_the_store_anew_with_the_named_model(build: Buil
 
 async def test_a_store_can_be_built_anew_when_its_model_is_out_of_reach(build: Build, tmp_path: Path) -> None:
     first = build()
-    await (await first.repository("w")).save_documents([OTTER])
+    await (await first.open("w")).passages.save_documents([OTTER])
     await first.close()
     with sqlite3.connect(tmp_path / "w" / "store.sqlite3") as connection:
         connection.execute("UPDATE meta SET value = 'gone' WHERE key = 'embedding_model'")
     again = build(default="large")
     assert await again.reindex("w", lambda _: None) == 1
-    assert (await (await again.repository("w")).status()).embedding_model == "large"
+    assert (await (await again.open("w")).passages.status()).embedding_model == "large"
     await again.close()
 
 
 async def test_an_empty_store_is_not_bound_to_a_model(build: Build) -> None:
     first = build()
-    await first.repository("w")
+    await (await first.open("w")).passages.status()
     await first.close()
     second = build(embedding_model="large")
-    await (await second.repository("w")).save_documents([OTTER])
-    assert (await (await second.repository("w")).status()).embedding_model == "large"
+    await (await second.open("w")).passages.save_documents([OTTER])
+    assert (await (await second.open("w")).passages.status()).embedding_model == "large"
     await second.close()
 
 
 async def test_workspaces_do_not_see_each_other(build: Build) -> None:
     store = build()
-    await (await store.repository("a")).save_documents([OTTER])
-    assert await (await store.repository("b")).retrieve("what do otters eat?", limit=5) == []
+    await (await store.open("a")).passages.save_documents([OTTER])
+    assert await (await store.open("b")).passages.retrieve("what do otters eat?", limit=5) == []
     await store.close()
 
 
 async def test_a_request_that_gives_up_while_the_store_opens_does_not_stop_the_opening(build: Build) -> None:
     before = build()
-    await (await before.repository("w")).save_documents([OTTER])
+    await (await before.open("w")).passages.save_documents([OTTER])
     await before.close()
     store = build()
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0):
-            await store.repository("w")
-    first, second = await asyncio.gather(store.repository("w"), store.repository("w"))
+            await (await store.open("w")).passages.status()
+    first, second = await asyncio.gather(store_of(store, "w"), store_of(store, "w"))
     assert first is second
-    assert (await first.status()).documents == 1
+    assert (await (await store.open("w")).passages.status()).documents == 1
     await store.close()
 
 
 async def test_an_opening_that_fails_meanwhile_leaves_no_other_workspace_open(build: Build, tmp_path: Path) -> None:
     before = build()
-    await (await before.repository("w")).save_documents([OTTER])
+    await (await before.open("w")).passages.save_documents([OTTER])
     await before.close()
     (tmp_path / "damaged").mkdir()
     (tmp_path / "damaged" / "store.sqlite3").write_bytes(b"no store" * 1000)
     store = build()
-    opened = await store.repository("w")
+    opened = (await store.open("w")).passages
+    assert (await opened.status()).documents == 1
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0):
-            await store.repository("damaged")
+            await (await store.open("damaged")).passages.status()
     await store.close()
-    with pytest.raises(LedgerError, match="closed"):
+    with pytest.raises(ServiceUnavailable, match="closed"):
         await opened.get_query("q")
 
 
 async def test_a_store_that_could_not_be_opened_is_tried_again(build: Build, tmp_path: Path) -> None:
     store = build()
-    repository = await store.repository("w")
+    repository = (await store.open("w")).passages
     (tmp_path / "w").write_text("a file")
     with pytest.raises(ServiceUnavailable):
         await repository.save_documents([OTTER])
@@ -200,7 +200,7 @@ async def test_a_store_that_could_not_be_opened_is_tried_again(build: Build, tmp
 
 async def test_asking_an_unknown_workspace_leaves_no_trace(build: Build, tmp_path: Path) -> None:
     store = build()
-    repository = await store.repository("nobody")
+    repository = (await store.open("nobody")).passages
     assert await repository.retrieve("what do otters eat?", limit=3) == []
     assert (await repository.status()).documents == 0
     assert not await repository.delete_document("otter.md")
@@ -212,14 +212,14 @@ async def test_asking_an_unknown_workspace_leaves_no_trace(build: Build, tmp_pat
 
 async def test_a_store_that_cannot_be_rebuilt_completely_stays_as_it_is(build: Build) -> None:
     store = build()
-    await (await store.repository("w")).save_documents([OTTER, PUMP])
+    await (await store.open("w")).passages.save_documents([OTTER, PUMP])
     await store.close()
     again = build(embedding_model="large", model=Silent())
     with pytest.raises(ServiceUnavailable, match="as it was"):
         await again.reindex("w", lambda _: None)
     await again.close()
     after = build()
-    status = await (await after.repository("w")).status()
+    status = await (await after.open("w")).passages.status()
     assert (status.embedding_model, status.by_status) == ("small", {"enriched": 2})
     await after.close()
 
@@ -227,23 +227,23 @@ async def test_a_store_that_cannot_be_rebuilt_completely_stays_as_it_is(build: B
 async def test_reindexing_keeps_other_workspaces_of_similar_names(build: Build, tmp_path: Path) -> None:
     store = build()
     for name in ("w", "w.reindexing", "w.outdated"):
-        await (await store.repository(name)).save_documents([OTTER])
+        await (await store.open(name)).passages.save_documents([OTTER])
     await store.reindex("w", lambda _: None)
     for name in ("w", "w.reindexing", "w.outdated"):
-        assert (await (await store.repository(name)).status()).documents == 1
+        assert (await (await store.open(name)).passages.status()).documents == 1
     await store.close()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["w", "w.outdated", "w.reindexing"]
 
 
 async def test_documents_saved_during_a_reindex_wait_and_are_kept(build: Build) -> None:
     store, other = build(), build()
-    await (await store.repository("w")).save_documents([OTTER])
-    writer = await other.repository("w")
+    await (await store.open("w")).passages.save_documents([OTTER])
+    writer = (await other.open("w")).passages
     reindexing = asyncio.create_task(store.reindex("w", lambda _: None))
     await asyncio.sleep(0.05)
     assert (await writer.save_documents([PUMP]))[0].status == "indexed"
     assert await reindexing == 1
-    assert (await (await store.repository("w")).status()).documents == 2
+    assert (await (await store.open("w")).passages.status()).documents == 2
     await store.close()
     await other.close()
 
@@ -253,7 +253,7 @@ async def test_work_in_flight_during_a_reindex_does_not_bring_vectors_of_the_old
     build: Build, tmp_path: Path, stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store, other = build(), build(default="large", embedding_model="large")
-    library, indexer = await store.library("w"), await store.part_indexer("w")
+    library, indexer = (await store.open("w")).documents, (await store.open("w")).work
     tasks = {task.stage: task for task in (await library.accept(OTTER)).tasks}
     started, go_on = asyncio.Event(), asyncio.Event()
     kind, name = (LetterEmbedder, "embed") if stage == "embed" else (Draft, "extract")
@@ -278,7 +278,7 @@ async def test_work_in_flight_during_a_reindex_does_not_bring_vectors_of_the_old
     for task in tasks.values():
         await indexer.embed(task) if task.stage == "embed" else await indexer.extend_graph(task)
     assert vectors(tmp_path) == before
-    repository = await store.repository("w")
+    repository = (await store.open("w")).passages
     assert (await repository.status()).embedding_model == "large"
     assert (await repository.retrieve("what do otters eat?", limit=1))[0].title == "Sea otter"
     await store.close()
@@ -289,11 +289,11 @@ async def test_of_two_models_that_begin_a_store_together_one_is_told_to_open_it_
     build: Build, tmp_path: Path
 ) -> None:
     small, large = build(embedding_model="small"), build(embedding_model="large")
-    library = await small.library("w")
+    library = (await small.open("w")).documents
     first, second = [(await library.accept(source)).tasks[0] for source in (OTTER, PUMP)]
-    late = await large.part_indexer("w")
-    assert await (await large.library("w")).document(first.document_id) is not None
-    await (await small.part_indexer("w")).embed(first)
+    late = (await large.open("w")).work
+    assert await (await large.open("w")).documents.document(first.document_id) is not None
+    await (await small.open("w")).work.embed(first)
     for _ in range(2):
         with pytest.raises(ConfigurationError, match="small"):
             await late.embed(second)
@@ -310,7 +310,7 @@ def vectors(home: Path) -> list[tuple[str, int]]:
 
 async def test_reindexing_keeps_every_document_and_what_is_known_of_it(build: Build) -> None:
     store = build()
-    library, indexer = await store.library("w"), await store.part_indexer("w")
+    library, indexer = (await store.open("w")).documents, (await store.open("w")).work
     for source, enrich in ((OTTER, True), (PUMP, False), (replace(PUMP, text="Pumps are warm."), False)):
         tasks = (await library.accept(replace(source, metadata={"team": "x"}), enrich=enrich, track="t")).tasks
         for task in tasks:
@@ -324,13 +324,13 @@ async def test_reindexing_keeps_every_document_and_what_is_known_of_it(build: Bu
     assert twin.outcome == "changed"
     await indexer.embed(twin.tasks[0])
     waiting = await library.accept(SourceText("late.md", "Kelp grows fast."))
-    await (await store.repository("w")).save_query(Query("q", "what?"))
+    await (await store.open("w")).passages.save_query(Query("q", "what?"))
     before = await known(library)
     assert await store.reindex("w", lambda _: None) == 3
-    library = await store.library("w")
+    library = (await store.open("w")).documents
     assert await known(library) == before
     assert await library.restart() == [task for task in waiting.tasks if task.stage == "enrich"]
-    repository = await store.repository("w")
+    repository = (await store.open("w")).passages
     assert await repository.get_query("q") is not None
     assert (await repository.status()).passages == 3
     await store.close()
@@ -340,17 +340,17 @@ async def test_a_rebuilt_store_that_lacks_a_document_does_not_replace_the_old_on
     build: Build, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = build()
-    await (await store.repository("w")).save_documents([OTTER, PUMP])
+    await (await store.open("w")).passages.save_documents([OTTER, PUMP])
     copy = SqliteLedger.copy_document_from
 
-    def forgets(fresh: SqliteLedger, old: Ledger, identifier: str) -> None:
-        if old.names()[identifier] != PUMP.name:
-            copy(fresh, old, identifier)
+    async def forgets(fresh: SqliteLedger, old: Ledger, identifier: str) -> None:
+        if (await old.names())[identifier] != PUMP.name:
+            await copy(fresh, old, identifier)
 
     monkeypatch.setattr(SqliteLedger, "copy_document_from", forgets)
     with pytest.raises(ServiceUnavailable, match="as it was"):
         await store.reindex("w", lambda _: None)
-    assert (await (await store.repository("w")).status()).documents == 2
+    assert (await (await store.open("w")).passages.status()).documents == 2
     await store.close()
 
 
@@ -369,25 +369,27 @@ async def known(library: Library) -> list[object]:
 
 async def test_a_failed_update_keeps_the_version_that_was_there(build: Build) -> None:
     store = build()
-    await (await store.repository("w")).save_documents([OTTER])
+    await (await store.open("w")).passages.save_documents([OTTER])
     await store.close()
-    silent = build(model=Silent())
-    repository = await silent.repository("w")
+    silent = build(embedder=SilentEmbedder("small", 16))
+    repository = (await silent.open("w")).passages
     (outcome,) = await repository.save_documents(
         [SourceText("otter.md", "An entirely new text on otters.", "Sea otter")]
     )
-    assert outcome.status == "failed"
-    assert "previous version is kept" in outcome.reason
-    assert "urchins" in (await repository.retrieve("what do otters eat?", limit=1))[0].content
-    assert (await repository.status()).by_status == {"enriched": 1}
+    assert (outcome.status, outcome.reason) == ("failed", "no answer")
     await silent.close()
+    store = build()
+    repository = (await store.open("w")).passages
+    assert "urchins" in (await repository.retrieve("what do otters eat?", limit=1))[0].content
+    assert (await repository.status()).by_status == {"failed": 1}
+    await store.close()
 
 
 async def test_two_homes_with_a_workspace_of_the_same_name_index_at_the_same_time(build: Build, tmp_path: Path) -> None:
     one, two = build(home=tmp_path / "one"), build(home=tmp_path / "two")
     texts = [SourceText(f"n{i}.md", f"Note {i} is about topic {i * 7}.") for i in range(6)]
     first, second = await asyncio.gather(
-        (await one.repository("w")).save_documents(texts), (await two.repository("w")).save_documents(texts)
+        (await one.open("w")).passages.save_documents(texts), (await two.open("w")).passages.save_documents(texts)
     )
     assert {outcome.status for outcome in (*first, *second)} == {"indexed"}
     await one.close()
@@ -396,7 +398,7 @@ async def test_two_homes_with_a_workspace_of_the_same_name_index_at_the_same_tim
 
 async def test_a_query_is_not_recorded_while_somebody_else_writes(build: Build, tmp_path: Path) -> None:
     store = build()
-    repository = await store.repository("w")
+    repository = (await store.open("w")).passages
     await repository.save_documents([OTTER])
     with sqlite3.connect(tmp_path / "w" / "store.sqlite3", isolation_level=None) as other:
         other.execute("BEGIN IMMEDIATE")
@@ -413,25 +415,25 @@ async def test_a_store_of_another_format_is_a_clear_error(build: Build, tmp_path
     with sqlite3.connect(tmp_path / "w" / "store.sqlite3") as connection:
         connection.execute("PRAGMA user_version = 99")
     with pytest.raises(ServiceUnavailable, match="format 99"):
-        await build().repository("w")
+        await (await build().open("w")).passages.status()
 
 
 async def test_a_file_that_is_no_store_is_a_clear_error(build: Build, tmp_path: Path) -> None:
     (tmp_path / "w").mkdir()
     (tmp_path / "w" / "store.sqlite3").write_bytes(b"this is not a database, it is a text file" * 100)
     with pytest.raises(ServiceUnavailable, match=r"damaged.*ingest again"):
-        await build().repository("w")
+        await (await build().open("w")).passages.status()
 
 
 async def indexed(build: Build) -> None:
     store = build()
-    await (await store.repository("w")).save_documents([OTTER])
+    await (await store.open("w")).passages.save_documents([OTTER])
     await store.close()
 
 
 async def still_intact(build: Build) -> bool:
     store = build()
-    status = await (await store.repository("w")).status()
+    status = await (await store.open("w")).passages.status()
     await store.close()
     return status.documents == 1
 
@@ -441,10 +443,10 @@ async def test_an_intact_store_that_cannot_be_opened_is_not_to_be_moved_away(bui
     (tmp_path / "w" / "store.sqlite3-wal").mkdir()
     store = build()
     with pytest.raises(ServiceUnavailable, match=r"workspace w cannot be used now: .*Check the permissions") as refused:
-        await store.repository("w")
+        await (await store.open("w")).passages.status()
     assert not re.search("damaged|move", refused.value.message, re.IGNORECASE)
     (tmp_path / "w" / "store.sqlite3-wal").rmdir()
-    assert (await (await store.repository("w")).status()).documents == 1
+    assert (await (await store.open("w")).passages.status()).documents == 1
     await store.close()
 
 
@@ -472,7 +474,7 @@ async def test_what_is_wrong_with_the_place_is_not_called_damage(
     with monkeypatch.context() as patched:
         patched.setattr(database, "migrate", refused)
         with pytest.raises(ServiceUnavailable) as failed:
-            await build().repository("w")
+            await (await build().open("w")).passages.status()
     assert failed.value.component == "knowledge_base"
     assert failed.value.message.startswith("The store of workspace w cannot be used now: as SQLite says.")
     assert not re.search("damaged|move", failed.value.message, re.IGNORECASE)
@@ -499,7 +501,7 @@ async def test_a_home_that_may_not_be_read_is_a_clear_error(
         patched.setattr(Path, "open", guarded(opened))
         patched.setattr(Path, "exists", lambda self, **_: bool(self.stat()))
         with pytest.raises(ServiceUnavailable, match=r"Permission denied. Check RAG_HOME") as refused:
-            await build().repository("w")
+            await (await build().open("w")).passages.status()
     assert refused.value.component == "knowledge_base"
     assert "damaged" not in refused.value.message
     assert await still_intact(build)
@@ -508,12 +510,12 @@ async def test_a_home_that_may_not_be_read_is_a_clear_error(
 async def test_a_home_that_cannot_be_a_folder_is_a_clear_error(build: Build, tmp_path: Path) -> None:
     (tmp_path / "w").write_text("a file")
     with pytest.raises(ServiceUnavailable, match="RAG_HOME"):
-        await (await build().repository("w")).save_documents([OTTER])
+        await (await build().open("w")).passages.save_documents([OTTER])
 
 
 async def test_the_oldest_queries_are_forgotten(build: Build) -> None:
     store = build()
-    repository = await store.repository("w")
+    repository = (await store.open("w")).passages
     await repository.save_documents([OTTER])
     for number in range(5):
         await repository.save_query(Query(f"q{number}", "what?"))
@@ -528,7 +530,7 @@ async def test_what_another_process_writes_is_found_without_reopening(tmp_path: 
 
     home = {"RAG_HOME": str(tmp_path / "home")}
     container = Container(load_settings(home))
-    repository = await container.workspaces.repository("default")
+    repository = (await container.workspaces.open("default")).passages
     await repository.save_documents([OTTER])
     assert len(await repository.retrieve("what is a heat pump?", limit=5)) <= 1
     note = tmp_path / "pump.md"
@@ -541,16 +543,12 @@ async def test_what_another_process_writes_is_found_without_reopening(tmp_path: 
 
 async def asked(store: EmbeddedWorkspaces, workspace: str) -> int:
     """As one request: the documents of a workspace."""
-    return (await (await store.repository(workspace)).status()).documents
+    return (await (await store.open(workspace)).passages.status()).documents
 
 
 async def filled(store: EmbeddedWorkspaces, workspace: str) -> None:
     """As one request: a document of a workspace."""
-    await (await store.repository(workspace)).save_documents([OTTER])
-
-
-def open_stores() -> set[str]:
-    return {path.parent.name for path in Database._open}
+    await (await store.open(workspace)).passages.save_documents([OTTER])
 
 
 @pytest.mark.attack("exhausted resources")
@@ -586,7 +584,7 @@ async def test_stores_in_use_stay_open_and_whoever_needs_another_one_waits(build
     released, begun = asyncio.Event(), asyncio.Queue[str]()
 
     async def works(name: str) -> int:
-        repository = await store.repository(name)
+        repository = (await store.open(name)).passages
         assert (await repository.status()).documents == 1
         begun.put_nowait(name)
         await released.wait()
@@ -608,7 +606,8 @@ async def test_whoever_waits_too_long_for_a_store_is_told_to_come_again(build: B
     store = build(most_open=1, patience=0.05)
     for name in ("a", "b"):
         await asyncio.create_task(filled(store, name))
-    repository = await store.repository("b")
+    repository = (await store.open("b")).passages
+    assert (await repository.status()).documents == 1  # this task uses it from now on
     for _ in range(2):
         with pytest.raises(ServiceUnavailable, match="Too many workspaces are in use"):
             await asyncio.create_task(asked(store, "a"))
@@ -651,14 +650,14 @@ async def test_a_workspace_that_is_prepared_is_not_in_use(build: Build) -> None:
 async def test_a_store_that_is_closed_to_make_room_is_closed_to_its_end_though_nobody_waits(build: Build) -> None:
     store = build(most_open=1, patience=0.05)
     await asyncio.create_task(filled(store, "a"))
-    repository = await asyncio.create_task(opened(store, "a"))
-    tidied, close = asyncio.Event(), repository.store.ledger.close
+    ledger = (await asyncio.create_task(store_of(store, "a"))).ledger
+    tidied, close = asyncio.Event(), ledger.close
 
     async def slowly() -> None:
         await tidied.wait()
         await close()
 
-    repository.store.ledger.close = slowly
+    ledger.close = slowly  # type: ignore[method-assign]
     with pytest.raises(ServiceUnavailable, match="Too many workspaces"):
         await asyncio.create_task(filled(store, "b"))
     assert open_stores() == {"a"}
@@ -668,4 +667,4 @@ async def test_a_store_that_is_closed_to_make_room_is_closed_to_its_end_though_n
 
 
 async def opened(store: EmbeddedWorkspaces, workspace: str) -> Any:
-    return await store.repository(workspace)
+    return (await store.open(workspace)).passages

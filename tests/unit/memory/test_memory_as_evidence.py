@@ -147,14 +147,14 @@ async def test_a_header_of_another_value_is_refused(knowledge: Knowledge, values
 async def test_a_memory_that_is_down_never_fails_the_request(
     knowledge: Knowledge, monkeypatch: pytest.MonkeyPatch, failure: Exception, reason: str
 ) -> None:
-    repository = knowledge.container.workspaces.repository
+    open_workspace = knowledge.container.workspaces.open
 
     async def half(workspace: str) -> Any:
         if is_memory(workspace):
             raise failure
-        return await repository(workspace)
+        return await open_workspace(workspace)
 
-    monkeypatch.setattr(knowledge.container.workspaces, "repository", half)
+    monkeypatch.setattr(knowledge.container.workspaces, "open", half)
     told = await asked(knowledge, memory=True)
     assert "12 berths" in told["prompt"]
     assert HEADING not in told["prompt"]
@@ -165,13 +165,13 @@ async def test_a_memory_that_is_down_never_fails_the_request(
 async def test_a_memory_that_hangs_does_not_take_more_than_the_requests_time(
     knowledge: Knowledge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    repository = knowledge.container.workspaces.repository
+    open_workspace = knowledge.container.workspaces.open
 
     async def stuck(workspace: str) -> Any:
         await (asyncio.Event().wait() if is_memory(workspace) else asyncio.sleep(0))
-        return await repository(workspace)
+        return await open_workspace(workspace)
 
-    monkeypatch.setattr(knowledge.container.workspaces, "repository", stuck)
+    monkeypatch.setattr(knowledge.container.workspaces, "open", stuck)
     body = {"prompt": f"/rag {QUESTION}", "memory": True}
     enriched = await knowledge.container.enricher.enrich(body, timeout=1.0)
     assert enriched.rag_context is not None
@@ -250,11 +250,11 @@ async def test_exchanges_can_be_seen_and_forgotten(knowledge: Knowledge) -> None
 
 async def test_what_was_given_up_of_memory_is_told_and_comes_back(knowledge: Knowledge) -> None:
     http, workspaces = knowledge.http, knowledge.container.workspaces
-    library = await workspaces.library(memory_of("default"))
+    library = (await workspaces.open(memory_of("default"))).documents
     records, _ = await library.documents()
     await knowledge.queue.send(await library.restart(records[0].id, force=True))
     for delivery in await knowledge.queue.receive(limit=9, wait=0):
-        await (await workspaces.part_indexer(memory_of("default"))).failed(delivery.task, "It is no use.")
+        await (await workspaces.open(memory_of("default"))).work.failed(delivery.task, "It is no use.")
         await knowledge.queue.bury(delivery, "It is no use.")
     for delivery in await knowledge.queue.receive(limit=9, wait=0):
         await knowledge.queue.bury(delivery, "It is no use.")

@@ -102,7 +102,7 @@ async def test_the_workers_first_round_brings_them_into_memorys_graph_and_out_of
     async with opened(tmp_path) as knowledge:
         await knowledge.worker().run(until_idle=True)
         workspaces = knowledge.container.workspaces
-        ours, memorys = [await workspaces.graph(name) for name in ("default", memory_of("default"))]
+        ours, memorys = [(await workspaces.open(name)).graph for name in ("default", memory_of("default"))]
         assert await ours.entity("Ilmarinen") is None
         assert await memorys.entity("Ilmarinen") is not None
         assert await memorys.entity("Vellamo") is not None
@@ -286,7 +286,7 @@ async def test_a_baked_store_has_no_memory_and_says_so(tmp_path: Path) -> None:
         async with opened(baking.home) as knowledge:
             await knowledge.container.intake.text(DOCUMENT, workspace="default")
             await knowledge.index()
-            status = await (await knowledge.container.workspaces.repository("default")).status()
+            status = await (await knowledge.container.workspaces.open("default")).passages.status()
         baking.publish(status)
     async with opened(tmp_path / "baked", memory_evidence=True) as knowledge:
         body = {"user": "Is the harbour of Vellamo deep?", "assistant": "It is eleven metres deep at low water."}
@@ -327,6 +327,6 @@ async def test_no_message_tells_the_inner_name_of_a_memory(tmp_path: Path) -> No
         await knowledge.index()
     async with opened(tmp_path, embedding_model="elsewhere") as knowledge:
         with pytest.raises(ConfigurationError) as mismatch:
-            await knowledge.container.workspaces.repository(memory_of("default"))
+            await (await knowledge.container.workspaces.open(memory_of("default"))).passages.status()
     assert "Workspace default (its memory) was built" in mismatch.value.message
     assert mismatch.value.message.endswith("cragside reindex --workspace default")

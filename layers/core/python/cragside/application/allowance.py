@@ -22,7 +22,7 @@ from cragside.domain.errors import Forbidden, ServiceUnavailable
 from cragside.domain.indexing import DocumentKey, Stored
 from cragside.domain.memory_name import owner_of
 from cragside.domain.tokens import Limits
-from cragside.ports.rag_repository import Workspaces
+from cragside.ports.workspaces import Workspaces
 
 # What other processes put into other workspaces of the same token is noticed within this time (seconds).
 _REMEMBERED = 2.0

@@ -17,7 +17,7 @@ from cragside.domain.prompt import inject, question_in
 from cragside.domain.query import Query, ask
 from cragside.domain.verdict import verdict_of
 from cragside.domain.workspace_name import workspace_name
-from cragside.ports.rag_repository import Workspaces
+from cragside.ports.workspaces import Workspaces
 
 # Of the time that evidence has left.
 _MEMORY_SHARE = 0.8
@@ -42,7 +42,6 @@ class EvidenceFinder(Protocol):
 
         Raises for configuration errors only.
         """
-        ...
 
 
 class Recalling(Protocol):
@@ -50,7 +49,6 @@ class Recalling(Protocol):
 
     async def evidence(self, question: str, *, workspace: str, tokens: int, seconds: float) -> Recollection:
         """What was said before on a question, as a block of at most `tokens` tokens. Fails by a degradation alone."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +178,7 @@ class Enricher:
         # failure.
         with suppress(CragsideError, OSError, TimeoutError):
             async with asyncio.timeout(deadline.remaining()):
-                await (await self._workspaces.repository(query.workspace)).save_query(query)
+                await (await self._workspaces.open(query.workspace)).passages.save_query(query)
 
 
 def _optional(request: Mapping[str, Any], field: str, kind: type) -> Any:

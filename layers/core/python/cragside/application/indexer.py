@@ -8,7 +8,7 @@ from typing import Any
 from cragside.domain.errors import CragsideError
 from cragside.domain.indexing import Passage, Task
 from cragside.ports.annotator import DESCRIBED_CHARACTERS, Annotator
-from cragside.ports.rag_repository import Workspaces
+from cragside.ports.workspaces import Workspaces
 
 
 class Indexer:
@@ -24,20 +24,20 @@ class Indexer:
         Raises `ServiceUnavailable` with the component that failed, and `ValidationError` for what cannot be indexed.
         """
         if task.stage == "embed":
-            await (await self._workspaces.part_indexer(task.workspace)).embed(task)
+            await (await self._workspaces.open(task.workspace)).work.embed(task)
         else:
             await self._enrich(task)
 
     async def failed(self, task: Task, reason: str) -> None:
         """Record that a task is given up."""
-        await (await self._workspaces.part_indexer(task.workspace)).failed(task, reason)
+        await (await self._workspaces.open(task.workspace)).work.failed(task, reason)
 
     async def _enrich(self, task: Task) -> None:
-        part = await self._workspaces.part_indexer(task.workspace)
+        part = (await self._workspaces.open(task.workspace)).work
         if not await part.begin_enrichment(task):
             return
         try:
-            library = await self._workspaces.library(task.workspace)
+            library = (await self._workspaces.open(task.workspace)).documents
             passages = await library.passages(task.document_id, task.part)
             tier2 = await asyncio.to_thread(self._tier2, passages)
             await part.annotate(task, tier2, await self._tier3(task, passages))
@@ -54,7 +54,7 @@ class Indexer:
         """What a model makes of the document, with its first part; the others have none: one call a document."""
         if task.part > 0 or not passages:
             return None
-        library = await self._workspaces.library(task.workspace)
+        library = (await self._workspaces.open(task.workspace)).documents
         record = await library.document(task.document_id)
         if record is None:
             return None

@@ -12,7 +12,7 @@ from cragside.domain.memory_name import memory_of, spoken
 from cragside.ports.document_loader import DocumentLoader
 from cragside.ports.index_queue import DeadLetter, IndexQueue, QueueStats
 from cragside.ports.page_fetcher import FetchedPage, FetchFailed, PageFetcher
-from cragside.ports.rag_repository import Workspaces
+from cragside.ports.workspaces import Workspaces
 
 _KEPT = (
     "The document itself is kept: it is indexed when it is brought again, or by the next worker that looks for what "
@@ -45,7 +45,7 @@ class Intake:
         self, source: SourceText, *, workspace: str, enrich: bool = True, track: str = "", rename: bool = False
     ) -> Acceptance:
         """Accept a text; see `Library.accept`. When only the queue fails, `ServiceUnavailable` says that it is kept."""
-        library = await self._workspaces.library(workspace)
+        library = (await self._workspaces.open(workspace)).documents
         async with self._limits.room(workspace, weight(source), _key(source.source, track, rename)):
             acceptance = await library.accept(source, enrich=enrich, track=track, rename=rename)
         try:
@@ -141,7 +141,7 @@ class Intake:
 
         It is gone from search at once; what only it contributed to the graph may be left to the worker.
         """
-        library = await self._workspaces.library(workspace)
+        library = (await self._workspaces.open(workspace)).documents
         await self._queue.discard(workspace=workspace, document_id=document_id)
         deleted = await library.delete(document_id)
         await self._queue.send(await library.restart(document_id, failures=False))
@@ -155,7 +155,7 @@ class Intake:
         """
         if document_id is None:
             return sum([await self._restarted(name, None, force) for name in (workspace, memory_of(workspace))])
-        library = await self._workspaces.library(workspace)
+        library = (await self._workspaces.open(workspace)).documents
         if await library.document(document_id) is None:
             raise NotFound(f"There is no document {document_id} in workspace {spoken(workspace)}.")
         return await self._restarted(workspace, document_id, force)
@@ -183,7 +183,7 @@ class Intake:
     async def _stores_with(self, identifier: str, workspace: str) -> list[str]:
         """The documents' store, the memory's, both or none: those in which something has this id."""
         names = workspace, memory_of(workspace)
-        return [n for n in names if await (await self._workspaces.library(n)).document(identifier) is not None]
+        return [n for n in names if await (await self._workspaces.open(n)).documents.document(identifier) is not None]
 
     async def backlog(self, workspace: str) -> QueueStats:
         """What a workspace's documents and its memory still wait for: as the queue has it, else as the store has it."""
@@ -201,7 +201,7 @@ class Intake:
         return sorted(letters, key=lambda letter: letter.at, reverse=True)[:limit]
 
     async def _restarted(self, name: str, document_id: str | None, force: bool) -> int:
-        library = await self._workspaces.library(name)
+        library = (await self._workspaces.open(name)).documents
         revived = await self._queue.revive(workspace=name, document_id=document_id)
         tasks = await library.restart(document_id, force=force)
         await self._queue.send(tasks)
@@ -211,7 +211,7 @@ class Intake:
         stats = await self._queue.stats_of(name)
         if stats is not None:
             return stats
-        progress = await (await self._workspaces.library(name)).progress()
+        progress = await (await self._workspaces.open(name)).documents.progress()
         return QueueStats(progress.tasks - progress.processing, progress.processing, progress.given_up)
 
     async def _told(self, text: str, name: str, workspace: str) -> SourceText:

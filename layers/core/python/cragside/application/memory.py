@@ -28,7 +28,7 @@ from cragside.domain.query import refuse_overlong_query
 from cragside.domain.quoting import behind_blocks
 from cragside.domain.search import Mode
 from cragside.domain.verdict import PLAUSIBLE
-from cragside.ports.rag_repository import Workspaces
+from cragside.ports.workspaces import Workspaces
 
 DEFAULT_LIMIT = 5
 _CONVERSATION = {"kind": "conversation"}
@@ -174,7 +174,7 @@ class Memory:
 
     async def exchanges(self, *, workspace: str, limit: int = 100, offset: int = 0) -> tuple[list[KeptExchange], int]:
         """A page of what is remembered, latest first, and how much there is in all. Raises `ServiceUnavailable`."""
-        library = await self._workspaces.library(memory_of(workspace))
+        library = (await self._workspaces.open(memory_of(workspace))).documents
         records, total = await library.documents(limit=limit, offset=offset)
         kept: list[KeptExchange] = []
         for record in records:
@@ -188,7 +188,7 @@ class Memory:
         return await self._intake.delete(exchange_id, workspace=memory_of(workspace))
 
     async def _found(self, question: str, workspace: str, limit: int, mode: Mode | None) -> list[Document]:
-        repository = await self._workspaces.repository(memory_of(workspace))
+        repository = (await self._workspaces.open(memory_of(workspace))).passages
         return await repository.retrieve(question, limit=limit, mode=mode or self._mode)
 
 

@@ -11,7 +11,7 @@ from cragside.domain.indexing import DocumentRecord, Passage
 from cragside.domain.payload import payload_of
 from cragside.domain.search import Mode, Strategy
 from cragside.ports.knowledge_graph import Neighbourhood
-from cragside.ports.rag_repository import Workspaces
+from cragside.ports.workspaces import Workspaces
 
 # Candidates to filter: the graph cannot be told what to leave out.
 _WIDE = 100
@@ -69,7 +69,7 @@ class PassageFinder:
     async def find(self, lookup: Lookup, *, workspace: str) -> list[Hit]:
         """Passages, most promising first. One whose document is deleted in this moment is left out."""
         documents = await self._retrieved(lookup, workspace)
-        library = await self._workspaces.library(workspace)
+        library = (await self._workspaces.open(workspace)).documents
         known = await library.passages_by_id([document.id for document in documents])
         hits = [Hit(document, *known[document.id]) for document in documents if document.id in known]
         return [hit for hit in hits if _near(hit, lookup.threshold)][: lookup.limit]
@@ -78,13 +78,13 @@ class PassageFinder:
         """The entities that the passages mention, and what is reached from them in `depth` steps."""
         if not hits:
             return Neighbourhood()
-        graph = await self._workspaces.graph(workspace)
+        graph = (await self._workspaces.open(workspace)).graph
         names = await graph.of_passages([hit.passage.id for hit in hits], limit=_SEEDS)
         return await graph.expand(names, depth=depth, limit=_ENTITIES) if names else Neighbourhood()
 
     async def mentions(self, hits: Sequence[Hit], *, workspace: str) -> dict[str, list[Hit]]:
         """The entities that the passages mention, each with the passages that do, in the passages' order."""
-        graph = await self._workspaces.graph(workspace)
+        graph = (await self._workspaces.open(workspace)).graph
         mentioned: dict[str, list[Hit]] = {}
         for hit in hits:
             for name in await graph.of_passages([hit.passage.id], limit=_SEEDS):
@@ -94,13 +94,13 @@ class PassageFinder:
     async def among(self, names: Iterable[str], *, workspace: str) -> Neighbourhood:
         """Entities, and what connects them with each other."""
         chosen = list(names)[:_ENTITIES]
-        graph = await self._workspaces.graph(workspace)
+        graph = (await self._workspaces.open(workspace)).graph
         return await graph.expand(chosen, depth=0, limit=_ENTITIES) if chosen else Neighbourhood()
 
     async def _retrieved(self, lookup: Lookup, workspace: str) -> list[Document]:
         if lookup.mode is None:
             return await self._similar(lookup, workspace)
-        repository = await self._workspaces.repository(workspace)
+        repository = (await self._workspaces.open(workspace)).passages
         limit = _WIDE if lookup.filter.must or lookup.limit is None else lookup.limit
         return await repository.retrieve(lookup.question, limit=limit, mode=lookup.mode, wanted=lookup.filter)
 

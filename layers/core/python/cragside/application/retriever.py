@@ -11,8 +11,8 @@ from cragside.domain.errors import ValidationError
 from cragside.domain.filter import Filter
 from cragside.domain.query import refuse_overlong_query
 from cragside.domain.search import DEFAULT_BALANCE, DEFAULT_FETCH, SimilaritySearch, Strategy
-from cragside.ports.rag_repository import Workspaces
 from cragside.ports.relevance_grader import RelevanceGrader
+from cragside.ports.workspaces import Workspaces
 
 _REMEMBERED = 100
 
@@ -64,7 +64,7 @@ class Retriever:
 
         `compress` leaves the strips of each passage that are relevant. Raises `ServiceUnavailable`.
         """
-        repository = await self._workspaces.repository(workspace)
+        repository = (await self._workspaces.open(workspace)).passages
         # Asked before the search: what is written meanwhile makes the answer stale, not the other way round.
         version = await repository.version()
         key = (workspace, repr(search), compress)

@@ -11,8 +11,8 @@ from datetime import UTC, datetime, timedelta
 
 from cragside.application.allowance import StorageLimits
 from cragside.domain.errors import CragsideError, NotFound, PayloadTooLarge, ValidationError
-from cragside.ports.rag_repository import Workspaces
 from cragside.ports.upload_store import UploadStore
+from cragside.ports.workspaces import Workspaces
 
 UPLOAD_ID = r"^[0-9a-f]{32}$"
 _SECONDS = 15 * 60
@@ -52,7 +52,7 @@ class Uploads:
         Raises `Forbidden` when the client has no room for another document.
         """
         store = self._configured()
-        await (await self._workspaces.library(workspace)).check_writable()
+        await (await self._workspaces.open(workspace)).documents.check_writable()
         await self._limits.check(workspace)
         identifier = secrets.token_hex(16)
         expires_at = datetime.now(UTC) + timedelta(seconds=_SECONDS)
@@ -71,7 +71,7 @@ class Uploads:
         if not re.fullmatch(UPLOAD_ID, identifier):
             raise _unknown(identifier)
         name = f"{workspace}/{identifier}"
-        await (await self._workspaces.library(workspace)).check_writable()
+        await (await self._workspaces.open(workspace)).documents.check_writable()
         await self._limits.check(workspace)
         try:
             yield await self._fetched(store, name, identifier)

@@ -11,7 +11,7 @@ from cragside.application.attempts import LONGEST_PAUSE_SECONDS, Attempts, Handl
 from cragside.domain.errors import ConfigurationError, CragsideError, ServiceUnavailable
 from cragside.domain.memory_name import spoken
 from cragside.ports.index_queue import Delivery, IndexQueue
-from cragside.ports.rag_repository import Workspaces
+from cragside.ports.workspaces import Workspaces
 
 # How long a call for tasks waits; the shorter wait applies while the caller waits for the end.
 _WAIT_SECONDS, _ENDING_SECONDS = 1.0, 0.1
@@ -145,9 +145,9 @@ class Worker:
 
     async def _sweep_workspace(self, name: str, in_hand: Collection[str]) -> None:
         try:
-            library = await self._workspaces.library(name)
+            library = (await self._workspaces.open(name)).documents
             tasks = await library.restart(failures=False)
-            await (await self._workspaces.part_indexer(name)).give_back()
+            await (await self._workspaces.open(name)).work.give_back()
         except CragsideError as error:
             logger.warning("Workspace %s is left out for now: %s", spoken(name), error.told_to_operator)
             return

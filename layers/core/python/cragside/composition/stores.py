@@ -11,8 +11,8 @@ from cragside.domain.preferences import CHANGEABLE, Preferences
 from cragside.ports.index_queue import IndexQueue
 from cragside.ports.object_store import ObjectStore
 from cragside.ports.preference_store import PreferenceStore
-from cragside.ports.rag_repository import Workspaces
 from cragside.ports.upload_store import UploadStore
+from cragside.ports.workspaces import Workspaces
 from cragside.settings import BucketAddress
 
 
@@ -56,6 +56,7 @@ class Stores(Models):
     def workspaces(self) -> Workspaces:
         """The knowledge bases."""
         from cragside.adapters.embedded.keywords import keywords_of, terms
+        from cragside.adapters.lightrag.opening import StoreOpener
         from cragside.adapters.lightrag.workspaces import EmbeddedWorkspaces
         from cragside.composition.descriptors import most_stores
 
@@ -65,21 +66,24 @@ class Stores(Models):
             preferred = self.preferences.of(owner_of(workspace))
             return preferred.chunk_tokens, preferred.chunk_overlap_tokens
 
-        workspaces = EmbeddedWorkspaces(
-            self._folder,
-            sha256=settings.home_sha256,
-            objects=self.object_store,
+        opener = StoreOpener(
             embedding_model=settings.embedding_model,
             open_embedder=self.open_embedder,
             model=self.language_model,
-            ranker=self.embedded_grader,
-            keywords_of=keywords_of,
             search_text=lambda question: " ".join(terms(question)),
             count_tokens=self.count_tokens,
             chunking=chunking,
             parallel=settings.ollama_parallel,
-            saved_queries=settings.saved_queries,
             part_passages=settings.part_passages,
+        )
+        workspaces = EmbeddedWorkspaces(
+            self._folder,
+            opener=opener,
+            ranker=self.embedded_grader,
+            keywords_of=keywords_of,
+            saved_queries=settings.saved_queries,
+            sha256=settings.home_sha256,
+            objects=self.object_store,
             most_open=most_stores(settings.max_open_workspaces),
             patience=settings.timeout_seconds,
         )

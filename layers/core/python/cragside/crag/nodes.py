@@ -27,7 +27,6 @@ class Node(Protocol):
 
     async def __call__(self, state: CragState, runtime: Runtime[CragContext]) -> Update:
         """What changes in the state."""
-        ...
 
 
 # Shares of the time that is left when a step begins. Retrieval has to leave enough for a search, grading for a rewrite.
@@ -55,7 +54,7 @@ async def retrieve(state: CragState, runtime: Runtime[CragContext]) -> Update:
     context = runtime.context
 
     async def candidates() -> list[Document]:
-        repository = await context.tools.workspaces.repository(state["workspace"])
+        repository = (await context.tools.workspaces.open(state["workspace"])).passages
         return await repository.retrieve(state["question"], limit=context.tools.candidates)
 
     try:

@@ -11,9 +11,9 @@ from cragside.domain.document import Document
 from cragside.domain.outcome import Degradation
 from cragside.domain.personas import PLAIN
 from cragside.domain.verdict import DecisionPolicy
-from cragside.ports.rag_repository import Workspaces
 from cragside.ports.relevance_grader import RelevanceGrader
 from cragside.ports.search_service import SearchService
+from cragside.ports.workspaces import Workspaces
 
 
 class CragState(TypedDict, total=False):

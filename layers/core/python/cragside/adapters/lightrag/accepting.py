@@ -24,35 +24,35 @@ async def accept(
     given, digest = await asyncio.to_thread(_prepared, source)
     if not rename:
         await adopt(store, given, digest)
-    source = given if rename else _of_track(store, given, track)
-    if (known := _known(store, source, digest, rename=rename)) is None:
+    source = given if rename else await _of_track(store, given, track)
+    if (known := await _known(store, source, digest, rename=rename)) is None:
         pieces, made = await asyncio.to_thread(_pieces_of, store, source, digest)
         async with store.accepting():
             # Somebody else may have brought the same text, or taken the name, meanwhile.
-            source = given if rename else _of_track(store, given, track)
-            if (known := _known(store, source, digest, rename=rename)) is None:
+            source = given if rename else await _of_track(store, given, track)
+            if (known := await _known(store, source, digest, rename=rename)) is None:
                 entry = Entry(identifier, digest, made, source, pieces, store.part_passages, enrich, track)
-                return _entered(store, entry, rename=rename)
+                return await _entered(store, entry, rename=rename)
     if enrich and any(part.enrichment == "none" for part in known.parts):
         async with store.accepting():
-            store.ledger.want_enrichment(known.id)
-        known = store.ledger.record(known.id) or known
+            await store.ledger.want_enrichment(known.id)
+        known = await store.ledger.record(known.id) or known
     if not rename:
         known = await _described(store, known, source, track)
-    return Acceptance(known, "unchanged", store.ledger.tasks(known.id))
+    return Acceptance(known, "unchanged", await store.ledger.tasks(known.id))
 
 
 async def cut_uncut(store: Store) -> None:
     """Cut texts whose indexing an older version began and did not end."""
-    for identifier in store.ledger.uncut():
-        source = store.ledger.source(identifier)
-        record = store.ledger.record(identifier)
+    for identifier in await store.ledger.uncut():
+        source = await store.ledger.source(identifier)
+        record = await store.ledger.record(identifier)
         if source is None or record is None:
             continue
         pieces, made = await asyncio.to_thread(_pieces_of, store, source, record.content_hash)
         entry = Entry(identifier, record.content_hash, made, source, pieces, store.part_passages, enrich=True)
         async with store.accepting():
-            store.ledger.cut(entry)
+            await store.ledger.cut(entry)
 
 
 def identifier_of(source: str, *, memory: bool = False) -> str:
@@ -66,19 +66,19 @@ def _pieces_of(store: Store, source: SourceText, digest: str) -> tuple[list[Piec
     return pieces, cut_of(digest, pieces, store.part_passages)
 
 
-def _free_identifier(store: Store, source: str) -> str:
+async def _free_identifier(store: Store, source: str) -> str:
     """An id for a new document. A document that was moved keeps the id that it got from its first source."""
     memory = is_memory(store.workspace)
     identifier, number = identifier_of(source, memory=memory), 1
-    while not _is_free(store, identifier):
+    while not await _is_free(store, identifier):
         number += 1
         identifier = identifier_of(f"{source}\n{number}", memory=memory)
     return identifier
 
 
-def _is_free(store: Store, identifier: str) -> bool:
+async def _is_free(store: Store, identifier: str) -> bool:
     """Nothing in the store has the id, nor has an exchange that left it for memory and kept its id."""
-    return store.ledger.record(identifier) is None and not store.ledger.has_parted_with(identifier)
+    return await store.ledger.record(identifier) is None and not await store.ledger.has_parted_with(identifier)
 
 
 def _prepared(source: SourceText) -> tuple[SourceText, str]:
@@ -87,50 +87,50 @@ def _prepared(source: SourceText) -> tuple[SourceText, str]:
     return source, digest_of(source)
 
 
-def _known(store: Store, source: SourceText, digest: str, *, rename: bool) -> DocumentRecord | None:
+async def _known(store: Store, source: SourceText, digest: str, *, rename: bool) -> DocumentRecord | None:
     """The document that holds the text already. With `rename`, its source may have got a number."""
-    known = store.ledger.sourced(source.source)
+    known = await store.ledger.sourced(source.source)
     if known is not None and known.content_hash == digest and known.parts:
         return known
     if not rename or known is None:
         return None
     stem, suffix = _stem_and_suffix(source.source)
     numbered = re.compile(rf"{re.escape(stem)} \(\d+\){re.escape(suffix)}")
-    return next((twin for twin in store.ledger.twins(digest) if numbered.fullmatch(twin.source)), None)
+    return next((twin for twin in await store.ledger.twins(digest) if numbered.fullmatch(twin.source)), None)
 
 
-def _of_track(store: Store, source: SourceText, track: str) -> SourceText:
+async def _of_track(store: Store, source: SourceText, track: str) -> SourceText:
     """The text, with its track behind its source and its name when the source is of another track's document."""
     if not track:
         return source
     longer = replace(source, name=behind(source.name, track), source=behind(source.source, track))
-    while (own := store.ledger.sourced(longer.source)) and own.track != track:
+    while (own := await store.ledger.sourced(longer.source)) and own.track != track:
         # Somebody's own source looks like one with a track behind it.
         longer = replace(longer, name=behind(longer.name, track), source=behind(longer.source, track))
     if own:
         return longer
-    known = store.ledger.sourced(source.source)
+    known = await store.ledger.sourced(source.source)
     return longer if known and known.track not in ("", track) else source
 
 
-def _entered(store: Store, entry: Entry, *, rename: bool) -> Acceptance:
-    known = store.ledger.sourced(entry.source.source)
+async def _entered(store: Store, entry: Entry, *, rename: bool) -> Acceptance:
+    known = await store.ledger.sourced(entry.source.source)
     if known and rename:
-        number = _free_number(store, entry.source.source)
+        number = await _free_number(store, entry.source.source)
         name, source = _numbered(entry.source.name, number), _numbered(entry.source.source, number)
         entry = replace(entry, source=replace(entry.source, name=name, source=source))
     changed = known is not None and not rename
     if known and changed:
         identifier = known.id
-    elif entry.identifier and _is_free(store, entry.identifier):
+    elif entry.identifier and await _is_free(store, entry.identifier):
         identifier = entry.identifier
     else:
-        identifier = _free_identifier(store, entry.source.source)
+        identifier = await _free_identifier(store, entry.source.source)
     entry = replace(entry, identifier=identifier)
-    store.ledger.enter(entry)
-    record = store.ledger.record(entry.identifier)
+    await store.ledger.enter(entry)
+    record = await store.ledger.record(entry.identifier)
     assert record is not None  # noqa: S101 (it was just written)
-    return Acceptance(record, "changed" if changed else "new", store.ledger.tasks(entry.identifier))
+    return Acceptance(record, "changed" if changed else "new", await store.ledger.tasks(entry.identifier))
 
 
 async def _described(store: Store, known: DocumentRecord, source: SourceText, track: str) -> DocumentRecord:
@@ -139,8 +139,8 @@ async def _described(store: Store, known: DocumentRecord, source: SourceText, tr
     if known.track == track and _is_described(known, source):
         return known
     async with store.accepting():
-        store.ledger.describe(known.id, source, track)
-    return store.ledger.record(known.id) or known
+        await store.ledger.describe(known.id, source, track)
+    return await store.ledger.record(known.id) or known
 
 
 def _is_described(record: DocumentRecord, source: SourceText) -> bool:
@@ -149,18 +149,18 @@ def _is_described(record: DocumentRecord, source: SourceText) -> bool:
     return told == (source.name, title_of(source), json.loads(json_of(source.metadata)))
 
 
-def _free_number(store: Store, source: str) -> int:
+async def _free_number(store: Store, source: str) -> int:
     """A number with which nobody has the source, in steps that grow with the number's length."""
 
-    def is_taken(number: int) -> bool:
-        return store.ledger.has_source(_numbered(source, number))
+    async def is_taken(number: int) -> bool:
+        return await store.ledger.has_source(_numbered(source, number))
 
     taken, free = 1, 2
-    while is_taken(free):
+    while await is_taken(free):
         taken, free = free, free * 2
     while free - taken > 1:
         between = (taken + free) // 2
-        taken, free = (between, free) if is_taken(between) else (taken, between)
+        taken, free = (between, free) if await is_taken(between) else (taken, between)
     return free
 
 

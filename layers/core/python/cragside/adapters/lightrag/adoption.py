@@ -19,32 +19,33 @@ async def adopt(store: Store, brought: SourceText, digest: str) -> None:
     The document has to hold the same text, or more than half of its lines have to be in the text that is brought.
     Otherwise it stays as it is: two documents are better than a lost one.
     """
-    candidates = _candidates(store, brought)
+    candidates = await _candidates(store, brought)
     if not candidates:
         return
-    texts = {each.id: known.text for each in candidates if (known := store.ledger.source(each.id))}
+    texts = {each.id: known.text for each in candidates if (known := await store.ledger.source(each.id))}
     chosen = await asyncio.to_thread(_same_or_like, candidates, texts, brought, digest)
     if chosen is None:
         return
     async with store.accepting():
         # Another process may have done so meanwhile, or have deleted the document.
         if any(
-            (each.id, each.content_hash) == (chosen.id, chosen.content_hash) for each in _candidates(store, brought)
+            (each.id, each.content_hash) == (chosen.id, chosen.content_hash)
+            for each in await _candidates(store, brought)
         ):
-            store.ledger.claim(chosen.id, brought.source, brought.name)
+            await store.ledger.claim(chosen.id, brought.source, brought.name)
 
 
-def _candidates(store: Store, brought: SourceText) -> list[DocumentRecord]:
+async def _candidates(store: Store, brought: SourceText) -> list[DocumentRecord]:
     """Documents without a source that have a name of the text, that of the text itself first.
 
     `cragside ingest` named a file by its path below the folder that was given: any of its parent folders may have been.
     """
-    if brought.source == brought.name or store.ledger.sourced(brought.source) is not None:
+    if brought.source == brought.name or await store.ledger.sourced(brought.source) is not None:
         return []
     names = [brought.name]
     if _ABSOLUTE.match(brought.source):
         names += names_below(unicodedata.normalize("NFC", brought.source))
-    return [known for name in dict.fromkeys(names) if (known := store.ledger.unclaimed(name))]
+    return [known for name in dict.fromkeys(names) if (known := await store.ledger.unclaimed(name))]
 
 
 def _same_or_like(

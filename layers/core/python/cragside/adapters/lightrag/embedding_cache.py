@@ -27,6 +27,7 @@ class CachedEmbedder:
     def __init__(self, embedder: Embedder, ledger: Ledger) -> None:
         self._embedder = embedder
         self._ledger = ledger
+        self._stored_dimensions: int | None = None
 
     @property
     def name(self) -> str:
@@ -36,7 +37,7 @@ class CachedEmbedder:
     @property
     def dimensions(self) -> int | None:
         """Those of the store's vectors, or of the model while there are none; None while neither is known."""
-        return self._ledger.dimensions() or self._embedder.dimensions
+        return self._stored_dimensions or self._embedder.dimensions
 
     async def prepare(self) -> None:
         """Have a model that has not been asked yet loaded. Raises `ServiceUnavailable` and `ConfigurationError`."""
@@ -67,11 +68,11 @@ class CachedEmbedder:
             batch = missing[start : start + _BATCH]
             vectors = await self._asked(batch)
             most = MAX_BYTES // (4 * vectors.shape[1])
-            self._ledger.keep_vectors(self.name, document_id, batch, vectors, most=most)
+            await self._ledger.keep_vectors(self.name, document_id, batch, vectors, most=most)
 
     async def _asked(self, texts: Sequence[str]) -> Vectors:
         """The model's vectors, which are as long as those of the store."""
-        wanted = self.dimensions
+        wanted = await self._wanted_dimensions()
         vectors = await self._embedder.embed(texts)
         if vectors.shape[1] != (wanted or vectors.shape[1]):
             raise ServiceUnavailable(
@@ -81,10 +82,15 @@ class CachedEmbedder:
             )
         return vectors
 
+    async def _wanted_dimensions(self) -> int | None:
+        if self._stored_dimensions is None:
+            self._stored_dimensions = await self._ledger.dimensions()
+        return self.dimensions
+
     async def _known(self, texts: Sequence[str]) -> dict[str, Vectors]:
-        if (dimensions := self.dimensions) is None:
+        if (dimensions := await self._wanted_dimensions()) is None:
             await self.prepare()
             dimensions = self.dimensions
-        found = self._ledger.kept_vectors(self.name, texts)
+        found = await self._ledger.kept_vectors(self.name, texts)
         # A host may have another model under the same name by now.
         return {text: vector for text, vector in found.items() if len(vector) == dimensions}

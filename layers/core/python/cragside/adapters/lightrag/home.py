@@ -101,9 +101,14 @@ class Home:
             raise self._broken(damage)
 
     def refuse_baked(self) -> None:
-        """Raises `ReadOnlyStore` for a baked store, to which nothing is written; one that is fetched is always one."""
-        if self._objects is not None or self.baked():
+        """Raises `ReadOnlyStore` for a baked store, to which nothing is written."""
+        if self.read_only:
             raise ReadOnlyStore(self.refusal)
+
+    @property
+    def read_only(self) -> bool:
+        """Whether it is a baked store. One that is fetched is always one."""
+        return self._objects is not None or self.baked() is not None
 
     @property
     def refusal(self) -> str:

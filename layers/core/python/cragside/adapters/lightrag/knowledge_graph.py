@@ -9,7 +9,7 @@ from typing import Any, Literal
 from lightrag.constants import GRAPH_FIELD_SEP
 
 from cragside.adapters.lightrag.ledger.failures import LedgerError
-from cragside.adapters.lightrag.store import Find, Store
+from cragside.adapters.lightrag.store import Store, StoreAccess
 from cragside.domain.errors import ServiceUnavailable
 from cragside.ports.knowledge_graph import (
     Connection,
@@ -31,15 +31,15 @@ _UNNAMED = "related to"
 
 
 class LightRagKnowledgeGraph(KnowledgeGraph):
-    """Reads the graph of one workspace. `find` gives its store, or None while there is none.
+    """Reads the graph of one workspace.
 
     LightRAG keeps an edge once for both directions, with its ends in alphabetical order, and who did what to whom
     survives in its description alone. So an edge leads from the entity that its description names first; when no
     description names both, from the alphabetically first.
     """
 
-    def __init__(self, find: Find) -> None:
-        self._find = find
+    def __init__(self, access: StoreAccess) -> None:
+        self._access = access
 
     async def entity(self, name: str, *, connections: int = 100, documents: int = 100) -> EntityView | None:
         """An entity by its name, exactly so if there is one, else in any case.
@@ -48,13 +48,13 @@ class LightRagKnowledgeGraph(KnowledgeGraph):
         to it.
         """
         with _reading():
-            store = await self._find()
-            return _Graph(store).entity(name, connections, documents) if store else None
+            store = await self._access.existing()
+            return await _Graph(store).entity(name, connections, documents) if store else None
 
     async def of_passages(self, passage_ids: Sequence[str], *, limit: int = 20) -> list[str]:
         """Names of the entities that passages mention: by how many of the passages, then by their connections."""
         with _reading():
-            store = await self._find()
+            store = await self._access.existing()
             return _Graph(store).of_passages(passage_ids, limit) if store else []
 
     async def expand(self, names: Sequence[str], *, depth: int = 2, limit: int = 50) -> Neighbourhood:
@@ -63,7 +63,7 @@ class LightRagKnowledgeGraph(KnowledgeGraph):
         `limit` is 100 at most; of the relationships the strongest are told, 4 for each entity. Descriptions are brief.
         """
         with _reading():
-            store = await self._find()
+            store = await self._access.existing()
             if store is None:
                 return Neighbourhood()
             return _Graph(store).expand(names, min(depth, DEEPEST), min(limit, MOST_ENTITIES))
@@ -71,7 +71,7 @@ class LightRagKnowledgeGraph(KnowledgeGraph):
     async def search(self, text: str, *, limit: int = 20) -> list[Entity]:
         """Entities whose name contains the text in any case, best connected first; described in brief."""
         with _reading():
-            store = await self._find()
+            store = await self._access.existing()
             return _Graph(store).search(text, limit) if store else []
 
 
@@ -80,7 +80,7 @@ class _Graph:
         self._rows = store.graph
         self._ledger = store.ledger
 
-    def entity(self, name: str, connections: int, documents: int) -> EntityView | None:
+    async def entity(self, name: str, connections: int, documents: int) -> EntityView | None:
         found = self._named(name)
         if found is None:
             return None
@@ -89,7 +89,7 @@ class _Graph:
         (brief,) = self._entities([known])
         first_seen = sources[0][2] if sources else None
         told = sources[:documents]
-        labels = self._ledger.labels([identifier for identifier, *_ in told])
+        labels = await self._ledger.labels([identifier for identifier, *_ in told])
         return EntityView(
             replace(brief, description=_readable(value.get("description")), first_seen=first_seen),
             tuple(self._connections(known, connections)),

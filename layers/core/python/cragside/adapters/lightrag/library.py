@@ -1,6 +1,6 @@
 """The documents of one workspace in its store."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
 from typing_extensions import override
@@ -9,7 +9,7 @@ from cragside.adapters.lightrag.accepting import accept, cut_uncut
 from cragside.adapters.lightrag.chunking import storable
 from cragside.adapters.lightrag.ledger.failures import failing_as_unavailable
 from cragside.adapters.lightrag.ledger.interface import Ledger
-from cragside.adapters.lightrag.store import Create, Find, Store
+from cragside.adapters.lightrag.store import Store, StoreAccess
 from cragside.adapters.lightrag.sweeping import sweep, sweep_if_free
 from cragside.domain.document import SourceText
 from cragside.domain.errors import NotFound, ValidationError
@@ -29,24 +29,22 @@ Read = TypeVar("Read")
 
 
 class LightRagLibrary(Library):
-    """Knows nothing while `find` gives no store. `create` makes one. `refuse` raises for a baked store."""
+    """The documents of a workspace. While it has no store it has none, and accepting one makes it."""
 
-    def __init__(self, find: Find, create: Create, refuse: Callable[[], None]) -> None:
-        self._find = find
-        self._create = create
-        self._refuse = refuse
+    def __init__(self, access: StoreAccess) -> None:
+        self._access = access
 
     @override
     async def accept(
         self, source: SourceText, *, enrich: bool = True, track: str = "", rename: bool = False
     ) -> Acceptance:
-        self._refuse()
+        self._access.check_writable()
         async with failing_as_unavailable():
-            return await accept(await self._create(), source, enrich=enrich, track=track, rename=rename)
+            return await accept(await self._access.create(), source, enrich=enrich, track=track, rename=rename)
 
     @override
     async def check_writable(self) -> None:
-        self._refuse()
+        self._access.check_writable()
 
     @override
     async def document(self, document_id: str) -> DocumentRecord | None:
@@ -70,9 +68,9 @@ class LightRagLibrary(Library):
 
     @override
     async def move(self, document_id: str, *, source: str, name: str) -> DocumentRecord:
-        self._refuse()
+        self._access.check_writable()
         async with failing_as_unavailable():
-            store = await self._find()
+            store = await self._access.existing()
             if store is None:
                 raise _unknown(document_id)
             return await move(store, document_id, storable(source), storable(name))
@@ -97,9 +95,9 @@ class LightRagLibrary(Library):
 
     @override
     async def delete(self, document_id: str) -> bool:
-        self._refuse()
+        self._access.check_writable()
         async with failing_as_unavailable():
-            store = await self._find()
+            store = await self._access.existing()
             if store is None:
                 return False
             known = await forget(store, document_id)
@@ -110,9 +108,9 @@ class LightRagLibrary(Library):
     async def restart(
         self, document_id: str | None = None, *, force: bool = False, failures: bool = True
     ) -> list[Task]:
-        self._refuse()
+        self._access.check_writable()
         async with failing_as_unavailable():
-            store = await self._find()
+            store = await self._access.existing()
             return await restart(store, document_id, force=force, failures=failures) if store else []
 
     @override
@@ -127,10 +125,10 @@ class LightRagLibrary(Library):
     async def stored(self) -> Stored:
         return await self._read(lambda ledger: ledger.stored(), Stored())
 
-    async def _read(self, read: Callable[[Ledger], Read], nothing: Read) -> Read:
+    async def _read(self, read: Callable[[Ledger], Awaitable[Read]], nothing: Read) -> Read:
         async with failing_as_unavailable():
-            store = await self._find()
-            return read(store.ledger) if store else nothing
+            store = await self._access.existing()
+            return await read(store.ledger) if store else nothing
 
 
 async def delete(store: Store, document_id: str) -> bool:
@@ -143,28 +141,19 @@ async def delete(store: Store, document_id: str) -> bool:
 async def forget(store: Store, document_id: str) -> bool:
     """Make a document's text vanish. False when there is none."""
     async with store.accepting():
-        return store.ledger.retire(document_id)
-
-
-async def go_back(store: Store, document_id: str) -> bool:
-    """Give the current version of a document up for the one before it. False when there is none."""
-    async with store.accepting():
-        reverted = store.ledger.revert(document_id)
-    if reverted:
-        await sweep(store)
-    return reverted
+        return await store.ledger.retire(document_id)
 
 
 async def move(store: Store, document_id: str, source: str, name: str) -> DocumentRecord:
     """See `Library.move`."""
     async with store.accepting():
-        other = store.ledger.sourced(source)
+        other = await store.ledger.sourced(source)
         if other is not None and other.id != document_id:
             raise ValidationError(f"The document {other.id} has this source already. Forget it first.", field="source")
-        if store.ledger.record(document_id) is None:
+        if await store.ledger.record(document_id) is None:
             raise _unknown(document_id)
-        store.ledger.claim(document_id, source, name)
-    moved = store.ledger.record(document_id)
+        await store.ledger.claim(document_id, source, name)
+    moved = await store.ledger.record(document_id)
     if moved is None:
         raise _unknown(document_id)
     return moved
@@ -175,12 +164,14 @@ async def restart(store: Store, document_id: str | None, *, force: bool, failure
     await cut_uncut(store)
     if not (failures or force):
         # What is being done stays so: whoever does it begins by saying it again.
-        given_up = store.ledger.given_up()
-        wanted = [task for task in store.ledger.tasks(document_id) if (task.document_id, task.part) not in given_up]
-        return wanted + store.ledger.sweeps(document_id)
+        given_up = await store.ledger.given_up()
+        wanted = [
+            task for task in await store.ledger.tasks(document_id) if (task.document_id, task.part) not in given_up
+        ]
+        return wanted + await store.ledger.sweeps(document_id)
     async with store.accepting():
-        store.ledger.requeue(document_id, force=force)
-    return store.ledger.tasks(document_id)
+        await store.ledger.requeue(document_id, force=force)
+    return await store.ledger.tasks(document_id)
 
 
 def _unknown(document_id: str) -> NotFound:

@@ -1,6 +1,6 @@
 """The steps of indexing a part, each of which ends in one transaction."""
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import quote
@@ -11,7 +11,7 @@ from cragside.adapters.lightrag.drafts import Draft
 from cragside.adapters.lightrag.ledger.changes import Anyway, Enriched
 from cragside.adapters.lightrag.ledger.entries import StoredPart
 from cragside.adapters.lightrag.ledger.failures import failing_as_unavailable
-from cragside.adapters.lightrag.store import Find, Store
+from cragside.adapters.lightrag.store import Store, StoreAccess
 from cragside.adapters.lightrag.sweeping import forget_graph, sweep
 from cragside.domain.errors import CragsideError, ProcessingError, ServiceUnavailable
 from cragside.domain.indexing import Task
@@ -21,11 +21,10 @@ _CHANGED = "The document has changed meanwhile."
 
 
 class LightRagPartIndexer(PartIndexer):
-    """Works on the store that `find` gives; `refuse` raises for one that is baked."""
+    """Writes a workspace for a worker."""
 
-    def __init__(self, find: Find, refuse: Callable[[], None]) -> None:
-        self._find = find
-        self._refuse = refuse
+    def __init__(self, access: StoreAccess) -> None:
+        self._access = access
 
     async def embed(self, task: Task) -> None:
         """Make the part's text searchable."""
@@ -43,14 +42,14 @@ class LightRagPartIndexer(PartIndexer):
             if found[1].enrichment in ("enriched", "none"):
                 return False
             async with found[0].accepting():
-                found[0].ledger.begin_enrichment(found[1])
+                await found[0].ledger.begin_enrichment(found[1])
             return True
 
     async def give_back(self, task: Task | None = None) -> None:
         """Have what is marked as being enriched wait again."""
-        self._refuse()
+        self._access.check_writable()
         async with failing_as_unavailable():
-            if store := await self._find():
+            if store := await self._access.existing():
                 await give_back(store, task)
 
     async def annotate(self, task: Task, tier2: Sequence[Mapping[str, Any]], tier3: Mapping[str, Any] | None) -> None:
@@ -60,7 +59,7 @@ class LightRagPartIndexer(PartIndexer):
                 return
             store, part = found
             async with store.accepting():
-                store.ledger.annotate(part, tier2, tier3)
+                await store.ledger.annotate(part, tier2, tier3)
 
     async def extend_graph(self, task: Task) -> None:
         """Extract entities and relations of the part's passages and merge them; the part is enriched."""
@@ -76,24 +75,31 @@ class LightRagPartIndexer(PartIndexer):
                 await mark_failed(found[0], task, found[1], reason)
 
     async def _swept(self) -> None:
-        if store := await self._find():
+        if store := await self._access.existing():
             await sweep(store)
 
     @asynccontextmanager
     async def _working(self, task: Task) -> AsyncIterator[tuple[Store, StoredPart] | None]:
         """The store and the part, None when there is nothing to be done."""
-        self._refuse()
+        self._access.check_writable()
         async with failing_as_unavailable():
-            store = await self._find()
+            store = await self._access.existing()
             if store is None:
                 yield None
                 return
             store.workers += 1
             try:
-                part = store.ledger.part(task)
+                part = await store.ledger.part(task)
                 yield (store, part) if part else None
             finally:
                 store.workers -= 1
+
+
+async def work_on(store: Store, task: Task) -> None:
+    """Do a task at once, annotations aside."""
+    if part := await store.ledger.part(task):
+        await (embed if task.stage == "embed" else extend_graph)(store, task, part)
+        await sweep(store)
 
 
 async def embed(store: Store, task: Task, part: StoredPart) -> None:
@@ -114,11 +120,11 @@ async def enter_vectors(
     """Make the passages of a part searchable, given their vectors in the order of `texts`."""
     rows = {key: {name: row[name] for name in ("content", "full_doc_id", "file_path")} for key, row in texts.items()}
     async with store.accepting():
-        now = store.ledger.part(task)
+        now = await store.ledger.part(task)
         if now is None or now.embedded:
             return
         _check_same(part, now)
-        store.ledger.enter_vectors(task, part, rows, vectors, store.embedding_model)
+        await store.ledger.enter_vectors(task, part, rows, vectors, store.embedding_model)
 
 
 async def extend_graph(store: Store, task: Task, part: StoredPart) -> None:
@@ -131,21 +137,21 @@ async def extend_graph(store: Store, task: Task, part: StoredPart) -> None:
     path = next((str(row["file_path"]) for row in chunks.values()), quote(task.document_id, safe=""))
 
     async with store.writing():
-        now = store.ledger.part(task)
+        now = await store.ledger.part(task)
         if now is None or now.enrichment == "enriched":
             return
         _check_same(part, now)
         # What it contributed before, when this is a repetition that was asked for.
         if before := await forget_graph(store, part):
-            store.apply(await before.change(), Anyway())
+            await store.apply(await before.change(), Anyway())
         async with _naming_the_cause():
             await draft.merge(part.key, extracted, path)
-            store.apply(await draft.change(), Enriched(part, tally))
+            await store.apply(await draft.change(), Enriched(part, tally))
 
 
 async def texts_of(store: Store, part: StoredPart) -> dict[str, dict[str, Any]]:
     """The part's passages by their ids."""
-    ids = store.ledger.chunk_ids(part)
+    ids = await store.ledger.chunk_ids(part)
     found = await store.engine.text_chunks.get_by_ids(ids)
     texts = {key: row for key, row in zip(ids, found, strict=True) if row is not None}
     if not texts:
@@ -162,16 +168,16 @@ def _check_same(part: StoredPart, now: StoredPart) -> None:
 async def mark_failed(store: Store, task: Task, part: StoredPart, reason: str) -> None:
     """See `PartIndexer.failed`."""
     async with store.accepting():
-        store.ledger.mark_failed(part, task.stage, reason)
+        await store.ledger.mark_failed(part, task.stage, reason)
 
 
 async def give_back(store: Store, task: Task | None) -> None:
     """See `PartIndexer.give_back`."""
-    part = None if task is None else store.ledger.part(task)
+    part = None if task is None else await store.ledger.part(task)
     if task is None or part is not None:
         async with store.accepting():
-            store.ledger.give_back(part)
-    if task is None and store.ledger.is_untidy():
+            await store.ledger.give_back(part)
+    if task is None and await store.ledger.is_untidy():
         store.tidy()
 
 

@@ -26,9 +26,9 @@ _BATCH = 500
 logger = logging.getLogger("cragside")
 
 
-def exchanges_in(documents: Store) -> list[str]:
+async def exchanges_in(documents: Store) -> list[str]:
     """The ids of the exchanges among the documents of a workspace that an older version made."""
-    return [suspect.identifier for suspect in documents.ledger.suspects() if _came_as_exchange(suspect)]
+    return [suspect.identifier for suspect in await documents.ledger.suspects() if _came_as_exchange(suspect)]
 
 
 def _came_as_exchange(found: Suspect) -> bool:
@@ -46,7 +46,7 @@ async def move(documents: Store, memory: Store, found: Sequence[str]) -> None:
     for identifier in found:
         await _copy(documents, memory, identifier)
     # A power cut may take the last commits of a store: memory's have to be on disk before the documents' follow.
-    memory.ledger.flush()
+    await memory.ledger.flush()
     await _leave(documents, found)
     await sweep_if_free(documents)
     logger.info("Moved %d exchanges from the documents of workspace %s into memory", len(found), documents.workspace)
@@ -61,22 +61,22 @@ async def _leave(documents: Store, found: Sequence[str]) -> None:
     """Take exchanges out of the documents; with the last of them the store remembers that it is parted."""
     for start in range(0, max(len(found), 1), _BATCH):
         async with documents.accepting():
-            if documents.ledger.is_parted():
+            if await documents.ledger.is_parted():
                 return  # another process was faster: whatever has these ids now was brought afterwards
-            documents.ledger.part_with(found[start : start + _BATCH], last=start + _BATCH >= len(found))
+            await documents.ledger.part_with(found[start : start + _BATCH], last=start + _BATCH >= len(found))
         await asyncio.sleep(0)
 
 
 async def _copy(documents: Store, memory: Store, identifier: str) -> None:
-    source = documents.ledger.source(identifier)
-    facts = documents.ledger.accepted(identifier)
-    if source is None or facts is None or documents.ledger.is_parted():
+    source = await documents.ledger.source(identifier)
+    facts = await documents.ledger.accepted(identifier)
+    if source is None or facts is None or await documents.ledger.is_parted():
         return  # somebody else has moved it meanwhile
     taken = await accepting.accept(
         memory, source, enrich=facts.enrich, track=facts.track, rename=True, identifier=identifier
     )
     if taken.outcome == "new":
-        memory.ledger.backdate(taken.record.id, facts.created_at, facts.updated_at)
+        await memory.ledger.backdate(taken.record.id, facts.created_at, facts.updated_at)
     await _take_vectors_along(documents, memory, identifier, taken)
 
 
@@ -84,10 +84,10 @@ async def _take_vectors_along(documents: Store, memory: Store, identifier: str, 
     """What has no vector yet, or one of another model, is embedded by the worker."""
     if documents.embedding_model != memory.embedding_model:
         return
-    known = documents.ledger.vectors_of(identifier)
+    known = await documents.ledger.vectors_of(identifier)
     for part in taken.record.parts:
         task = Task(memory.workspace, taken.record.id, taken.record.content_hash, part.number, "embed")
-        stored = memory.ledger.part(task)
+        stored = await memory.ledger.part(task)
         if stored is None or stored.embedded:
             continue
         texts = await texts_of(memory, stored)

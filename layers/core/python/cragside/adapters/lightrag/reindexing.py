@@ -18,10 +18,10 @@ async def rebuild(old: Store, fresh: Store, progress: Callable[[str], None]) -> 
     is as it was. Raises `ServiceUnavailable` that names the document that cannot be indexed. Only while nobody writes
     to the old store.
     """
-    documents = old.ledger.names()
-    fresh.ledger.copy_facts_from(old.ledger)
+    documents = await old.ledger.names()
+    await fresh.ledger.copy_facts_from(old.ledger)
     for identifier in documents:
-        fresh.ledger.copy_document_from(old.ledger, identifier)
+        await fresh.ledger.copy_document_from(old.ledger, identifier)
     await cut_uncut(fresh)
     for identifier, name in documents.items():
         try:
@@ -29,18 +29,18 @@ async def rebuild(old: Store, fresh: Store, progress: Callable[[str], None]) -> 
         except CragsideError as error:
             raise ServiceUnavailable("knowledge_base", f"{name}: {error}. {_AS_IT_WAS}") from error
         progress(name)
-    _check(documents, fresh)
+    await _check(documents, fresh)
     return len(documents)
 
 
 async def _index(old: Store, fresh: Store, identifier: str) -> None:
-    record, known = fresh.ledger.record(identifier), old.ledger.record(identifier)
+    record, known = await fresh.ledger.record(identifier), await old.ledger.record(identifier)
     if record is None or known is None:
         return  # the check at the end tells
     enriched = {part.number for part in known.parts if part.enrichment == "enriched"}
     for part in record.parts:
         task = _task(fresh, record, part.number)
-        if stored := fresh.ledger.part(task):
+        if stored := await fresh.ledger.part(task):
             if part.number in enriched:
                 await extend_graph(fresh, task, stored)
             await embed(fresh, task, stored)
@@ -50,10 +50,11 @@ def _task(store: Store, record: DocumentRecord, number: int) -> Task:
     return Task(store.workspace, record.id, record.content_hash, number, "embed")
 
 
-def _check(documents: dict[str, str], fresh: Store) -> None:
+async def _check(documents: dict[str, str], fresh: Store) -> None:
     """Nothing may be missing when the old store is given up."""
-    passages, found = sum(fresh.ledger.counts().values()), fresh.ledger.status(fresh.embedding_model).passages
-    if fresh.ledger.names() != documents or passages != found:
+    passages = sum((await fresh.ledger.counts()).values())
+    found = (await fresh.ledger.status(fresh.embedding_model)).passages
+    if await fresh.ledger.names() != documents or passages != found:
         raise ServiceUnavailable(
             "knowledge_base", f"Of {len(documents)} documents some would have been lost. {_AS_IT_WAS}"
         )

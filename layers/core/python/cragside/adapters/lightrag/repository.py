@@ -4,23 +4,22 @@ import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import Protocol
 
 from lightrag import QueryParam
+from typing_extensions import override
 
 from cragside.adapters.lightrag import library
 from cragside.adapters.lightrag.accepting import accept
 from cragside.adapters.lightrag.chunking import storable
 from cragside.adapters.lightrag.ledger.failures import LedgerError, failing_as_unavailable
-from cragside.adapters.lightrag.part_indexer import embed, extend_graph, mark_failed
+from cragside.adapters.lightrag.part_indexer import mark_failed, work_on
 from cragside.adapters.lightrag.similarity import SimilarPassages
-from cragside.adapters.lightrag.store import Store
-from cragside.adapters.lightrag.sweeping import sweep
+from cragside.adapters.lightrag.store import Store, StoreAccess
 from cragside.domain.document import Document, SourceText
 from cragside.domain.errors import CragsideError, ServiceUnavailable
 from cragside.domain.filter import EVERYTHING, Filter
-from cragside.domain.indexing import DocumentRecord, Passage, Task
+from cragside.domain.indexing import DocumentRecord, Passage
 from cragside.domain.payload import payload_of
 from cragside.domain.query import Query
 from cragside.domain.search import Mode, SimilaritySearch
@@ -29,10 +28,9 @@ from cragside.ports.relevance_grader import RelevanceGrader
 
 # LightRAG refuses shorter queries.
 _SHORTEST_QUERY = 3
-# Entities and relations looked up for a query, edges followed from each entity, and tokens that LightRAG may fill
-# with their descriptions. All of it only leads to passages; more cost more and changed no route of the evals.
+# Entities and relations looked up for a query, and tokens that LightRAG may fill with their descriptions. All of it
+# only leads to passages; more cost more and changed no route of the evals.
 _RELATED = 3
-_EDGES_PER_ENTITY = 2
 _DESCRIPTION_TOKENS = 3000
 # Candidates beyond those asked for, so that the ranking has a choice.
 _RESERVE = 2
@@ -59,64 +57,65 @@ class Keywords(Protocol):
 class LightRagRepository(RagRepository):
     """Retrieves in any of LightRAG's modes with keywords given, so that a query costs one embedding call and no other.
 
-    LightRAG joins passages from vectors and graph without scores; `ranker`, a cheap grader, puts them in order. Writers
-    of other processes are kept out by a lock file, readers are not.
+    LightRAG joins passages from vectors and graph without scores. `ranker`, a cheap grader, puts them in order.
     """
 
     def __init__(
         self,
-        store: Store,
+        access: StoreAccess,
         *,
         keywords_of: Callable[[str], Keywords],
         ranker: RelevanceGrader,
         saved_queries: int,
     ) -> None:
-        self.store = store
-        self._reader = store.engine.reader(_EDGES_PER_ENTITY)
-        self._similar = SimilarPassages(store.ledger, store.engine.chunks_vdb)
+        self._access = access
         self._keywords_of = keywords_of
         self._ranker = ranker
         self._saved_queries = saved_queries
 
-    @property
-    def replaced(self) -> bool:
-        """Whether somebody has replaced the store's whole content, so that it has to be opened anew."""
-        return self.store.replaced
-
+    @override
     async def save_query(self, query: Query) -> None:
-        """Remember a query; beyond the configured number the oldest are forgotten."""
-        if self._saved_queries == 0:
+        """See the port. Where there is no store to write, nothing is remembered."""
+        store = await self._access.existing()
+        if store is None or store.ledger.read_only or self._saved_queries == 0:
             return
         try:
-            self.store.ledger.save_query(query, most=self._saved_queries)
+            await store.ledger.save_query(query, most=self._saved_queries)
         except LedgerError as error:
             said = f"The query could not be recorded: {error.reason}."
             raise ServiceUnavailable("knowledge_base", said) from error.__cause__
 
+    @override
     async def get_query(self, query_id: str) -> Query | None:
-        """A remembered query, or None."""
-        return self.store.ledger.query(query_id)
+        store = await self._access.existing()
+        return await store.ledger.query(query_id) if store else None
 
+    @override
     async def save_documents(self, documents: Sequence[SourceText]) -> list[Indexed]:
-        """Index whole texts, several at a time; see the port for what happens to known ones."""
+        self._access.check_writable()
+        store = await self._access.create()
         turns = asyncio.Semaphore(_AT_ONCE)
 
         async def save(document: SourceText) -> Indexed:
-            async with turns:
-                return await self._saved(document)
+            async with turns, failing_as_unavailable():
+                return await _saved(store, document)
 
         last = {document.source: document for document in documents}
         outcomes = dict(zip(last, await asyncio.gather(*map(save, last.values())), strict=True))
         return [outcomes[document.source] for document in documents]
 
+    @override
     async def retrieve(
         self, query: str, *, limit: int, mode: Mode = "mix", wanted: Filter = EVERYTHING
     ) -> list[Document]:
-        """At most `limit` passages, most promising first by the cheap ranking.
+        """See the port.
 
         A text can be found before the graph knows it: where `local`, `global` and `hybrid` come upon nothing, vectors
         are searched as in `naive`.
         """
+        store = await self._access.existing()
+        if store is None:
+            return []
         if len(query.strip()) < _SHORTEST_QUERY:
             query = f"what is {query}"
         keywords = self._keywords_of(query)
@@ -131,92 +130,83 @@ class LightRagRepository(RagRepository):
             enable_rerank=False,
         )
         with _failing_as_unavailable():
-            await self.store.embedder.prepare()
-            candidates = await self._candidates(query, parameters, wanted)
+            await store.embedder.prepare()
+            candidates = await _candidates(store, query, parameters, wanted)
             if not candidates and mode not in ("naive", "mix"):
-                candidates = await self._candidates(query, replace(parameters, mode="naive"), wanted)
+                candidates = await _candidates(store, query, replace(parameters, mode="naive"), wanted)
             return (await self._ranked(query, candidates))[:limit]
 
+    @override
     async def similar(self, search: SimilaritySearch) -> list[Document]:
-        """Passages by their exact cosine to the question; see `SimilaritySearch`."""
+        store = await self._access.existing()
+        if store is None:
+            return []
         with _failing_as_unavailable():
-            await self.store.embedder.prepare()
-            found = await self._similar.find(search)
+            await store.embedder.prepare()
+            found = await SimilarPassages(store.ledger, store.engine.chunks_vdb).find(search)
             return [document_of(record, passage).graded(cosine) for record, passage, cosine in found]
 
+    @override
     async def get_relevant_documents(self, query: str, threshold: float = 0.6) -> list[Document]:
-        """Passages whose relevance, by the repository's own grader, is above the threshold, best first."""
         candidates = await self.retrieve(query, limit=_GRADED)
         return [document for document in candidates if (document.score or 0.0) > threshold]
 
+    @override
     async def delete_document(self, source: str) -> bool:
-        """Forget the document of a source and what only it contributed to the graph."""
-        known = self.store.ledger.sourced(storable(source))
-        return known is not None and await library.delete(self.store, known.id)
+        self._access.check_writable()
+        store = await self._access.existing()
+        known = store and await store.ledger.sourced(storable(source))
+        return bool(store and known and await library.delete(store, known.id))
 
-    def replace_by(self, folder: Path) -> None:
-        """Take over the store of another folder, for every process that has this one open. Only while `writing`."""
-        self.store.ledger.replace_by(folder)
-
+    @override
     async def status(self) -> KnowledgeStatus:
-        """Sizes of the workspace, all of one moment. Documents are counted by the status that a listing shows."""
-        return self.store.ledger.status(self.store.embedding_model)
+        store = await self._access.existing()
+        if store is None:
+            return KnowledgeStatus(self._access.workspace, "not chosen yet", 0, 0, 0, 0)
+        return await store.ledger.status(store.embedding_model)
 
+    @override
     async def version(self) -> str:
-        """Another one after every change of the store; queries saved by other processes count as such."""
+        store = await self._access.existing()
         try:
-            return self.store.ledger.state()
+            return await store.ledger.state() if store else ""
         except LedgerError as error:
             said = f"The store cannot be read: {error.reason}."
             raise ServiceUnavailable("knowledge_base", said) from error.__cause__
-
-    async def close(self) -> None:
-        """Flush and close the store."""
-        await self.store.close()
-
-    async def _saved(self, document: SourceText) -> Indexed:
-        """Accept, enrich and embed a text, in this order: the version before it is served until all of it succeeded."""
-        async with failing_as_unavailable():
-            accepted = await accept(self.store, document, enrich=True, track="", rename=False)
-            complete = accepted.record.status == "enriched"
-            for task in sorted(accepted.tasks, key=lambda task: task.stage, reverse=True):
-                try:
-                    await self._do(task)
-                except LedgerError:
-                    raise  # it is not the text that fails
-                except CragsideError as error:
-                    return await self._given_up(document.name, task, str(error))
-            status = {"new": "indexed", "changed": "updated"}.get(accepted.outcome, "indexed")
-            return Indexed(document.name, "unchanged" if complete else status, passages=accepted.record.passages)
-
-    async def _do(self, task: Task) -> None:
-        part = self.store.ledger.part(task)
-        if part is not None:
-            await (embed if task.stage == "embed" else extend_graph)(self.store, task, part)
-            await sweep(self.store)
-
-    async def _given_up(self, name: str, task: Task, reason: str) -> Indexed:
-        if await library.go_back(self.store, task.document_id):
-            return Indexed(name, "failed", f"{reason} (the previous version is kept)")
-        if part := self.store.ledger.part(task):
-            await mark_failed(self.store, task, part, reason)
-        return Indexed(name, "failed", reason)
-
-    async def _candidates(self, query: str, parameters: QueryParam, wanted: Filter) -> list[Document]:
-        answer = await self._reader.aquery_data(query, parameters)
-        chunks = answer.get("data", {}).get("chunks", [])
-        known = self.store.ledger.passages_by_id([chunk["chunk_id"] for chunk in chunks])
-        # Several documents may hold the same text; as evidence it counts once.
-        distinct: dict[str, Document] = {}
-        for key in (chunk["chunk_id"] for chunk in chunks):
-            if key in known and (not wanted.must or wanted.admits(payload_of(*known[key]))):
-                distinct.setdefault(known[key][1].text, document_of(*known[key]))
-        return list(distinct.values())
 
     async def _ranked(self, query: str, candidates: Sequence[Document]) -> list[Document]:
         scores = await self._ranker.grade(query, candidates)
         graded = [document.graded(score) for document, score in zip(candidates, scores, strict=True)]
         return sorted(graded, key=lambda document: -(document.score or 0.0))
+
+
+async def _saved(store: Store, document: SourceText) -> Indexed:
+    accepted = await accept(store, document, enrich=True, track="", rename=False)
+    if accepted.record.status == "enriched":
+        return Indexed(document.name, "unchanged", passages=accepted.record.passages)
+    for task in accepted.tasks:
+        try:
+            await work_on(store, task)
+        except LedgerError:
+            raise  # it is not the text that fails
+        except CragsideError as error:
+            if part := await store.ledger.part(task):
+                await mark_failed(store, task, part, str(error))
+            return Indexed(document.name, "failed", str(error))
+    status = "updated" if accepted.outcome == "changed" else "indexed"
+    return Indexed(document.name, status, passages=accepted.record.passages)
+
+
+async def _candidates(store: Store, query: str, parameters: QueryParam, wanted: Filter) -> list[Document]:
+    answer = await store.reader.aquery_data(query, parameters)
+    chunks = answer.get("data", {}).get("chunks", [])
+    known = await store.ledger.passages_by_id([chunk["chunk_id"] for chunk in chunks])
+    # Several documents may hold the same text; as evidence it counts once.
+    distinct: dict[str, Document] = {}
+    for key in (chunk["chunk_id"] for chunk in chunks):
+        if key in known and (not wanted.must or wanted.admits(payload_of(*known[key]))):
+            distinct.setdefault(known[key][1].text, document_of(*known[key]))
+    return list(distinct.values())
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """Passages by the cosine between their vector and a question's, among those that a filter lets through."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -36,25 +36,25 @@ class SimilarPassages:
         question = np.asarray(embedded, np.float32)[0]
         keys, cosines = self._vectors.nearest(question, search.threshold)
         if search.strategy == "similarity":
-            return [found for _, found in self._admitted(keys, cosines, search.filter, search.limit)]
-        fetched = self._admitted(keys, cosines, search.filter, max(search.fetch, search.limit))
+            return [found for _, found in await self._admitted(keys, cosines, search.filter, search.limit)]
+        fetched = await self._admitted(keys, cosines, search.filter, max(search.fetch, search.limit))
         vectors = self._vectors.vectors([key for key, _ in fetched])
         return [fetched[index][1] for index in _diverse(question, vectors, search)]
 
-    def _admitted(
+    async def _admitted(
         self, keys: npt.NDArray[np.int64], cosines: Vector, wanted: Filter, limit: int
     ) -> list[tuple[int, Found]]:
         """The first `limit` that the filter lets through, with their keys; of equal texts the first one."""
-        found = self._first(keys[:_TRIED_FIRST], cosines[:_TRIED_FIRST], wanted, limit, {})
+        found = await self._first(keys[:_TRIED_FIRST], cosines[:_TRIED_FIRST], wanted, limit, {})
         if len(found) < limit and len(keys) > _TRIED_FIRST:
             keys, cosines = keys[_TRIED_FIRST:], cosines[_TRIED_FIRST:]
-            if (possible := self._ledger.candidates(wanted)) is not None:
+            if (possible := await self._ledger.candidates(wanted)) is not None:
                 chosen = np.isin(keys, possible)
                 keys, cosines = keys[chosen], cosines[chosen]
-            found = self._first(keys, cosines, wanted, limit, found)
+            found = await self._first(keys, cosines, wanted, limit, found)
         return list(found.values())
 
-    def _first(
+    async def _first(
         self,
         keys: npt.NDArray[np.int64],
         cosines: Vector,
@@ -68,19 +68,18 @@ class SimilarPassages:
             if len(found) >= limit:
                 break
             batch = keys[start : start + size].tolist()
-            for key, cosine, (record, passage) in self._read(batch, cosines[start : start + size].tolist()):
+            for key, cosine, (record, passage) in await self._read(batch, cosines[start : start + size].tolist()):
                 if len(found) < limit and (not wanted.must or wanted.admits(payload_of(record, passage))):
                     found.setdefault(passage.text, (key, (record, passage, min(max(cosine, 0.0), 1.0))))
         return found
 
-    def _read(
+    async def _read(
         self, keys: Sequence[int], cosines: Sequence[float]
-    ) -> Iterator[tuple[int, float, tuple[DocumentRecord, Passage]]]:
+    ) -> list[tuple[int, float, tuple[DocumentRecord, Passage]]]:
         ids = self._vectors.ids_of(keys)
-        passages = self._ledger.passages_by_id(list(ids.values()))
-        for key, cosine in zip(keys, cosines, strict=True):
-            if (found := passages.get(ids.get(key, ""))) is not None:
-                yield key, cosine, found
+        passages = await self._ledger.passages_by_id(list(ids.values()))
+        told = zip(keys, cosines, strict=True)
+        return [(key, cosine, found) for key, cosine in told if (found := passages.get(ids.get(key, ""))) is not None]
 
 
 def _diverse(question: Vector, vectors: Vector, search: SimilaritySearch) -> list[int]:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from filelock import AsyncFileLock, Timeout
@@ -15,6 +16,9 @@ from cragside.adapters.lightrag.ledger.interface import Ledger
 from cragside.adapters.lightrag.storages.sqlite.graph_reader import GraphReader
 from cragside.adapters.private_files import FILE_MODE
 from cragside.domain.context import CountTokens
+
+# Edges that a query follows from each entity. More cost more and changed no route of the evals.
+_EDGES_PER_ENTITY = 2
 
 
 class Store:
@@ -31,12 +35,14 @@ class Store:
         folder: Path,
         *,
         workspace: str,
+        generation: str,
         embedder: CachedEmbedder,
         chunks: Chunker,
         count_tokens: CountTokens,
         part_passages: int,
     ) -> None:
         self.engine = engine
+        self.reader = engine.reader(_EDGES_PER_ENTITY)
         self.ledger = ledger
         self.graph: GraphReader = engine.chunk_entity_relation_graph.reader()
         self.workspace = workspace
@@ -47,21 +53,27 @@ class Store:
         self.part_passages = part_passages
         # Those that work on a part, which may take a model's time.
         self.workers = 0
-        self._generation = ledger.generation()
+        self._generation = generation
+        self._state = ""
         self._writing = asyncio.Lock()
         self._accepting = asyncio.Lock()
         self._write_lock = AsyncFileLock(folder / "writer.lock", timeout=-1, mode=FILE_MODE)
         self._accept_lock = AsyncFileLock(folder / "catalogue.lock", timeout=-1, mode=FILE_MODE)
 
-    @property
-    def replaced(self) -> bool:
+    async def is_replaced(self) -> bool:
         """Whether the whole content was replaced, or another model began it, so that it has to be opened anew."""
-        another_model = self.ledger.embedding_model() not in (None, self.embedding_model)
-        return self.ledger.generation() != self._generation or another_model
+        if (state := await self.ledger.state()) == self._state:
+            return False
+        if await self.ledger.embedding_model() not in (None, self.embedding_model):
+            return True
+        if await self.ledger.generation() != self._generation:
+            return True
+        self._state = state
+        return False
 
-    def apply(self, change: GraphChange, guard: Guard) -> bool:
+    async def apply(self, change: GraphChange, guard: Guard) -> bool:
         """Change the graph at once, unless the guard says that it is not wanted any more. Only while `writing`."""
-        return self.ledger.apply(change, guard, self.embedding_model)
+        return await self.ledger.apply(change, guard, self.embedding_model)
 
     def tidy(self) -> None:
         """Give the disk back soon that is no longer needed."""
@@ -117,5 +129,15 @@ class Store:
             self.ledger.release()
 
 
-Find = Callable[[], Awaitable[Store | None]]
-Create = Callable[[], Awaitable[Store]]
+@dataclass(frozen=True, slots=True)
+class StoreAccess:
+    """Finds and makes the store of one workspace.
+
+    `existing` gives None while there is no store; `create` makes it. `check_writable` raises `ReadOnlyStore` where
+    nothing can be written.
+    """
+
+    workspace: str
+    existing: Callable[[], Awaitable[Store | None]]
+    create: Callable[[], Awaitable[Store]]
+    check_writable: Callable[[], None]

@@ -16,14 +16,14 @@ logger = logging.getLogger("cragside")
 
 async def sweep(store: Store) -> None:
     """Take versions that are gone out of the graph, part by part, each in one transaction."""
-    if store.ledger.sweeps():
+    if await store.ledger.sweeps():
         async with store.writing():
             await _swept(store)
 
 
 async def sweep_if_free(store: Store) -> None:
     """Sweep at once, unless somebody is writing to the graph, it takes long, or it fails: a worker does it then."""
-    if not store.ledger.sweeps():
+    if not await store.ledger.sweeps():
         return
     async with store.writing_if_free() as free:
         if free:
@@ -35,19 +35,19 @@ async def sweep_if_free(store: Store) -> None:
 
 
 async def _swept(store: Store) -> None:
-    for part in store.ledger.gone():
+    for part in await store.ledger.gone():
         await _remove(store, part)
     async with store.accepting():
-        store.ledger.drop_swept()
+        await store.ledger.drop_swept()
     store.tidy()
 
 
 async def forget_graph(store: Store, part: StoredPart) -> Draft | None:
     """A draft in which the part contributes nothing to the graph, None when it never did. Only while `writing`."""
-    draft = Draft(store.engine, store.ledger, without=store.ledger.chunk_ids(part))
+    draft = Draft(store.engine, store.ledger, without=await store.ledger.chunk_ids(part))
     return draft if await draft.forget(part.key) else None
 
 
 async def _remove(store: Store, part: StoredPart) -> None:
     draft = await forget_graph(store, part)
-    store.apply(await draft.change() if draft else GraphChange(), Swept(part))
+    await store.apply(await draft.change() if draft else GraphChange(), Swept(part))

@@ -60,7 +60,7 @@ def bake(
 
 
 async def _status(container: "Container") -> "KnowledgeStatus":
-    return await (await container.workspaces.repository(container.settings.workspace)).status()
+    return await (await container.workspaces.open(container.settings.workspace)).passages.status()
 
 
 def _embedded(settings: "Settings", home: Path) -> "Settings":

@@ -120,7 +120,7 @@ async def _store(container: "Container") -> list[Finding]:
             return [Finding("store", folder.state, detail=folder.detail, remedy=folder.remedy)]
         detail = f"workspace {settings.workspace} holds nothing yet"
         return [Finding("store", "ok", detail=detail, remedy="Index something with `cragside ingest`.")]
-    known = await (await container.workspaces.repository(settings.workspace)).status()
+    known = await (await container.workspaces.open(settings.workspace)).passages.status()
     await container.workspaces.check(settings.workspace, whole=True)
     detail = f"workspace {known.workspace}: {known.documents} documents, embedded by {known.embedding_model}"
     if damage := await asyncio.to_thread(_damage, settings):

@@ -34,8 +34,8 @@ def forget(
     console, unknown = output(), list[str]()
 
     async def work(container: "Container") -> None:
-        repository = await container.workspaces.repository(settings.workspace)
-        library = await container.workspaces.library(settings.workspace)
+        repository = (await container.workspaces.open(settings.workspace)).passages
+        library = (await container.workspaces.open(settings.workspace)).documents
         meant = {
             (name := source_name(given)): await documents_meant(library, name, path=source_of(given)) for given in names
         }

@@ -118,7 +118,7 @@ class Service:
             await self.client.patch(_path(document_id), {"source": source, "name": name})
             return
         # Names of local files may hold characters that no client may send.
-        library = await self.container.workspaces.library(self.container.settings.workspace)
+        library = (await self.container.workspaces.open(self.container.settings.workspace)).documents
         await library.move(document_id, source=source, name=name)
 
     async def delete(self, document_id: str) -> bool:

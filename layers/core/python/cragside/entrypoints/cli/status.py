@@ -26,7 +26,7 @@ def status(
 
     async def work(container: "Container") -> "KnowledgeStatus":
         await container.workspaces.check(settings.workspace, whole=True)
-        return await (await container.workspaces.repository(settings.workspace)).status()
+        return await (await container.workspaces.open(settings.workspace)).passages.status()
 
     known = {**asdict(session.run(settings, work)), "store": place_of(settings)}
     if as_json:

@@ -113,7 +113,7 @@ def router(container: Container, access: Access) -> APIRouter:
 
 async def _readable(container: Container, workspace: str) -> None:
     await container.workspaces.check(workspace)
-    await (await container.workspaces.library(workspace)).documents(limit=1)
+    await (await container.workspaces.open(workspace)).documents.documents(limit=1)
 
 
 async def _asked(component: str, ask: Callable[[], Awaitable[T]]) -> tuple[T | None, ComponentHealth]:

@@ -3,7 +3,6 @@
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -31,7 +30,7 @@ class Ledger(Catalogue):
     # Documents.
 
     @abstractmethod
-    def enter(self, entry: Entry) -> None:
+    async def enter(self, entry: Entry) -> None:
         """Make a text the current version of its document, and give the document the source and name of the text.
 
         The version that was current is kept while it can be found. A text that comes back while its earlier version is
@@ -40,63 +39,61 @@ class Ledger(Catalogue):
         """
 
     @abstractmethod
-    def cut(self, entry: Entry) -> None:
+    async def cut(self, entry: Entry) -> None:
         """Enter the passages of a current document that has none yet."""
 
     @abstractmethod
-    def retire(self, document_id: str) -> bool:
+    async def retire(self, document_id: str) -> bool:
         """Forget a document: no version of its text is kept, and its source is free. False when there is none.
 
         The keys remain by which its share of the graph is found.
         """
 
     @abstractmethod
-    def revert(self, document_id: str) -> bool:
-        """Give the current version up for the one before it. False when there is none."""
-
-    @abstractmethod
-    def claim(self, document_id: str, source: str, name: str) -> None:
+    async def claim(self, document_id: str, source: str, name: str) -> None:
         """Give a document a source and a name; a title that was nothing but its name goes with that.
 
         All of its versions get them: one of them may become the current one again.
         """
 
     @abstractmethod
-    def describe(self, document_id: str, source: SourceText, track: str) -> None:
+    async def describe(self, document_id: str, source: SourceText, track: str) -> None:
         """Give a current document the source, the name, the title and the metadata of a text, and the track."""
 
     @abstractmethod
-    def want_enrichment(self, document_id: str) -> None:
+    async def want_enrichment(self, document_id: str) -> None:
         """Have a current document enriched that was accepted without."""
 
     @abstractmethod
-    def requeue(self, document_id: str | None, *, force: bool) -> None:
+    async def requeue(self, document_id: str | None, *, force: bool) -> None:
         """Have what failed or is under way wait again; with `force` everything. None stands for all documents."""
 
     @abstractmethod
-    def drop_swept(self) -> None:
+    async def drop_swept(self) -> None:
         """Remove versions that are gone and of which the graph has nothing any more. The ledger is untidy then."""
 
     # Parts.
 
     @abstractmethod
-    def begin_enrichment(self, part: StoredPart) -> None:
+    async def begin_enrichment(self, part: StoredPart) -> None:
         """Mark a part as being enriched."""
 
     @abstractmethod
-    def mark_failed(self, part: StoredPart, stage: str, reason: str) -> None:
+    async def mark_failed(self, part: StoredPart, stage: str, reason: str) -> None:
         """Record that a stage of indexing a part is given up, and why."""
 
     @abstractmethod
-    def give_back(self, part: StoredPart | None = None) -> None:
+    async def give_back(self, part: StoredPart | None = None) -> None:
         """Have a part that is being enriched, or all of them, wait again."""
 
     @abstractmethod
-    def annotate(self, part: StoredPart, tier2: Sequence[Mapping[str, Any]], tier3: Mapping[str, Any] | None) -> None:
+    async def annotate(
+        self, part: StoredPart, tier2: Sequence[Mapping[str, Any]], tier3: Mapping[str, Any] | None
+    ) -> None:
         """Store tier 2 of each passage of a part, in their order, and tier 3 of the part."""
 
     @abstractmethod
-    def enter_vectors(
+    async def enter_vectors(
         self, task: Task, part: StoredPart, rows: Mapping[str, Row], vectors: Vectors, model: str
     ) -> None:
         """Make the passages of a part searchable. With a changed document's last part the version before it goes.
@@ -106,44 +103,46 @@ class Ledger(Catalogue):
         """
 
     @abstractmethod
-    def apply(self, change: GraphChange, guard: Guard, model: str) -> bool:
+    async def apply(self, change: GraphChange, guard: Guard, model: str) -> bool:
         """Change the graph, together with what the guard says of its part. False, and nothing, when it does not apply.
 
         Raises `ServiceUnavailable` when the store has vectors of another model.
         """
 
     @abstractmethod
-    def naming(self, kind: str, name: str, going: Collection[str], most: int) -> list[str]:
+    async def naming(self, kind: str, name: str, going: Collection[str], most: int) -> list[str]:
         """Those of the passages `going` that mention an entity or a relation, and at most `most` others."""
 
     # Vectors.
 
     @abstractmethod
-    def embedding_model(self) -> str | None:
+    async def embedding_model(self) -> str | None:
         """The model that built the store, None while it has no vectors."""
 
     @abstractmethod
-    def bind_model(self, model: str) -> None:
+    async def bind_model(self, model: str) -> None:
         """Have a store without a model go on with this one."""
 
     @abstractmethod
-    def dimensions(self) -> int | None:
+    async def dimensions(self) -> int | None:
         """The length of the vectors, None while there are none."""
 
     @abstractmethod
-    def kept_vectors(self, model: str, texts: Sequence[str]) -> dict[str, Vectors]:
+    async def kept_vectors(self, model: str, texts: Sequence[str]) -> dict[str, Vectors]:
         """The vectors by the texts that the cache has."""
 
     @abstractmethod
-    def keep_vectors(self, model: str, document_id: str, texts: Sequence[str], vectors: Vectors, *, most: int) -> None:
+    async def keep_vectors(
+        self, model: str, document_id: str, texts: Sequence[str], vectors: Vectors, *, most: int
+    ) -> None:
         """Keep vectors in the cache for as long as the document has this text, `most` of all documents."""
 
     @abstractmethod
-    def vectors_of(self, document_id: str) -> dict[str, Vectors]:
+    async def vectors_of(self, document_id: str) -> dict[str, Vectors]:
         """The vectors of the passages of a current document by their texts."""
 
     @abstractmethod
-    def candidates(self, wanted: Filter) -> npt.NDArray[np.int64] | None:
+    async def candidates(self, wanted: Filter) -> npt.NDArray[np.int64] | None:
         """The numbers of the vectors whose passages may meet the conditions, and of a few that do not.
 
         None when that cannot be told ahead.
@@ -152,67 +151,67 @@ class Ledger(Catalogue):
     # Recorded queries.
 
     @abstractmethod
-    def save_query(self, query: Query, *, most: int) -> None:
+    async def save_query(self, query: Query, *, most: int) -> None:
         """Record a query without waiting for other writers; beyond `most` the oldest are forgotten."""
 
     @abstractmethod
-    def query(self, query_id: str) -> Query | None:
+    async def query(self, query_id: str) -> Query | None:
         """A recorded query, or None."""
 
     # Exchanges that an older version put beside the documents.
 
     @abstractmethod
-    def is_parted(self) -> bool:
+    async def is_parted(self) -> bool:
         """Whether exchanges have left the documents, or never were there."""
 
     @abstractmethod
-    def suspects(self) -> list[Suspect]:
+    async def suspects(self) -> list[Suspect]:
         """Current documents that may be exchanges, by how they came."""
 
     @abstractmethod
-    def part_with(self, document_ids: Sequence[str], *, last: bool) -> None:
+    async def part_with(self, document_ids: Sequence[str], *, last: bool) -> None:
         """Retire exchanges that memory has, and remember them; with the last of them, that the store is parted."""
 
     @abstractmethod
-    def has_parted_with(self, document_id: str) -> bool:
+    async def has_parted_with(self, document_id: str) -> bool:
         """Whether an exchange with this id has left the documents."""
 
     @abstractmethod
-    def accepted(self, document_id: str) -> Accepted | None:
+    async def accepted(self, document_id: str) -> Accepted | None:
         """When and how a current document was accepted."""
 
     @abstractmethod
-    def backdate(self, document_id: str, created_at: str, updated_at: str) -> None:
+    async def backdate(self, document_id: str, created_at: str, updated_at: str) -> None:
         """Give a current document the times that it has in another store."""
 
     # The store as a whole.
 
     @abstractmethod
-    def copy_facts_from(self, other: "Ledger") -> None:
+    async def copy_facts_from(self, other: "Ledger") -> None:
         """Take over the recorded queries of another ledger, and whether it is parted. For an empty ledger."""
 
     @abstractmethod
-    def copy_document_from(self, other: "Ledger", document_id: str) -> None:
+    async def copy_document_from(self, other: "Ledger", document_id: str) -> None:
         """Take over a current document of another ledger, without its vectors and its share of the graph."""
 
     @abstractmethod
-    def replace_by(self, folder: Path) -> None:
-        """Take over the store of another folder, graph and vectors included, for every process that reads this one."""
+    async def replace_by(self, other: "Ledger") -> None:
+        """Take over another store, graph and vectors included, for every process that reads this one."""
 
     @abstractmethod
-    def status(self, model: str) -> KnowledgeStatus:
+    async def status(self, model: str) -> KnowledgeStatus:
         """How much is stored, all of one moment. `model` is the embedding model that is in use."""
 
     @abstractmethod
-    def state(self) -> str:
+    async def state(self) -> str:
         """A token that changes whenever content changes, whoever writes it."""
 
     @abstractmethod
-    def generation(self) -> str:
+    async def generation(self) -> str:
         """A token that changes when the whole content was replaced."""
 
     @abstractmethod
-    def flush(self) -> None:
+    async def flush(self) -> None:
         """Have everything on the disk that was written, so that not even a power cut takes it."""
 
     @abstractmethod
@@ -231,7 +230,7 @@ class Ledger(Catalogue):
         """
 
     @abstractmethod
-    def is_untidy(self) -> bool:
+    async def is_untidy(self) -> bool:
         """Whether something was removed whose disk is not given back yet, even if a process was killed meanwhile."""
 
     @property

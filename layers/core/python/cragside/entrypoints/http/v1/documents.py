@@ -106,7 +106,7 @@ def router(container: Container, access: Access) -> APIRouter:
         ] = False,
     ) -> DocumentPage:
         """The documents of a workspace without their content, latest first."""
-        library = await container.workspaces.library(workspace)
+        library = (await container.workspaces.open(workspace)).documents
         if below is not None or unclaimed:
             chosen = await library.unclaimed() if below is None else await library.below(below)
             inside = [record for record in chosen if status in (None, record.status)]
@@ -123,7 +123,7 @@ def router(container: Container, access: Access) -> APIRouter:
     @routes.get("/{document_id}/content", responses=failures())
     async def content(document_id: str, workspace: workspace_asked) -> DocumentText:
         """The text of a document."""
-        source = await (await container.workspaces.library(workspace)).source(document_id)
+        source = await (await container.workspaces.open(workspace)).documents.source(document_id)
         if source is None:
             raise _unknown(document_id)
         return DocumentText(id=document_id, name=source.name, text=source.text)
@@ -132,7 +132,7 @@ def router(container: Container, access: Access) -> APIRouter:
     async def moved(request: Request, document_id: str, workspace: workspace_asked) -> DocumentDetail:
         """Give a document another source and another name, as when its file was moved. Nothing is indexed again."""
         asked = _parsed(DocumentMove, await json_body(request, container.settings.max_body_bytes))
-        library = await container.workspaces.library(workspace)
+        library = (await container.workspaces.open(workspace)).documents
         return detail_of(await library.move(document_id, source=asked.source, name=asked.name))
 
     @routes.delete("/{document_id}", status_code=204, responses=failures())
@@ -309,7 +309,7 @@ class _Taking:
 
 async def _record(container: Container, workspace: str, document_id: str) -> DocumentRecord | None:
     """A document, looked up by a task that ends: the workspace is not in use while a stream waits for progress."""
-    library = await container.workspaces.library(workspace)
+    library = (await container.workspaces.open(workspace)).documents
     return await asyncio.create_task(library.document(document_id))
 
 

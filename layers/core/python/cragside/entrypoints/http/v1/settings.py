@@ -130,7 +130,7 @@ def _why_not(name: str) -> str:
 
 async def _store(container: Container, workspace: str) -> StoreBody:
     try:
-        status = await (await container.workspaces.repository(workspace)).status()
+        status = await (await container.workspaces.open(workspace)).passages.status()
     except CragsideError as error:
         return StoreBody(status="unavailable", reason=for_client(error).message)
     return StoreBody(

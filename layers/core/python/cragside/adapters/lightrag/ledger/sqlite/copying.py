@@ -28,16 +28,16 @@ class Copying(Notes):
     """Takes documents and exchanges from one store to another."""
 
     @override
-    def is_parted(self) -> bool:
+    async def is_parted(self) -> bool:
         return self._database.meta(APART) is not None
 
     @override
-    def suspects(self) -> list[Suspect]:
+    async def suspects(self) -> list[Suspect]:
         rows = self._database.all(_SUSPECTS)
         return [Suspect(key, name, text, track, json.loads(metadata)) for key, name, text, track, metadata in rows]
 
     @override
-    def part_with(self, document_ids: Sequence[str], *, last: bool) -> None:
+    async def part_with(self, document_ids: Sequence[str], *, last: bool) -> None:
         with self._database.transaction() as connection:
             for identifier in document_ids:
                 self._retire(connection, "id = ?", identifier)
@@ -47,11 +47,11 @@ class Copying(Notes):
                 connection.execute("INSERT OR REPLACE INTO meta VALUES (?, '1')", (APART,))
 
     @override
-    def has_parted_with(self, document_id: str) -> bool:
+    async def has_parted_with(self, document_id: str) -> bool:
         return self._database.meta(PARTED + document_id) is not None
 
     @override
-    def accepted(self, document_id: str) -> Accepted | None:
+    async def accepted(self, document_id: str) -> Accepted | None:
         row = self._database.one(
             "SELECT track, enrich, created_at, updated_at FROM document WHERE state = 'current' AND id = ?",
             (document_id,),
@@ -59,7 +59,7 @@ class Copying(Notes):
         return None if row is None else Accepted(row[0], bool(row[1]), row[2], row[3])
 
     @override
-    def backdate(self, document_id: str, created_at: str, updated_at: str) -> None:
+    async def backdate(self, document_id: str, created_at: str, updated_at: str) -> None:
         with self._database.transaction() as connection:
             connection.execute(
                 "UPDATE document SET created_at = ?, updated_at = ? WHERE state = 'current' AND id = ?",
@@ -67,8 +67,8 @@ class Copying(Notes):
             )
 
     @override
-    def copy_facts_from(self, other: Ledger) -> None:
-        old = _on_sqlite(other)._database
+    async def copy_facts_from(self, other: Ledger) -> None:
+        old = on_sqlite(other)._database
         facts = old.all("SELECT key, value FROM meta WHERE key = ? OR key GLOB ?", (APART, f"{PARTED}*"))
         queries = old.all("SELECT id, text, created_at FROM query ORDER BY rowid")
         with self._database.transaction() as connection:
@@ -78,8 +78,8 @@ class Copying(Notes):
             connection.executemany("INSERT INTO query VALUES (?, ?, ?)", queries)
 
     @override
-    def copy_document_from(self, other: Ledger, document_id: str) -> None:
-        old = _on_sqlite(other)._database
+    async def copy_document_from(self, other: Ledger, document_id: str) -> None:
+        old = on_sqlite(other)._database
         current = f"SELECT version, {_COLUMNS} FROM document WHERE state = 'current' AND id = ?"
         version, *row = old.one(current, (document_id,))
         parts = old.all(
@@ -111,7 +111,8 @@ class Copying(Notes):
             )
 
 
-def _on_sqlite(ledger: Ledger) -> Copying:
+def on_sqlite(ledger: Ledger) -> Copying:
+    """The ledger, which has to be one on SQLite."""
     if not isinstance(ledger, Copying):
         raise TypeError("A ledger on SQLite takes over another one on SQLite alone.")
     return ledger

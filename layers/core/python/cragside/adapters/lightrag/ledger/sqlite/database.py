@@ -212,10 +212,10 @@ class Database:
         with self._translating():
             self._connection.execute("PRAGMA wal_checkpoint(FULL)")
 
-    def replace_by(self, folder: Path) -> None:
-        """Take over another folder's database, at once and for every process that reads this one."""
-        with self._translating(), closing(sqlite3.connect(folder / FILE_NAME)) as source:
-            source.backup(self._connection)
+    def replace_by(self, other: "Database") -> None:
+        """Take over another database, at once and for every process that reads this one."""
+        with self._translating():
+            other._connection.backup(self._connection)
 
     def generation(self) -> str:
         """Changes when the whole content was replaced."""

@@ -29,7 +29,7 @@ class DocumentWrites(PassageReads):
     """Writes documents and their versions."""
 
     @override
-    def enter(self, entry: Entry) -> None:
+    async def enter(self, entry: Entry) -> None:
         with self._database.transaction() as connection:
             version = self._make_current(connection, entry)
             if entry.enrich:
@@ -37,7 +37,7 @@ class DocumentWrites(PassageReads):
             self._claim(connection, entry.identifier, entry.source.source, entry.source.name)
 
     @override
-    def cut(self, entry: Entry) -> None:
+    async def cut(self, entry: Entry) -> None:
         with self._database.transaction() as connection:
             uncut = connection.execute(
                 "SELECT version FROM document WHERE state = 'current' AND id = ?"
@@ -48,8 +48,8 @@ class DocumentWrites(PassageReads):
                 _add_parts(connection, uncut[0], entry)
 
     @override
-    def retire(self, document_id: str) -> bool:
-        known = self.record(document_id) is not None
+    async def retire(self, document_id: str) -> bool:
+        known = self._record(document_id) is not None
         if known:
             with self._database.transaction() as connection:
                 self._retire(connection, "id = ?", document_id)
@@ -57,23 +57,12 @@ class DocumentWrites(PassageReads):
         return known
 
     @override
-    def revert(self, document_id: str) -> bool:
-        with self._database.transaction() as connection:
-            before = "SELECT 1 FROM document WHERE id = ? AND state = 'replaced'"
-            if connection.execute(before, (document_id,)).fetchone() is None:
-                return False
-            self._retire(connection, "state = 'current' AND id = ?", document_id)
-            again = "UPDATE document SET state = 'current' WHERE id = ? AND state = 'replaced'"
-            connection.execute(again, (document_id,))
-            return True
-
-    @override
-    def claim(self, document_id: str, source: str, name: str) -> None:
+    async def claim(self, document_id: str, source: str, name: str) -> None:
         with self._database.transaction() as connection:
             self._claim(connection, document_id, source, name)
 
     @override
-    def describe(self, document_id: str, source: SourceText, track: str) -> None:
+    async def describe(self, document_id: str, source: SourceText, track: str) -> None:
         with self._database.transaction() as connection:
             self._claim(connection, document_id, source.source, source.name)
             connection.execute(
@@ -83,7 +72,7 @@ class DocumentWrites(PassageReads):
             )
 
     @override
-    def want_enrichment(self, document_id: str) -> None:
+    async def want_enrichment(self, document_id: str) -> None:
         with self._database.transaction() as connection:
             row = connection.execute(
                 "UPDATE document SET enrich = 1 WHERE id = ? AND state = 'current' RETURNING version", (document_id,)
@@ -92,7 +81,7 @@ class DocumentWrites(PassageReads):
                 connection.execute(_WANT_ENRICHMENT, row)
 
     @override
-    def requeue(self, document_id: str | None, *, force: bool) -> None:
+    async def requeue(self, document_id: str | None, *, force: bool) -> None:
         changes = [
             f"part SET error = '' WHERE {_CHOSEN}",
             f"part SET enrichment = 'pending' WHERE {_CHOSEN} AND enrichment IN ('failed', 'processing')",
@@ -107,7 +96,7 @@ class DocumentWrites(PassageReads):
                 connection.execute(f"UPDATE {change}", (document_id,))
 
     @override
-    def drop_swept(self) -> None:
+    async def drop_swept(self) -> None:
         with self._database.transaction() as connection:
             connection.execute(
                 "DELETE FROM document WHERE state = 'gone' AND version NOT IN (SELECT version FROM part)"
@@ -132,7 +121,7 @@ class DocumentWrites(PassageReads):
 
     def _put_aside(self, connection: Connection, identifier: str) -> None:
         """A version that was never complete has nothing to serve until the new one is."""
-        current = self.record(identifier)
+        current = self._record(identifier)
         if current is not None and current.searchable and current.parts:
             replaced = "UPDATE document SET state = 'replaced' WHERE id = ? AND state = 'current'"
             connection.execute(replaced, (identifier,))

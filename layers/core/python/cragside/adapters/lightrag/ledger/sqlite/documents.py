@@ -43,50 +43,50 @@ class DocumentReads(Ledger):
         self._workspace = workspace
 
     @override
-    def record(self, document_id: str) -> DocumentRecord | None:
-        return next(iter(self._chosen("id = ?", document_id)), None)
+    async def record(self, document_id: str) -> DocumentRecord | None:
+        return self._record(document_id)
 
     @override
-    def sourced(self, source: str) -> DocumentRecord | None:
+    async def sourced(self, source: str) -> DocumentRecord | None:
         return next(iter(self._chosen(OF_SOURCE, source)), None)
 
     @override
-    def named(self, name: str) -> list[DocumentRecord]:
+    async def named(self, name: str) -> list[DocumentRecord]:
         return self._chosen("name = ? ORDER BY updated_at DESC, version DESC", name)
 
     @override
-    def unclaimed(self, name: str) -> DocumentRecord | None:
+    async def unclaimed(self, name: str) -> DocumentRecord | None:
         return next(iter(self._chosen("name = ? AND source IS NULL", name)), None)
 
     @override
-    def all_unclaimed(self) -> list[DocumentRecord]:
+    async def all_unclaimed(self) -> list[DocumentRecord]:
         return self._chosen("source IS NULL ORDER BY name, id")
 
     @override
-    def below(self, folder: str) -> list[DocumentRecord]:
+    async def below(self, folder: str) -> list[DocumentRecord]:
         inside = folder.rstrip("/")
         return self._chosen("source > ? AND source < ? ORDER BY source", f"{inside}/", f"{inside}0")  # "0" follows "/"
 
     @override
-    def twins(self, content_hash: str) -> list[DocumentRecord]:
+    async def twins(self, content_hash: str) -> list[DocumentRecord]:
         return self._chosen("content_hash = ?", content_hash)
 
     @override
-    def has_source(self, source: str) -> bool:
+    async def has_source(self, source: str) -> bool:
         return self._database.one(_CURRENT.format(OF_SOURCE), (source,)) is not None
 
     @override
-    def names(self) -> dict[str, str]:
+    async def names(self) -> dict[str, str]:
         return dict(self._database.all("SELECT id, name FROM document WHERE state = 'current' ORDER BY name"))
 
     @override
-    def labels(self, ids: Collection[str]) -> dict[str, str]:
+    async def labels(self, ids: Collection[str]) -> dict[str, str]:
         rows = list(self._database.within(_CURRENT.format("id IN ({})"), ids))
         labels = self._labels(rows)
         return {row[1]: labels[row[0]] for row in rows}
 
     @override
-    def page(
+    async def page(
         self, limit: int, offset: int, status: DocumentStatus | None, track: str | None
     ) -> tuple[list[DocumentRecord], int]:
         conditions: list[str] = ["state = 'current'"]
@@ -106,7 +106,7 @@ class DocumentReads(Ledger):
             return self._records(rows), int(total)
 
     @override
-    def source(self, document_id: str) -> SourceText | None:
+    async def source(self, document_id: str) -> SourceText | None:
         row = self._database.one(
             "SELECT name, text, title, file_type, doc_type, size, marks, tier1, metadata, source FROM document"
             " LEFT JOIN origin ON document_id = id WHERE state = 'current' AND id = ?",
@@ -129,11 +129,14 @@ class DocumentReads(Ledger):
         )
 
     @override
-    def uncut(self) -> list[str]:
+    async def uncut(self) -> list[str]:
         rows = self._database.all(
             "SELECT id FROM document WHERE state = 'current' AND version NOT IN (SELECT version FROM part)"
         )
         return [row[0] for row in rows]
+
+    def _record(self, document_id: str) -> DocumentRecord | None:
+        return next(iter(self._chosen("id = ?", document_id)), None)
 
     def _statuses(self) -> dict[str, int]:
         rows = self._database.all(

@@ -7,9 +7,9 @@ import numpy as np
 import numpy.typing as npt
 from typing_extensions import override
 
-from cragside.adapters.lightrag.ledger.interface import Alone
+from cragside.adapters.lightrag.ledger.interface import Alone, Ledger
 from cragside.adapters.lightrag.ledger.sqlite.checkup import Checkup
-from cragside.adapters.lightrag.ledger.sqlite.copying import Copying
+from cragside.adapters.lightrag.ledger.sqlite.copying import Copying, on_sqlite
 from cragside.adapters.lightrag.ledger.sqlite.database import Database
 from cragside.adapters.lightrag.ledger.sqlite.filtering import candidates
 from cragside.adapters.lightrag.ledger.sqlite.schema import UNTIDY
@@ -37,23 +37,23 @@ class SqliteLedger(Copying):
         return cls(Database.acquire(folder, read_only=read_only), workspace, search_text)
 
     @override
-    def candidates(self, wanted: Filter) -> npt.NDArray[np.int64] | None:
+    async def candidates(self, wanted: Filter) -> npt.NDArray[np.int64] | None:
         return candidates(self._database, wanted)
 
     @override
-    def replace_by(self, folder: Path) -> None:
-        self._database.replace_by(folder)
+    async def replace_by(self, other: Ledger) -> None:
+        self._database.replace_by(on_sqlite(other)._database)
 
     @override
-    def state(self) -> str:
+    async def state(self) -> str:
         return self._database.state()
 
     @override
-    def generation(self) -> str:
+    async def generation(self) -> str:
         return self._database.generation()
 
     @override
-    def flush(self) -> None:
+    async def flush(self) -> None:
         self._database.flush()
 
     @override
@@ -69,7 +69,7 @@ class SqliteLedger(Copying):
         self._tidying.ask(alone)
 
     @override
-    def is_untidy(self) -> bool:
+    async def is_untidy(self) -> bool:
         return self._database.meta(UNTIDY) is not None
 
     @property

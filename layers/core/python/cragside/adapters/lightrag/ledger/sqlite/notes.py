@@ -23,12 +23,12 @@ class Notes(PartWrites):
     """Reads and writes the embedding cache and recorded queries."""
 
     @override
-    def dimensions(self) -> int | None:
+    async def dimensions(self) -> int | None:
         stored = self._database.one("SELECT length(vector) / 4 FROM vector LIMIT 1")
         return int(stored[0]) if stored else None
 
     @override
-    def kept_vectors(self, model: str, texts: Sequence[str]) -> dict[str, Vectors]:
+    async def kept_vectors(self, model: str, texts: Sequence[str]) -> dict[str, Vectors]:
         by_hash = {_hash(text): text for text in texts}
         rows = self._database.within(
             "SELECT text_hash, vector FROM embedding WHERE model = ? AND text_hash IN ({})", by_hash, [model]
@@ -36,7 +36,9 @@ class Notes(PartWrites):
         return {by_hash[key]: np.frombuffer(vector, np.float32) for key, vector in rows}
 
     @override
-    def keep_vectors(self, model: str, document_id: str, texts: Sequence[str], vectors: Vectors, *, most: int) -> None:
+    async def keep_vectors(
+        self, model: str, document_id: str, texts: Sequence[str], vectors: Vectors, *, most: int
+    ) -> None:
         rows = zip(texts, vectors, strict=True)
         with self._database.transaction() as connection:
             connection.executemany(
@@ -45,15 +47,15 @@ class Notes(PartWrites):
             connection.execute(_TRIM, (most,))
 
     @override
-    def vectors_of(self, document_id: str) -> dict[str, Vectors]:
-        passages = {passage.id: passage.text for passage in self.passages(document_id, None)}
+    async def vectors_of(self, document_id: str) -> dict[str, Vectors]:
+        passages = {passage.id: passage.text for passage in await self.passages(document_id, None)}
         rows = self._database.within(
             "SELECT id, vector FROM vector WHERE namespace = 'chunks' AND id IN ({})", passages
         )
         return {passages[key]: np.frombuffer(vector, np.float32) for key, vector in rows}
 
     @override
-    def save_query(self, query: Query, *, most: int) -> None:
+    async def save_query(self, query: Query, *, most: int) -> None:
         row = (storable(query.id), storable(query.text), query.created_at.isoformat())
         self._database.write_at_once(
             ("INSERT OR REPLACE INTO query VALUES (?, ?, ?)", row),
@@ -61,12 +63,12 @@ class Notes(PartWrites):
         )
 
     @override
-    def query(self, query_id: str) -> Query | None:
+    async def query(self, query_id: str) -> Query | None:
         row = self._database.one("SELECT id, text, created_at FROM query WHERE id = ?", (storable(query_id),))
         return None if row is None else Query(row[0], row[1], self._workspace, datetime.fromisoformat(row[2]))
 
     @override
-    def status(self, model: str) -> KnowledgeStatus:
+    async def status(self, model: str) -> KnowledgeStatus:
         with self._database.snapshot():
             return KnowledgeStatus(
                 workspace=self._workspace,

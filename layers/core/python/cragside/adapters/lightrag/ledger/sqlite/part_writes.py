@@ -42,15 +42,15 @@ class PartWrites(DocumentWrites):
         self._search_text = search_text
 
     @override
-    def begin_enrichment(self, part: StoredPart) -> None:
+    async def begin_enrichment(self, part: StoredPart) -> None:
         self._set(part, "enrichment = 'processing', error = ''")
 
     @override
-    def mark_failed(self, part: StoredPart, stage: str, reason: str) -> None:
+    async def mark_failed(self, part: StoredPart, stage: str, reason: str) -> None:
         self._set(part, "error = ?" if stage == "embed" else "enrichment = 'failed', error = ?", reason)
 
     @override
-    def give_back(self, part: StoredPart | None = None) -> None:
+    async def give_back(self, part: StoredPart | None = None) -> None:
         one = "" if part is None else " AND version = ? AND number = ?"
         with self._database.transaction() as connection:
             connection.execute(
@@ -59,8 +59,10 @@ class PartWrites(DocumentWrites):
             )
 
     @override
-    def annotate(self, part: StoredPart, tier2: Sequence[Mapping[str, Any]], tier3: Mapping[str, Any] | None) -> None:
-        described = [(json.dumps(dict(tier)), key) for key, tier in zip(self.chunk_ids(part), tier2, strict=True)]
+    async def annotate(
+        self, part: StoredPart, tier2: Sequence[Mapping[str, Any]], tier3: Mapping[str, Any] | None
+    ) -> None:
+        described = [(json.dumps(dict(tier)), key) for key, tier in zip(self._chunk_ids(part), tier2, strict=True)]
         with self._database.transaction() as connection:
             connection.executemany("UPDATE chunk SET tier2 = ? WHERE id = ?", described)
             if tier3 is not None:
@@ -70,7 +72,7 @@ class PartWrites(DocumentWrites):
                 )
 
     @override
-    def enter_vectors(
+    async def enter_vectors(
         self, task: Task, part: StoredPart, rows: Mapping[str, Row], vectors: Vectors, model: str
     ) -> None:
         with self._database.transaction() as connection:
@@ -85,7 +87,7 @@ class PartWrites(DocumentWrites):
                 self._retire(connection, "state = 'replaced' AND id = ?", task.document_id)
 
     @override
-    def apply(self, change: GraphChange, guard: Guard, model: str) -> bool:
+    async def apply(self, change: GraphChange, guard: Guard, model: str) -> bool:
         with self._database.transaction() as connection:
             self._check_model(model)
             if isinstance(guard, Enriched) and not _mark_enriched(connection, guard):
@@ -106,7 +108,7 @@ class PartWrites(DocumentWrites):
             return True
 
     @override
-    def naming(self, kind: str, name: str, going: Collection[str], most: int) -> list[str]:
+    async def naming(self, kind: str, name: str, going: Collection[str], most: int) -> list[str]:
         marks = ",".join("?" * len(going))
         where = "SELECT passage FROM mention WHERE kind = ? AND name = ? AND passage"
         these = self._database.all(f"{where} IN ({marks})", (kind, name, *going))
@@ -114,11 +116,11 @@ class PartWrites(DocumentWrites):
         return [row[0] for row in (*these, *others)]
 
     @override
-    def embedding_model(self) -> str | None:
+    async def embedding_model(self) -> str | None:
         return self._database.meta("embedding_model")
 
     @override
-    def bind_model(self, model: str) -> None:
+    async def bind_model(self, model: str) -> None:
         with self._database.transaction() as connection:
             _bind(connection, model)
 
@@ -130,7 +132,7 @@ class PartWrites(DocumentWrites):
 
     def _check_model(self, model: str) -> None:
         """The next try opens the store anew."""
-        if self.embedding_model() not in (None, model):
+        if self._database.meta("embedding_model") not in (None, model):
             raise ServiceUnavailable(
                 "knowledge_base", "The store has been built anew with another embedding model meanwhile."
             )
@@ -140,7 +142,7 @@ class PartWrites(DocumentWrites):
         state = "SELECT 1 FROM document WHERE version = ? AND state = 'gone'"
         if connection.execute(state, (part.version,)).fetchone() is None:
             return False
-        self._erase_passages(connection, self.chunk_ids(part))
+        self._erase_passages(connection, self._chunk_ids(part))
         here = (part.version, part.number)
         connection.execute("DELETE FROM chunk WHERE version = ? AND part = ?", here)
         connection.execute("DELETE FROM part WHERE version = ? AND number = ?", here)

@@ -70,7 +70,7 @@ class PassageReads(DocumentReads):
     """Reads parts, their passages and their tasks."""
 
     @override
-    def passages(self, document_id: str, part: int | None) -> list[Passage]:
+    async def passages(self, document_id: str, part: int | None) -> list[Passage]:
         narrowed = "" if part is None else " AND chunk.part = ?"
         rows = self._database.all(
             f"{_PASSAGE} document.id = ? AND document.state = 'current'{narrowed} ORDER BY chunk.number",
@@ -79,7 +79,7 @@ class PassageReads(DocumentReads):
         return [_passage(row) for row in rows]
 
     @override
-    def passages_by_id(self, ids: Sequence[str]) -> dict[str, tuple[DocumentRecord, Passage]]:
+    async def passages_by_id(self, ids: Sequence[str]) -> dict[str, tuple[DocumentRecord, Passage]]:
         rows = list(self._database.within(f"{_PASSAGE} chunk.id IN ({{}})", dict.fromkeys(ids)))
         versions = {row[8] for row in rows}
         found = self._database.within(
@@ -90,7 +90,7 @@ class PassageReads(DocumentReads):
         return {row[0]: (records[row[8]], _passage(row)) for row in rows if row[8] in records and row[7] is not None}
 
     @override
-    def counts(self) -> dict[EnrichmentStatus, int]:
+    async def counts(self) -> dict[EnrichmentStatus, int]:
         rows = self._database.all(
             "SELECT enrichment, sum(last - first + 1) FROM part JOIN document USING (version) WHERE state = 'current'"
             " GROUP BY enrichment"
@@ -98,16 +98,16 @@ class PassageReads(DocumentReads):
         return dict(rows)
 
     @override
-    def stored(self) -> Stored:
+    async def stored(self) -> Stored:
         documents, size = map(int, self._database.one(_STORED))
         return Stored(documents, size)
 
     @override
-    def progress(self) -> Progress:
+    async def progress(self) -> Progress:
         return Progress(*self._database.one(_PROGRESS) or ())
 
     @override
-    def tasks(self, document_id: str | None = None) -> list[Task]:
+    async def tasks(self, document_id: str | None = None) -> list[Task]:
         rows = self._database.all(
             "SELECT document.id, content_hash, number, embedded, enrichment,"
             " last = (SELECT max(last) FROM part AS other WHERE other.version = part.version) AND EXISTS"
@@ -123,7 +123,7 @@ class PassageReads(DocumentReads):
         ]
 
     @override
-    def sweeps(self, document_id: str | None = None) -> list[Task]:
+    async def sweeps(self, document_id: str | None = None) -> list[Task]:
         rows = self._database.all(
             "SELECT id, content_hash, coalesce(min(number), 0) FROM document LEFT JOIN part USING (version)"
             " WHERE state = 'gone' AND (?1 IS NULL OR id = ?1) GROUP BY version ORDER BY version",
@@ -132,14 +132,14 @@ class PassageReads(DocumentReads):
         return [Task(self._workspace, row[0], row[1], row[2], "enrich") for row in rows]
 
     @override
-    def given_up(self) -> set[tuple[str, int]]:
+    async def given_up(self) -> set[tuple[str, int]]:
         rows = self._database.all(
             "SELECT document.id, number FROM part JOIN document USING (version) WHERE state = 'current' AND error <> ''"
         )
         return {(row[0], row[1]) for row in rows}
 
     @override
-    def part(self, task: Task) -> StoredPart | None:
+    async def part(self, task: Task) -> StoredPart | None:
         row = self._database.one(
             "SELECT version, number, key, first, last, embedded, enrichment FROM part JOIN document USING (version)"
             " WHERE id = ? AND content_hash = ? AND state = 'current' AND number = ?",
@@ -148,7 +148,10 @@ class PassageReads(DocumentReads):
         return None if row is None else _stored(row)
 
     @override
-    def chunk_ids(self, part: StoredPart) -> list[str]:
+    async def chunk_ids(self, part: StoredPart) -> list[str]:
+        return self._chunk_ids(part)
+
+    def _chunk_ids(self, part: StoredPart) -> list[str]:
         rows = self._database.all(
             "SELECT id FROM chunk WHERE version = ? AND number BETWEEN ? AND ? ORDER BY number",
             (part.version, part.first, part.last),
@@ -156,7 +159,7 @@ class PassageReads(DocumentReads):
         return [row[0] for row in rows]
 
     @override
-    def gone(self) -> list[StoredPart]:
+    async def gone(self) -> list[StoredPart]:
         rows = self._database.all(
             "SELECT version, number, key, first, last, embedded, enrichment FROM part JOIN document USING (version)"
             " WHERE state = 'gone' ORDER BY version, number"

@@ -119,7 +119,7 @@ def router(container: Container, access: Access) -> APIRouter:
     async def libraries_of(request: Request) -> list[Library]:
         """The workspace's documents, and its memory."""
         workspace = access.workspace(request)
-        return [await container.workspaces.library(name) for name in (workspace, memory_of(workspace))]
+        return [(await container.workspaces.open(name)).documents for name in (workspace, memory_of(workspace))]
 
     async def progress_of(request: Request) -> Counter[str]:
         told = Counter[str]()

@@ -88,7 +88,7 @@ def router(container: Container, access: Access) -> APIRouter:
         collection: Collection = None,
     ) -> DocumentEnrichment:
         """How far a document has come."""
-        library = await container.workspaces.library(access.workspace(request, collection))
+        library = (await container.workspaces.open(access.workspace(request, collection))).documents
         record = await _identified(library, base_id)
         if record is None:
             raise NotFound(f"No chunks found for baseId: {base_id}")
@@ -99,7 +99,7 @@ def router(container: Container, access: Access) -> APIRouter:
         """How much there is to do in a workspace, and how much is done."""
         workspace = access.workspace(request, collection)
         tasks = await container.intake.backlog(workspace)
-        passages = await (await container.workspaces.library(workspace)).counts()
+        passages = await (await container.workspaces.open(workspace)).documents.counts()
         return EnrichmentStats(
             queue=QueueCounts(pending=tasks.pending, processing=tasks.processing, dead_letter=tasks.dead),
             totals=PassageCounts.model_validate(passages),

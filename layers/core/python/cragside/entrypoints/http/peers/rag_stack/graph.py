@@ -60,7 +60,7 @@ def router(container: Container, access: Access) -> APIRouter:
         limit: Annotated[int, Query(ge=1, le=500, description="Most connections, and most documents.")] = 100,
     ) -> EntityAnswer:
         """What the graph knows of an entity."""
-        graph = await container.workspaces.graph(access.workspace(request, collection))
+        graph = (await container.workspaces.open(access.workspace(request, collection))).graph
         view = await graph.entity(name, connections=limit, documents=limit)
         if view is None:
             raise NotFound("Entity not found")

@@ -1,4 +1,4 @@
-"""Which tasks of the event loop work on which workspaces, so that no store is closed under anybody's hands."""
+"""Which tasks of the event loop use which workspaces, so that no store is closed while it is in use."""
 
 import asyncio
 import time
@@ -9,37 +9,37 @@ _LONGEST_SECONDS = 900
 _LOOK_SECONDS = 0.5
 
 
-class Leases:
-    """A task works on the workspace that it asked for last, until it ends or asks for another one."""
+class StoreUsers:
+    """A task uses the workspace that it asked for last, until it ends or asks for another one."""
 
     def __init__(self) -> None:
         self._of: dict[asyncio.Task[Any], str] = {}
-        self._holders: dict[str, dict[asyncio.Task[Any], float]] = {}
+        self._users: dict[str, dict[asyncio.Task[Any], float]] = {}
         self._freed = asyncio.Event()
 
-    def take(self, workspace: str) -> None:
-        """The current task works on this workspace from now on."""
+    def add(self, workspace: str) -> None:
+        """The current task uses this workspace from now on."""
         task = asyncio.current_task()
         if task is None:
             return
         former = self._of.get(task)
         if former is None:
-            task.add_done_callback(self.give_back)
+            task.add_done_callback(self.remove)
         elif former != workspace:
             self._forget(task, former)
         self._of[task] = workspace
-        self._holders.setdefault(workspace, {})[task] = time.monotonic()
+        self._users.setdefault(workspace, {})[task] = time.monotonic()
 
-    def give_back(self, task: asyncio.Task[Any] | None = None) -> None:
-        """The task, or the current one, works on no workspace any more."""
+    def remove(self, task: asyncio.Task[Any] | None = None) -> None:
+        """The task, or the current one, uses no workspace any more."""
         task = task or asyncio.current_task()
         if task is not None and (workspace := self._of.pop(task, None)) is not None:
-            task.remove_done_callback(self.give_back)
+            task.remove_done_callback(self.remove)
             self._forget(task, workspace)
 
-    def held(self, workspace: str) -> bool:
-        """Whether a task works on the workspace."""
-        latest = max(self._holders.get(workspace, {}).values(), default=None)
+    def any(self, workspace: str) -> bool:
+        """Whether a task uses the workspace."""
+        latest = max(self._users.get(workspace, {}).values(), default=None)
         return latest is not None and time.monotonic() - latest < _LONGEST_SECONDS
 
     async def change(self) -> None:
@@ -52,8 +52,8 @@ class Leases:
             return
 
     def _forget(self, task: asyncio.Task[Any], workspace: str) -> None:
-        holders = self._holders[workspace]
-        del holders[task]
-        if not holders:
-            del self._holders[workspace]
+        users = self._users[workspace]
+        del users[task]
+        if not users:
+            del self._users[workspace]
         self._freed.set()

@@ -1,0 +1,145 @@
+"""Opening the store of a workspace with the embedding model that built it."""
+
+import hashlib
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cragside.adapters.lightrag.folders import check_store_file
+from cragside.adapters.lightrag.ledger.failures import LedgerDamaged, LedgerError, StoreFormatError
+from cragside.domain.context import CountTokens
+from cragside.domain.errors import ConfigurationError, ServiceUnavailable
+from cragside.domain.memory_name import owner_of, spoken
+from cragside.ports.embedder import Embedder
+from cragside.ports.language_model import LanguageModel
+
+if TYPE_CHECKING:
+    from cragside.adapters.lightrag.ledger.interface import Ledger
+    from cragside.adapters.lightrag.store import Store
+
+OpenEmbedder = Callable[[str | None], Awaitable[Embedder]]
+# A workspace's longest passage and what neighbours share, in tokens; asked for each document.
+Chunking = Callable[[str], tuple[int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class StoreOpener:
+    """Opens stores. `open_embedder` gives a model by name, or for None the model for a new store.
+
+    A store is opened without asking its model, so that whatever needs no vectors works while the model is down.
+    """
+
+    embedding_model: str | None
+    open_embedder: OpenEmbedder
+    model: LanguageModel
+    search_text: Callable[[str], str]
+    count_tokens: CountTokens
+    chunking: Chunking
+    parallel: int
+    part_passages: int
+
+    async def open(self, workspace: str, folder: Path, *, check: bool = True, read_only: bool = False) -> "Store":
+        """The store of a folder, which is made unless it is only read. Without `check` any embedding model will do.
+
+        Raises `ServiceUnavailable` and `ConfigurationError`.
+        """
+        # Importing LightRAG takes a second or two.
+        from cragside.adapters.lightrag.chunking import chunker
+        from cragside.adapters.lightrag.embedding_cache import CachedEmbedder
+        from cragside.adapters.lightrag.engine import build_engine
+        from cragside.adapters.lightrag.store import Store
+
+        ledger = self._ledger(workspace, folder, read_only=read_only)
+        try:
+            stored = await ledger.embedding_model()
+            anew = f", or build the store anew: cragside reindex --workspace {owner_of(workspace)}"
+            remedy = "" if read_only else anew
+            model = await self._embedder(stored if check else None, workspace, remedy)
+            embedder = CachedEmbedder(model, ledger)
+            engine = build_engine(
+                folder,
+                workspace=_lock_name(folder),
+                embedder=embedder,
+                model=self.model,
+                search_text=self.search_text,
+                parallel=self.parallel,
+            )
+            await engine.initialize_storages()
+            generation = await ledger.generation()
+        except BaseException as error:
+            ledger.release()
+            if isinstance(error, LedgerError):
+                raise unopened(workspace, error, read_only=read_only) from error.__cause__
+            raise
+        return Store(
+            engine,
+            ledger,
+            folder,
+            workspace=workspace,
+            generation=generation,
+            embedder=embedder,
+            chunks=lambda text: chunker(self.count_tokens, *self.chunking(workspace))(text),
+            count_tokens=self.count_tokens,
+            part_passages=self.part_passages,
+        )
+
+    async def bind_model(self, workspace: str, folder: Path, model: str | None) -> None:
+        """Have a new store go on with a model, so that vectors of that model can be taken along."""
+        ledger = self._ledger(workspace, folder, read_only=False)
+        try:
+            if model is not None:
+                await ledger.bind_model(model)
+        finally:
+            ledger.release()
+
+    def _ledger(self, workspace: str, folder: Path, *, read_only: bool) -> "Ledger":
+        from cragside.adapters.lightrag.ledger.sqlite.ledger import SqliteLedger
+
+        try:
+            check_store_file(folder)
+            return SqliteLedger.open(folder, workspace, search_text=self.search_text, read_only=read_only)
+        except StoreFormatError as error:
+            raise ServiceUnavailable("knowledge_base", f"Workspace {spoken(workspace)}: {error}") from error
+        except LedgerError as error:
+            raise unopened(workspace, error, read_only=read_only) from error.__cause__
+        except OSError as error:
+            raise out_of_reach(workspace, error) from error
+
+    async def _embedder(self, stored: str | None, workspace: str, remedy: str) -> Embedder:
+        if stored is None:
+            return await self.open_embedder(self.embedding_model)
+        if self.embedding_model is None:
+            return await self.open_embedder(stored)
+        wanted = await self.open_embedder(self.embedding_model)
+        if wanted.name != stored:
+            raise ConfigurationError(
+                f"Workspace {spoken(workspace)} was built with the embedding model {stored}, but RAG_EMBEDDING_MODEL "
+                f"names {wanted.name}. Unset the variable{remedy}"
+            )
+        return wanted
+
+
+def unopened(workspace: str, error: LedgerError, *, read_only: bool) -> ServiceUnavailable:
+    """The error for a store whose ledger fails."""
+    if isinstance(error, LedgerDamaged):
+        return damaged(workspace, error.reason, read_only=read_only)
+    return ServiceUnavailable("knowledge_base", f"The store of workspace {spoken(workspace)} {error.unusable}.")
+
+
+def damaged(workspace: str, how: str, *, read_only: bool) -> ServiceUnavailable:
+    """The error for a store that only another copy mends."""
+    remedy = "Bake it again." if read_only else "Stop cragside, move its folder away, and ingest again."
+    said = f"The store of workspace {spoken(workspace)} is damaged ({how}). {remedy}"
+    return ServiceUnavailable("knowledge_base", said)
+
+
+def out_of_reach(workspace: str, error: OSError) -> ServiceUnavailable:
+    """The error for a store that the system does not let this process open."""
+    said = f"The store of workspace {spoken(workspace)} cannot be opened: {error.strerror}. Check RAG_HOME."
+    return ServiceUnavailable("knowledge_base", said)
+
+
+def _lock_name(folder: Path) -> str:
+    """LightRAG keeps its locks by workspace name for the whole process. The same name in two homes has to differ."""
+    return hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:16]

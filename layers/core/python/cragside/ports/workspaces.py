@@ -1,0 +1,70 @@
+"""The workspaces, and what each of them stores."""
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from typing import Protocol
+
+from cragside.domain.indexing import DocumentKey, Stored
+from cragside.ports.knowledge_graph import KnowledgeGraph
+from cragside.ports.library import Library
+from cragside.ports.part_indexer import PartIndexer
+from cragside.ports.rag_repository import RagRepository
+
+
+@dataclass(frozen=True, slots=True)
+class Workspace:
+    """What one workspace stores. An unknown workspace is empty; its first document makes its store.
+
+    `work` is what a worker writes with. Where `read_only`, all that writes raises `ReadOnlyStore`.
+    """
+
+    name: str
+    documents: Library
+    passages: RagRepository
+    graph: KnowledgeGraph
+    work: PartIndexer
+    read_only: bool
+
+
+class Workspaces(Protocol):
+    """Opens workspaces, each of them once."""
+
+    async def open(self, name: str) -> Workspace:
+        """A workspace. Its store is opened at the first use, and reading an unknown one leaves no trace.
+
+        Each use may raise `ServiceUnavailable` or `ConfigurationError` when the store cannot be opened. A request whose
+        time is up may leave: the opening goes on and serves the next one.
+        """
+        ...
+
+    async def names(self) -> list[str]:
+        """The workspaces that have a store, in order."""
+        ...
+
+    async def stored(self, workspace: str, keys: Collection[DocumentKey] = ()) -> Stored:
+        """How much is stored in a workspace, without opening it. Raises `ServiceUnavailable` when it is unreadable.
+
+        `Stored.sizes` has those of the `keys` whose text would replace a document.
+        """
+        ...
+
+    async def check(self, workspace: str, *, whole: bool = False) -> None:
+        """Raises `ServiceUnavailable` when a workspace's store is damaged, with how and what to do.
+
+        It is cheap, and tells what is known so far. With `whole` it reads all that is stored.
+        """
+        ...
+
+    async def prepare(self, workspace: str) -> None:
+        """Open a workspace, and have its embedding model loaded.
+
+        Raises as each use does, and when the model cannot be asked, without which the workspace can be opened.
+        """
+        ...
+
+    async def reindex(self, workspace: str, progress: Callable[[str], None]) -> int:
+        """Build a workspace anew with the configured embedding model. Returns the number of its sources.
+
+        `progress` is called with the name of each finished source. The old store stays until the new one is complete.
+        """
+        ...

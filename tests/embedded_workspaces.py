@@ -1,0 +1,63 @@
+"""Embedded workspaces with models that cost nothing, and the stores behind workspaces."""
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from cragside.adapters.embedded.keywords import keywords_of
+from cragside.adapters.embedded.language_model import EmbeddedLanguageModel
+from cragside.adapters.lightrag.ledger.sqlite.database import Database
+from cragside.adapters.lightrag.opening import StoreOpener
+from cragside.adapters.lightrag.store import Store
+from cragside.adapters.lightrag.workspaces import MOST_OPEN, PATIENCE_SECONDS, EmbeddedWorkspaces
+from cragside.ports.embedder import Embedder
+from cragside.ports.language_model import LanguageModel
+from cragside.ports.relevance_grader import RelevanceGrader
+from cragside.ports.workspaces import Workspaces
+
+
+def embedded_workspaces(
+    home: Path,
+    *,
+    open_embedder: Callable[[str | None], Awaitable[Embedder]],
+    ranker: RelevanceGrader,
+    embedding_model: str | None = None,
+    model: LanguageModel | None = None,
+    chunk_words: tuple[int, int] = (100, 10),
+    part_passages: int = 20,
+    saved_queries: int = 3,
+    most_open: int = MOST_OPEN,
+    patience: float = PATIENCE_SECONDS,
+) -> EmbeddedWorkspaces:
+    """Workspaces below a folder. `chunk_words` are a passage's longest length and overlap."""
+    opener = StoreOpener(
+        embedding_model=embedding_model,
+        open_embedder=open_embedder,
+        model=model or EmbeddedLanguageModel(),
+        search_text=str.lower,
+        count_tokens=lambda text: len(text.split()),
+        chunking=lambda _: chunk_words,
+        parallel=4,
+        part_passages=part_passages,
+    )
+    return EmbeddedWorkspaces(
+        home,
+        opener=opener,
+        ranker=ranker,
+        keywords_of=keywords_of,
+        saved_queries=saved_queries,
+        most_open=most_open,
+        patience=patience,
+    )
+
+
+async def store_of(workspaces: Workspaces, name: str) -> Store:
+    """The open store of a workspace that has one: for tests of what its writers do to each other."""
+    assert isinstance(workspaces, EmbeddedWorkspaces)
+    store = await workspaces._existing(name)
+    assert store is not None
+    return store
+
+
+def open_stores() -> set[str]:
+    """The names of the folders whose stores are open in this process."""
+    return {path.parent.name for path in Database._open}
