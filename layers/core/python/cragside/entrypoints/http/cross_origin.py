@@ -7,7 +7,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from cragside.application.contract import error_envelope
 from cragside.domain.errors import Forbidden
 from cragside.entrypoints.http.errors import STATUS
-from cragside.entrypoints.http.peers import failures as peers
+from cragside.entrypoints.http.peers.failures import is_peer_path, peer_failure
 from cragside.entrypoints.origins import FOREIGN_PAGE, Origins, cors_headers, is_preflight, preflight_headers
 
 
@@ -53,8 +53,8 @@ def cors_send_if_accepted(send: Send, request: list[tuple[bytes, bytes]], origin
 
 async def _refuse(path: str, send: Send) -> None:
     error = Forbidden(FOREIGN_PAGE)
-    told = peers.failure_of(path, error.message).model_dump() if peers.serves(path) else error_envelope(error)
-    body = json.dumps(told).encode()
+    content = peer_failure(path, error.message).model_dump() if is_peer_path(path) else error_envelope(error)
+    body = json.dumps(content).encode()
     await _answer(send, STATUS[error.code], [(b"content-type", b"application/json"), (b"vary", b"Origin")], body)
 
 

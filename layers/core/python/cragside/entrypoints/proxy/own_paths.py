@@ -4,7 +4,7 @@ import posixpath
 from functools import lru_cache
 from urllib.parse import unquote
 
-from cragside.entrypoints.http.peers.failures import PREFIXES
+from cragside.entrypoints.http.peers.failures import PEER_PREFIXES
 
 # These paths, and all below them.
 OWN_PREFIXES = (
@@ -16,7 +16,7 @@ OWN_PREFIXES = (
     "/healthz",
     "/health",
     "/openapi.json",
-    *PREFIXES,
+    *PEER_PREFIXES,
 )
 
 
