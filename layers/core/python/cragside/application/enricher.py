@@ -97,6 +97,7 @@ class Enricher:
         self,
         request: Mapping[str, Any],
         *,
+        question: str | None = None,
         workspace: str | None = None,
         persona: str | None = None,
         memory: bool | None = None,
@@ -105,13 +106,14 @@ class Enricher:
     ) -> Enriched:
         """The request with evidence for its question, within `timeout` seconds and the configured time budget.
 
-        `persona` and `memory` are defaults for the fields of the request. Raises `ValidationError` for fields of a
-        wrong type, an unknown persona, and a missing or overlong question. Raises `ConfigurationError`, and in fail
-        mode `closed` `ServiceUnavailable` if neither the knowledge base nor the web answers.
+        `question` is that of the request, if the caller has read it already. `persona` and `memory` are defaults for
+        the fields of the request. Raises `ValidationError` for fields of a wrong type, an unknown persona, and a missing
+        or overlong question. Raises `ConfigurationError`, and in fail mode `closed` `ServiceUnavailable` if neither the
+        knowledge base nor the web answers.
         """
         if request.get("prompt") is None and request.get("messages") is None:
             raise ValidationError("The request needs a prompt (string) or messages (list).", field="prompt")
-        question = question_in(request, self._prefix)
+        question = question_in(request, self._prefix) if question is None else question
         if question is None:
             return Enriched(dict(request), None)
         deadline = Deadline(self._timeout if timeout is None else min(self._timeout, timeout))

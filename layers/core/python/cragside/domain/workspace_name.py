@@ -4,7 +4,7 @@ import re
 
 from cragside.domain.errors import ValidationError
 
-_SHAPE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
+WORKSPACE_PATTERN = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}"
 # Endings of files in RAG_HOME: those of stores, queues and baked stores, now or later, and those of SQLite.
 _ENDS_OF_FILES = (
     *(".json", ".db", ".sqlite", ".sqlite3", ".lock", ".tmp", ".log", ".pid"),
@@ -18,7 +18,7 @@ _DEVICES = frozenset(
 
 def is_shaped_like_a_name(text: str) -> bool:
     """Whether a text has the form of a name. Stores of older versions may have such a name that is invalid now."""
-    return _SHAPE.fullmatch(text) is not None
+    return re.fullmatch(WORKSPACE_PATTERN, text) is not None
 
 
 def workspace_name(given: object) -> str:
