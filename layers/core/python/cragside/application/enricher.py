@@ -107,9 +107,9 @@ class Enricher:
         """The request with evidence for its question, within `timeout` seconds and the configured time budget.
 
         `question` is that of the request, if the caller has read it already. `persona` and `memory` are defaults for
-        the fields of the request. Raises `ValidationError` for fields of a wrong type, an unknown persona, and a missing
-        or overlong question. Raises `ConfigurationError`, and in fail mode `closed` `ServiceUnavailable` if neither the
-        knowledge base nor the web answers.
+        the fields of the request. Raises `ValidationError` for fields of a wrong type, an unknown persona, and a
+        missing or overlong question. Raises `ConfigurationError`, and in fail mode `closed` `ServiceUnavailable` if
+        neither the knowledge base nor the web answers.
         """
         if request.get("prompt") is None and request.get("messages") is None:
             raise ValidationError("The request needs a prompt (string) or messages (list).", field="prompt")
