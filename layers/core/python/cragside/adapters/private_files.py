@@ -3,7 +3,6 @@
 import os
 import stat
 import tempfile
-from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -60,11 +59,6 @@ def tighten(*paths: Path) -> None:
 
 def tighten_folder(folder: Path) -> None:
     """Apply `tighten` to a folder and the files in it."""
-    tighten(folder, *_files(folder))
-
-
-def _files(folder: Path) -> Iterable[Path]:
-    try:
-        return [Path(entry.path) for entry in os.scandir(folder) if entry.is_file(follow_symlinks=False)]
-    except OSError:
-        return ()
+    tighten(folder)
+    with suppress(OSError):
+        tighten(*(Path(entry.path) for entry in os.scandir(folder) if entry.is_file(follow_symlinks=False)))

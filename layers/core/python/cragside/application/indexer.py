@@ -40,16 +40,13 @@ class Indexer:
         try:
             library = (await self._workspaces.open(task.workspace)).documents
             passages = await library.passages(task.document_id, task.part)
-            tier2 = await asyncio.to_thread(self._tier2, passages)
+            tier2 = await asyncio.to_thread(lambda: [self._annotator.tier2(passage.text) for passage in passages])
             await part.annotate(task, tier2, await self._tier3(task, passages))
             await part.extend_graph(task)
         except BaseException:  # also when cancelled: the status must not say that work goes on
             with suppress(CragsideError):
                 await part.give_back(task)
             raise
-
-    def _tier2(self, passages: Sequence[Passage]) -> list[Mapping[str, Any]]:
-        return [self._annotator.tier2(passage.text) for passage in passages]
 
     async def _tier3(self, task: Task, passages: Sequence[Passage]) -> Mapping[str, Any] | None:
         """The model's description of the document, with its first part. Other parts have none: one call a document."""

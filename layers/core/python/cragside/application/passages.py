@@ -72,7 +72,8 @@ class PassageFinder:
         library = (await self._workspaces.open(workspace)).documents
         known = await library.passages_by_id([document.id for document in documents])
         hits = [Hit(document, *known[document.id]) for document in documents if document.id in known]
-        return [hit for hit in hits if _near(hit, lookup.threshold)][: lookup.limit]
+        least = float("-inf") if lookup.threshold is None else lookup.threshold
+        return [hit for hit in hits if (hit.evidence.score or 0.0) >= least][: lookup.limit]
 
     async def around(self, hits: Sequence[Hit], *, workspace: str, depth: int = 2) -> Neighbourhood:
         """The entities that the passages mention, and all that `depth` steps lead to."""
@@ -116,7 +117,3 @@ class PassageFinder:
             wanted=lookup.filter,
         )
         return await self._retriever.search(search, workspace=workspace, compress=lookup.compress)
-
-
-def _near(hit: Hit, threshold: float | None) -> bool:
-    return threshold is None or (hit.evidence.score or 0.0) >= threshold

@@ -112,7 +112,7 @@ class Settings(BaseSettings):
     chunk_tokens: int = Field(1000, ge=50, le=8000, description="Longest passage, in tokens.")
     chunk_overlap_tokens: int = Field(200, ge=0, le=4000, description="Tokens that neighbouring passages share.")
     part_passages: int = Field(
-        20, ge=1, le=500, description="Most passages of a document that a worker enriches in one task."
+        20, ge=1, le=500, description="Most passages of a document that a worker annotates in one task."
     )
     max_file_bytes: int = Field(50 * 1024 * 1024, ge=1024, description="Largest file to index, in bytes.")
     uploads: Bucket | None = Field(

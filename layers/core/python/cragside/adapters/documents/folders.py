@@ -99,11 +99,9 @@ def root_of(folder: Path) -> str:
 
 def path_of(source: str) -> str:
     """The path of a source from `source_of`."""
-    return os.fsdecode(_ESCAPED.sub(_unescaped, source.encode()))
-
-
-def _unescaped(mark: re.Match[bytes]) -> bytes:
-    return bytes.fromhex(mark[1].decode()) if mark[1] else b"\\"
+    return os.fsdecode(
+        _ESCAPED.sub(lambda mark: bytes.fromhex(mark[1].decode()) if mark[1] else b"\\", source.encode())
+    )
 
 
 def _found_in(path: Path) -> Iterator[FoundFile | Refused]:

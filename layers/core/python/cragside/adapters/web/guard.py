@@ -63,7 +63,7 @@ class Guard:
         url = self._joined(text, base)
         if base is not None and (base.scheme, url.scheme) == ("https", "http"):
             raise AddressRefused("The page redirects from https to http.")
-        if not self._may_be_allowed(url):
+        if not self._networks and not self._named(url.raw_host or ""):
             self._check_public_place(url)
         return url
 
@@ -115,16 +115,14 @@ class Guard:
 
     def _check_public_place(self, url: URL) -> None:
         host = url.raw_host or ""
-        if parse_address(host) is None and ("." not in host or _below(host, _LOCAL_NAMES)):
+        local = "." not in host or any(f".{host}".endswith(f".{name}") for name in _LOCAL_NAMES)
+        if parse_address(host) is None and local:
             raise AddressRefused(f"{host} is a name of a local network; RAG_FETCH_ALLOW can allow it.")
         if url.port not in WEB_PORTS:
             ports = ", ".join(map(str, sorted(WEB_PORTS)))
             raise AddressRefused(
                 f"Port {url.port} is not one of the web's ({ports}); RAG_FETCH_ALLOW can allow the host."
             )
-
-    def _may_be_allowed(self, url: URL) -> bool:
-        return bool(self._networks) or self._named(url.raw_host or "")
 
     def _named(self, host: str) -> bool:
         parents = host.split(".")[1:]
@@ -166,7 +164,3 @@ def _is_name(text: str) -> bool:
     return (
         len(text) <= _LONGEST_NAME and _NAME.fullmatch(text) is not None and not _NUMBER.fullmatch(text.split(".")[-1])
     )
-
-
-def _below(host: str, names: Iterable[str]) -> bool:
-    return any(host == name or host.endswith(f".{name}") for name in names)
