@@ -214,8 +214,8 @@ def main() -> None:
     medians = {name: {figure: statistics.median(v) for figure, v in f.items()} for name, f in taken.items()}
     _print(medians, runs)
     targets = [
-        Target("INIT, to a bare function", medians["enrich"]["init"] / medians["bare"]["init"], 2, "times"),
-        Target("handler beside the application, warm", handled["handler"] - handled["application"], 5, "ms"),
+        Target("INIT / a bare function's", medians["enrich"]["init"] / medians["bare"]["init"], 2, "times"),
+        Target("handler's share of a warm request", handled["handler"] - handled["application"], 5, "ms"),
     ]
     details = {"medians": medians, "taken": taken, "parts": runs, "warm": handled, "passages": PASSAGES}
     report("Cold start", targets, details, machine_line=line, file=arguments.json)

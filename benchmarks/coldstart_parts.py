@@ -120,8 +120,8 @@ def parts(questions: list[str]) -> list[tuple[str, str, float]]:
         body = {"prompt": f"/rag {question}"}
         clock.time(phase, "the query itself", lambda body=body: run(container.enricher.enrich(body)))
     # Lambda's runtime includes boto3.
-    clock.time("token", "boto3 and a client, where a secret holds the token", lambda: _secrets_manager())
-    clock.time("sampled", "X-Ray's SDK, where the request is traced", lambda: import_module("aws_xray_sdk.core"))
+    clock.time("token", "boto3 and a client, if a secret holds the token", lambda: _secrets_manager())
+    clock.time("sampled", "X-Ray's SDK, if the request is traced", lambda: import_module("aws_xray_sdk.core"))
     return clock.parts
 
 

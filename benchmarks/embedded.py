@@ -86,7 +86,7 @@ def main() -> None:
         for name, loads in (("1 at a time", singles), (f"{CONCURRENCY} at once", bursts))
     ]
     print(f"\n{table(['', 'p50 ms', 'p95 ms', 'requests/s'], rows)}")
-    print(f"CPU of cragside: {statistics.median(cpu_ms):.1f} ms a request; memory {memory:.0f} MB at the end")
+    print(f"CPU of cragside: {statistics.median(cpu_ms):.1f} ms per request; memory {memory:.0f} MB at the end")
     targets = [
         Target("1 at a time, p50", statistics.median([load.p50 for load in singles]), 20, "ms"),
         Target(

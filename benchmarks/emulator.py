@@ -32,7 +32,7 @@ def uv() -> str:
     """The path of uv, as installed by `make` or the user."""
     found = toolchain.uv()
     if found is None:
-        raise SystemExit("uv is not installed: run `make bench`, which brings it.")
+        raise SystemExit("uv is not installed: run `make bench`, which installs it.")
     return found
 
 
@@ -43,7 +43,7 @@ def version_here() -> str:
 
 @dataclass(frozen=True)
 class Runtime:
-    """An environment with the runtime client and boto3, as Lambda's runtime brings them, and the emulator's binary."""
+    """An environment with the runtime client and boto3, as in Lambda's runtime, and the emulator's binary."""
 
     python: Path
     emulator: Path
@@ -58,7 +58,7 @@ def runtime(version: str) -> Runtime:
         shutil.rmtree(folder, ignore_errors=True)
         base = toolchain.interpreter(version)
         if base is None:
-            raise SystemExit(f"There is no Python {version} here; --python takes another version.")
+            raise SystemExit(f"There is no Python {version} here; Pass another version with --python.")
         subprocess.run([uv(), "venv", "-q", "--python", base, str(folder)], check=True)
         install = [uv(), "pip", "install", "-q", "--compile-bytecode", "--python", str(python)]
         subprocess.run([*install, *_RUNTIME], check=True)

@@ -294,8 +294,8 @@ def main() -> None:
             rounds.append(measure_round(servers, sizes, questions))
         memory = memory_mb(servers.cragside_pid)
     rows = details(rounds)
-    print(f"\n{table(['', 'p50 ms', 'p95 ms', 'requests/s', 'CPU ms a request*'], rows)}")
-    print("* of the server: cragside's process, lightrag-server's process (the tutorial's own process is not in it)")
+    print(f"\n{table(['', 'p50 ms', 'p95 ms', 'requests/s', 'CPU ms per request*'], rows)}")
+    print("* of the server: cragside's process, lightrag-server's process (without the tutorial's own process)")
     one = rounds[0].calls
     print(f"calls to the stubs by cragside in round 1: local {one['local']}, web {one['web']}, burst {one['burst']}")
     saved = {

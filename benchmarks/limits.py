@@ -211,9 +211,9 @@ def main() -> None:
     print(f"\n{first['passages']:.0f} chunks were searchable after {first['searchable_s']:.2f} s.")
     slowest = max(value for name, value in second.items() if name not in (_FIRST, _CPU))
     targets = [
-        Target("100 chunks embedded", first["embedded_s"], 5, "s"),
+        Target("embedding 100 chunks", first["embedded_s"], 5, "s"),
         Target(f"slowest kind of similarity search, {count:,} chunks", slowest / 1000, 1, "s"),
-        Target("peak memory of indexing 100 documents", third["peak_mb"], 500, "MB"),
+        Target("peak memory while indexing 100 documents", third["peak_mb"], 500, "MB"),
     ]
     saved = {"embedded": first, "searched": second, "indexed": third}
     report("Limits", targets, saved, machine_line=line, file=arguments.json)

@@ -180,7 +180,7 @@ def main() -> None:
     print(harness.table([f"streams of {TOKENS} chunks", "direct", "through cragside", "ratio", "added", "CPU"], rows))
     targets = [
         harness.Target(
-            "requests/s, 100 at a time, to direct", compared[f"{STREAMS} at a time"].ratio, 0.5, at_most=False
+            "requests/s / direct access, 100 at a time", compared[f"{STREAMS} at a time"].ratio, 0.5, at_most=False
         ),
         harness.Target("added latency, 1 at a time", compared["1 at a time"].added_ms, 1.0, "ms"),
     ]

@@ -98,7 +98,7 @@ def main() -> None:
     ratio = statistics.median([each[high]["cpu_ms"] / each[low]["cpu_ms"] for each in rounds])
     opened = statistics.median([each[high]["first_query_s"] for each in rounds])
     targets = [
-        Target(f"CPU a query, {high:,} / {low:,} passages", ratio, 2),
+        Target(f"CPU per query, {high:,} / {low:,} passages", ratio, 2),
         Target(f"opening {high:,} passages and the first retrieval, model included", opened, 2, "s"),
     ]
     saved = {"rounds": rounds, "peer": peers}
@@ -126,7 +126,9 @@ def _print(sizes: Sequence[int], rounds: Sequence[dict[int, Any]], peers: dict[i
 
     rows = [row("cragside", size, [each[size] for each in rounds]) for size in sizes]
     rows += [row("LightRAG, file storages", size, [peers[size]]) for size in peers]
-    print(f"\n{table(['', 'passages', 'CPU ms a query', 'ms a query', 'open s', 'open and first retrieval s'], rows)}")
+    print(
+        f"\n{table(['', 'passages', 'CPU ms per query', 'ms per query', 'open s', 'open and first retrieval s'], rows)}"
+    )
 
 
 if __name__ == "__main__":

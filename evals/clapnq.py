@@ -77,7 +77,7 @@ async def stay_local(built: Container, questions: list[Question]) -> list[bool]:
     for question in questions:
         context = (await built.enricher.enrich({"prompt": f"/rag {question.text}"})).rag_context
         if context is None or context.degraded:
-            raise SystemExit(f"The pipeline did not do its work for {question.text!r}: {context and context.degraded}")
+            raise SystemExit(f"The pipeline failed for {question.text!r}: {context and context.degraded}")
         local.append(not context.search_performed)
     return local
 
@@ -144,7 +144,7 @@ def report_cosines(questions: list[Question]) -> None:
     cosines = embedder.encode([q.text for q in answerable]) @ embedder.encode([p.text for p in passages]).T
     mine = np.array([[q.passage.key == p.key for p in passages] for q in answerable])
     least, middle, most = np.percentile(cosines[mine], [5, 50, 95])
-    print(f"\nCosines of gold passages: {least:.2f} to {most:.2f} (5 to 95 %), {middle:.2f} in the middle")
+    print(f"\nCosines of gold passages: {least:.2f} to {most:.2f} (5 to 95 %), {middle:.2f} median")
     for threshold in (0.7, 0.5, 0.4, 0.3, 0.25):
         others = ((cosines >= threshold) & ~mine).sum(axis=1).mean()
         print(f"  at least {threshold:.2f}: gold {share((cosines[mine] >= threshold).tolist())}, {others:.1f} others")
@@ -197,7 +197,7 @@ async def evaluate(questions: list[Question]) -> None:
     print(f"    gold among the candidates retrieved      {share([g.own_retrieved for g in mine])}")
     print(f"  gold of the half left out: web             {share([not local for local in without_gold])}")
     print(f"  only the question's own gold left out: web {share([g.best_other <= threshold for g in mine])}")
-    print("\nQuestions whose own passage is on topic without holding the answer (no embedded method can tell)")
+    print("\nQuestions whose own passage is on the subject without containing the answer (no embedded method can tell)")
     print(f"  still local                                {share(unanswerable)}")
     report(graded)
     report_forms(answerable)
