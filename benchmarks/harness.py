@@ -309,7 +309,7 @@ def report(
     """Print the targets, and save them with the details if a file is given."""
     print(f"\n{title}\n{machine_line}\n")
     if targets:
-        print(table(["figure", "target", "reached", ""], [target.row() for target in targets]))
+        print(table(["figure", "target", "result", ""], [target.row() for target in targets]))
     if file:
         saved = {
             "title": title,
