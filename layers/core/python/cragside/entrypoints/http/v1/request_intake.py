@@ -2,8 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import aclosing
-from dataclasses import asdict, dataclass
-from typing import Any, TypeVar, cast, get_args
+from typing import Any, TypedDict, TypeVar, cast, get_args
 
 import orjson
 from fastapi import Request
@@ -31,8 +30,7 @@ _MOST_PARTS = 100
 Shape = TypeVar("Shape", bound=BaseModel)
 
 
-@dataclass(frozen=True, slots=True)
-class _Options:
+class _Options(TypedDict):
     """The arguments that all methods of `Intake` share."""
 
     source: str
@@ -57,16 +55,20 @@ class RequestIntake:
         """Add the document of a JSON body."""
         asked = parsed(DocumentRequest, await json_body(self._request))
         workspace = choose_workspace(self._request, asked.workspace)
-        options = _Options(asked.source or "", workspace, asked.doc_type, asked.metadata, asked.enrich)
+        options = _Options(
+            source=asked.source or "",
+            workspace=workspace,
+            doc_type=asked.doc_type,
+            metadata=asked.metadata,
+            enrich=asked.enrich,
+        )
         name = asked.name or ""
         if asked.url is not None:
-            accepted = await self._intake.page(asked.url, name=asked.name, **asdict(options))
+            accepted = await self._intake.page(asked.url, name=asked.name, **options)
         elif asked.upload is not None:
             accepted = await self._upload(asked.upload, name, options)
         else:
-            accepted = await self._intake.written(
-                asked.text or "", name=name, title=asked.title or "", **asdict(options)
-            )
+            accepted = await self._intake.written(asked.text or "", name=name, title=asked.title or "", **options)
         self._accepted.append(accepted)
 
     async def _upload(self, identifier: str, name: str, options: "_Options") -> Acceptance:
@@ -75,10 +77,10 @@ class RequestIntake:
         self._memory.take(held)
         try:
             uploads = container_of(self._request).uploads
-            async with uploads.opened(identifier, workspace=options.workspace) as content:
+            async with uploads.opened(identifier, workspace=options["workspace"]) as content:
                 self._memory.give_back(held - len(content))
                 held = len(content)
-                return await self._intake.file(content, name=name, **asdict(options))
+                return await self._intake.file(content, name=name, **options)
         finally:
             self._memory.give_back(held)
 
@@ -114,7 +116,7 @@ class RequestIntake:
     async def _file(self, part: FormPart, fields: dict[str, str], before: Sequence[str]) -> None:
         # Outside of `try`, because an error in the fields is one of the whole request.
         options = _options(fields, choose_workspace(self._request, fields.get("workspace")))
-        if options.source and before:
+        if options["source"] and before:
             raise ValidationError(
                 "source identifies one document: send each file with a source in a form of its own.", field="source"
             )
@@ -131,7 +133,7 @@ class RequestIntake:
                     field="filename",
                 )
             accepted = await self._intake.file(
-                bytes(part.content), name=_file_name(name), content_type=part.content_type, **asdict(options)
+                bytes(part.content), name=_file_name(name), content_type=part.content_type, **options
             )
         except CragsideError as error:
             self._refused.append((name, for_client(error)))
@@ -165,11 +167,11 @@ def parsed(shape: type[Shape], body: bytes) -> Shape:
 
 def _options(fields: dict[str, str], workspace: str) -> _Options:
     return _Options(
-        _source(fields.get("source") or fields.get("id")),
-        workspace,
-        _doc_type(fields.get("doc_type")),
-        _metadata(fields.get("metadata")),
-        _flag(fields.get("enrich", "true")),
+        source=_source(fields.get("source") or fields.get("id")),
+        workspace=workspace,
+        doc_type=_doc_type(fields.get("doc_type")),
+        metadata=_metadata(fields.get("metadata")),
+        enrich=_flag(fields.get("enrich", "true")),
     )
 
 
