@@ -57,8 +57,8 @@ async def answer(
     closing: bool = False,
 ) -> None:
     """Send an error as the whole response. `closing` asks the client to close the connection."""
-    told = error_body(path, code, message, own=own, error=error)
-    body = json.dumps(told, ensure_ascii=False).encode("utf-8", "replace")
+    content = error_body(path, code, message, own=own, error=error)
+    body = json.dumps(content, ensure_ascii=False).encode("utf-8", "replace")
     status = status_of(code)
     headers = [(b"content-type", b"application/json; charset=utf-8"), (b"content-length", b"%d" % len(body))]
     headers += [(name.lower().encode(), value.encode()) for name, value in retry_headers(status).items()]

@@ -1,6 +1,6 @@
 """Adds the documents of a request: the files of a form, or one text, URL or upload as JSON."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from typing import Any, TypedDict, TypeVar, cast, get_args
 
@@ -133,7 +133,10 @@ class RequestIntake:
                     field="filename",
                 )
             accepted = await self._intake.file(
-                bytes(part.content), name=_file_name(name), content_type=part.content_type, **options
+                bytes(part.content),
+                name=_valid(document_name, name, "filename"),
+                content_type=part.content_type,
+                **options,
             )
         except CragsideError as error:
             self._refused.append((name, for_client(error)))
@@ -166,8 +169,9 @@ def parsed(shape: type[Shape], body: bytes) -> Shape:
 
 
 def _options(fields: dict[str, str], workspace: str) -> _Options:
+    source = fields.get("source") or fields.get("id")
     return _Options(
-        source=_source(fields.get("source") or fields.get("id")),
+        source=_valid(document_source, source, "source") if source else "",
         workspace=workspace,
         doc_type=_doc_type(fields.get("doc_type")),
         metadata=_metadata(fields.get("metadata")),
@@ -175,18 +179,11 @@ def _options(fields: dict[str, str], workspace: str) -> _Options:
     )
 
 
-def _file_name(name: str) -> str:
+def _valid(check: Callable[[str], str], text: str, field: str) -> str:
     try:
-        return document_name(name)
+        return check(text)
     except ValueError as error:
-        raise ValidationError(f"{error}.", field="filename") from error
-
-
-def _source(source: str | None) -> str:
-    try:
-        return document_source(source) if source else ""
-    except ValueError as error:
-        raise ValidationError(f"{error}.", field="source") from error
+        raise ValidationError(f"{error}.", field=field) from error
 
 
 def _flag(value: str) -> bool:
@@ -209,5 +206,5 @@ def _metadata(value: str | None) -> dict[str, Any]:
     except orjson.JSONDecodeError as error:
         raise ValidationError("metadata is not valid JSON.", field="metadata") from error
     if not isinstance(metadata, dict):
-        raise ValidationError("metadata has to be a JSON object.", field="metadata")
+        raise ValidationError("metadata must be a JSON object.", field="metadata")
     return metadata
