@@ -99,7 +99,9 @@ class Keys:
         self._bound = settings.bound_tokens
         self._asked = settings.asks_for_token
         self._limits = Limits(settings.limit_workspaces, settings.limit_documents, settings.limit_bytes)
-        self._made: tuple[str | None, Sequence[IssuedToken], ServiceUnavailable | None] | None = None
+        # What the keyring was built from. The tokens of the file are compared by identity.
+        self._built_from: tuple[object, ...] = ()
+        self._issued: Sequence[IssuedToken] = ()
         self._keyring = Keyring(None, {}, asked=True)
 
     @property
@@ -120,18 +122,12 @@ class Keys:
             issued = self._container.issued_tokens()
         except ServiceUnavailable as error:
             outage = error
-        made = self._made
-        if made is None or made[0] != token or made[1] is not issued or not _same(made[2], outage):
+        # Each failure is a new error, so outages are compared by what they say.
+        built_from = token, outage and (outage.component, outage.message)
+        if built_from != self._built_from or issued is not self._issued:
             self._keyring = Keyring(token, self._bound, issued, limits=self._limits, asked=self._asked, outage=outage)
-            self._made = token, issued, outage
+            self._built_from, self._issued = built_from, issued
         return self._keyring
-
-
-def _same(one: ServiceUnavailable | None, other: ServiceUnavailable | None) -> bool:
-    """Whether two outages have the same cause. Each failure is a new error."""
-    if one is None or other is None:
-        return one is other
-    return (one.component, one.message) == (other.component, other.message)
 
 
 def _digest(token: bytes) -> bytes:

@@ -79,9 +79,9 @@ class Function:
             scope, body = adapter.scope, adapter.body
             if context is not None:
                 state["ends"] = time.monotonic() + seconds_left(event, context)
-        except Exception as error:  # whatever an event may lack
-            logger.error("the event is no HTTP request", extra={"kind": type(error).__name__})
-            return _refusal(ValidationError("The event is no HTTP request that can be read.")), _NO_ROUTE
+        except Exception as error:  # any part of an event may be missing
+            logger.error("the event is not an HTTP request", extra={"kind": type(error).__name__})
+            return _refusal(ValidationError("The event is not a readable HTTP request.")), _NO_ROUTE
         scope["state"] = state
         cycle = HTTPCycle(scope, body)
         self._runner.run(cycle.run(self._app))

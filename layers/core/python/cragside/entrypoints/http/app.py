@@ -10,7 +10,7 @@ from fastapi.security import APIKeyHeader, HTTPBearer
 from cragside import __version__
 from cragside.bootstrap import Container
 from cragside.entrypoints.audit import Audit
-from cragside.entrypoints.http import health, route_scopes
+from cragside.entrypoints.http import health, route_rules
 from cragside.entrypoints.http.audited_routes import AuditedRoutes
 from cragside.entrypoints.http.cross_origin import CrossOrigin
 from cragside.entrypoints.http.errors import install_error_handlers
@@ -77,7 +77,7 @@ def create_app(container: Container, *, keys: Keys | None = None, raises: bool =
     schemes = [Security(HTTPBearer(auto_error=False)), Security(APIKeyHeader(name="X-API-Key", auto_error=False))]
     guard = [Depends(authorise), *schemes]
     for router in ROUTERS:
-        app.include_router(route_scopes.check(router), dependencies=guard)
+        app.include_router(route_rules.check(router), dependencies=guard)
 
     @app.get("/openapi.json", dependencies=guard, include_in_schema=False)
     async def openapi() -> dict[str, Any]:

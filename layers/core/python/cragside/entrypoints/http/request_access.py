@@ -9,7 +9,7 @@ from cragside.application.allowance import allow
 from cragside.bootstrap import Container
 from cragside.domain.errors import Unauthorized
 from cragside.entrypoints.access import Grant, workspace_of
-from cragside.entrypoints.http.route_scopes import SCOPES
+from cragside.entrypoints.http.route_rules import RULES
 
 WORKSPACE = "The workspace; the default without it."
 
@@ -68,6 +68,6 @@ def _grant(request: Request) -> Grant:
         if known is None:
             raise Unauthorized("Send a valid token as Authorization: Bearer or as X-API-Key.")
         request.state.grant = known
-        grant = known.narrowed(SCOPES[f"{request.method} {request.scope['route'].path}"])
+        grant = known.narrowed(RULES[f"{request.method} {request.scope['route'].path}"].scope)
         request.state.narrowed_grant = grant
     return grant

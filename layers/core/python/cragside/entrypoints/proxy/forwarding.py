@@ -14,15 +14,15 @@ from cragside.entrypoints.audit import Audit
 from cragside.entrypoints.http.cross_origin import cors_send, cors_send_if_accepted
 from cragside.entrypoints.http.errors import for_client
 from cragside.entrypoints.origins import FOREIGN_PAGE, Origins
-from cragside.entrypoints.proxy.asgi import Body, read_body, while_connected
-from cragside.entrypoints.proxy.connection import ClientGone
 from cragside.entrypoints.proxy.enrichment import RequestEnricher
 from cragside.entrypoints.proxy.errors import answer, code_of
 from cragside.entrypoints.proxy.exchanges import Exchanges, Recording
 from cragside.entrypoints.proxy.headers import value_of
 from cragside.entrypoints.proxy.prompts import ROUTES, Commanded, CommandFinder
 from cragside.entrypoints.proxy.relay import BrokenOff, relay
+from cragside.entrypoints.proxy.request_body import Body, read_body, while_connected
 from cragside.entrypoints.proxy.upstream import Upstream
+from cragside.entrypoints.proxy.upstream_connection import ClientGone
 
 logger = logging.getLogger(__name__)
 
@@ -87,9 +87,12 @@ class Forwarder:
             body.complete and len(body.data) <= self._body_limit and value_of(headers, b"content-encoding") is None
         )
         commanded = self._finder.commanded(scope["path"], body.data) if readable else None
+        if commanded is None and self._exchanges is None:
+            await relay(self._upstream, scope, receive, send, body, dropped=grant.headers)
+            return
         call = _Call(grant, scope, receive, send, body, commanded)
         # A page that Ollama does not accept gets no evidence, and what it sends is not remembered.
-        welcome = (commanded is None and self._exchanges is None) or self._origins.may_ask(headers)
+        welcome = self._origins.may_ask(headers)
         if commanded is not None and not welcome:
             await answer(send, scope["path"], "forbidden", FOREIGN_PAGE)
         elif self._exchanges is not None and welcome and readable and grant.allows("write"):

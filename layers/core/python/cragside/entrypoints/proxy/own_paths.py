@@ -4,20 +4,16 @@ import posixpath
 from functools import lru_cache
 from urllib.parse import unquote
 
-from cragside.entrypoints.http.peers.failures import PEER_PREFIXES
+from cragside.entrypoints.http.route_rules import RULES
 
-# These paths, and all below them.
-OWN_PREFIXES = (
-    "/v1/enrich",
-    "/v1/documents",
-    "/v1/memories",
-    "/v1/settings",
-    "/v1/queue",
-    "/healthz",
-    "/health",
-    "/openapi.json",
-    *PEER_PREFIXES,
-)
+
+def _prefix(route: str) -> str:
+    segments = route.partition(" ")[2].split("/")
+    return "/".join(segments[:3] if segments[1] == "v1" else segments[:2])
+
+
+# These paths, and all below them. `/healthz` needs no token, so it has no rule.
+OWN_PREFIXES = ("/healthz", *sorted({_prefix(route) for route in RULES}))
 
 
 @lru_cache(maxsize=256)

@@ -1,9 +1,9 @@
 """The models of `/v1/documents`."""
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 from unicodedata import category
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field, model_validator
 
 from cragside.application.uploads import UPLOAD_ID
 from cragside.domain.document import DocType
@@ -31,14 +31,18 @@ def document_source(source: str) -> str:
     return source
 
 
+_Name = Annotated[str, AfterValidator(document_name)]
+_Source = Annotated[str, AfterValidator(document_source)]
+
+
 class DocumentRequest(BaseModel):
     """A document as JSON: a `text` with its `name`, a `url` to fetch, or an `upload` with its `name`."""
 
     model_config = ConfigDict(extra="forbid")
 
     text: str | None = Field(None, description="The text itself; needs a name.")
-    name: str | None = Field(None, description="The name that people see. Without it, a page is named by its URL.")
-    source: str | None = Field(
+    name: _Name | None = Field(None, description="The name that people see. Without it, a page is named by its URL.")
+    source: _Source | None = Field(
         None,
         validation_alias=AliasChoices("source", "id"),
         description=f"{_SOURCE} Without it the URL, or the name. May be called `id` as well.",
@@ -52,16 +56,6 @@ class DocumentRequest(BaseModel):
     doc_type: DocType | None = Field(None, description="The kind of text; detected if missing.")
     metadata: dict[str, Any] = Field({}, description="Fields by which passages can be filtered.")
     workspace: str | None = Field(None, description="The workspace; the default without it.")
-
-    @field_validator("name")
-    @classmethod
-    def _name(cls, value: str | None) -> str | None:
-        return None if value is None else document_name(value)
-
-    @field_validator("source")
-    @classmethod
-    def _source(cls, value: str | None) -> str | None:
-        return None if value is None else document_source(value)
 
     @model_validator(mode="after")
     def _one_source(self) -> "DocumentRequest":
@@ -77,18 +71,8 @@ class DocumentMove(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    source: str = Field(description=_SOURCE)
-    name: str = Field(description="The name that people see.")
-
-    @field_validator("name")
-    @classmethod
-    def _name(cls, value: str) -> str:
-        return document_name(value)
-
-    @field_validator("source")
-    @classmethod
-    def _source(cls, value: str) -> str:
-        return document_source(value)
+    source: _Source = Field(description=_SOURCE)
+    name: _Name = Field(description="The name that people see.")
 
 
 class DocumentForm(BaseModel):

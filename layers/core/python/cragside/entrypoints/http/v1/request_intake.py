@@ -1,9 +1,8 @@
 """Adds the documents of a request: the files of a form, or one text, URL or upload as JSON."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import aclosing
-from dataclasses import asdict, dataclass
-from typing import Any, TypeVar, cast, get_args
+from typing import Any, TypedDict, TypeVar, cast, get_args
 
 import orjson
 from fastapi import Request
@@ -31,8 +30,7 @@ _MOST_PARTS = 100
 Shape = TypeVar("Shape", bound=BaseModel)
 
 
-@dataclass(frozen=True, slots=True)
-class _Options:
+class _Options(TypedDict):
     """The arguments that all methods of `Intake` share."""
 
     source: str
@@ -57,16 +55,20 @@ class RequestIntake:
         """Add the document of a JSON body."""
         asked = parsed(DocumentRequest, await json_body(self._request))
         workspace = choose_workspace(self._request, asked.workspace)
-        options = _Options(asked.source or "", workspace, asked.doc_type, asked.metadata, asked.enrich)
+        options = _Options(
+            source=asked.source or "",
+            workspace=workspace,
+            doc_type=asked.doc_type,
+            metadata=asked.metadata,
+            enrich=asked.enrich,
+        )
         name = asked.name or ""
         if asked.url is not None:
-            accepted = await self._intake.page(asked.url, name=asked.name, **asdict(options))
+            accepted = await self._intake.page(asked.url, name=asked.name, **options)
         elif asked.upload is not None:
             accepted = await self._upload(asked.upload, name, options)
         else:
-            accepted = await self._intake.written(
-                asked.text or "", name=name, title=asked.title or "", **asdict(options)
-            )
+            accepted = await self._intake.written(asked.text or "", name=name, title=asked.title or "", **options)
         self._accepted.append(accepted)
 
     async def _upload(self, identifier: str, name: str, options: "_Options") -> Acceptance:
@@ -75,10 +77,10 @@ class RequestIntake:
         self._memory.take(held)
         try:
             uploads = container_of(self._request).uploads
-            async with uploads.opened(identifier, workspace=options.workspace) as content:
+            async with uploads.opened(identifier, workspace=options["workspace"]) as content:
                 self._memory.give_back(held - len(content))
                 held = len(content)
-                return await self._intake.file(content, name=name, **asdict(options))
+                return await self._intake.file(content, name=name, **options)
         finally:
             self._memory.give_back(held)
 
@@ -114,7 +116,7 @@ class RequestIntake:
     async def _file(self, part: FormPart, fields: dict[str, str], before: Sequence[str]) -> None:
         # Outside of `try`, because an error in the fields is one of the whole request.
         options = _options(fields, choose_workspace(self._request, fields.get("workspace")))
-        if options.source and before:
+        if options["source"] and before:
             raise ValidationError(
                 "source identifies one document: send each file with a source in a form of its own.", field="source"
             )
@@ -131,7 +133,10 @@ class RequestIntake:
                     field="filename",
                 )
             accepted = await self._intake.file(
-                bytes(part.content), name=_file_name(name), content_type=part.content_type, **asdict(options)
+                bytes(part.content),
+                name=_valid(document_name, name, "filename"),
+                content_type=part.content_type,
+                **options,
             )
         except CragsideError as error:
             self._refused.append((name, for_client(error)))
@@ -164,27 +169,21 @@ def parsed(shape: type[Shape], body: bytes) -> Shape:
 
 
 def _options(fields: dict[str, str], workspace: str) -> _Options:
+    source = fields.get("source") or fields.get("id")
     return _Options(
-        _source(fields.get("source") or fields.get("id")),
-        workspace,
-        _doc_type(fields.get("doc_type")),
-        _metadata(fields.get("metadata")),
-        _flag(fields.get("enrich", "true")),
+        source=_valid(document_source, source, "source") if source else "",
+        workspace=workspace,
+        doc_type=_doc_type(fields.get("doc_type")),
+        metadata=_metadata(fields.get("metadata")),
+        enrich=_flag(fields.get("enrich", "true")),
     )
 
 
-def _file_name(name: str) -> str:
+def _valid(check: Callable[[str], str], text: str, field: str) -> str:
     try:
-        return document_name(name)
+        return check(text)
     except ValueError as error:
-        raise ValidationError(f"{error}.", field="filename") from error
-
-
-def _source(source: str | None) -> str:
-    try:
-        return document_source(source) if source else ""
-    except ValueError as error:
-        raise ValidationError(f"{error}.", field="source") from error
+        raise ValidationError(f"{error}.", field=field) from error
 
 
 def _flag(value: str) -> bool:
@@ -207,5 +206,5 @@ def _metadata(value: str | None) -> dict[str, Any]:
     except orjson.JSONDecodeError as error:
         raise ValidationError("metadata is not valid JSON.", field="metadata") from error
     if not isinstance(metadata, dict):
-        raise ValidationError("metadata has to be a JSON object.", field="metadata")
+        raise ValidationError("metadata must be a JSON object.", field="metadata")
     return metadata

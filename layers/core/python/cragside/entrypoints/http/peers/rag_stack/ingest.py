@@ -212,13 +212,13 @@ def _refused(item: IngestItem, reason: str, status: int | None = None) -> _Outco
 
 def _answer(outcomes: list[_Outcome], *, enrich: bool) -> IngestAnswer:
     taken = [(outcome.item, outcome.acceptance) for outcome in outcomes if outcome.acceptance is not None]
-    to_enrich: Counter[str] = Counter()
+    to_annotate: Counter[str] = Counter()
     for _, acceptance in taken:
         if enrich and acceptance.tasks:
-            to_enrich[acceptance.record.doc_type] += acceptance.record.passages
+            to_annotate[acceptance.record.doc_type] += acceptance.record.passages
     optional = {
         "fetched": sum(item.to_fetch for item, _ in taken),
-        "enrichment": Enqueued(enqueued=to_enrich.total(), doc_types=dict(to_enrich)) if to_enrich else None,
+        "enrichment": Enqueued(enqueued=to_annotate.total(), doc_types=dict(to_annotate)) if to_annotate else None,
         "errors": [outcome.failure for outcome in outcomes if outcome.failure is not None],
     }
     upserted = sum(acceptance.record.passages for _, acceptance in taken)

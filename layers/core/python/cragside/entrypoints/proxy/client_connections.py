@@ -1,7 +1,7 @@
-"""Clients' connections: how many there are, and how long each may keep the server waiting.
+"""Limits the number of clients' connections, and how long each may keep the server waiting.
 
-uvicorn has a time-out for idle connections alone. It waits without end for a client that begins a request and does not
-complete it, and each such connection takes a descriptor.
+uvicorn has a time-out for idle connections only. It waits forever for a client that does not complete its request, and
+each such connection takes a descriptor.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from cragside.entrypoints.proxy.errors import answer, error_body, status_of
 from cragside.entrypoints.proxy.own_paths import is_own
 
 _HEALTH = "/healthz"
-# A client that sends requests ahead of their answers has so many of them kept.
+# The most requests that a client may send before it reads their answers.
 _MOST_PIPELINED = 64
 
 
@@ -31,34 +31,34 @@ class Clients:
 
     def __init__(self, limits: ConnectionLimits) -> None:
         self.limits = limits
-        # Those that have no request under way. The one that waits for longest is first: dicts keep their order.
+        # Connections without a request in process, the longest idle first.
         self._idle: dict[ClientConnection, None] = {}
         self._busy: set[ClientConnection] = set()
-        # Those that were refused, and may still read why.
+        # Refused connections, whose clients may still read the reason.
         self._refused: dict[ClientConnection, None] = {}
 
     @property
     def full(self) -> bool:
-        """Whether there are more requests than are accepted; `/healthz` is answered all the same."""
+        """Whether there are too many requests. `/healthz` is answered nevertheless."""
         return len(self._busy) > self.limits.most - min(self.limits.spare, self.limits.most // 4)
 
     def idle(self, connection: "ClientConnection") -> None:
-        """A client has connected, or its requests have been answered. The idlest makes room when there are too many."""
+        """A client has connected, or all its requests have been answered. May drop idle connections."""
         self._busy.discard(connection)
         self._idle[connection] = None
         self._make_room()
 
     def refused(self, connection: "ClientConnection") -> None:
-        """A client has been refused. It is the first to make room for others."""
+        """A client has been refused. Refused connections are the first to be dropped."""
         self.gone(connection)
         self._refused[connection] = None
         self._make_room()
 
     def _make_room(self) -> None:
-        """Drop as many as there are too many of, but none whose request has come and waits to be read.
+        """Drop surplus connections, except those whose request has arrived and waits to be read.
 
-        Many connections may come at once, with their requests. Those are answered, most of them with a refusal, before
-        anybody is dropped. There are twice the connections at most, for which there are descriptors.
+        Many connections may arrive at once with their requests. Each of these gets an answer, even if it is a refusal.
+        At most there are twice as many connections as allowed, for which there are enough descriptors.
         """
         excess = len(self._refused) + len(self._idle) + len(self._busy) - self.limits.most
         if excess <= 0:
@@ -70,7 +70,7 @@ class Clients:
             there[0].drop()
 
     def busy(self, connection: "ClientConnection") -> None:
-        """A client has sent a request's head."""
+        """A client has sent the head of a request."""
         self._idle.pop(connection, None)
         self._busy.add(connection)
 
@@ -81,15 +81,15 @@ class Clients:
         self._busy.discard(connection)
 
     def check(self, now: float) -> None:
-        """End the connections whose clients are late. To be called regularly."""
+        """End the connections of clients that are too slow. Call it regularly."""
         for connection in [*self._refused, *self._idle, *self._busy]:
             connection.check(now)
 
 
 class ClientConnection(HttpToolsProtocol):
-    """uvicorn's protocol with limits for what a client sends.
+    """uvicorn's protocol with limits for clients.
 
-    A request that is complete may take any time to be answered: models think for minutes, streams go on for hours.
+    The answer to a complete request may take any time: models think for minutes, and streams may run for hours.
     """
 
     def __init__(self, *arguments: Any, clients: Clients, **keywords: Any) -> None:
@@ -97,7 +97,7 @@ class ClientConnection(HttpToolsProtocol):
         self._clients = clients
         self._limits = clients.limits
         self._stage: Literal["none", "head", "body"] = "none"
-        # When the stage began; within a body, when the time for its next bytes began.
+        # The start of the stage, or of the current period within a body.
         self._since = self.loop.time()
         self._body_bytes = 0
         # Bytes since the last sign of progress.
@@ -108,12 +108,12 @@ class ClientConnection(HttpToolsProtocol):
         self._serve: ASGIApp = self.app
 
     @property
-    def _under_way(self) -> bool:
+    def _answering(self) -> bool:
         return self.cycle is not None and not self.cycle.response_complete
 
     @property
     def has_spoken(self) -> bool:
-        """Whether something has come that the server has not read yet, and will read."""
+        """Whether data has arrived that the server has not read yet and will read."""
         if self._refused or self.transport.is_closing():
             return False
         return _readable(self.transport.get_extra_info("socket").fileno())
@@ -124,12 +124,12 @@ class ClientConnection(HttpToolsProtocol):
         self.transport.abort()
 
     def check(self, now: float) -> None:
-        """End the connection if its client is late."""
+        """End the connection if its client is too slow."""
         if self._refused or self.transport.is_closing():
             self._check_closing(now)
         elif self._stage == "body":
             self._check_body(now)
-        elif self._under_way:
+        elif self._answering:
             self._check_reader(now)
         else:
             idle = self._stage == "none" and self.cycle is not None
@@ -143,7 +143,7 @@ class ClientConnection(HttpToolsProtocol):
             self.drop()
 
     def _check_body(self, now: float) -> None:
-        waits = self.flow.read_paused or (self._under_way and self.cycle.waiting_for_100_continue)
+        waits = self.flow.read_paused or (self._answering and self.cycle.waiting_for_100_continue)
         if waits or self._body_bytes >= self._limits.body_bytes:
             self._since, self._body_bytes = now, 0
             self._check_reader(now)
@@ -161,11 +161,11 @@ class ClientConnection(HttpToolsProtocol):
             self.drop()
 
     def _refuse(self, code: str, message: str) -> None:
-        """Close the connection; a client that waits for an answer is told why."""
+        """Close the connection. A client that waits for an answer gets the reason."""
         if self._stage == "none" or (self._stage == "body" and self.cycle.response_started):
             self.transport.close()
             return
-        if self._stage == "head" and self._under_way:  # the answer to an earlier request is on its way
+        if self._stage == "head" and self._answering:  # an earlier request is still being answered
             self.drop()
             return
         path = self.scope.get("path", "/")
@@ -179,9 +179,9 @@ class ClientConnection(HttpToolsProtocol):
         self.transport.close()
 
     def _end_refused(self) -> None:
-        """Say that no more comes, and wait for the client to close. What it still sends is read and thrown away.
+        """Half-close the connection, and discard what the client still sends until it closes too.
 
-        The system resets a connection that is closed with something left to read: the client would lose its answer.
+        The system resets a connection that is closed with unread data, and the client would lose its answer.
         """
         if self._refused or self.transport.is_closing():
             return
@@ -258,7 +258,7 @@ class ClientConnection(HttpToolsProtocol):
     def _head_too_large(self) -> bool:
         if len(self.headers) > self._limits.most_headers:
             return True
-        if self._unparsed <= self._limits.head_bytes:  # the bytes of a body may be among these
+        if self._unparsed <= self._limits.head_bytes:  # these may include bytes of a body
             return False
         return len(self.url) + sum(len(name) + len(value) for name, value in self.headers) > self._limits.head_bytes
 
@@ -271,12 +271,12 @@ class ClientConnection(HttpToolsProtocol):
         if path == _HEALTH:
             await self._serve(scope, receive, send)
             return
-        message = f"The server has all the requests it can hold. Try again in {RETRY_AFTER_SECONDS} seconds."
+        message = f"The server has as many requests as it can hold. Try again in {RETRY_AFTER_SECONDS} seconds."
         await answer(send, path, "service_unavailable", message, own=is_own(path), closing=True)
 
 
 class _Refusing:
-    """The transport of a request that is refused: closing it is left to `close`."""
+    """The transport of a refused request. `close` replaces its closing."""
 
     def __init__(self, transport: Any, close: Callable[[], None]) -> None:
         self.write = transport.write

@@ -1,4 +1,4 @@
-"""A request's body as ASGI brings it in, and clients that leave."""
+"""Reads a request's body from ASGI, and notices clients that leave."""
 
 import asyncio
 import contextlib
@@ -8,21 +8,21 @@ from typing import Any, TypeVar
 
 from starlette.types import Receive
 
-from cragside.entrypoints.proxy.connection import ClientGone
+from cragside.entrypoints.proxy.upstream_connection import ClientGone
 
 Result = TypeVar("Result")
 
 
 @dataclass(slots=True)
 class Body:
-    """What has been read of a request's body; `complete` when nothing follows."""
+    """The part of a request's body that has been read. `complete`: it is the whole body."""
 
     data: bytes
     complete: bool
 
 
 async def read_body(receive: Receive, limit: int) -> Body:
-    """The body, or its beginning if it is longer than `limit` bytes. Raises `ClientGone`."""
+    """The body, or its beginning if it has more than `limit` bytes. Raises `ClientGone`."""
     data = bytearray()
     while True:
         message = await receive()
@@ -35,13 +35,13 @@ async def read_body(receive: Receive, limit: int) -> Body:
 
 
 async def until_gone(receive: Receive) -> None:
-    """Wait until the client leaves. The body has to be read before."""
+    """Wait until the client leaves. The body must have been read."""
     while (await receive())["type"] != "http.disconnect":
         pass
 
 
 async def while_connected(receive: Receive, work: Coroutine[Any, Any, Result]) -> Result:
-    """The result of the work, which is cancelled when the client leaves. Raises `ClientGone` then."""
+    """The result of the work. If the client leaves, cancels the work and raises `ClientGone`."""
     working = asyncio.ensure_future(work)
     leaving = asyncio.ensure_future(until_gone(receive))
     try:

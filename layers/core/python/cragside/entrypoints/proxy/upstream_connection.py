@@ -1,7 +1,7 @@
 """One HTTP/1.1 connection to Ollama.
 
-The pass-through lives or dies by its cost per chunk and per request: this does what a relay needs and nothing else.
-Bytes go in, bytes come out, nothing is decoded, and header bytes stay what they were.
+The cost per chunk and per request decides how fast the proxy is, so this does only what a relay needs. Nothing is
+decoded, and the bytes of headers stay unchanged.
 """
 
 import asyncio
@@ -14,16 +14,16 @@ from typing_extensions import override
 from cragside.domain.errors import ServiceUnavailable
 from cragside.entrypoints.proxy.headers import Header
 
-_READ_AHEAD = 256 * 1024  # bytes that wait for a slow client before the upstream is told to wait
+_READ_AHEAD = 256 * 1024  # bytes to buffer for a slow client before reading pauses
 _LONGEST_HEADERS = 256 * 1024
 
 
 class ClientGone(Exception):
-    """The client left; what was under way for it has been ended."""
+    """The client left, and its exchange was aborted."""
 
 
 class UpstreamConnection(asyncio.Protocol):
-    """Carries one exchange at a time: `begin`, `write` what is left of the body, `response`, then `read` to the end."""
+    """Carries one exchange at a time: `begin`, `write` the rest of the body, `response`, then `read` to the end."""
 
     def __init__(self) -> None:
         self.idle_since = 0.0
@@ -42,7 +42,7 @@ class UpstreamConnection(asyncio.Protocol):
         self._waiter: asyncio.Future[None] | None = None
         self._writable = asyncio.Event()
         self._writable.set()
-        self.on_body = self._chunks.append  # the parser's callback for each chunk, so it had better be cheap
+        self.on_body = self._chunks.append  # the parser's callback for each chunk must be cheap
         self._parser = httptools.HttpResponseParser(self)
 
     @property
@@ -51,7 +51,7 @@ class UpstreamConnection(asyncio.Protocol):
         return self.finished and self._body_sent and self._keep_alive and self._failure is None and not self._chunks
 
     def begin(self, data: bytes, *, body_sent: bool, bodiless: bool) -> None:
-        """Send the head of a request and as much of its body as is there. `bodiless`: the answer has no body (HEAD)."""
+        """Send the head of a request and the available part of its body. `bodiless`: the answer has no body (HEAD)."""
         self.status = 0
         self.headers = []
         self.finished = False
@@ -63,21 +63,21 @@ class UpstreamConnection(asyncio.Protocol):
             self._transport.write(data)
 
     async def write(self, data: bytes, *, last: bool) -> None:
-        """Send more of the body, as fast as the upstream takes it; nothing once the upstream has stopped listening."""
+        """Send more of the body at the upstream's pace. Sends nothing once the upstream has closed the connection."""
         if self._failure is None and not self._transport.is_closing():
             self._transport.write(data)
             self._body_sent = last
             await self._writable.wait()
 
     async def response(self) -> None:
-        """Wait for status and headers. Raises `ServiceUnavailable("ollama", ...)` when the upstream breaks off."""
+        """Wait for status and headers. Raises `ServiceUnavailable("ollama", ...)` if the upstream breaks off."""
         while not self.status:
             await self._news()
 
     async def read(self) -> bytes:
-        """All of the body that has arrived, or b"" at its end; `finished` tells that nothing follows.
+        """The part of the body that has arrived, or b"" at its end. `finished` tells that nothing follows.
 
-        Raises `ServiceUnavailable("ollama", ...)` when the upstream breaks off in the middle.
+        Raises `ServiceUnavailable("ollama", ...)` if the upstream breaks off.
         """
         while not self._chunks:
             if self.finished:
@@ -93,7 +93,7 @@ class UpstreamConnection(asyncio.Protocol):
         return data
 
     def abort(self, reason: Exception | None = None) -> None:
-        """Close at once; Ollama takes that as a cancelled request. Whoever waits gets `reason`."""
+        """Close at once, which cancels the request in Ollama. Waiting calls raise `reason`."""
         self._fail(reason or ServiceUnavailable("ollama", "the connection was closed"))
         self._transport.abort()
 
@@ -124,7 +124,7 @@ class UpstreamConnection(asyncio.Protocol):
 
     @override
     def data_received(self, data: bytes) -> None:
-        if self.finished:  # nothing was asked: whatever this is, it must not become the next request's answer
+        if self.finished:  # unrequested data must not become the answer to the next request
             self._keep_alive = False
             self._transport.abort()
             return
@@ -158,21 +158,21 @@ class UpstreamConnection(asyncio.Protocol):
     # httptools
 
     def on_message_begin(self) -> None:
-        """The parser's callback."""
+        """The parser\'s callback."""
         if self.finished:
-            raise ValueError("an answer that nobody asked for")
+            raise ValueError("an unrequested answer")
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """The parser's callback."""
+        """The parser\'s callback."""
         self._header_bytes += len(name) + len(value)
         if self._header_bytes > _LONGEST_HEADERS:
             raise ValueError("headers too long")
-        if self.status:  # a trailer: whoever has begun to answer the client cannot send it as a header any more
+        if self.status:  # a trailer: the headers have been sent to the client already
             return
         self.headers.append((name, value))
 
     def on_headers_complete(self) -> None:
-        """The parser's callback."""
+        """The parser\'s callback."""
         status = self._parser.get_status_code()
         if status < 200:
             self.headers = []
@@ -185,6 +185,6 @@ class UpstreamConnection(asyncio.Protocol):
             self.finished, self._keep_alive = True, False
 
     def on_message_complete(self) -> None:
-        """The parser's callback."""
+        """The parser\'s callback."""
         if self.status:
             self.finished = True
