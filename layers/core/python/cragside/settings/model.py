@@ -18,7 +18,7 @@ from cragside.settings.values import (
     ServerAddress,
     Sha256,
     StorePlace,
-    Workspace,
+    WorkspaceSetting,
     WorkspaceTokens,
     workspaces_by_token,
 )
@@ -60,7 +60,7 @@ class Settings(BaseSettings):
         description="SHA-256 of the baked store's `baked.json`, as `cragside bake` prints it. A store with another "
         "manifest is not opened. A store in a bucket needs it, and all its files are checked against it.",
     )
-    workspace: Workspace = Field(
+    workspace: WorkspaceSetting = Field(
         DEFAULT_WORKSPACE,
         description="The workspace of requests that name none. Upper and lower case make no difference.",
     )

@@ -11,7 +11,7 @@ from cragside.composition.local_files import EMPTY, FoundFile, Refused, find_fil
 from cragside.domain.errors import ProcessingError, ValidationError
 from cragside.domain.syncing import FileState, KnownDocument, Move, Plan, plan, removes_much
 from cragside.entrypoints.cli.earlier_documents import would_take_over
-from cragside.entrypoints.cli.progress import DocumentProgress
+from cragside.entrypoints.cli.progress import IndexingProgress
 from cragside.entrypoints.cli.terminal import printable
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ class Comparison:
         inside = [root for root in self.folders if source.startswith(f"{root}/")]
         return source.removeprefix(f"{max(inside, key=len)}/") if inside else source
 
-    def foresee(self, earlier: Sequence[DocumentProgress]) -> list[DocumentProgress]:
+    def foresee(self, earlier: Sequence[IndexingProgress]) -> list[IndexingProgress]:
         """Take from what is added the files that take a document of an earlier version over. Returns those that stay.
 
         `perhaps` names, by the sources of added files, the documents that they may take over.
@@ -158,14 +158,14 @@ async def lost(service: "Service", folders: Sequence[Path], found: Iterable[obje
     return await _compared(service, below, states, items, refused)
 
 
-async def _below(service: "Service", folders: Sequence[Path]) -> dict[str, list[DocumentProgress]]:
+async def _below(service: "Service", folders: Sequence[Path]) -> dict[str, list[IndexingProgress]]:
     """The documents that came from below each folder, by what their sources begin with."""
     return {root: await service.below(root) for root in dict.fromkeys(map(root_of, folders))}
 
 
 async def _compared(
     service: "Service",
-    below: Mapping[str, Sequence[DocumentProgress]],
+    below: Mapping[str, Sequence[IndexingProgress]],
     states: Sequence[FileState],
     found: Sequence[FoundFile | Refused],
     refused: Sequence[Refused],
@@ -230,7 +230,7 @@ def _kept(sources: Sequence[str], files: Mapping[str, FoundFile], refused: Seque
 
 
 def _losses(
-    removed: Sequence[KnownDocument], below: Mapping[str, Sequence[DocumentProgress]], emptied: Collection[str]
+    removed: Sequence[KnownDocument], below: Mapping[str, Sequence[IndexingProgress]], emptied: Collection[str]
 ) -> list[Loss]:
     ids = {document.id for document in removed}
     counted = ((root, sum(each.id in ids for each in documents), len(documents)) for root, documents in below.items())

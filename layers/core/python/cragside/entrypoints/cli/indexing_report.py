@@ -11,7 +11,7 @@ from cragside.domain.errors import CragsideError
 from cragside.domain.naming import told_apart
 from cragside.entrypoints.cli import exit_codes
 from cragside.entrypoints.cli.earlier_documents import earlier_body
-from cragside.entrypoints.cli.progress import DocumentProgress, Offer, Taken
+from cragside.entrypoints.cli.progress import IndexingProgress, Offer, Taken
 from cragside.entrypoints.cli.terminal import notices, output, printable
 
 FoundItem = FoundFile | Refused | Offer
@@ -52,7 +52,7 @@ class Report:
     stopped: str = ""
     found: Sequence[FoundItem] | None = None
     complete: bool = False
-    earlier: Sequence[DocumentProgress] | None = None
+    earlier: Sequence[IndexingProgress] | None = None
 
     def add(self, line: Line) -> None:
         """Take a line in."""
@@ -73,7 +73,7 @@ class Report:
         elif taken.progress.status == "failed":
             self.settle(len(self.lines) - 1, taken.progress)
 
-    def settle(self, number: int, progress: DocumentProgress | None) -> None:
+    def settle(self, number: int, progress: IndexingProgress | None) -> None:
         """Say what became of a document in the end; None for one that was deleted meanwhile."""
         line = self.lines[number]
         if progress is None:
@@ -83,7 +83,7 @@ class Report:
             reason = f"{progress.error or 'could not be indexed'}{found}"
             self.lines[number] = replace(line, status="failed", reason=reason, passages=progress.passages)
 
-    def leave(self, waiting: Iterable[tuple[int, DocumentProgress]], status: str) -> None:
+    def leave(self, waiting: Iterable[tuple[int, IndexingProgress]], status: str) -> None:
         """Say of documents that they are not done."""
         for number, progress in waiting:
             reason = "can be found; the rest follows" if progress.searchable and status == "waiting" else ""

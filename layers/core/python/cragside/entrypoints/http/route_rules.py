@@ -9,47 +9,47 @@ from fastapi.routing import APIRoute
 from cragside.domain.tokens import TokenScope
 
 
-class Rule(NamedTuple):
+class RouteRule(NamedTuple):
     """The scope that a route needs, and its action in the audit log. None: only denied requests are logged."""
 
     scope: TokenScope
     action: str | None = None
 
 
-RULES: Mapping[str, Rule] = {
-    "GET /openapi.json": Rule("read"),
-    "GET /health": Rule("read"),
-    "POST /v1/enrich": Rule("read", "search"),
-    "POST /v1/documents": Rule("write", "ingest"),
-    "GET /v1/documents": Rule("read"),
-    "GET /v1/documents/{document_id}": Rule("read", "read"),
-    "GET /v1/documents/{document_id}/content": Rule("read", "read"),
-    "GET /v1/documents/{document_id}/events": Rule("read"),
-    "DELETE /v1/documents/{document_id}": Rule("write", "delete"),
-    "PATCH /v1/documents/{document_id}": Rule("write", "move"),
-    "POST /v1/documents/{document_id}/reprocess": Rule("write", "reprocess"),
-    "POST /v1/documents/uploads": Rule("write", "upload"),
-    "POST /v1/memories": Rule("write", "ingest"),
-    "GET /v1/memories": Rule("read", "read"),
-    "DELETE /v1/memories/{memory_id}": Rule("write", "delete"),
-    "POST /v1/memories/search": Rule("read", "search"),
-    "GET /v1/settings": Rule("read"),
-    "PATCH /v1/settings": Rule("write", "settings"),
-    "GET /v1/queue/dead": Rule("read"),
-    "POST /v1/queue/revive": Rule("write", "reprocess"),
-    "POST /ingest": Rule("write", "ingest"),
-    "POST /query": Rule("read", "search"),
-    "POST /query/data": Rule("read", "search"),
-    "GET /enrichment/status/{baseId:path}": Rule("read"),
-    "GET /enrichment/stats": Rule("read"),
-    "POST /enrichment/enqueue": Rule("write", "reprocess"),
-    "GET /graph/entity/{name:path}": Rule("read"),
-    "POST /documents/text": Rule("write", "ingest"),
-    "POST /documents/texts": Rule("write", "ingest"),
-    "GET /documents/track_status/{track_id}": Rule("read"),
-    "GET /documents/status_counts": Rule("read"),
-    "GET /documents/pipeline_status": Rule("read"),
-    "DELETE /documents/delete_document": Rule("write", "delete"),
+RULES: Mapping[str, RouteRule] = {
+    "GET /openapi.json": RouteRule("read"),
+    "GET /health": RouteRule("read"),
+    "POST /v1/enrich": RouteRule("read", "search"),
+    "POST /v1/documents": RouteRule("write", "ingest"),
+    "GET /v1/documents": RouteRule("read"),
+    "GET /v1/documents/{document_id}": RouteRule("read", "read"),
+    "GET /v1/documents/{document_id}/content": RouteRule("read", "read"),
+    "GET /v1/documents/{document_id}/events": RouteRule("read"),
+    "DELETE /v1/documents/{document_id}": RouteRule("write", "delete"),
+    "PATCH /v1/documents/{document_id}": RouteRule("write", "move"),
+    "POST /v1/documents/{document_id}/reprocess": RouteRule("write", "reprocess"),
+    "POST /v1/documents/uploads": RouteRule("write", "upload"),
+    "POST /v1/memories": RouteRule("write", "ingest"),
+    "GET /v1/memories": RouteRule("read", "read"),
+    "DELETE /v1/memories/{memory_id}": RouteRule("write", "delete"),
+    "POST /v1/memories/search": RouteRule("read", "search"),
+    "GET /v1/settings": RouteRule("read"),
+    "PATCH /v1/settings": RouteRule("write", "settings"),
+    "GET /v1/queue/dead": RouteRule("read"),
+    "POST /v1/queue/revive": RouteRule("write", "reprocess"),
+    "POST /ingest": RouteRule("write", "ingest"),
+    "POST /query": RouteRule("read", "search"),
+    "POST /query/data": RouteRule("read", "search"),
+    "GET /enrichment/status/{baseId:path}": RouteRule("read"),
+    "GET /enrichment/stats": RouteRule("read"),
+    "POST /enrichment/enqueue": RouteRule("write", "reprocess"),
+    "GET /graph/entity/{name:path}": RouteRule("read"),
+    "POST /documents/text": RouteRule("write", "ingest"),
+    "POST /documents/texts": RouteRule("write", "ingest"),
+    "GET /documents/track_status/{track_id}": RouteRule("read"),
+    "GET /documents/status_counts": RouteRule("read"),
+    "GET /documents/pipeline_status": RouteRule("read"),
+    "DELETE /documents/delete_document": RouteRule("write", "delete"),
 }
 
 
