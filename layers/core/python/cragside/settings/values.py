@@ -60,7 +60,7 @@ def _workspace(value: str) -> str:
 
 def _persona(value: str) -> str:
     if value not in PERSONAS:
-        raise ValueError(f"There are the personas {', '.join(PERSONAS)}")
+        raise ValueError(f"Choose one of the personas {', '.join(PERSONAS)}")
     return value
 
 

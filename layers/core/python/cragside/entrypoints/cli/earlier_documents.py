@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from cragside.domain.naming import names_below
 from cragside.domain.syncing import FileState
-from cragside.entrypoints.cli.progress import Progress
+from cragside.entrypoints.cli.progress import DocumentProgress
 from cragside.entrypoints.cli.terminal import notices, printable
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _NAMED = 10
 
 
-async def known_by_name_alone(service: "Service", *, beside: Sequence[str] | None = None) -> list[Progress]:
+async def known_by_name_alone(service: "Service", *, beside: Sequence[str] | None = None) -> list[DocumentProgress]:
     """The documents without a source that files may have been the origin of.
 
     With `beside`, only those that have a name of one of these sources.
@@ -32,7 +32,7 @@ async def known_by_name_alone(service: "Service", *, beside: Sequence[str] | Non
     ]
 
 
-def would_take_over(file: FileState, documents: Sequence[Progress]) -> tuple[Progress | None, bool]:
+def would_take_over(file: FileState, documents: Sequence[DocumentProgress]) -> tuple[DocumentProgress | None, bool]:
     """Which of these documents the file takes over when it is brought, and whether that is sure.
 
     It is sure where the text is the same. Of other texts the lines decide, which only whoever holds the texts compares.
@@ -43,7 +43,7 @@ def would_take_over(file: FileState, documents: Sequence[Progress]) -> tuple[Pro
     return same or next(iter(meant), None), same is not None
 
 
-def tell_earlier(documents: Sequence[Progress]) -> None:
+def tell_earlier(documents: Sequence[DocumentProgress]) -> None:
     """Say which they are and what to do, on standard error."""
     if not documents:
         return
@@ -63,6 +63,6 @@ def tell_earlier(documents: Sequence[Progress]) -> None:
     notices().print(f"{len(documents)} {known} alone: {named}{more}. {then}", soft_wrap=True)
 
 
-def earlier_body(documents: Sequence[Progress]) -> dict[str, list[dict[str, str]]]:
+def earlier_body(documents: Sequence[DocumentProgress]) -> dict[str, list[dict[str, str]]]:
     """The same for programs."""
     return {"known_by_name_alone": [{"name": each.name, "id": each.id} for each in documents]}

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from cragside import __version__
 from cragside.composition.store_files import damage_in, is_baked, is_damage, misplaced
 from cragside.domain.errors import CragsideError, ServiceUnavailable
-from cragside.entrypoints.cli.exits import message_of
+from cragside.entrypoints.cli.exit_codes import message_of
 
 if TYPE_CHECKING:
     from cragside.bootstrap import Container

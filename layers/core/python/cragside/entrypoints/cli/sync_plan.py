@@ -6,7 +6,7 @@ from cragside.domain.syncing import FileState
 from cragside.entrypoints.cli.terminal import output, printable
 
 if TYPE_CHECKING:
-    from cragside.entrypoints.cli.syncing import Comparison
+    from cragside.entrypoints.cli.comparing import Comparison
 
 _VERBS = ("add", "take over", "change", "move", "remove")
 
