@@ -15,7 +15,7 @@ Result = TypeVar("Result")
 
 Address = Annotated[
     str | None,
-    typer.Option("--api", metavar="URL", help="A running cragside to ask. Default: none, this process does it."),
+    typer.Option("--api", metavar="URL", help="Address of a running cragside. Default: this process does the work."),
 ]
 Token = Annotated[str | None, typer.Option("--token", metavar="TOKEN", help="Token for --api. Default: RAG_API_TOKEN.")]
 WorkspaceName = Annotated[

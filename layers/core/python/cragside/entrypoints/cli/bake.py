@@ -27,14 +27,13 @@ def bake(
         str | None, typer.Option("--workspace", "-w", metavar="NAME", help="Default: RAG_WORKSPACE.")
     ] = None,
 ) -> None:
-    """Index texts into a store that is only read: in a Lambda layer, a bucket, an image.
+    """Make a read-only store from texts: for a Lambda layer, a bucket, an image.
 
-    Texts are found and named as `cragside ingest` does, and indexed with the embedded models whatever OLLAMA_BASE_URL
-    says, so that RAG_HOME=DIR needs neither a model server nor write access. In a DIR that is a baked store the
-    workspace is replaced, its other workspaces stay. Interrupted, or when a file could not be indexed, it leaves DIR as
-    it was.
+    Files are found and named as by `cragside ingest`. The embedded models index them, whatever OLLAMA_BASE_URL says, so
+    that RAG_HOME=DIR needs neither a model server nor write access. If DIR is a baked store, this workspace is replaced
+    and its other workspaces stay. DIR stays as it was if the command is interrupted or a file cannot be indexed.
 
-    The SHA-256 that is printed pins the whole store: give it as RAG_HOME_SHA256.
+    The printed SHA-256 pins the whole store: set RAG_HOME_SHA256 to it.
     """
     from cragside.composition.store_files import Baking  # here: filelock and SQLite, which --help does without
 

@@ -23,10 +23,9 @@ def enrich(
         str | None, typer.Option("--workspace", "-w", metavar="NAME", help="Whose evidence. Default: RAG_WORKSPACE.")
     ] = None,
 ) -> None:
-    """Show what a prompt becomes, and from which evidence.
+    """Show a prompt with the evidence that is added to it.
 
-    Only a TEXT that begins with the command, as in "/rag what lights the house?", is enriched; any other is
-    untouched.
+    Only a TEXT that begins with the command, as in "/rag what lights the house?", gets evidence.
     """
     session = session_of(context)
     settings = session.settings(workspace)

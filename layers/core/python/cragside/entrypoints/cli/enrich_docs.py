@@ -32,10 +32,10 @@ def enrich_docs(
     api: Address = None,
     token: Token = None,
 ) -> None:
-    """Enrich documents: keywords, entities, language, summaries, the graph; what failed is tried again.
+    """Annotate documents with keywords, entities, language and summaries, and extend the graph. Failed work is retried.
 
-    This is rag-stack's `enrich`; `cragside enrich` shows what a prompt becomes. Without --api this process does the
-    work, or waits for the one that does; with --stats-only --watch it only looks on.
+    This is rag-stack's `enrich`. `cragside enrich` is about prompts. Without --api this process does the work, or waits
+    for the process that does it. With --stats-only --watch it only shows the progress.
     """
     session = session_of(context)
     settings = session.settings(workspace)

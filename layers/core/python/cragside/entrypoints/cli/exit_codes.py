@@ -19,7 +19,7 @@ MEANINGS = {
     FAILED: "something failed, or only a part was done",
     BAD_INPUT: "wrong usage, bad input or bad configuration",
     UNAVAILABLE: "a component that is needed is unavailable",
-    INTERRUPTED: "interrupted (serve, worker and sync --watch, which are meant to be, end with 0 once they run)",
+    INTERRUPTED: "interrupted (serve, worker and sync --watch end with 0 once they run)",
 }
 
 

@@ -22,7 +22,7 @@ def forget(
         str | None, typer.Option("--workspace", "-w", metavar="NAME", help="Where from. Default: RAG_WORKSPACE.")
     ] = None,
 ) -> None:
-    """Remove documents and what only they contributed.
+    """Remove documents, and what only they contributed to the graph.
 
     A file is known by its path and by the name that `cragside ingest` showed; where a name
     is one of several documents, they are listed and nothing is forgotten. The files themselves are left alone.

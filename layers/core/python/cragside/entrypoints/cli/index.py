@@ -115,7 +115,7 @@ def index(
     api: Address = None,
     token: Token = None,
 ) -> None:
-    """Index a git repository: its newest commit, without what tools and other projects put into it.
+    """Index a git repository: its newest commit, without generated and vendored files.
 
     A file is named REPO_ID#PATH; indexed again, only what has changed is done anew. The repository's id is its URL or
     path unless --repo-id says otherwise. Private repositories are cloned with credentials in the URL, which are not

@@ -55,15 +55,15 @@ def ingest(
     api: Address = None,
     token: Token = None,
 ) -> None:
-    """Index files, folders of them and pages: PDF, Word, HTML, e-mail, Markdown, JSON, text and source code.
+    """Index files, folders and web pages: PDF, Word, HTML, e-mail, Markdown, JSON, text and source code.
 
-    A file is identified by its absolute path and a page by its address: with the same content it is left alone, with
-    other content it is replaced. A file is shown by its path below the folder that was given, with more of the path
-    where several documents have that name. Files may have at most 50 MB
-    (RAG_MAX_FILE_BYTES). Hidden files are passed over, links that lead out of a given folder are refused.
+    A file is identified by its absolute path, a page by its address. Unchanged content is not indexed again; changed
+    content replaces the document. A document's name is its path below the given folder, with more of the path where
+    several documents share a name. A file may have 50 MB (RAG_MAX_FILE_BYTES). Hidden files are skipped. Links that
+    lead out of a given folder are refused.
 
-    What was taken in is not lost when the command is interrupted or a model is down: `cragside worker`, or a running
-    `cragside serve`, goes on with it.
+    Accepted documents are not lost when the command is interrupted or a model is down: `cragside worker`, or a running
+    `cragside serve`, goes on with them.
     """
     session = session_of(context)
     settings = session.settings(workspace)

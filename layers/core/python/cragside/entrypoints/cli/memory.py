@@ -35,7 +35,7 @@ def add(
     api: Address = None,
     token: Token = None,
 ) -> None:
-    """Remember one exchange. Greetings, blank answers and very short exchanges are not worth it and are passed over."""
+    """Remember one exchange. Greetings, blank answers and very short exchanges are skipped."""
     session = session_of(context)
     settings = session.settings(workspace)
     given = {"user": user, "assistant": assistant, "skill": skill, "date": date}
@@ -71,7 +71,7 @@ def search(
     api: Address = None,
     token: Token = None,
 ) -> None:
-    """Show what memory holds on a question, as it would stand in a system prompt."""
+    """Show what memory knows about a question, as text for a system prompt."""
     session = session_of(context)
     settings = session.settings(workspace)
     body: dict[str, Any] = {"query": text, "limit": limit} | ({"mode": mode} if mode else {})
@@ -91,13 +91,13 @@ def search(
 def list_(
     context: typer.Context,
     limit: Annotated[int, typer.Option("--limit", min=1, max=100, help="Most exchanges.")] = 20,
-    offset: Annotated[int, typer.Option("--offset", min=0, help="How many of the latest to pass over.")] = 0,
+    offset: Annotated[int, typer.Option("--offset", min=0, help="Skip this many of the latest.")] = 0,
     as_json: AsJson = False,
     workspace: WorkspaceName = None,
     api: Address = None,
     token: Token = None,
 ) -> None:
-    """Show what is remembered, latest first, with the id by which it can be forgotten."""
+    """List the exchanges, latest first, with their ids."""
     session = session_of(context)
     settings = session.settings(workspace)
 

@@ -17,7 +17,7 @@ def reindex(
         str | None, typer.Option("--workspace", "-w", metavar="NAME", help="Default: RAG_WORKSPACE.")
     ] = None,
 ) -> None:
-    """Build a workspace, its memory included, anew with another embedding model.
+    """Rebuild a workspace and its memory with another embedding model.
 
     The model is the one RAG_EMBEDDING_MODEL names, or what a new store would take. The old store stays in use until the
     new one is complete.

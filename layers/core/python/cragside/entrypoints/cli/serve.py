@@ -39,14 +39,14 @@ def serve(
         bool, typer.Option("--allow-anonymous", help="Listen beyond this machine without RAG_API_TOKEN.")
     ] = False,
 ) -> None:
-    """Answer POST /v1/enrich, and stand in front of Ollama.
+    """Run the HTTP service and the Ollama proxy.
 
     Ollama's and OpenAI's routes pass through to OLLAMA_BASE_URL (default http://127.0.0.1:11434). Point an Ollama
-    client at this address instead of Ollama's: prompts that begin with /rag get evidence, everything else passes
-    through byte for byte.
+    client at this address instead of Ollama's: prompts that begin with /rag get evidence. All else passes through byte
+    for byte.
 
-    What is accepted for indexing is indexed by a process of its own, which is there while there is something to do. A
-    baked store has none, and with RAG_QUEUE_URL it is left to whoever empties that queue.
+    A separate process indexes accepted documents. It runs while there is work to do. Nothing is indexed into a baked
+    store. With RAG_QUEUE_URL, the workers of that queue do the indexing.
 
     Ctrl-C and SIGTERM let requests under way end (5 seconds at most); the command then ends with 0.
     """

@@ -20,7 +20,7 @@ def status(
         str | None, typer.Option("--workspace", "-w", metavar="NAME", help="Default: RAG_WORKSPACE.")
     ] = None,
 ) -> None:
-    """Show how much a workspace holds, its model and its folder."""
+    """Show the size of a workspace, its model and its folder."""
     session = session_of(context)
     settings = session.settings(workspace)
 

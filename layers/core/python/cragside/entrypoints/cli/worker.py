@@ -42,10 +42,10 @@ def worker(
         ),
     ] = None,
     nice: Annotated[
-        int, typer.Option("--nice", min=0, max=19, help="How far other processes go first on this machine.")
+        int, typer.Option("--nice", min=0, max=19, help="How much this process yields the CPU to other processes.")
     ] = 0,
 ) -> None:
-    """Index what waits in the queue: embed it, describe it, extend the graph.
+    """Index queued documents: embed, annotate, extend the graph.
 
     `cragside serve` runs one of these by itself whenever there is something to do. One process does the work of a
     RAG_HOME; a second one waits for its turn. With RAG_QUEUE_URL the tasks come from SQS, and any number may run.
