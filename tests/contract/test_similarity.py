@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from cragside.adapters.embedded.embedder import WordLlamaEmbedder
@@ -207,17 +206,3 @@ async def test_mmr_chooses_among_what_the_filter_lets_through(many: Container) -
     results = await found(many, strategy="mmr", threshold=-1.0, limit=2, filter=far)
     assert len(results) == 2
     assert all(name.startswith("far/") for name, _ in results)
-
-
-async def test_cosines_are_exact_where_the_index_would_only_estimate() -> None:
-    from cragside.adapters.lightrag.storages.sqlite.vector_index import EXACT_BELOW, VectorIndex
-
-    noise = np.random.default_rng(7).normal(size=(EXACT_BELOW + 500, 64)).astype(np.float32)
-    vectors = noise / np.linalg.norm(noise, axis=1, keepdims=True)
-    index = VectorIndex(64)
-    index.add(list(range(len(vectors))), vectors)
-    keys, cosines = index.nearest(vectors[11], 0.2)
-    exact = vectors @ vectors[11]
-    assert keys.tolist() == [int(key) for key in np.argsort(-exact, kind="stable") if exact[key] >= 0.2]
-    assert cosines.tolist() == pytest.approx(exact[keys].tolist())
-    assert np.array_equal(index.vectors([11, 3]), vectors[[11, 3]])

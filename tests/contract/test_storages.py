@@ -11,10 +11,11 @@ from lightrag.kg.factory import get_storage_class
 from lightrag.kg.shared_storage import finalize_share_data, initialize_share_data
 from lightrag.utils import EmbeddingFunc
 
+from cragside.adapters.lightrag.backends.sqlite import SqliteBackend
 from cragside.adapters.lightrag.drafts import DraftVectors
+from cragside.adapters.lightrag.engine import registered
 from cragside.adapters.lightrag.ledger.changes import Anyway, GraphChange
 from cragside.adapters.lightrag.ledger.sqlite.ledger import SqliteLedger
-from cragside.adapters.lightrag.storages.sqlite import register
 
 DIMENSIONS = 16
 
@@ -30,7 +31,7 @@ async def embed(texts: list[str], **_: Any) -> np.ndarray[Any, Any]:
 
 @pytest.fixture(params=["file", "sqlite"])
 async def storages(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[SimpleNamespace]:
-    register()
+    registered(SqliteBackend().storages())
     initialize_share_data()
     names = {
         "file": ("JsonKVStorage", "NanoVectorDBStorage", "NetworkXStorage"),
