@@ -8,11 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from cragside.adapters.lightrag.baking import Baking
+from cragside.adapters.lightrag.backends.interface import Backend
+from cragside.adapters.lightrag.backends.sqlite import SqliteBackend
 from cragside.bootstrap import Container
+from cragside.composition.store_files import Baking
 from cragside.domain.document import SourceText
 from cragside.ports.knowledge_graph import Entity, KnowledgeGraph, Neighbourhood, Relationship
 from cragside.settings import load_settings
+from tests.contract.conftest import BACKENDS
 from tests.fakes import FakeKnowledgeGraph
 
 # What is read out of each text: entities with their type, then relations with their keywords, descriptions last.
@@ -89,13 +92,14 @@ def a_fake() -> Case:
     return Case(graph, {TEXTS[name]: passage for name, passage in names.items()})
 
 
-@pytest.fixture(params=["fake", "lightrag", "baked"])
+@pytest.fixture(params=["fake", *BACKENDS, "baked"])
 async def case(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Case]:
     if request.param == "fake":
         yield a_fake()
         return
     home = tmp_path / "home"
-    container = Container(load_settings({"RAG_HOME": str(home)}), language_model=Extractor())
+    kept = BACKENDS[request.param]() if request.param in BACKENDS else SqliteBackend()
+    container = Container(load_settings({"RAG_HOME": str(home)}), language_model=Extractor(), backend=kept)
     repository = (await container.workspaces.open("default")).passages
     for name, text in TEXTS.items():
         (outcome,) = await repository.save_documents([SourceText(name, text)])
@@ -233,9 +237,11 @@ async def test_a_search_finds_parts_of_names_best_connected_first(case: Case) ->
     assert len(await case.graph.search("", limit=2)) == 2
 
 
-async def test_an_unknown_workspace_has_an_empty_graph_and_asking_leaves_no_trace(tmp_path: Path) -> None:
+async def test_an_unknown_workspace_has_an_empty_graph_and_asking_leaves_no_trace(
+    tmp_path: Path, backend: Backend
+) -> None:
     home = tmp_path / "home"
-    container = Container(load_settings({"RAG_HOME": str(home)}))
+    container = Container(load_settings({"RAG_HOME": str(home)}), backend=backend)
     graph = (await container.workspaces.open("nobody")).graph
     assert await graph.entity("Harbour Museum") is None
     assert await graph.of_passages(["p"]) == []
@@ -245,8 +251,8 @@ async def test_an_unknown_workspace_has_an_empty_graph_and_asking_leaves_no_trac
     await container.close()
 
 
-async def test_a_graph_that_was_asked_for_early_sees_what_is_indexed_later(tmp_path: Path) -> None:
-    container = Container(load_settings({"RAG_HOME": str(tmp_path)}), language_model=Extractor())
+async def test_a_graph_that_was_asked_for_early_sees_what_is_indexed_later(tmp_path: Path, backend: Backend) -> None:
+    container = Container(load_settings({"RAG_HOME": str(tmp_path)}), language_model=Extractor(), backend=backend)
     graph = (await container.workspaces.open("default")).graph
     repository = (await container.workspaces.open("default")).passages
     await repository.save_documents([SourceText("staff.md", STAFF)])

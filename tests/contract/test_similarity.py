@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from cragside.adapters.embedded.embedder import WordLlamaEmbedder
+from cragside.adapters.lightrag.backends.interface import Backend
 from cragside.bootstrap import Container
 from cragside.domain.document import Mark, SourceText
 from cragside.domain.filter import Condition, Filter
@@ -33,8 +34,8 @@ async def searchable(container: Container, *sources: SourceText) -> None:
 
 
 @pytest.fixture
-async def container(tmp_path: Path) -> AsyncIterator[Container]:
-    container = Container(load_settings({"RAG_HOME": str(tmp_path)}))
+async def container(tmp_path: Path, backend: Backend) -> AsyncIterator[Container]:
+    container = Container(load_settings({"RAG_HOME": str(tmp_path)}), backend=backend)
     yield container
     await container.close()
 
@@ -105,22 +106,22 @@ MANY = 700
 
 
 @pytest.fixture(scope="module")
-def home_of_many(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def home_of_many(tmp_path_factory: pytest.TempPathFactory, shared_backend: Backend) -> Path:
     """More passages than are tried one by one; what the filters want is far from the question."""
     home = tmp_path_factory.mktemp("many")
-    asyncio.run(fill(home))
+    asyncio.run(fill(home, shared_backend))
     return home
 
 
 @pytest.fixture
-async def many(home_of_many: Path) -> AsyncIterator[Container]:
-    container = Container(load_settings({"RAG_HOME": str(home_of_many)}))
+async def many(home_of_many: Path, shared_backend: Backend) -> AsyncIterator[Container]:
+    container = Container(load_settings({"RAG_HOME": str(home_of_many)}), backend=shared_backend)
     yield container
     await container.close()
 
 
-async def fill(home: Path) -> None:
-    container = Container(load_settings({"RAG_HOME": str(home)}))
+async def fill(home: Path, backend: Backend) -> None:
+    container = Container(load_settings({"RAG_HOME": str(home)}), backend=backend)
     texts = [
         SourceText(f"near/{n}.md", f"Sea otters eat sea urchins, number {n}.", metadata={"shelf": "near"})
         for n in range(MANY)

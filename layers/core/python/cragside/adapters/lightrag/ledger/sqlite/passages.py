@@ -12,6 +12,7 @@ import orjson
 from typing_extensions import override
 
 from cragside.adapters.lightrag.chunking import storable
+from cragside.adapters.lightrag.ledger.cutting import sections_in
 from cragside.adapters.lightrag.ledger.entries import StoredPart, behind, parsed
 from cragside.adapters.lightrag.ledger.sqlite.database import failure_of
 from cragside.adapters.lightrag.ledger.sqlite.documents import DOCUMENT, FIELDS, OF_SOURCE, DocumentReads
@@ -194,7 +195,7 @@ def _stored(row: Sequence[Any]) -> StoredPart:
 
 def _passage(row: Sequence[Any]) -> Passage:
     identifier, part, number, page, places, tier2, enrichment, value, _, document_id = row
-    section, *sections = places.split("\n")
+    section, sections = sections_in(places)
     return Passage(
         id=identifier,
         document_id=document_id,
@@ -203,7 +204,7 @@ def _passage(row: Sequence[Any]) -> Passage:
         text="" if value is None else parsed(value)["content"],
         page=page,
         section=section,
-        sections=tuple(sections or filter(None, [section])),
+        sections=sections,
         enrichment=enrichment,
         tier2=None if tier2 is None else parsed(tier2),
     )

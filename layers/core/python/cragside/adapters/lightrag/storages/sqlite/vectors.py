@@ -14,7 +14,7 @@ from cragside.adapters.lightrag.ledger.sqlite.vectors import has_text
 from cragside.adapters.lightrag.storages.interface import VectorStorage
 from cragside.adapters.lightrag.storages.ranking import COMMON_PASSAGES, fused, telling, words_of
 from cragside.adapters.lightrag.storages.sqlite.filtering import candidates
-from cragside.adapters.lightrag.storages.vector_index import VectorIndex
+from cragside.adapters.lightrag.vector_index import VectorIndex
 from cragside.domain.filter import Filter
 from cragside.ports.embedder import Vectors
 
