@@ -7,8 +7,12 @@ that a few names are everywhere and most are rare. `VERSION` changes whenever th
 import bisect
 import itertools
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cragside.bootstrap import Container
 
 VERSION = 2
 
@@ -137,3 +141,14 @@ class _Sentence:
 
 def _zipf(count: int, exponent: float) -> list[float]:
     return list(itertools.accumulate(1 / rank**exponent for rank in range(1, count + 1)))
+
+
+async def index(container: "Container", texts: Sequence[tuple[str, str]]) -> None:
+    """Index (name, text) pairs as the service does: through the queue, by a worker in this process."""
+    from cragside.domain.document import SourceText
+
+    for name, text in texts:
+        await container.intake.text(SourceText(name, text), workspace=container.settings.workspace)
+    outcomes = await container.worker().run(until_idle=True, sweep=False)
+    if set(outcomes) != {"done"}:
+        raise SystemExit(f"Some documents were not indexed: {dict(outcomes)}")

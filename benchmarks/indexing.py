@@ -101,25 +101,21 @@ def _peer_chunks(server: str) -> int:
 async def grow(chunks: int) -> dict[str, float]:
     """Index that many chunks into the store of `RAG_HOME`; CPU milliseconds a chunk around the first and last 1,000."""
     from cragside.bootstrap import Container
-    from cragside.domain.document import SourceText
     from cragside.settings import load_settings
 
     container = Container(load_settings())
     documents = corpus.documents(corpus.passages(chunks), each=PASSAGES_A_DOCUMENT)
     spent: list[float] = []
     try:
-        repository = (await container.workspaces.open("default")).passages
         for start in range(0, len(documents), _BATCH):
             began = time.process_time()
-            batch = [SourceText(name, text) for name, text in documents[start : start + _BATCH]]
-            outcomes = await repository.save_documents(batch)
+            batch = documents[start : start + _BATCH]
+            await corpus.index(container, batch)
             spent.append((time.process_time() - began) * 1000)
-            if failed := [outcome for outcome in outcomes if outcome.status != "indexed"]:
-                raise SystemExit(f"{len(failed)} documents were not indexed: {failed[0]}")
             print(
                 f"\r{(start + len(batch)) * PASSAGES_A_DOCUMENT:,} of {chunks:,}", end="", file=sys.stderr, flush=True
             )
-        found = (await repository.status()).passages
+        found = (await (await container.workspaces.open("default")).passages.status()).passages
         if found != chunks:
             raise SystemExit(f"The store has {found:,} passages instead of {chunks:,}.")
     finally:

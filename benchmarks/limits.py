@@ -8,7 +8,7 @@ All of it on the embedded default, without model server. Each measurement is a p
 - 50,000 passages of generated texts are made searchable (kept in the cache folder; no graph, which a similarity search
   does not look at), and questions are asked by `similar`: nearest first, chosen for diversity, with filters of which
   one is met by a passage in a thousand and one by none;
-- 100 documents of three pages are indexed whole by `save_documents`, graph included; its figure is the peak of the
+- 100 documents of three pages are indexed whole, graph included; its figure is the peak of the
   resident memory that the operating system has counted for the process.
 """
 
@@ -107,12 +107,9 @@ async def indexed() -> dict[str, float]:
     container = Container(load_settings())
     before = _peak_mb()
     try:
-        repository = (await container.workspaces.open("default")).passages
-        texts = corpus.documents(corpus.passages(DOCUMENTS * _A_DOCUMENT), each=_A_DOCUMENT)
-        outcomes = await repository.save_documents([SourceText(name, text) for name, text in texts])
-        if failed := [outcome for outcome in outcomes if outcome.status != "indexed"]:
-            raise SystemExit(f"{len(failed)} documents were not indexed: {failed[0]}")
-        return {"before_mb": before, "peak_mb": _peak_mb(), "passages": sum(o.passages for o in outcomes)}
+        await corpus.index(container, corpus.documents(corpus.passages(DOCUMENTS * _A_DOCUMENT), each=_A_DOCUMENT))
+        status = await (await container.workspaces.open("default")).passages.status()
+        return {"before_mb": before, "peak_mb": _peak_mb(), "passages": status.passages}
     finally:
         await container.close()
 

@@ -62,11 +62,12 @@ def container(home: Path) -> Container:
 async def index(built: Container, passages: list[Passage]) -> float:
     """Indexes the passages and says how many seconds that took."""
     started = time.perf_counter()
-    repository = (await built.workspaces.open("default")).passages
-    sources = [SourceText(f"{passage.key}.txt", passage.text, title=passage.title) for passage in passages]
-    failed = [indexed for indexed in await repository.save_documents(sources) if indexed.status == "failed"]
-    if failed:
-        raise SystemExit(f"{len(failed)} passages could not be indexed; the first: {failed[0].reason}")
+    for passage in passages:
+        source = SourceText(f"{passage.key}.txt", passage.text, title=passage.title)
+        await built.intake.text(source, workspace="default")
+    outcomes = await built.worker().run(until_idle=True, sweep=False)
+    if set(outcomes) != {"done"}:
+        raise SystemExit(f"Some passages could not be indexed: {dict(outcomes)}")
     return time.perf_counter() - started
 
 

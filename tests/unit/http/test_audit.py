@@ -11,7 +11,7 @@ from cragside.adapters.local.audit_log import AuditFile
 from cragside.adapters.local.token_file import TokenFile
 from cragside.domain.errors import ConfigurationError
 from cragside.domain.tokens import USUAL_SCOPES, TokenScope, new_token
-from cragside.entrypoints.http.audited import ACTIONS
+from cragside.entrypoints.http.audited_routes import ACTIONS
 from tests.knowledge import Knowledge
 
 TEXT = "Otters hold hands while they sleep in kelp, so that they do not drift apart."

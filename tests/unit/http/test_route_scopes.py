@@ -14,7 +14,7 @@ from pydantic import SecretStr
 from cragside.bootstrap import Container
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.tokens import SCOPES, IssuedToken, TokenScope
-from cragside.entrypoints.http import scopes
+from cragside.entrypoints.http import route_scopes
 from cragside.entrypoints.http.app import create_app
 from cragside.entrypoints.keyring import Keyring
 from cragside.settings import Settings
@@ -80,7 +80,7 @@ def test_a_route_without_a_scope_keeps_the_application_from_starting(monkeypatch
         """A route that somebody adds."""
 
     with pytest.raises(KeyError, match="POST /v1/new"):
-        scopes.check(routes)
+        route_scopes.check(routes)
 
 
 def grant(token: str, *tokens: IssuedToken, **more: Any) -> Any:

@@ -1,7 +1,8 @@
-"""Folders and files that only the user who runs cragside can read: 0700 and 0600, whatever the umask."""
+"""Folders and files that only the current user can read: modes 0700 and 0600, whatever the umask."""
 
 import os
 import stat
+import tempfile
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -11,7 +12,7 @@ FILE_MODE = 0o600
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder, and the folders above it. Those that are there keep their permissions. Raises `OSError`."""
+    """Make a folder and its missing parents. Existing folders keep their permissions. Raises `OSError`."""
     if path.is_dir():
         return
     if path.parent != path:
@@ -19,20 +20,34 @@ def make_folder(path: Path) -> None:
     try:
         path.mkdir(mode=FOLDER_MODE)
     except FileExistsError:
-        # Somebody else made it meanwhile, or it is something else.
+        # Another process made it meanwhile, or it is not a folder.
         if not path.is_dir():
             raise
 
 
 def make_file(path: Path) -> None:
-    """Make an empty file. Raises `FileExistsError`, and other kinds of `OSError`."""
+    """Make an empty file. Raises `FileExistsError` and other `OSError`s."""
     os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, FILE_MODE))
 
 
-def tighten(*paths: Path) -> None:
-    """Take the rights of others away from files and folders that are this user's.
+def replace_file(path: Path, text: str) -> None:
+    """Replace a file as a whole: readers see the old text or the new one. Raises `OSError`."""
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)  # creates it with mode 0600
+    try:
+        with os.fdopen(handle, "w") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
 
-    For those that an older version made. Nothing happens to other users' files, or where rights cannot be changed.
+
+def tighten(*paths: Path) -> None:
+    """Remove the permissions of other users, which older versions granted.
+
+    Files of other users stay as they are, and so do files whose permissions cannot be changed.
     """
     for path in paths:
         with suppress(OSError):
@@ -44,7 +59,7 @@ def tighten(*paths: Path) -> None:
 
 
 def tighten_folder(folder: Path) -> None:
-    """`tighten` for a folder and the files in it."""
+    """Apply `tighten` to a folder and the files in it."""
     tighten(folder, *_files(folder))
 
 

@@ -1,9 +1,12 @@
-"""Corrective RAG as the application knows it: a question in, findings out."""
+"""Corrective RAG behind the application's port."""
 
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from typing_extensions import override
+
+from cragside.application.enricher import EvidenceFinder
 from cragside.crag.state import CragContext, CragTools
 from cragside.domain.deadline import Deadline
 from cragside.domain.outcome import Findings
@@ -11,22 +14,23 @@ from cragside.domain.personas import PLAIN
 
 
 @dataclass(frozen=True)
-class CorrectiveRag:
-    """Runs the graph with the given tools; implements the application's `EvidenceFinder`."""
+class CorrectiveRag(EvidenceFinder):
+    """Runs the graph with the given tools. Components that fail are reported in `degraded`."""
 
     tools: CragTools
 
     @cached_property
     def graph(self) -> Any:
-        """The compiled graph, imported at its first use: LangGraph takes the better part of a second."""
+        """The compiled graph. It is imported at first use, because LangGraph takes most of a second."""
         from cragside.crag.graph import build_graph
 
         return build_graph()
 
     async def prepare(self) -> None:
-        """Compile the graph ahead of the first question."""
+        """Compile the graph before the first question."""
         _ = self.graph
 
+    @override
     async def find(
         self,
         question: str,
@@ -38,7 +42,6 @@ class CorrectiveRag:
         instruction: str = PLAIN,
         compress: bool = False,
     ) -> Findings:
-        """Evidence for a question; components that fail are reported in `degraded`."""
         context = CragContext(self.tools, deadline, evidence_tokens, instruction, compress)
         state = await self.graph.ainvoke(
             {"question": question, "workspace": workspace, "model": model}, context=context

@@ -1,4 +1,4 @@
-"""Files of all supported types as texts to index."""
+"""Loads files of all supported types as texts to index."""
 
 import asyncio
 import re
@@ -7,28 +7,32 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
 
+from typing_extensions import override
+
 from cragside.adapters.documents.kinds import Kind, kind_of
 from cragside.adapters.documents.parsing import ParserProcesses
 from cragside.adapters.documents.reading import EMPTY, FileOrigin, Reading, Unreadable, label, name_as_title
 from cragside.adapters.turns import Turns
 from cragside.domain.document import SourceText
 from cragside.domain.errors import PayloadTooLarge, ServiceUnavailable, ValidationError
+from cragside.ports.document_loader import DocumentLoader
 
 MAX_FILE_BYTES = 50 * 1024 * 1024
 
-# Reading this much takes milliseconds; beyond, the event loop does not wait for it, and beyond that a process of its
-# own does it, for even plain text can be made to take much memory.
+# Files up to the first size take milliseconds. Larger ones are read in a thread, and above the second size in a child
+# process, because even plain text can be made to take much memory.
 _AT_ONCE = 32 * 1024
 _IN_PROCESS = 256 * 1024
-_BLANKS = b"\xef\xbb\xbf \t\r\n\v\f"  # a byte order mark is no text either
+_BLANKS = b"\xef\xbb\xbf \t\r\n\v\f"  # with the byte order mark
 _CHARSET = re.compile(r"""charset\s*+=\s*+["']?([\w:.+-]{1,40})""", re.IGNORECASE)
 
 
-class FileLoader:
-    """The `DocumentLoader` for files. Big files and those of intricate formats are parsed in child processes.
+class FileLoader(DocumentLoader):
+    """Reads files. Child processes parse large files and those of complex formats.
 
-    `seconds` and `memory` (bytes) bound the reading of one file, `parallel` how many are read at a time. Workspaces
-    take turns, and a file waits for `patience` seconds at most. Nothing is started or imported before the first file.
+    `seconds` and `memory` (bytes) bound the reading of one file, `parallel` the number of files read at a time.
+    Workspaces take turns, and a file waits at most `patience` seconds. Nothing is started or imported before the first
+    file. The detail `reason` of an error continues the sentence that the file's name begins.
     """
 
     def __init__(
@@ -46,10 +50,10 @@ class FileLoader:
         self._turns = Turns(parallel)
         self._patience = patience
 
+    @override
     async def load(
         self, content: bytes, *, name: str, content_type: str | None = None, workspace: str = ""
     ) -> SourceText:
-        """The text of a file; see `DocumentLoader.load`. An error's detail `reason` goes on after the file's name."""
         if len(content) > self._max_bytes:
             reason = too_large(len(content), self._max_bytes)
             raise PayloadTooLarge(f"{name} {reason}.", reason=reason, limit=self._max_bytes)
@@ -97,11 +101,11 @@ class FileLoader:
         loop = asyncio.get_running_loop()
 
         def ended(_: object) -> None:
-            with suppress(RuntimeError):  # the loop is closed, and nobody waits for a turn
+            with suppress(RuntimeError):  # the loop is closed, so nobody waits for a turn
                 loop.call_soon_threadsafe(self._turns.give_back, workspace)
 
         reading = self._threads.submit(read, *arguments)
-        # Not when this task ends: the file of a client that has left is read to its end.
+        # The turn ends with the reading, not with this task: a client may leave before its file is read.
         reading.add_done_callback(ended)
         return await asyncio.wrap_future(reading)
 

@@ -1,4 +1,4 @@
-"""Notes of meetings, told by the lines that such notes have."""
+"""Detects notes of meetings by their typical lines."""
 
 import re
 from typing import Any
@@ -32,7 +32,7 @@ _KNOWN_PLATFORM = re.compile(r"(?i)\b(zoom|microsoft teams|ms teams|google meet|
 
 
 def described(text: str) -> tuple[bool, dict[str, Any]]:
-    """Whether the text reads like notes of a meeting, and its date, duration, platform and participants."""
+    """Whether a text is the notes of a meeting, and their date, duration, platform and participants."""
     head = text[:_HEAD]
     people, listed = _PARTICIPANTS.search(head), _LIST.search(head)
     signs = (_TITLE.search(head[:300]), people or listed, _PARTS.search(head), _DATE.search(head))

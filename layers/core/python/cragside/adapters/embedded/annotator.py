@@ -1,4 +1,4 @@
-"""Tiers 2 and 3 without a model: what rules can quote from a text, and nothing that they would have to invent."""
+"""Annotates texts (tiers 2 and 3) by rules, which only quote from the text."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -31,7 +31,11 @@ Field = Callable[[str], Any]
 
 
 class EmbeddedAnnotator(Annotator):
-    """Annotates by rules. Linear in the length of the text; the same for the same text."""
+    """Annotates by rules, in time linear in the length of the text. Equal texts get equal annotations.
+
+    Tier 3 has the fields that rules can fill; `by` is `embedded`. It lacks fields that need understanding, such as
+    intent, sentiment or purpose.
+    """
 
     @override
     def tier2(self, text: str) -> dict[str, Any]:
@@ -42,22 +46,19 @@ class EmbeddedAnnotator(Annotator):
             "language": iso_639_1(text),
         }
 
+    @override
     async def tier3(self, doc_type: DocType, text: str) -> dict[str, Any]:
-        """The fields that rules can fill, of the first 8,000 characters; `by` is `embedded`.
-
-        What takes understanding, such as intent, sentiment or purpose, is left out, and so is what was not found.
-        """
         return {**extractive(doc_type, text[:DESCRIBED_CHARACTERS]), "by": BY}
 
 
 def extractive(doc_type: DocType, text: str) -> dict[str, Any]:
-    """The fields of tier 3 that the text itself states."""
+    """The fields of tier 3 that can be taken from the text."""
     found = {name: field(text) for name, field in _FIELDS[doc_type].items()}
     return {name: value for name, value in found.items() if value}
 
 
 def _comment(code: str) -> str:
-    """The first sentence or paragraph that the code says about itself."""
+    """The first paragraph of the code's comment or docstring."""
     opening = _COMMENTS.match(code)
     quoted = _DOCSTRING.search(code)
     if opening:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from typing_extensions import override
 
+from cragside.adapters.embedded.lexicon import TokenVectors
 from cragside.domain.errors import ServiceUnavailable
 from cragside.ports.embedder import Embedder, Vectors
 
@@ -21,7 +22,7 @@ EMBEDDED_DIMENSIONS = 256
 
 _TOKENIZER_FILE = "tokenizers/l2_supercat_tokenizer_config.json"
 _WEIGHTS_FILE = "weights/l2_supercat_256.safetensors"
-# About 10 ms of work: more than that leaves the event loop to others.
+# About 10 ms of work. More runs in a thread, so that it does not block the event loop.
 _INLINE_CHARACTERS = 20_000
 _BATCH = 256
 
@@ -35,8 +36,8 @@ class _Model(NamedTuple):
 def _load() -> _Model:
     """The model of the process, read once (0.2 s, 33 MB).
 
-    The package `wordllama` is located but not imported: its import costs a second, brings `requests` and hangs a
-    handler on the root logger, while all we need of it are its two files.
+    The package `wordllama` is located but not imported. Its import takes a second, loads `requests` and adds a handler
+    to the root logger, and only its two files are needed.
     """
     from safetensors.numpy import load_file
     from tokenizers import Tokenizer
@@ -55,7 +56,7 @@ def _load() -> _Model:
     return _Model(tokenizer, np.ascontiguousarray(weights, dtype=np.float32))
 
 
-class WordLlamaEmbedder(Embedder):
+class WordLlamaEmbedder(Embedder, TokenVectors):
     """WordLlama with 256 dimensions: offline, 0.05 ms a question, no limit on the length of a text.
 
     A vector is the mean over all tokens of the text, at unit length; text without tokens gets the zero vector.
@@ -73,17 +74,17 @@ class WordLlamaEmbedder(Embedder):
 
     @staticmethod
     def load() -> None:
-        """Read the model ahead of the first text. Raises `ServiceUnavailable("embedder", ...)`."""
+        """Read the model before the first text. Raises `ServiceUnavailable("embedder", ...)`."""
         _load()
 
+    @override
     async def embed(self, texts: Sequence[str]) -> Vectors:
-        """Unit vectors of shape (len(texts), 256); large batches are computed in a thread."""
         if sum(map(len, texts)) <= _INLINE_CHARACTERS:
             return self.encode(texts)
         return await asyncio.to_thread(self.encode, texts)
 
     def encode(self, texts: Sequence[str]) -> Vectors:
-        """The same without an event loop. Raises `ServiceUnavailable("embedder", ...)` when wordllama is missing."""
+        """`embed` without an event loop. Raises `ServiceUnavailable("embedder", ...)` if wordllama is missing."""
         model = _load()
         vectors = np.zeros((len(texts), EMBEDDED_DIMENSIONS), dtype=np.float32)
         for start in range(0, len(texts), _BATCH):
@@ -93,13 +94,13 @@ class WordLlamaEmbedder(Embedder):
                     vectors[start + offset] = model.table[encoding.ids].mean(axis=0)
         return unit(vectors)
 
+    @override
     def token_ids(self, text: str) -> list[int]:
-        """The text's tokens as rows of `token_table`."""
         return list(_load().tokenizer.encode(_encodable(text), add_special_tokens=False).ids)
 
     @property
+    @override
     def token_table(self) -> Vectors:
-        """The vector of each token, shape (32000, 256), not normalised."""
         return _load().table
 
 
@@ -111,5 +112,5 @@ def unit(vectors: Vectors) -> Vectors:
 
 
 def _encodable(text: str) -> str:
-    """Lone surrogates, which no UTF-8 tokenizer takes, as question marks."""
+    """The text with lone surrogates, which tokenizers refuse, as question marks."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")

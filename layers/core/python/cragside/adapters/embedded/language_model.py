@@ -1,17 +1,20 @@
-"""Answers to LightRAG's indexing prompts without a language model."""
+"""Answers LightRAG's indexing prompts without a language model."""
 
 import json
 import re
 from collections.abc import Mapping, Sequence
 
+from typing_extensions import override
+
 from cragside.adapters.embedded.extraction import MOST_ENTITIES, MOST_RELATIONS, extract
 from cragside.adapters.embedded.keywords import keywords_of
 from cragside.domain.errors import ServiceUnavailable
+from cragside.ports.language_model import LanguageModel
 
 DELIMITER = "<|#|>"
 COMPLETE = "<|COMPLETE|>"
 
-# A prompt is known by its first words, which no document can reach.
+# The first words of a prompt identify it. No document can change them.
 _HEAD = 400
 _INPUT_START = "\n---Input Text---\n```\n"
 _INPUT_END = "\n```\n"
@@ -21,22 +24,20 @@ _RECORD_LIMIT = re.compile(r"at most (\d{1,6}) total")
 _SUMMARY_LIMIT = re.compile(r"must not exceed (\d{1,6}) tokens")
 _SENTENCE = re.compile(r"(?<=[.!?。])\s+|\n+")
 _CHARACTERS_A_TOKEN = 4
-# Field delimiters are built of these; in a field their look-alikes stand in for them.
+# Field delimiters consist of these characters; in a field, look-alikes replace them.
 _HARMLESS = str.maketrans({"<": "‹", ">": "›", "|": "¦"})
 
 
-class EmbeddedLanguageModel:
-    """A rule-based extractor that speaks LightRAG's prompts: extraction, gleaning, merging descriptions, keywords.
+class EmbeddedLanguageModel(LanguageModel):
+    """Answers LightRAG's prompts by rules: extraction, gleaning, merging descriptions, keywords.
 
-    Deterministic and linear in the length of the text.
+    It is deterministic and takes time linear in the length of the text. It refuses any other prompt.
     """
 
+    @override
     async def complete(
         self, prompt: str, *, system: str | None = None, history: Sequence[Mapping[str, str]] = ()
     ) -> str:
-        """The answer in the form that LightRAG parses. Raises `ServiceUnavailable("extractor", ...)` for any other
-        prompt.
-        """
         head = prompt[:_HEAD]
         if "Extract entities and relationships" in head and _INPUT_START in prompt:
             return _extraction(prompt, system or "")
@@ -46,7 +47,7 @@ class EmbeddedLanguageModel:
             return _summary(prompt)
         if "high_level_keywords" in prompt and "User Query:" in prompt:
             return _keywords(prompt)
-        raise ServiceUnavailable("extractor", "The embedded extractor only knows LightRAG's own prompts.")
+        raise ServiceUnavailable("extractor", "The embedded extractor answers only LightRAG's own prompts.")
 
 
 def _extraction(prompt: str, system: str) -> str:
@@ -84,7 +85,7 @@ def _limit(pattern: re.Pattern[str], text: str, ours: int) -> int:
 
 
 def _summary(prompt: str) -> str:
-    """The distinct sentences of all descriptions, in their order, within the length that the prompt allows."""
+    """The distinct sentences of all descriptions, in order, within the length limit of the prompt."""
     listed = prompt.partition("Description List:")[2]
     limit = _limit(_SUMMARY_LIMIT, prompt, 100_000) * _CHARACTERS_A_TOKEN
     kept: dict[str, str] = {}

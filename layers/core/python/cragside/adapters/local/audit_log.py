@@ -1,4 +1,4 @@
-"""The audit log: one line of JSON for each event, in a file that several processes share, or on standard error."""
+"""The audit log: one line of JSON for each event, in a file that processes share, or on standard error."""
 
 import json
 import logging
@@ -8,17 +8,20 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from typing_extensions import override
+
 from cragside.domain.errors import ConfigurationError
+from cragside.ports.audit_log import AuditLog
 
 STDERR = ("-", "stderr")
 _log = logging.getLogger("cragside")
 
 
-class AuditFile:
-    """Appends events to a file of mode 0600. It is opened for each, so that other tools may rotate it at any time.
+class AuditFile(AuditLog):
+    """Appends events to a file of mode 0600. It opens the file for each event, so other tools can rotate it any time.
 
-    An event that cannot be written is lost and fails no request: the log warns of the first, and of the first after it
-    went well again. JSON escapes line breaks and control characters, so that no field can forge a line.
+    An event that cannot be written is lost, but no request fails. The log warns once until writing succeeds again. JSON
+    escapes line breaks and control characters, so no field can forge a line.
     """
 
     def __init__(self, place: str) -> None:
@@ -26,8 +29,8 @@ class AuditFile:
         self._warned = False
         self._torn = False
 
+    @override
     def check(self) -> None:
-        """Raises `ConfigurationError` when the file cannot be written."""
         try:
             self._append(b"")
         except OSError as error:
@@ -38,11 +41,11 @@ class AuditFile:
                 variable="RAG_AUDIT_LOG",
             ) from error
 
+    @override
     def write(self, event: Mapping[str, Any]) -> None:
-        """Append an event."""
         line = json.dumps(dict(event)).encode() + b"\n"
         try:
-            # What a full disk cut off stands in a line of its own.
+            # A line that a full disk cut off is ended first.
             self._append(b"\n" + line if self._torn else line)
             self._warned = self._torn = False
         except OSError as error:
@@ -55,7 +58,7 @@ class AuditFile:
             sys.stderr.flush()
             self._put(2, line)
             return
-        # Not to wait for a reader, should it be a pipe.
+        # O_NONBLOCK: a pipe must not wait for a reader.
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
         descriptor = os.open(self._path, flags, 0o600)
         try:
@@ -64,7 +67,7 @@ class AuditFile:
             os.close(descriptor)
 
     def _put(self, descriptor: int, line: bytes) -> None:
-        # In one write, so that lines of several processes do not mix.
+        # One write, so that lines of several processes do not mix.
         written = os.write(descriptor, line) if line else 0
         if written < len(line):
             self._torn = True

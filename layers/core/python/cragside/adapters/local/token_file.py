@@ -1,7 +1,7 @@
 """Issued tokens in a JSON file, by their hashes.
 
-A token has 256 random bits. No dictionary and no guess finds it from its SHA-256, so that a slow hash, as passwords
-need it, would only cost each request time.
+A token has 256 random bits, so it cannot be guessed from its SHA-256. A slow hash, as for passwords, would only cost
+time.
 """
 
 import hashlib
@@ -11,22 +11,23 @@ import os
 import re
 import secrets
 import stat
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from filelock import FileLock, Timeout
+from typing_extensions import override
 
 from cragside.adapters.local.token_schema import TokensBody, entry_of, token_of
-from cragside.adapters.private_files import FILE_MODE
+from cragside.adapters.private_files import FILE_MODE, replace_file
 from cragside.domain.errors import ConfigurationError, NotFound, ServiceUnavailable, ValidationError
 from cragside.domain.tokens import TOKEN_PREFIX, IssuedToken
+from cragside.ports.token_store import TokenStore
 
-# Within this time (seconds) every process takes up what was changed.
+# Every process notices a change within this time (seconds).
 _LOOKS_EVERY = 1.0
-# So long (seconds) the last good state holds while the file cannot be used, such as a copy that is half written.
+# While the file is unusable, such as a half-written copy, the last good state holds for this time (seconds).
 _TRUSTED = 60.0
 _MOST_BYTES = 10_000_000
 _WAIT_SECONDS = 5.0
@@ -37,8 +38,11 @@ _log = logging.getLogger("cragside")
 _Stamp = tuple[int, int, int, int]
 
 
-class TokenFile:
-    """The tokens of one file. Every process reads it anew within two seconds after it has changed."""
+class TokenFile(TokenStore):
+    """The tokens of one file. Every process reads it again within two seconds after a change.
+
+    If the file becomes unusable, the last good state holds for a minute. A file that is removed holds no tokens.
+    """
 
     def __init__(self, path: Path, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._path = path
@@ -49,12 +53,8 @@ class TokenFile:
         self._good: float | None = None
         self._complaint = ""
 
+    @override
     def tokens(self) -> Sequence[IssuedToken]:
-        """The tokens; the same object while nothing has changed.
-
-        A file that cannot be used raises `ConfigurationError` at the first call. Later on the last good state holds for
-        a minute, and then `ServiceUnavailable` is raised. A file that was removed holds no tokens.
-        """
         now = self._clock()
         if self._looked is None:
             self._tokens = self._load()
@@ -66,11 +66,8 @@ class TokenFile:
             raise ServiceUnavailable("tokens", "The tokens cannot be read; the log has the reason.")
         return self._tokens
 
+    @override
     def create(self, token: IssuedToken) -> tuple[str, IssuedToken]:
-        """Add a token, which gets its id and secret here: the secret, which nobody can be told again, and the entry.
-
-        The file is made when it is missing. Raises `ValidationError` for a name that is taken or cannot be one.
-        """
         _check_name(token.name)
         secret = f"{TOKEN_PREFIX}{secrets.token_urlsafe(_BITS // 8)}"
         made = replace(token, id=f"tok_{secrets.token_hex(6)}", digest=hashlib.sha256(secret.encode()).digest())
@@ -86,21 +83,21 @@ class TokenFile:
         self._change(added, missing=())
         return secret, made
 
+    @override
     def revoke(self, name: str) -> IssuedToken:
-        """Remove a token by its id or name. Raises `NotFound`."""
         gone: list[IssuedToken] = []
 
         def without(tokens: Sequence[IssuedToken]) -> list[IssuedToken]:
             gone.extend(each for each in tokens if name in (each.id, each.name))
             if not gone:
-                raise NotFound("There is no token of that id or name. See cragside token list.")
+                raise NotFound("There is no token with that id or name. See cragside token list.")
             return [each for each in tokens if each not in gone]
 
         self._change(without)
         return gone[0]
 
+    @override
     def all(self) -> Sequence[IssuedToken]:
-        """The tokens as the file has them at this moment, expired ones included. Raises `ConfigurationError`."""
         return self._load()
 
     def _look(self, now: float) -> None:
@@ -139,16 +136,16 @@ class TokenFile:
             ) from error
         except OSError as error:
             raise _unusable(f"{self._path} cannot be read: {error.strerror or type(error).__name__}.") from error
-        except (ValueError, RecursionError):  # whatever it quotes may be secret
+        except (ValueError, RecursionError):  # its message may quote secrets
             raise _unusable(
-                f"{self._path} is no file of tokens, or a damaged one. Restore it from a backup, or move it away and "
-                "make new tokens: cragside token new NAME."
+                f"{self._path} is not a file of tokens, or it is damaged. Restore it from a backup, or move it away "
+                "and make new tokens: cragside token new NAME."
             ) from None
         self._stamp = self._stamp_of(status)
         return tokens
 
     def _check(self, status: os.stat_result) -> None:
-        """Whoever may write the file could let themselves in."""
+        """Refuse a file that others can write, as they could add tokens of their own."""
         if os.name == "nt":
             return
         if not stat.S_ISREG(status.st_mode):
@@ -168,28 +165,16 @@ class TokenFile:
         try:
             with FileLock(f"{self._path}.lock", timeout=_WAIT_SECONDS, mode=FILE_MODE):
                 known = missing if missing is not None and not self._path.exists() else self._load()
-                self._replace(change(known))
+                body = TokensBody(version=1, tokens=[entry_of(each) for each in change(known)])
+                # A link stays one: its target is replaced.
+                replace_file(self._path.resolve(), body.model_dump_json(indent=2))
         except (OSError, Timeout) as error:
             reason = getattr(error, "strerror", None) or "another process holds it"
             raise ServiceUnavailable("tokens", f"{self._path} cannot be written: {reason}.") from error
 
-    def _replace(self, tokens: list[IssuedToken]) -> None:
-        # A link stays one: what it leads to is replaced.
-        target = self._path.resolve()
-        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)  # made with mode 0600
-        try:
-            with os.fdopen(handle, "w") as file:
-                file.write(TokensBody(version=1, tokens=[entry_of(each) for each in tokens]).model_dump_json(indent=2))
-                file.flush()
-                os.fsync(file.fileno())
-            Path(name).replace(target)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
-
 
 def _opened_without_waiting(path: str, flags: int) -> int:
-    """Open a FIFO too at once; `TokenFile` refuses it then."""
+    """Open without waiting, even a FIFO, which `TokenFile` then refuses."""
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
 
 
@@ -198,15 +183,15 @@ def _parsed(content: bytes) -> Sequence[IssuedToken]:
         raise ValueError("too large")
     tokens = tuple(token_of(entry) for entry in TokensBody.model_validate(json.loads(content)).tokens)
     if len({each.id for each in tokens} | {each.digest for each in tokens}) < 2 * len(tokens):
-        raise ValueError("a token is in it twice")
+        raise ValueError("a token occurs twice")
     return tokens
 
 
 def _check_name(name: str) -> None:
     if not _NAME.fullmatch(name) or name != name.strip():
-        raise ValidationError("A token's name has 1 to 100 characters that can be printed.", field="name")
+        raise ValidationError("A token's name has 1 to 100 printable characters.", field="name")
     if name.startswith(TOKEN_PREFIX):
-        raise ValidationError("A token is not its own name: that would be shown in lists and logs.", field="name")
+        raise ValidationError("A token must not be its own name, which lists and logs show.", field="name")
 
 
 def _unusable(message: str) -> ConfigurationError:

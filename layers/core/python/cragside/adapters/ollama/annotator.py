@@ -1,4 +1,4 @@
-"""Tier 3 by a chat model of the host."""
+"""Annotates documents (tier 3) with a chat model."""
 
 from typing import Any
 
@@ -10,16 +10,16 @@ from cragside.domain.document import DocType
 from cragside.domain.errors import ServiceUnavailable
 from cragside.ports.annotator import DESCRIBED_CHARACTERS, Annotator
 
-# Room for the longest form with all its lists; a small model that loops is stopped here.
+# Enough for the longest form. It stops small models that loop.
 _MOST_TOKENS = 768
 _TRIES = 2
 
 
 class OllamaAnnotator(Annotator):
-    """Tier 3 by a chat model. Tier 2 is that of `embedded`, which also answers when the host has no model.
+    """Tier 3 by a chat model; `by` names it. `embedded` does tier 2, and tier 3 when the host has no model.
 
-    A silent host is an error, so that a document waits for its model instead of being described by rules. A model that
-    answers nonsense twice will do so again: then the rules' fields are taken, and `degraded` says so.
+    A silent host is an error, so a document waits for its model instead of being described by rules. A model that
+    answers nonsense twice will do so again: then `embedded` describes the document, and `degraded` says so.
     """
 
     def __init__(self, host: OllamaHost, embedded: Annotator) -> None:
@@ -30,11 +30,8 @@ class OllamaAnnotator(Annotator):
     def tier2(self, text: str) -> dict[str, Any]:
         return self._embedded.tier2(text)
 
+    @override
     async def tier3(self, doc_type: DocType, text: str) -> dict[str, Any]:
-        """The fields of the first 8,000 characters; `by` names the model, or `embedded`.
-
-        Raises `ServiceUnavailable("annotator", ...)`.
-        """
         if not annotation.asks_model(doc_type) or not text.strip():
             return await self._embedded.tier3(doc_type, text)
         try:
@@ -50,10 +47,10 @@ class OllamaAnnotator(Annotator):
         return {**rules, "degraded": f"{model} {fault}. These fields were found by rules."}
 
     async def _described(self, model: str, doc_type: DocType, text: str) -> tuple[dict[str, Any] | None, str]:
-        """The model's fields, or None and what was wrong with its last answer."""
+        """The model's fields, or None and the fault of its last answer."""
         prompt, fault = annotation.question(doc_type, text), ""
         for attempt in range(_TRIES):
-            # At temperature 0 the same words get the same answer, so the second try says what was wrong.
+            # At temperature 0 an equal prompt gets an equal answer, so the second prompt names the fault.
             asked = prompt if attempt == 0 else f"{prompt}\n\nYour last answer {fault}. Keep it short: JSON alone."
             reply = await self._host.chat(
                 model,

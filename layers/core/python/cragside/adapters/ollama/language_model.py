@@ -1,44 +1,44 @@
-"""LightRAG's extraction by a chat model of the host."""
+"""LightRAG's extraction with a chat model."""
 
 import logging
 import re
 from collections.abc import Mapping, Sequence
+
+from typing_extensions import override
 
 from cragside.adapters.ollama.host import OllamaHost, Reply
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.neutral import neutralise
 from cragside.ports.language_model import LanguageModel
 
-# Room for about sixty extraction rows; a small model that loops is stopped here.
+# Enough for about sixty rows. It stops small models that loop.
 _MOST_TOKENS = 2048
-# LightRAG's rows: how many fields each kind has. Rows of other kinds or lengths are left out of the graph.
+# The number of fields in each kind of LightRAG's rows. Other rows are left out of the graph.
 _DELIMITER = "<|#|>"
-# LightRAG's own signs, which its instructions to the model are written with.
+# LightRAG's own delimiters, which its instructions contain.
 _SIGNS = re.compile(r"(<\|#\|>|<\|COMPLETE\|>)")
 _FIELDS = {"entity": 4, "relation": 5}
-_HEAD = 200  # characters of a prompt that tell what is asked
+_HEAD = 200  # characters of a prompt that identify it
 _EXTRACTION = "Extract entities and relationships"
 
 logger = logging.getLogger(__name__)
 
 
-class OllamaLanguageModel:
-    """Implements `ports.LanguageModel`; `embedded` answers when the host has no model for it, not when it is silent.
+class OllamaLanguageModel(LanguageModel):
+    """Answers with a chat model, or with `embedded` when the host has none.
 
-    A silent host is an error, so that a document waits for its model instead of being extracted by a lesser one.
+    A silent host is an error, so a document waits for its model instead of being extracted by a lesser one. The log
+    says how many rows of an extraction are malformed.
     """
 
     def __init__(self, host: OllamaHost, embedded: LanguageModel) -> None:
         self._host = host
         self._embedded = embedded
 
+    @override
     async def complete(
         self, prompt: str, *, system: str | None = None, history: Sequence[Mapping[str, str]] = ()
     ) -> str:
-        """The answer's text, in a context that holds prompt and answer.
-
-        Raises `ServiceUnavailable("extractor", ...)`. Of an extraction, the log tells how many rows cannot be used.
-        """
         try:
             model = await self._host.choose(None)
             if model is not None:
@@ -55,13 +55,13 @@ class OllamaLanguageModel:
 
 
 def _harmless(prompt: str) -> str:
-    """A prompt of LightRAG in which the passage has no control tokens of a chat template."""
+    """A prompt of LightRAG without control tokens of chat templates in its passage."""
     pieces = _SIGNS.split(prompt)
     return "".join(piece if number % 2 else neutralise(piece) for number, piece in enumerate(pieces))
 
 
 def rows_in(answer: str) -> tuple[int, int]:
-    """Well-formed rows of an extraction, and lines that are none."""
+    """The numbers of well-formed rows and of other lines in an extraction."""
     lines = [line.strip() for line in answer.splitlines()]
     lines = [line for line in lines if line and not line.startswith("<|COMPLETE|>")]
     good = sum(_is_row(line.split(_DELIMITER)) for line in lines)

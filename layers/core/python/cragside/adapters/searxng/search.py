@@ -1,46 +1,42 @@
-"""Search by SearXNG's JSON API."""
+"""Searches with SearXNG's JSON API."""
 
 import asyncio
 import json
 import re
-from base64 import b64encode
 from collections.abc import Awaitable, Callable
 from typing import Any
-from urllib.parse import unquote, urlsplit, urlunsplit
 from weakref import WeakKeyDictionary
 
 import aiohttp
 from typing_extensions import override
 from yarl import URL
 
+from cragside.adapters.host_address import HostAddress
 from cragside.adapters.searxng.results import cleaned, failed_engines
 from cragside.domain.errors import ServiceUnavailable
 from cragside.ports.search_service import SearchService
-
-Rewrite = Callable[[str, str | None], Awaitable[str]]
 
 _CONNECT_SECONDS = 2.0
 _READ_SECONDS = 10.0
 _MOST_BYTES = 2_000_000
 _MOST_REDIRECTS = 3
 _QUERY_CHARACTERS = 512
-# SearXNG reads a word that begins so as a command: another engine, a language, a time limit, a redirect off the site.
+# SearXNG reads words that begin like this as commands for an engine, a language, a time limit or a redirect.
 _COMMAND = re.compile(r"(?<!\S)[!?:<]+(?=\S)")
 
 
 class SearxngSearch(SearchService):
     """Searches with SearXNG. `rewriter(query, model)` transforms queries.
 
-    Credentials in `base_url` are sent to that host alone and appear in no message.
+    Credentials in `base_url` are sent to that host only, and no message shows them.
     """
 
-    def __init__(self, base_url: str, rewriter: Rewrite, *, limit: int = 10) -> None:
-        parts = urlsplit(base_url if "://" in base_url else f"http://{base_url}")
-        self.url = urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path.rstrip("/"), "", ""))
-        self._headers = {"Accept": "application/json", "User-Agent": "cragside"}
-        if parts.username is not None:
-            credentials = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
-            self._headers["Authorization"] = f"Basic {b64encode(credentials.encode()).decode()}"
+    def __init__(
+        self, base_url: str, rewriter: Callable[[str, str | None], Awaitable[str]], *, limit: int = 10
+    ) -> None:
+        address = HostAddress.parse(base_url)
+        self.url = address.url
+        self._headers = {"Accept": "application/json", "User-Agent": "cragside", **address.authorization}
         self._rewriter = rewriter
         self._limit = limit
         self._sessions: WeakKeyDictionary[asyncio.AbstractEventLoop, aiohttp.ClientSession] = WeakKeyDictionary()
@@ -106,7 +102,7 @@ class SearxngSearch(SearchService):
         try:
             answer = json.loads(body)
         except (ValueError, RecursionError) as error:
-            raise self._down("answered something other than JSON: is this a SearXNG?") from error
+            raise self._down("did not answer JSON: is this a SearXNG?") from error
         if not isinstance(answer, dict) or not isinstance(answer.get("results"), list):
             raise self._down("answered JSON without results: is this a SearXNG?")
         return answer

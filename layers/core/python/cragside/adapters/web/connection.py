@@ -1,22 +1,23 @@
-"""Connections that can only go to addresses decided on before."""
+"""Connections only to addresses that were checked before."""
 
 import socket
 from collections.abc import Set as AbstractSet
 
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
+from typing_extensions import override
 
 
 class PinnedResolver(AbstractResolver):
-    """Answers every question with the same addresses."""
+    """Resolves every name to the same addresses."""
 
     def __init__(self, addresses: AbstractSet[str]) -> None:
         self._addresses = addresses
 
+    @override
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
     ) -> list[ResolveResult]:
-        """The addresses, whatever the name."""
         return [
             ResolveResult(
                 hostname=host,
@@ -29,15 +30,16 @@ class PinnedResolver(AbstractResolver):
             for address in sorted(self._addresses)
         ]
 
+    @override
     async def close(self) -> None:
-        """Nothing is held."""
+        pass
 
 
 def pinned_connector(addresses: AbstractSet[str]) -> aiohttp.TCPConnector:
-    """A connector for one request, which makes sockets to these addresses alone.
+    """A connector for one request, which connects to these addresses only.
 
-    The certificate is still checked against the name in the URL. The sockets are checked beside the resolver because
-    aiohttp asks no resolver where it reads an address.
+    The certificate is still checked against the name in the URL. The sockets are checked too, because aiohttp does not
+    use the resolver for a URL with an address.
     """
 
     def open_socket(target: aiohttp.AddrInfoType) -> socket.socket:

@@ -1,4 +1,4 @@
-"""Pages from URLs that somebody else chose."""
+"""Fetches pages from untrusted URLs."""
 
 import asyncio
 import re
@@ -8,6 +8,7 @@ from typing import NoReturn
 from weakref import WeakKeyDictionary
 
 import aiohttp
+from typing_extensions import override
 from yarl import URL
 
 from cragside import __version__
@@ -16,7 +17,7 @@ from cragside.adapters.web.addresses import parse_address
 from cragside.adapters.web.connection import pinned_connector
 from cragside.adapters.web.guard import AddressRefused, Guard
 from cragside.adapters.web.resolver import Resolver, SystemResolver
-from cragside.ports.page_fetcher import FetchedPage, FetchFailed
+from cragside.ports.page_fetcher import FetchedPage, FetchFailed, PageFetcher
 
 CONTENT_TYPES = frozenset(
     {
@@ -45,12 +46,12 @@ _TOKEN = re.compile(r"[\w!#$&^.+-]+/[\w!#$&^.+-]+", re.ASCII)
 _CHARSET = re.compile(r"[\w.:+-]{1,40}", re.ASCII)
 
 
-class GuardedFetcher:
-    """Implements `ports.PageFetcher`: GET, without cookies, credentials, proxies or referrer.
+class GuardedFetcher(PageFetcher):
+    """Fetches with GET, without cookies, credentials, proxies or referrer.
 
-    `allow` names hosts and ranges beyond the public Internet, see `Guard`. `parallel` fetches are in flight on one
-    event loop; others wait in line, and workspaces take turns. `timeout` (seconds) holds for the wait, and for a whole
-    fetch from its turn on, `max_bytes` for the decompressed body.
+    `allow` names hosts and ranges beyond the public Internet, see `Guard`. Each event loop has `parallel` fetches in
+    flight; others wait, and workspaces take turns. `timeout` (seconds) bounds the wait, and then the whole fetch;
+    `max_bytes` bounds the decompressed body. The reason is `ssrf_blocked` for everything that the guard refuses.
     """
 
     def __init__(
@@ -71,8 +72,8 @@ class GuardedFetcher:
         self._parallel = parallel
         self._turns: WeakKeyDictionary[asyncio.AbstractEventLoop, Turns] = WeakKeyDictionary()
 
+    @override
     async def fetch(self, url: str, *, workspace: str = "") -> FetchedPage:
-        """The page. Raises `FetchFailed`, whose reason is `ssrf_blocked` for everything that the guard refuses."""
         fetch = _Fetch(url)
         async with self._turn(fetch, workspace):
             try:
@@ -85,8 +86,8 @@ class GuardedFetcher:
             except (aiohttp.ClientError, OSError, ValueError) as error:
                 raise fetch.failed("fetch_failed", _why(error)) from error
 
+    @override
     async def close(self) -> None:
-        """Give the resolver's threads back; connections end with their fetch."""
         await self._resolver.close()
 
     @asynccontextmanager
@@ -111,7 +112,7 @@ class GuardedFetcher:
         raise fetch.failed("redirect_limit", f"The page redirects more than {self._max_redirects} times.")
 
     async def _requested(self, url: URL, fetch: "_Fetch") -> FetchedPage | URL:
-        """The page, or where it redirects to."""
+        """The page, or the URL that it redirects to."""
         addresses = self._guard.admit(url, await self._addresses(url.raw_host or ""))
         async with (
             aiohttp.ClientSession(
@@ -146,7 +147,7 @@ class GuardedFetcher:
     async def _body(self, response: aiohttp.ClientResponse, fetch: "_Fetch") -> bytes:
         encoding = response.headers.get("Content-Encoding", "").strip().lower()
         if encoding not in _ENCODINGS:
-            raise fetch.failed("fetch_failed", "The page is compressed in a way that was not asked for.")
+            raise fetch.failed("fetch_failed", "The page has a compression that was not requested.")
         if (response.content_length or 0) > self._max_bytes:
             self._refuse_size(fetch)
         body = bytearray()
@@ -161,14 +162,14 @@ class GuardedFetcher:
 
 
 class _Fetch:
-    """One call: the URL as it was asked for, and the last status that was answered."""
+    """One call: the requested URL, and the status of the last answer."""
 
     def __init__(self, url: str) -> None:
         self.url = url
         self.status: int | None = None
 
     def failed(self, reason: str, message: str) -> FetchFailed:
-        # What cannot be encoded could not be told to the client either.
+        # Clients cannot be sent characters that cannot be encoded.
         told = self.url.encode("utf-8", "replace").decode()
         return FetchFailed(told, reason, message, status=self.status)
 
@@ -176,7 +177,7 @@ class _Fetch:
 def _location(response: aiohttp.ClientResponse, fetch: _Fetch) -> str:
     location = response.headers.get("Location", "").strip(" \t")
     if not location:
-        raise fetch.failed("fetch_failed", f"The page answered {response.status} without saying where it is.")
+        raise fetch.failed("fetch_failed", f"The page answered {response.status} without a Location.")
     return location
 
 
@@ -194,7 +195,7 @@ def _charset(response: aiohttp.ClientResponse) -> str | None:
 
 
 def _why(error: Exception) -> str:
-    """The failure in words without addresses: a client must not learn what names resolve to."""
+    """The failure without addresses: clients must not learn what names resolve to."""
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         return "The host's certificate is not valid for its name."
     if isinstance(error, aiohttp.ClientSSLError):

@@ -17,9 +17,9 @@ from typing_extensions import override
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from cragside.entrypoints.http.errors import RETRY_AFTER_SECONDS
-from cragside.entrypoints.proxy.app import is_own
 from cragside.entrypoints.proxy.connection_limits import ConnectionLimits
 from cragside.entrypoints.proxy.errors import answer, error_body, status_of
+from cragside.entrypoints.proxy.own_paths import is_own
 
 _HEALTH = "/healthz"
 # A client that sends requests ahead of their answers has so many of them kept.

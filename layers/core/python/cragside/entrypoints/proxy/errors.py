@@ -7,8 +7,8 @@ from starlette.types import Send
 
 from cragside.application.contract import error_envelope
 from cragside.domain.errors import CragsideError
-from cragside.entrypoints.http import peers
 from cragside.entrypoints.http.errors import STATUS, retry_headers
+from cragside.entrypoints.http.peers.failures import is_peer_path, peer_failure
 
 _STATUS = {**STATUS, "request_timeout": 408, "headers_too_large": 431, "bad_gateway": 502}
 _OPENAI_TYPES = {401: "authentication_error", 403: "permission_error", 404: "not_found_error"}
@@ -36,7 +36,7 @@ def error_body(
     """The JSON body that a client of `path` expects for an error. `own`: the route is cragside's, not Ollama's."""
     status = status_of(code)
     if own:
-        return peers.failure_of(path, message).model_dump() if peers.serves(path) else _envelope(code, message, error)
+        return peer_failure(path, message).model_dump() if is_peer_path(path) else _envelope(code, message, error)
     fallback = "invalid_request_error" if status < 500 else "api_error"
     if path.startswith("/v1/messages"):
         return {"type": "error", "error": {"type": _ANTHROPIC_TYPES.get(status, fallback), "message": message}}

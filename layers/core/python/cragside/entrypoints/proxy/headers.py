@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 
 from cragside.entrypoints.access import WORKSPACE_HEADERS
-from cragside.entrypoints.options import MEMORY_HEADER
+from cragside.entrypoints.memory_header import MEMORY_HEADER
 
 Header = tuple[bytes, bytes]
 
