@@ -1,4 +1,4 @@
-"""The graph port: the fake and the real one, whose graph LightRAG has merged, keep the same contract."""
+"""The graph port: a graph that LightRAG has merged answers the same on every database, and baked."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -13,10 +13,9 @@ from cragside.adapters.lightrag.backends.sqlite import SqliteBackend
 from cragside.bootstrap import Container
 from cragside.composition.store_files import Baking
 from cragside.domain.document import SourceText
-from cragside.ports.knowledge_graph import Entity, KnowledgeGraph, Neighbourhood, Relationship
+from cragside.ports.knowledge_graph import KnowledgeGraph, Neighbourhood
 from cragside.settings import load_settings
 from tests.contract.conftest import BACKENDS
-from tests.fakes import FakeKnowledgeGraph
 
 # What is read out of each text: entities with their type, then relations with their keywords, descriptions last.
 STAFF = "Alice Weber leads the Harbour Museum since 1990."
@@ -67,36 +66,8 @@ class Case:
     passages: dict[str, str]
 
 
-def a_fake() -> Case:
-    described = {name: "\n".join(text for text, names in NAMED.items() if name in names) for name in TYPES}
-    entities = [
-        Entity(
-            name,
-            kind,
-            described[name],
-            mentions=sum(name in names for names in NAMED.values()),
-            first_seen="2026-11-22T10:00:00+00:00",
-            last_seen="2026-11-22T11:00:00+00:00",
-        )
-        for name, kind in TYPES.items()
-    ]
-    relationships = [
-        Relationship("Alice Weber", "Harbour Museum", "leads", f"{STAFF}\n{DIARY}"),
-        Relationship("Harbour Museum", "City Library", "lends", LOAN),
-        Relationship("Zoe Brandt", "City Library", "works at", WORK),
-    ]
-    names = {name: f"passage of {name}" for name in TEXTS}
-    mentions = {names[name]: NAMED[text] for name, text in TEXTS.items()}
-    documents = {names[name]: (f"document {name}", name) for name in TEXTS}
-    graph = FakeKnowledgeGraph(entities, relationships, mentions, documents)
-    return Case(graph, {TEXTS[name]: passage for name, passage in names.items()})
-
-
-@pytest.fixture(params=["fake", *BACKENDS, "baked"])
+@pytest.fixture(params=[*BACKENDS, "baked"])
 async def case(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Case]:
-    if request.param == "fake":
-        yield a_fake()
-        return
     home = tmp_path / "home"
     kept = BACKENDS[request.param]() if request.param in BACKENDS else SqliteBackend()
     container = Container(load_settings({"RAG_HOME": str(home)}), language_model=Extractor(), backend=kept)
