@@ -5,6 +5,7 @@ from pathlib import Path
 
 from cragside.adapters.embedded.keywords import keywords_of
 from cragside.adapters.embedded.language_model import EmbeddedLanguageModel
+from cragside.adapters.lightrag.backends.sqlite import SqliteBackend
 from cragside.adapters.lightrag.ledger.sqlite.database import Database
 from cragside.adapters.lightrag.opening import StoreOpener
 from cragside.adapters.lightrag.store import Store
@@ -30,6 +31,7 @@ def embedded_workspaces(
 ) -> EmbeddedWorkspaces:
     """Workspaces below a folder. `chunk_words` are a passage's longest length and overlap."""
     opener = StoreOpener(
+        backend=SqliteBackend(),
         embedding_model=embedding_model,
         open_embedder=open_embedder,
         model=model or EmbeddedLanguageModel(),

@@ -1,4 +1,4 @@
-"""The index queue port: a file and a FIFO queue of SQS keep the same contract."""
+"""The index queue port: memory, a file and a FIFO queue of SQS keep the same contract."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -9,6 +9,7 @@ import pytest
 from moto import mock_aws
 
 from cragside.adapters.aws.sqs import SqsQueue
+from cragside.adapters.local.memory_queue import MemoryQueue, MemoryTasks
 from cragside.adapters.local.queue import LocalQueue
 from cragside.domain.indexing import Stage, Task
 from cragside.ports.index_queue import Delivery, IndexQueue, QueueStats
@@ -21,8 +22,12 @@ def task(document: str = "doc-1", part: int = 0, stage: Stage = "embed", workspa
     return Task(workspace, document, f"{document}-sha", part, stage)
 
 
-@pytest.fixture(params=["file", "sqs"])
+@pytest.fixture(params=["memory", "file", "sqs"])
 def make(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
+    if request.param == "memory":
+        tasks = MemoryTasks()
+        yield lambda: MemoryQueue(tasks, lease_seconds=2)
+        return
     if request.param == "file":
         yield lambda: LocalQueue(tmp_path / "home", lease_seconds=2)
         return
@@ -153,7 +158,7 @@ async def test_a_task_that_is_put_off_comes_again_after_its_delay(queue: IndexQu
     assert await received(queue) == []
     (again,) = await received(queue, wait=5)
     assert again.task == task()
-    if isinstance(queue, LocalQueue):
+    if isinstance(queue, LocalQueue | MemoryQueue):
         assert again.attempt == 1
 
 

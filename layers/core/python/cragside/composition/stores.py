@@ -3,6 +3,7 @@
 import tempfile
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cragside.application.preferences import WorkspacePreferences
 from cragside.composition.models import Models
@@ -14,6 +15,9 @@ from cragside.ports.preference_store import PreferenceStore
 from cragside.ports.upload_store import UploadStore
 from cragside.ports.workspaces import Workspaces
 from cragside.settings import BucketAddress
+
+if TYPE_CHECKING:
+    from cragside.adapters.lightrag.backends.interface import Backend
 
 
 class Stores(Models):
@@ -53,6 +57,13 @@ class Stores(Models):
         return WorkspacePreferences(defaults, self.preference_store)
 
     @cached_property
+    def backend(self) -> "Backend":
+        """The database of the knowledge bases."""
+        from cragside.adapters.lightrag.backends.sqlite import SqliteBackend
+
+        return SqliteBackend()
+
+    @cached_property
     def workspaces(self) -> Workspaces:
         """The knowledge bases."""
         from cragside.adapters.embedded.keywords import keywords_of, terms
@@ -67,6 +78,7 @@ class Stores(Models):
             return preferred.chunk_tokens, preferred.chunk_overlap_tokens
 
         opener = StoreOpener(
+            backend=self.backend,
             embedding_model=settings.embedding_model,
             open_embedder=self.open_embedder,
             model=self.language_model,

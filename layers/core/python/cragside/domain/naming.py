@@ -3,6 +3,9 @@
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 
+# Of more documents of one name than that, each is shown with its whole source: telling all of them apart takes long.
+MOST_NAMESAKES = 200
+
 
 def told_apart(
     name: str, sources: Collection[str], *, taken: Callable[[Collection[str]], Collection[str]]

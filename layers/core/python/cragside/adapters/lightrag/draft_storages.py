@@ -8,9 +8,7 @@ import numpy as np
 
 from cragside.adapters.lightrag.ledger.changes import MentionChange, Row, VectorChange
 from cragside.adapters.lightrag.ledger.interface import Ledger
-from cragside.adapters.lightrag.storages.sqlite.graph import SqliteGraphStorage
-from cragside.adapters.lightrag.storages.sqlite.kv import SqliteKVStorage
-from cragside.adapters.lightrag.storages.sqlite.vectors import SqliteVectorStorage
+from cragside.adapters.lightrag.storages.interface import GraphStorage, ValueStorage, VectorStorage, ordered
 
 # What LightRAG rebuilds an entity from when one of its passages goes: so many of those that remain.
 _REBUILT_FROM = 60
@@ -22,7 +20,7 @@ Edges = dict[tuple[str, str], dict[str, Any] | None]
 class DraftRows:
     """A key-value storage."""
 
-    def __init__(self, stored: SqliteKVStorage) -> None:
+    def __init__(self, stored: ValueStorage) -> None:
         self.namespace = stored.namespace
         self._stored = stored
         self._rows: dict[str, dict[str, Any] | None] = {}
@@ -58,7 +56,7 @@ class DraftRows:
 
 
 class DraftMentions:
-    """LightRAG's lists of the passages that name an entity or a relation, as rows of the table `mention`.
+    """LightRAG's lists of the passages that name an entity or a relation, as mentions in the ledger.
 
     LightRAG rewrites the list of an entity at each mention of it, which costs more the longer the list is. Here a
     merge adds rows and reads none: LightRAG then takes the passages that the node itself remembers. When passages go,
@@ -99,7 +97,7 @@ class DraftMentions:
 class DraftVectors:
     """A vector storage. A row whose text stays keeps its vector."""
 
-    def __init__(self, stored: SqliteVectorStorage) -> None:
+    def __init__(self, stored: VectorStorage) -> None:
         self.namespace = stored.namespace
         self._stored = stored
         self._rows: dict[str, dict[str, Any] | None] = {}
@@ -136,18 +134,18 @@ class DraftVectors:
 class DraftGraph:
     """A graph storage."""
 
-    def __init__(self, stored: SqliteGraphStorage) -> None:
+    def __init__(self, stored: GraphStorage) -> None:
         self._stored = stored
         self._nodes: dict[str, dict[str, Any] | None] = {}
         self._edges: dict[tuple[str, str], dict[str, Any] | None] = {}
         self._written: set[str | tuple[str, str]] = set()
 
-    def load(self, nodes: Iterable[str], edges: Iterable[tuple[str, str]]) -> None:
+    async def load(self, nodes: Iterable[str], edges: Iterable[tuple[str, str]]) -> None:
         """Read what will be asked for at once."""
         wanted = {name for name in nodes if name not in self._nodes}
-        self._nodes.update({**dict.fromkeys(wanted), **self._stored.nodes(wanted)})
-        pairs = {_ordered(*edge) for edge in edges} - set(self._edges)
-        self._edges.update({**dict.fromkeys(pairs), **self._stored.edges(pairs)})
+        self._nodes.update({**dict.fromkeys(wanted), **await self._stored.nodes(wanted)})
+        pairs = {ordered(*edge) for edge in edges} - set(self._edges)
+        self._edges.update({**dict.fromkeys(pairs), **await self._stored.edges(pairs)})
 
     async def has_node(self, name: str) -> bool:
         """True when the node is there."""
@@ -155,13 +153,13 @@ class DraftGraph:
 
     async def get_node(self, name: str) -> dict[str, Any] | None:
         """A node's properties, or None."""
-        self.load([name], ())
+        await self.load([name], ())
         found = self._nodes[name]
         return None if found is None else dict(found)
 
     async def get_nodes_batch(self, names: list[str]) -> dict[str, dict[str, Any]]:
         """Properties of those nodes that are there."""
-        self.load(names, ())
+        await self.load(names, ())
         return {name: dict(found) for name in names if (found := self._nodes[name]) is not None}
 
     async def has_edge(self, source: str, target: str) -> bool:
@@ -170,15 +168,15 @@ class DraftGraph:
 
     async def get_edge(self, source: str, target: str) -> dict[str, Any] | None:
         """An edge's properties, or None."""
-        self.load((), [(source, target)])
-        found = self._edges[_ordered(source, target)]
+        await self.load((), [(source, target)])
+        found = self._edges[ordered(source, target)]
         return None if found is None else dict(found)
 
     async def get_edges_batch(self, pairs: list[dict[str, str]]) -> dict[tuple[str, str], dict[str, Any]]:
         """Properties of those edges that are there, under the pairs as they were given."""
         wanted = [(pair["src"], pair["tgt"]) for pair in pairs]
-        self.load((), wanted)
-        return {pair: dict(found) for pair in wanted if (found := self._edges[_ordered(*pair)]) is not None}
+        await self.load((), wanted)
+        return {pair: dict(found) for pair in wanted if (found := self._edges[ordered(*pair)]) is not None}
 
     async def get_node_edges(self, name: str) -> list[tuple[str, str]] | None:
         """Pairs of the node and each neighbour; None for an unknown node."""
@@ -188,12 +186,12 @@ class DraftGraph:
 
     async def get_nodes_edges_batch(self, names: list[str]) -> dict[str, list[tuple[str, str]]]:
         """Pairs of node and neighbour for each node."""
-        found = await self._stored.get_nodes_edges_batch(names)
+        found: dict[str, list[tuple[str, str]]] = await self._stored.get_nodes_edges_batch(names)
         for name in names:
             drafted = [edge for edge in self._edges if name in edge]
             others = dict.fromkeys(target for _, target in found[name])
             others.update(dict.fromkeys(edge[1] if edge[0] == name else edge[0] for edge in drafted))
-            found[name] = [(name, other) for other in others if self._edges.get(_ordered(name, other), {}) is not None]
+            found[name] = [(name, other) for other in others if self._edges.get(ordered(name, other), {}) is not None]
         return found
 
     async def upsert_node(self, name: str, node_data: dict[str, Any]) -> None:
@@ -203,7 +201,7 @@ class DraftGraph:
 
     async def upsert_edge(self, source: str, target: str, edge_data: dict[str, Any]) -> None:
         """Note an edge; properties that are not given stay."""
-        edge = _ordered(source, target)
+        edge = ordered(source, target)
         self._edges[edge] = {**(await self.get_edge(source, target) or {}), **edge_data}
         self._written.add(edge)
 
@@ -217,8 +215,8 @@ class DraftGraph:
     async def remove_edges(self, edges: list[tuple[str, str]]) -> None:
         """Note that edges go, given in either direction."""
         for source, target in edges:
-            self._edges[_ordered(source, target)] = None
-            self._written.add(_ordered(source, target))
+            self._edges[ordered(source, target)] = None
+            self._written.add(ordered(source, target))
 
     async def index_done_callback(self) -> None:
         """Nothing is written here."""
@@ -229,7 +227,3 @@ class DraftGraph:
             {name: value for name, value in self._nodes.items() if name in self._written},
             {edge: value for edge, value in self._edges.items() if edge in self._written},
         )
-
-
-def _ordered(source: str, target: str) -> tuple[str, str]:
-    return (source, target) if source <= target else (target, source)

@@ -94,7 +94,7 @@ class Draft:
     async def merge(self, key: str, extracted: Extracted, file_path: str) -> None:
         """Add what was extracted from the passages of a part."""
         engine = self._engine
-        self._graph.load(
+        await self._graph.load(
             {name for nodes, edges in extracted for name in (*nodes, *(end for edge in edges for end in edge))},
             {edge for _, edges in extracted for edge in edges},
         )

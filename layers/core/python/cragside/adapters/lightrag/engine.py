@@ -11,9 +11,11 @@ import cragside.adapters.lightrag.lean  # noqa: F401 (before anything else loads
 import lightrag.utils
 from lightrag import LightRAG
 from lightrag.base import StoragesStatus
+from lightrag.kg import STORAGE_ENV_REQUIREMENTS, STORAGE_IMPLEMENTATIONS, STORAGES
 from lightrag.utils import EmbeddingFunc, Tokenizer
 
-from cragside.adapters.lightrag.storages.sqlite import register
+from cragside.adapters.lightrag.backends.interface import Storages
+from cragside.adapters.lightrag.storages.interface import UnusedDocStatusStorage
 from cragside.adapters.lightrag.tokens import CharacterTokens
 from cragside.ports.embedder import Embedder, Vectors
 from cragside.ports.language_model import LanguageModel
@@ -69,6 +71,7 @@ def build_engine(
     folder: Path,
     *,
     workspace: str,
+    storages: Storages,
     embedder: Embedder,
     model: LanguageModel,
     search_text: Callable[[str], str],
@@ -76,7 +79,6 @@ def build_engine(
 ) -> Engine:
     """A LightRAG whose storages are not opened yet. `search_text` gives what full-text search sees of a
     text."""
-    register()
     lightrag.utils.run_in_tokenizer_executor = _at_once
 
     async def embed(texts: list[str], **_: Any) -> Vectors:
@@ -93,10 +95,7 @@ def build_engine(
     return Engine(
         working_dir=str(folder),
         workspace=workspace,
-        kv_storage="SqliteKVStorage",
-        vector_storage="SqliteVectorStorage",
-        graph_storage="SqliteGraphStorage",
-        doc_status_storage="SqliteDocStatusStorage",
+        **registered(storages),
         vector_db_storage_cls_kwargs={"search_text": search_text},
         embedding_func=Embedding(embedding_dim=0, func=embed, max_token_size=None, model_name=embedder.name),
         embedding_func_max_async=max(parallel, 8),
@@ -117,6 +116,23 @@ def build_engine(
         enable_llm_cache_for_entity_extract=True,
         enable_content_headings=False,
     )
+
+
+def registered(storages: Storages) -> dict[str, str]:
+    """LightRAG's settings that choose the storages, which it now knows by the names of their classes."""
+    roles: dict[str, type] = {
+        "kv_storage": storages.values,
+        "vector_storage": storages.vectors,
+        "graph_storage": storages.graph,
+        "doc_status_storage": UnusedDocStatusStorage,
+    }
+    for role, storage in roles.items():
+        name = storage.__name__
+        STORAGES[name] = storage.__module__
+        STORAGE_ENV_REQUIREMENTS[name] = []
+        if name not in (known := STORAGE_IMPLEMENTATIONS[role.upper()]["implementations"]):
+            known.append(name)
+    return {role: storage.__name__ for role, storage in roles.items()}
 
 
 async def _at_once(count: Callable[..., T], *args: Any) -> T:

@@ -4,7 +4,7 @@ import asyncio
 import logging
 from pathlib import Path
 
-from cragside.adapters.lightrag.folders import WorkspaceFolders
+from cragside.adapters.lightrag.backends.interface import Backend
 from cragside.adapters.lightrag.manifest import (
     Manifest,
     ManifestError,
@@ -22,13 +22,15 @@ _log = logging.getLogger("cragside")
 class Home:
     """The folder of the workspaces. With `objects` it is fetched from there at the first use, as `sha256` pins it."""
 
-    def __init__(self, folder: Path, *, sha256: str | None = None, objects: ObjectStore | None = None) -> None:
+    def __init__(
+        self, folder: Path, backend: Backend, *, sha256: str | None = None, objects: ObjectStore | None = None
+    ) -> None:
         self.folder = folder
         self._sha256 = sha256
         self._objects = objects
         self._fetching: asyncio.Task[None] | None = None
         self._manifest: Manifest | None = None
-        self._folders = WorkspaceFolders(folder)
+        self._backend = backend
         self._told = False
 
     async def ready(self) -> None:
@@ -46,7 +48,7 @@ class Home:
         """Where a workspace is stored. Raises `ServiceUnavailable` when that cannot be told."""
         if manifest := self.baked():
             return self.folder / (self.baked_name(manifest, workspace) or workspace)
-        return self._folders.of(workspace)
+        return self._backend.folder_of(self.folder, workspace)
 
     def baked_name(self, manifest: Manifest, workspace: str) -> str | None:
         """What a baked store calls a workspace, None when it has none. Older ones have names with capitals."""
@@ -58,7 +60,7 @@ class Home:
         """The workspaces that have a store, in order."""
         if manifest := self.baked():
             return sorted({name.lower() for name in manifest.workspaces})
-        return self._folders.names()
+        return self._backend.names(self.folder)
 
     async def close(self) -> None:
         """End a fetching that is under way."""

@@ -13,7 +13,6 @@ from cragside.adapters.lightrag.embedding_cache import CachedEmbedder
 from cragside.adapters.lightrag.engine import Engine
 from cragside.adapters.lightrag.ledger.changes import GraphChange, Guard
 from cragside.adapters.lightrag.ledger.interface import Ledger
-from cragside.adapters.lightrag.storages.sqlite.graph_reader import GraphReader
 from cragside.adapters.private_files import FILE_MODE
 from cragside.domain.context import CountTokens
 
@@ -44,7 +43,6 @@ class Store:
         self.engine = engine
         self.reader = engine.reader(_EDGES_PER_ENTITY)
         self.ledger = ledger
-        self.graph: GraphReader = engine.chunk_entity_relation_graph.reader()
         self.workspace = workspace
         self.embedder = embedder
         self.embedding_model = embedder.name

@@ -5,14 +5,10 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from cragside.adapters.lightrag.ledger.catalogue import Catalogue
 from cragside.adapters.lightrag.ledger.changes import GraphChange, Guard, Row
 from cragside.adapters.lightrag.ledger.entries import Accepted, Entry, StoredPart, Suspect
 from cragside.domain.document import SourceText
-from cragside.domain.filter import Filter
 from cragside.domain.indexing import Task
 from cragside.domain.query import Query
 from cragside.ports.embedder import Vectors
@@ -140,13 +136,6 @@ class Ledger(Catalogue):
     @abstractmethod
     async def vectors_of(self, document_id: str) -> dict[str, Vectors]:
         """The vectors of the passages of a current document by their texts."""
-
-    @abstractmethod
-    async def candidates(self, wanted: Filter) -> npt.NDArray[np.int64] | None:
-        """The numbers of the vectors whose passages may meet the conditions, and of a few that do not.
-
-        None when that cannot be told ahead.
-        """
 
     # Recorded queries.
 

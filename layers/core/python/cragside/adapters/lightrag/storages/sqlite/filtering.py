@@ -37,7 +37,10 @@ _ELSEWHERE = {"text", "bytes", "chunkIndex", "totalChunks", "pageNumber"}
 
 
 def candidates(database: Database, wanted: Filter) -> npt.NDArray[np.int64] | None:
-    """See `Ledger.candidates`."""
+    """The numbers of the vectors whose passages may meet the conditions, and of a few that do not.
+
+    None when SQL cannot tell.
+    """
     clauses: list[str] = []
     values: list[str] = []
     for clause, value in filter(None, map(_clause, wanted.must)):

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from cragside.adapters.lightrag.backends.interface import Backend
 from cragside.adapters.lightrag.chunking import Piece
 from cragside.adapters.lightrag.ledger.changes import (
     Anyway,
@@ -18,7 +19,6 @@ from cragside.adapters.lightrag.ledger.changes import (
 )
 from cragside.adapters.lightrag.ledger.entries import Entry, StoredPart
 from cragside.adapters.lightrag.ledger.interface import Ledger
-from cragside.adapters.lightrag.ledger.sqlite.ledger import SqliteLedger
 from cragside.domain.document import SourceText
 from cragside.domain.errors import ServiceUnavailable
 
@@ -33,8 +33,8 @@ CHANGE = GraphChange(
 
 
 @pytest.fixture
-def ledger(tmp_path: Path) -> Iterator[Ledger]:
-    opened = SqliteLedger.open(tmp_path, "w")
+def ledger(tmp_path: Path, backend: Backend) -> Iterator[Ledger]:
+    opened = backend.open_ledger(tmp_path, "w", search_text=str.lower)
     yield opened
     opened.release()
 

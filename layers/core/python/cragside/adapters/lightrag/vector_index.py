@@ -95,15 +95,14 @@ class VectorIndex:
     def nearest(
         self, query: npt.NDArray[np.float32], threshold: float
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
-        """The keys of all vectors whose cosine is at least `threshold`, nearest first, and the cosines: all exact."""
+        """The keys of all vectors whose cosine is at least `threshold`, and the cosines: all exact.
+
+        The nearest come first, of equal ones that with the smallest key.
+        """
         scores = self._vectors[: self._size] @ query
         rows = np.flatnonzero(scores >= threshold)
-        rows = rows[np.argsort(-scores[rows], kind="stable")]
+        rows = rows[np.lexsort((self._keys[rows], -scores[rows]))]
         return self._keys[rows], scores[rows]
-
-    def vectors(self, keys: Sequence[int]) -> npt.NDArray[np.float32]:
-        """The vectors of keys that are in the index; shape (len(keys), dimensions)."""
-        return self._vectors[[self._row_of[key] for key in keys]]
 
     def _candidates(self, query: npt.NDArray[np.float32], count: int) -> npt.NDArray[np.intp]:
         signs = self._signs_of(query[None, :])[0]
