@@ -32,6 +32,7 @@ NOT_IN_A_FUNCTION = (
     "cragside.adapters.documents.html",
     "cragside.adapters.documents.styles",
     "cragside.adapters.documents.unseen",
+    "cragside.adapters.documents.visibility",
 )
 # Powertools imports it by its name where tracing is on.
 BY_NAME = ("aws_xray_sdk.core",)

@@ -8,7 +8,7 @@ _INTRODUCTION = """# Configuration
 
 Everything is set through the environment; variables that are unset or empty take their defaults, and with nothing set
 cragside runs embedded: no server, no download, no GPU. A misspelt `RAG_` variable is an error that names the nearest
-real one. This page is generated from `cragside/settings.py` by `tools/configuration_reference.py`.
+real one. This page is generated from `cragside/settings/` by `tools/configuration_reference.py`.
 """
 
 

@@ -12,11 +12,11 @@ from importlib.metadata import Distribution, PackageNotFoundError, distribution,
 from pathlib import Path
 from typing import Any
 
+from packaging.licenses import InvalidLicenseExpression, canonicalize_license_expression
 from packaging.requirements import Requirement
 
 _PROJECT = Path(__file__).parents[1] / "pyproject.toml"
 _ROOT = "cragside[aws]"
-_TOKEN = re.compile(r"[()]|[\w.+-]+")
 # Trove classifiers and free text as packages write it, in SPDX.
 _SPDX = {
     "MIT License": "MIT",
@@ -52,41 +52,16 @@ def stated(found: Distribution) -> str:
 
 def permitted(expression: str, allowed: Collection[str]) -> bool:
     """Whether an SPDX expression allows the use under allowed licences alone. Raises `Unreadable`."""
-    tokens = _TOKEN.findall(expression)
-    if "".join(tokens) != re.sub(r"\s", "", expression) or not tokens:
+    try:
+        canonicalize_license_expression(expression)
+    except InvalidLicenseExpression as error:
+        raise Unreadable(expression) from error
+    tokens = re.findall(r"[()]|[^()\s]+", expression)
+    if "WITH" in expression.upper().split():
         raise Unreadable(expression)
-    verdict = _either(tokens, allowed)
-    if tokens:
-        raise Unreadable(expression)
-    return verdict
-
-
-def _either(tokens: list[str], allowed: Collection[str]) -> bool:
-    verdict = _both(tokens, allowed)
-    while tokens and tokens[0] == "OR":
-        tokens.pop(0)
-        verdict = _both(tokens, allowed) or verdict
-    return verdict
-
-
-def _both(tokens: list[str], allowed: Collection[str]) -> bool:
-    verdict = _one(tokens, allowed)
-    while tokens and tokens[0] == "AND":
-        tokens.pop(0)
-        verdict = _one(tokens, allowed) and verdict
-    return verdict
-
-
-def _one(tokens: list[str], allowed: Collection[str]) -> bool:
-    first = tokens.pop(0) if tokens else ")"
-    if first == "(":
-        verdict = _either(tokens, allowed)
-        if not tokens or tokens.pop(0) != ")":
-            raise Unreadable("a parenthesis is not closed")
-        return verdict
-    if first in (")", "AND", "OR"):
-        raise Unreadable(first)
-    return first in allowed
+    operators = {"AND": "and", "OR": "or", "(": "(", ")": ")"}
+    python = " ".join(operators.get(token.upper()) or str(token in allowed) for token in tokens)
+    return bool(eval(python, {"__builtins__": {}}))  # noqa: S307 - only True, False, and, or and parentheses
 
 
 def shipped(root: str = _ROOT) -> set[str]:

@@ -4,8 +4,7 @@
 """
 
 import struct
-from dataclasses import dataclass, replace
-from typing import Self
+from typing import NamedTuple
 
 _MAGIC = b"\x7fELF\x02\x01"  # 64 bits, little-endian: x86_64 and arm64
 _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
@@ -15,8 +14,7 @@ _NULL, _RELA, _REL = 0, 4, 9
 _ALLOCATED, _INFO_IS_SECTION = 0x2, 0x40
 
 
-@dataclass(frozen=True)
-class _Section:
+class _Section(NamedTuple):
     name: int
     kind: int
     flags: int
@@ -27,24 +25,6 @@ class _Section:
     info: int
     alignment: int
     entry_size: int
-
-    @classmethod
-    def read(cls, image: bytes, offset: int) -> Self:
-        return cls(*_SECTION.unpack_from(image, offset))
-
-    def packed(self) -> bytes:
-        return _SECTION.pack(
-            self.name,
-            self.kind,
-            self.flags,
-            self.address,
-            self.offset,
-            self.size,
-            self.link,
-            self.info,
-            self.alignment,
-            self.entry_size,
-        )
 
     @property
     def informs_of_section(self) -> bool:
@@ -63,7 +43,7 @@ def stripped(image: bytes) -> bytes:
     if not table or not count or names_index >= count:
         return image
     end = max(_segment_end(image, segments + index * _SEGMENT.size) for index in range(segment_count))
-    sections = [_Section.read(image, table + index * _SECTION.size) for index in range(count)]
+    sections = [_Section(*_SECTION.unpack_from(image, table + index * _SECTION.size)) for index in range(count)]
     kept = [
         index
         for index, section in enumerate(sections)
@@ -75,10 +55,10 @@ def stripped(image: bytes) -> bytes:
     names = sections[names_index]
     body = _aligned(image[:end])
     tail = _aligned(image[names.offset : names.offset + names.size])
-    sections[names_index] = replace(names, offset=len(body))
+    sections[names_index] = names._replace(offset=len(body))
     header[6], header[12], header[13] = len(body) + len(tail), len(kept), renumbered[names_index]
     shrunk = _HEADER.pack(*header) + body[_HEADER.size :] + tail
-    shrunk += b"".join(_relinked(sections[index], renumbered).packed() for index in kept)
+    shrunk += b"".join(_SECTION.pack(*_relinked(sections[index], renumbered)) for index in kept)
     return shrunk if len(shrunk) < len(image) else image
 
 
@@ -89,7 +69,7 @@ def _segment_end(image: bytes, offset: int) -> int:
 
 def _relinked(section: _Section, renumbered: dict[int, int]) -> _Section:
     info = renumbered.get(section.info, 0) if section.informs_of_section else section.info
-    return replace(section, link=renumbered[section.link], info=info)
+    return section._replace(link=renumbered[section.link], info=info)
 
 
 def _aligned(data: bytes) -> bytes:

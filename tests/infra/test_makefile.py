@@ -31,7 +31,7 @@ def test_destroying_needs_no_word_about_the_knowledge_and_deploying_does() -> No
 
 
 @pytest.mark.parametrize(
-    "source", ["settings.py", "adapters/lightrag/storages/sqlite/graph.py", "adapters/embedded/lexicon.py"]
+    "source", ["settings/model.py", "adapters/lightrag/storages/sqlite/graph.py", "adapters/embedded/lexicon.py"]
 )
 def test_the_demo_store_is_baked_anew_when_what_bakes_it_changes(source: str, tmp_path: Path) -> None:
     store = tmp_path / "baked.json"

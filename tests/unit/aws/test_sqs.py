@@ -8,7 +8,8 @@ import pytest
 from botocore.exceptions import ClientError
 from moto import mock_aws
 
-from cragside.adapters.aws.sqs import SqsQueue, body_of, task_of
+from cragside.adapters.aws.sqs import SqsQueue
+from cragside.adapters.aws.sqs_messages import body_of, task_of
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable, ValidationError
 from cragside.domain.indexing import Task
 from tests.queues import make_fifo
@@ -43,7 +44,7 @@ async def test_closing_gives_back_what_it_can(monkeypatch: pytest.MonkeyPatch) -
         given_back.append(ReceiptHandle)
         raise ClientError({"Error": {"Code": "ReceiptHandleIsInvalid"}}, "ChangeMessageVisibility")
 
-    monkeypatch.setattr(queue._client, "change_message_visibility", hidden)
+    monkeypatch.setattr(queue._aws._client, "change_message_visibility", hidden)
     await queue.close()
     assert sorted(given_back) == sorted(delivery.receipt for delivery in taken)
 
@@ -69,7 +70,7 @@ async def test_a_queue_out_of_reach_is_unavailable(monkeypatch: pytest.MonkeyPat
     def unreachable(**_: object) -> None:
         raise EndpointConnectionError(endpoint_url="https://sqs")
 
-    monkeypatch.setattr(queue._client, "send_message_batch", unreachable)
+    monkeypatch.setattr(queue._aws._client, "send_message_batch", unreachable)
     with pytest.raises(ServiceUnavailable, match="does not answer"):
         await queue.send([TASK])
 
@@ -128,5 +129,5 @@ async def test_deleting_a_document_hides_nobodys_dead_letters() -> None:
     await queue.bury(delivery, "no")
     deleting = SqsQueue(url)
     await deleting.discard(workspace="library", document_id="doc-1")
-    assert deleting._client is None, "SQS is not even asked"
+    assert deleting._aws._client is None, "SQS is not even asked"
     assert [letter.task for letter in await queue.dead()] == [TASK]

@@ -159,7 +159,7 @@ def test_the_last_attempt_is_the_one_that_the_queue_counts(sqs: Sqs, function: A
 @pytest.mark.parametrize(
     ("body", "reason"),
     [
-        ("no json", "no JSON"),
+        ("no json", "not JSON"),
         ("[]", "lacks"),
         ("{}", "lacks workspace"),
         (json.dumps({**json.loads('{"workspace": "a", "document_id": "b", "content_hash": "c"}'), "part": 0}), "stage"),
@@ -167,7 +167,7 @@ def test_the_last_attempt_is_the_one_that_the_queue_counts(sqs: Sqs, function: A
         ('{"workspace":"a","document_id":"b","content_hash":"c","part":true,"stage":"embed"}', "not those of a task"),
         ('{"workspace":["a"],"document_id":"b","content_hash":"c","part":0,"stage":"embed"}', "not those of a task"),
         ('{"workspace":"a","document_id":"b","content_hash":"c","part":0,"stage":"drop"}', "not those of a task"),
-        ("[" * 100_000, "no JSON"),
+        ("[" * 100_000, "not JSON"),
     ],
 )
 def test_what_is_no_task_goes_to_the_dead_letters_with_a_reason(

@@ -124,11 +124,11 @@ def test_a_document_type_overrules_what_files_look_like(real, project):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--repo", "/nowhere/at/all"), "is no git repository"),
-        (("--repo", "ext::sh -c id"), "A repository is given as"),
+        (("--repo", "/nowhere/at/all"), "is not a git repository"),
+        (("--repo", "ext::sh -c id"), "Give a repository as"),
         (("--repo", "https://127.0.0.1/x.git"), "The repository is not cloned"),
         (("--repo", ".", "--doc-type", "novel"), "--doc-type is one of"),
-        (("--repo", ".", "--branch", "--upload-pack=id"), "is no branch's or tag's name"),
+        (("--repo", ".", "--branch", "--upload-pack=id"), "is not the name of a branch or tag"),
         ((), "Missing option '--repo'"),
     ],
 )

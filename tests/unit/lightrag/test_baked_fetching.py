@@ -151,9 +151,9 @@ async def test_a_snapshot_holds_no_client_of_the_bucket(
     container = in_bucket(made[1])
     await container.prepare()
     assert isinstance(container.object_store, S3ObjectStore)
-    assert container.object_store._client is not None
+    assert container.object_store._aws._client is not None
     await container.disconnect()
-    assert container.object_store._client is None
+    assert container.object_store._aws._client is None
     await container.close()
 
 

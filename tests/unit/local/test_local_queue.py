@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from cragside.adapters.local.queue import DEATHS_TOLERATED, FILE_NAME, LocalQueue
+from cragside.adapters.local.queue import FILE_NAME, LocalQueue
+from cragside.adapters.local.queue_turns import DEATHS_TOLERATED
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.indexing import Stage, Task
 from cragside.ports.index_queue import Delivery, QueueStats

@@ -2,6 +2,7 @@
 
 import os
 import stat
+import tempfile
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -27,6 +28,20 @@ def make_folder(path: Path) -> None:
 def make_file(path: Path) -> None:
     """Make an empty file. Raises `FileExistsError`, and other kinds of `OSError`."""
     os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, FILE_MODE))
+
+
+def replace_file(path: Path, text: str) -> None:
+    """Replace a file as a whole: readers see the old text or the new one. Raises `OSError`."""
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)  # creates it with mode 0600
+    try:
+        with os.fdopen(handle, "w") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
 
 
 def tighten(*paths: Path) -> None:

@@ -6,15 +6,9 @@ import sqlite3
 _PATH = re.compile(r"(?:[A-Za-z]:)?[/\\][^\s'\":]+")
 _DAMAGE = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 # A folder that may not be read or written, a read-only or full disk, one that fails, too many open files.
-_PLACE = frozenset(
-    {
-        sqlite3.SQLITE_CANTOPEN,
-        sqlite3.SQLITE_FULL,
-        sqlite3.SQLITE_IOERR,
-        sqlite3.SQLITE_PERM,
-        sqlite3.SQLITE_READONLY,
-    }
-)
+_PLACE = frozenset({
+    sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_PERM, sqlite3.SQLITE_READONLY,
+})  # fmt: skip
 
 
 def is_damage(error: BaseException | None) -> bool:

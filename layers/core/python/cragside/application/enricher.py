@@ -42,7 +42,6 @@ class EvidenceFinder(Protocol):
 
         Raises for configuration errors only.
         """
-        ...
 
 
 class Recalling(Protocol):
@@ -50,7 +49,6 @@ class Recalling(Protocol):
 
     async def evidence(self, question: str, *, workspace: str, tokens: int, seconds: float) -> Recollection:
         """What was said before on a question, as a block of at most `tokens` tokens. Fails by a degradation alone."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from typing_extensions import override
+
+from cragside.application.enricher import EvidenceFinder
 from cragside.crag.state import CragContext, CragTools
 from cragside.domain.deadline import Deadline
 from cragside.domain.outcome import Findings
@@ -11,8 +14,8 @@ from cragside.domain.personas import PLAIN
 
 
 @dataclass(frozen=True)
-class CorrectiveRag:
-    """Runs the graph with the given tools; implements the application's `EvidenceFinder`."""
+class CorrectiveRag(EvidenceFinder):
+    """Runs the graph with the given tools. Components that fail are reported in `degraded`."""
 
     tools: CragTools
 
@@ -27,6 +30,7 @@ class CorrectiveRag:
         """Compile the graph ahead of the first question."""
         _ = self.graph
 
+    @override
     async def find(
         self,
         question: str,
@@ -38,7 +42,6 @@ class CorrectiveRag:
         instruction: str = PLAIN,
         compress: bool = False,
     ) -> Findings:
-        """Evidence for a question; components that fail are reported in `degraded`."""
         context = CragContext(self.tools, deadline, evidence_tokens, instruction, compress)
         state = await self.graph.ainvoke(
             {"question": question, "workspace": workspace, "model": model}, context=context

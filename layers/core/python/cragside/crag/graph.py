@@ -1,16 +1,24 @@
 """The corrective graph: retrieve -> grade -> inject, or grade -> transform query -> web search -> inject."""
 
-from typing import Any
+from typing import Any, Literal
 
 from langgraph.graph import END, START, StateGraph
+from langgraph.runtime import Runtime
 
 from cragside.crag import nodes
-from cragside.crag.routes import after_grading
 from cragside.crag.state import CragContext, CragState
 
 
+async def after_grading(state: CragState, runtime: Runtime[CragContext]) -> Literal["inject", "transform_query"]:
+    """Inject if the local evidence suffices, else correct it with the web.
+
+    It is a coroutine because LangGraph runs plain functions in a thread.
+    """
+    return "inject" if runtime.context.tools.policy.suffices(state["local"]) else "transform_query"
+
+
 def build_graph() -> Any:
-    """The compiled graph. It holds no ports: they come with each run."""
+    """The compiled graph. It holds no ports; each run brings its own."""
     graph = StateGraph(CragState, context_schema=CragContext)
     for node in (nodes.retrieve, nodes.grade, nodes.transform_query, nodes.web_search, nodes.inject):
         graph.add_node(node.__name__, node)

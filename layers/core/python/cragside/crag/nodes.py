@@ -27,7 +27,6 @@ class Node(Protocol):
 
     async def __call__(self, state: CragState, runtime: Runtime[CragContext]) -> Update:
         """What changes in the state."""
-        ...
 
 
 # Shares of the time that is left when a step begins. Retrieval has to leave enough for a search, grading for a rewrite.

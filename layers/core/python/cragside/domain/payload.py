@@ -1,37 +1,13 @@
-"""The payload of a stored passage: rag-stack's, with the metadata that the document pipeline lists."""
+"""The payload of a stored passage, in rag-stack's form, with the metadata that the document pipeline lists."""
 
 from pathlib import PurePath
 from typing import Any
 
-from cragside.domain.indexing import DocumentRecord, Part, Passage
-
-# What we say, or leave unsaid.
-_OURS = frozenset(
-    {
-        "text",
-        "source",
-        "title",
-        "filename",
-        "fileType",
-        "docType",
-        "bytes",
-        "uploadTimestamp",
-        "documentId",
-        "chunkIndex",
-        "totalChunks",
-        "enrichmentStatus",
-        "tier1",
-        "tier2",
-        "tier3",
-        "pageNumber",
-        "section",
-        "sections",
-    }
-)
+from cragside.domain.indexing import DocumentRecord, Passage
 
 
 def payload_of(record: DocumentRecord, passage: Passage) -> dict[str, Any]:
-    """The payload of a passage. What the client said of the document is in it, but cannot pass for what we say."""
+    """The payload of a passage. It includes the client's metadata, which cannot replace our fields."""
     part = record.parts[passage.part] if passage.part < len(record.parts) else None
     ours = {
         "text": passage.text,
@@ -53,11 +29,7 @@ def payload_of(record: DocumentRecord, passage: Passage) -> dict[str, Any]:
         "section": passage.section or None,
         "sections": list(passage.sections) or None,
         "tier2": None if passage.tier2 is None else dict(passage.tier2),
-        "tier3": _tier3(part),
+        "tier3": None if part is None or part.tier3 is None else dict(part.tier3),
     }
-    theirs = {name: value for name, value in record.metadata.items() if name not in _OURS}
+    theirs = {name: value for name, value in record.metadata.items() if name not in ours and name not in optional}
     return {**theirs, **ours, **{name: value for name, value in optional.items() if value is not None}}
-
-
-def _tier3(part: Part | None) -> dict[str, Any] | None:
-    return dict(part.tier3) if part is not None and part.tier3 is not None else None

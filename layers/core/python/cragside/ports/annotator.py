@@ -13,7 +13,6 @@ class Annotator(Protocol):
 
     def tier2(self, text: str) -> dict[str, Any]:
         """`{"entities": [{"text", "label"}], "keywords": [at most 10], "language": ISO 639-1 or None}`; no model."""
-        ...
 
     async def tier3(self, doc_type: DocType, text: str) -> dict[str, Any]:
         """The fields of tier 3 for the type, such as `{"summary", "key_entities"}` for a text.
@@ -21,4 +20,3 @@ class Annotator(Protocol):
         Raises `ServiceUnavailable("annotator", ...)` when the model does not answer; nonsense from it is replaced by
         what can be said without it, and `"degraded"` then says so.
         """
-        ...

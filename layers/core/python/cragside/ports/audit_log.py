@@ -9,8 +9,6 @@ class AuditLog(Protocol):
 
     def check(self) -> None:
         """Raises `ConfigurationError` when events cannot be written."""
-        ...
 
     def write(self, event: Mapping[str, Any]) -> None:
         """Append an event. A failure is logged and stops nobody."""
-        ...

@@ -17,4 +17,3 @@ class DocumentLoader(Protocol):
         the limit, and `ValidationError` with the reason for unsupported, damaged, encrypted, hostile or empty files.
         Workspaces take turns; `ServiceUnavailable` is raised when the file's turn does not come in time.
         """
-        ...

@@ -11,4 +11,3 @@ class LanguageModel(Protocol):
         self, prompt: str, *, system: str | None = None, history: Sequence[Mapping[str, str]] = ()
     ) -> str:
         """The answer's text. Raises `ServiceUnavailable("extractor", ...)`."""
-        ...

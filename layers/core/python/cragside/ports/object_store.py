@@ -9,7 +9,6 @@ class ObjectStore(Protocol):
     @property
     def address(self) -> str:
         """Where it is, for messages; without secrets."""
-        ...
 
     async def fetch(self, name: str, to: BinaryIO, *, limit: int) -> None:
         """Write an object of at most `limit` bytes to `to`.
@@ -18,8 +17,6 @@ class ObjectStore(Protocol):
         `ConfigurationError` when the store cannot be used like this (no access, no such bucket, no client library);
         and `ServiceUnavailable("object_store", ...)`.
         """
-        ...
 
     async def disconnect(self) -> None:
         """Close connections and forget credentials; the next `fetch` connects anew."""
-        ...

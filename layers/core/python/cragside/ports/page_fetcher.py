@@ -37,8 +37,6 @@ class PageFetcher(Protocol):
 
     async def fetch(self, url: str, *, workspace: str = "") -> FetchedPage:
         """The page. Workspaces take turns. Raises `FetchFailed`."""
-        ...
 
     async def close(self) -> None:
         """Close connections."""
-        ...

@@ -9,11 +9,9 @@ class PreferenceStore(Protocol):
 
     def changes(self, workspace: str) -> Mapping[str, Any]:
         """What was changed, by the names of the preferences."""
-        ...
 
     def change(self, workspace: str, changes: Mapping[str, Any]) -> None:
         """Add changes, durably; a value of None goes back to the default.
 
         Raises `ValidationError` when nothing can be kept here, and `ServiceUnavailable("settings", ...)`.
         """
-        ...

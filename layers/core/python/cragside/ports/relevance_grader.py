@@ -14,4 +14,3 @@ class RelevanceGrader(Protocol):
 
         `model` is the chat model that the request names. Raises `ServiceUnavailable("grader", ...)`.
         """
-        ...

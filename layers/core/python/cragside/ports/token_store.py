@@ -14,16 +14,12 @@ class TokenStore(Protocol):
 
         Raises `ConfigurationError` when the store cannot be used from the start, later `ServiceUnavailable`.
         """
-        ...
 
     def all(self) -> Sequence[IssuedToken]:
         """The tokens as they are stored now, expired ones included. Raises `ConfigurationError`."""
-        ...
 
     def create(self, token: IssuedToken) -> tuple[str, IssuedToken]:
         """Add a token: its secret, which is not stored, and the entry with its new id. Raises `ValidationError`."""
-        ...
 
     def revoke(self, name: str) -> IssuedToken:
         """Remove a token by its id or name. Raises `NotFound`."""
-        ...

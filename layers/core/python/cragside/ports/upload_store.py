@@ -23,8 +23,6 @@ class UploadStore(ObjectStore, Protocol):
 
     async def form(self, name: str, *, most_bytes: int, seconds: int) -> UploadForm:
         """A form for an object of that name, of 1 to `most_bytes` bytes, valid for `seconds`."""
-        ...
 
     async def remove(self, name: str) -> None:
         """Remove an object; there need not be one."""
-        ...

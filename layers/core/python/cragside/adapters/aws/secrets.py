@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
+from cragside.adapters.aws.client import make_client
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
 
 # A value that was exchanged is taken up within this time.
@@ -15,7 +16,6 @@ _FRESH_SECONDS = 300.0
 # So long after the last successful read a value is trusted; then nobody is let in by it until it is read again.
 _TRUSTED_SECONDS = 900.0
 _TRIES_AFTER_SECONDS = 5.0
-_CONNECT_SECONDS, _READ_SECONDS, _ATTEMPTS = 2, 3, 2
 _log = logging.getLogger("cragside")
 
 
@@ -120,15 +120,5 @@ def _reason(error: Exception) -> str:
 
 
 def _secrets_manager() -> Any:
-    """A client that gives up in seconds: a request waits for it."""
-    try:
-        import boto3
-        from botocore.config import Config
-    except ImportError as error:
-        raise ConfigurationError(
-            "RAG_API_TOKEN_SECRET needs boto3. Install cragside with its extra: pip install 'cragside[aws]'.",
-            variable="RAG_API_TOKEN_SECRET",
-        ) from error
-    retries: Any = {"total_max_attempts": _ATTEMPTS, "mode": "standard"}
-    config = Config(connect_timeout=_CONNECT_SECONDS, read_timeout=_READ_SECONDS, retries=retries)
-    return boto3.client("secretsmanager", config=config)
+    """A client that gives up within seconds, because a request waits for it."""
+    return make_client("secretsmanager", "RAG_API_TOKEN_SECRET", connect_seconds=2, read_seconds=3, attempts=2)

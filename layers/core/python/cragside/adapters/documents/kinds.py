@@ -53,29 +53,12 @@ JSON = Kind(
 TRANSCRIPT = Kind("transcripts", (".vtt", ".srt"), ("text/vtt", "application/x-subrip"))
 TEXT = Kind(
     "texts",
-    endings=tuple(
-        f".{ending}"
-        for ending in [
-            "txt",
-            "text",
-            "log",
-            "rst",
-            "adoc",
-            "org",
-            "tex",
-            "csv",
-            "tsv",
-            "yaml",
-            "yml",
-            "toml",
-            "ini",
-            "cfg",
-            "conf",
-            "xml",
-        ]
+    (
+        ".txt", ".text", ".log", ".rst", ".adoc", ".org", ".tex", ".csv", ".tsv", ".yaml", ".yml", ".toml", ".ini",
+        ".cfg", ".conf", ".xml",
     ),
     names=("readme", "license", "licence", "notice", "authors", "changelog", "contributing", "copying"),
-)
+)  # fmt: skip
 CODE = Kind("source_code", tuple(BY_ENDING), names=tuple(BY_NAME))
 KINDS = {kind.module: kind for kind in (PDF, WORD, HTML, EMAIL, MARKDOWN, JSON, TRANSCRIPT, TEXT, CODE)}
 ENDINGS = tuple(dict.fromkeys(ending for kind in KINDS.values() for ending in kind.endings))

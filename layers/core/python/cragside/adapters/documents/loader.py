@@ -7,12 +7,15 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
 
+from typing_extensions import override
+
 from cragside.adapters.documents.kinds import Kind, kind_of
 from cragside.adapters.documents.parsing import ParserProcesses
 from cragside.adapters.documents.reading import EMPTY, FileOrigin, Reading, Unreadable, label, name_as_title
 from cragside.adapters.turns import Turns
 from cragside.domain.document import SourceText
 from cragside.domain.errors import PayloadTooLarge, ServiceUnavailable, ValidationError
+from cragside.ports.document_loader import DocumentLoader
 
 MAX_FILE_BYTES = 50 * 1024 * 1024
 
@@ -24,11 +27,12 @@ _BLANKS = b"\xef\xbb\xbf \t\r\n\v\f"  # a byte order mark is no text either
 _CHARSET = re.compile(r"""charset\s*+=\s*+["']?([\w:.+-]{1,40})""", re.IGNORECASE)
 
 
-class FileLoader:
-    """The `DocumentLoader` for files. Big files and those of intricate formats are parsed in child processes.
+class FileLoader(DocumentLoader):
+    """Reads files. Child processes parse large files and those of complex formats.
 
-    `seconds` and `memory` (bytes) bound the reading of one file, `parallel` how many are read at a time. Workspaces
-    take turns, and a file waits for `patience` seconds at most. Nothing is started or imported before the first file.
+    `seconds` and `memory` (bytes) bound the reading of one file, `parallel` the number of files read at a time.
+    Workspaces take turns, and a file waits at most `patience` seconds. Nothing is started or imported before the first
+    file. The detail `reason` of an error continues the sentence that the file's name begins.
     """
 
     def __init__(
@@ -46,10 +50,10 @@ class FileLoader:
         self._turns = Turns(parallel)
         self._patience = patience
 
+    @override
     async def load(
         self, content: bytes, *, name: str, content_type: str | None = None, workspace: str = ""
     ) -> SourceText:
-        """The text of a file; see `DocumentLoader.load`. An error's detail `reason` goes on after the file's name."""
         if len(content) > self._max_bytes:
             reason = too_large(len(content), self._max_bytes)
             raise PayloadTooLarge(f"{name} {reason}.", reason=reason, limit=self._max_bytes)

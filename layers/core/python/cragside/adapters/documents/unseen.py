@@ -9,7 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from cragside.adapters.documents.styles import Declared, Look, declarations, hides, rules
+from cragside.adapters.documents.styles import Declared, declarations, rules
+from cragside.adapters.documents.visibility import Look, hides
 
 # Beside scripts and styles, which extraction leaves out itself.
 _NEVER_SHOWN = frozenset(

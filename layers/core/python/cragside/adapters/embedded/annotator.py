@@ -31,7 +31,11 @@ Field = Callable[[str], Any]
 
 
 class EmbeddedAnnotator(Annotator):
-    """Annotates by rules. Linear in the length of the text; the same for the same text."""
+    """Annotates by rules, in time linear in the length of the text. Equal texts get equal annotations.
+
+    Tier 3 has the fields that rules can fill; `by` is `embedded`. It lacks fields that need understanding, such as
+    intent, sentiment or purpose.
+    """
 
     @override
     def tier2(self, text: str) -> dict[str, Any]:
@@ -42,11 +46,8 @@ class EmbeddedAnnotator(Annotator):
             "language": iso_639_1(text),
         }
 
+    @override
     async def tier3(self, doc_type: DocType, text: str) -> dict[str, Any]:
-        """The fields that rules can fill, of the first 8,000 characters; `by` is `embedded`.
-
-        What takes understanding, such as intent, sentiment or purpose, is left out, and so is what was not found.
-        """
         return {**extractive(doc_type, text[:DESCRIBED_CHARACTERS]), "by": BY}
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from typing_extensions import override
 
+from cragside.adapters.embedded.lexicon import TokenVectors
 from cragside.domain.errors import ServiceUnavailable
 from cragside.ports.embedder import Embedder, Vectors
 
@@ -55,7 +56,7 @@ def _load() -> _Model:
     return _Model(tokenizer, np.ascontiguousarray(weights, dtype=np.float32))
 
 
-class WordLlamaEmbedder(Embedder):
+class WordLlamaEmbedder(Embedder, TokenVectors):
     """WordLlama with 256 dimensions: offline, 0.05 ms a question, no limit on the length of a text.
 
     A vector is the mean over all tokens of the text, at unit length; text without tokens gets the zero vector.
@@ -76,8 +77,8 @@ class WordLlamaEmbedder(Embedder):
         """Read the model ahead of the first text. Raises `ServiceUnavailable("embedder", ...)`."""
         _load()
 
+    @override
     async def embed(self, texts: Sequence[str]) -> Vectors:
-        """Unit vectors of shape (len(texts), 256); large batches are computed in a thread."""
         if sum(map(len, texts)) <= _INLINE_CHARACTERS:
             return self.encode(texts)
         return await asyncio.to_thread(self.encode, texts)
@@ -93,13 +94,13 @@ class WordLlamaEmbedder(Embedder):
                     vectors[start + offset] = model.table[encoding.ids].mean(axis=0)
         return unit(vectors)
 
+    @override
     def token_ids(self, text: str) -> list[int]:
-        """The text's tokens as rows of `token_table`."""
         return list(_load().tokenizer.encode(_encodable(text), add_special_tokens=False).ids)
 
     @property
+    @override
     def token_table(self) -> Vectors:
-        """The vector of each token, shape (32000, 256), not normalised."""
         return _load().table
 
 

@@ -35,25 +35,10 @@ _BY_LAST_WORD = {
     "Creature": "bird fish cat dog bee",
 }
 _TYPE_OF_WORD = {word: kind for kind, words in _BY_LAST_WORD.items() for word in words.split()}
-_HONORIFIC = frozenset(
-    (
-        "dr",
-        "mr",
-        "mrs",
-        "ms",
-        "prof",
-        "professor",
-        "sir",
-        "lady",
-        "king",
-        "queen",
-        "president",
-        "pope",
-        "saint",
-        "st",
-        "herr",
-    )
-)
+_HONORIFIC = frozenset({
+    "dr", "mr", "mrs", "ms", "prof", "professor", "sir", "lady", "king", "queen", "president", "pope", "saint", "st",
+    "herr",
+})  # fmt: skip
 _PERSON_CUE = re.compile(
     r"\b(?:born|wrote|said|invented|founded|discovered|married|died|composed|painted|directed|sang|he|she|his|her|who"
     r"|geboren|schrieb|erfand|gründete|starb)\b",

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from cachetools import FIFOCache, LRUCache
+from typing_extensions import override
 
 from cragside.adapters.embedded.features import (
     FEATURES,
@@ -28,6 +29,7 @@ from cragside.adapters.embedded.lexicon import Lexicon, TokenVectors
 from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable
 from cragside.ports.embedder import Vectors
+from cragside.ports.relevance_grader import RelevanceGrader
 
 WEIGHTS_FILE = "grader_weights.json"
 
@@ -74,7 +76,7 @@ class GraderWeights:
         )
 
 
-class EmbeddedGrader:
+class EmbeddedGrader(RelevanceGrader):
     """Grades with WordLlama's vectors and the words themselves; each document is judged on its own.
 
     The score is the probability that a passage which retrieval brought up is relevant, as measured on CLAP-NQ
@@ -92,8 +94,8 @@ class EmbeddedGrader:
         self._questions: FIFOCache[str, dict[tuple[str, str], float]] = FIFOCache(_REMEMBERED_QUESTIONS)
         self._lock = threading.Lock()
 
+    @override
     async def grade(self, query: str, documents: Sequence[Document], *, model: str | None = None) -> list[float]:
-        """One probability (0..1) for each document; `model` has no say. About 0.1 ms a passage met before."""
         if not documents:
             return []
         return self.scores(query, [(document.title, document.content) for document in documents])

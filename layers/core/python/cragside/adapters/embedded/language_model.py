@@ -4,9 +4,12 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 
+from typing_extensions import override
+
 from cragside.adapters.embedded.extraction import MOST_ENTITIES, MOST_RELATIONS, extract
 from cragside.adapters.embedded.keywords import keywords_of
 from cragside.domain.errors import ServiceUnavailable
+from cragside.ports.language_model import LanguageModel
 
 DELIMITER = "<|#|>"
 COMPLETE = "<|COMPLETE|>"
@@ -25,18 +28,16 @@ _CHARACTERS_A_TOKEN = 4
 _HARMLESS = str.maketrans({"<": "‹", ">": "›", "|": "¦"})
 
 
-class EmbeddedLanguageModel:
+class EmbeddedLanguageModel(LanguageModel):
     """A rule-based extractor that speaks LightRAG's prompts: extraction, gleaning, merging descriptions, keywords.
 
-    Deterministic and linear in the length of the text.
+    Deterministic and linear in the length of the text. It refuses any other prompt.
     """
 
+    @override
     async def complete(
         self, prompt: str, *, system: str | None = None, history: Sequence[Mapping[str, str]] = ()
     ) -> str:
-        """The answer in the form that LightRAG parses. Raises `ServiceUnavailable("extractor", ...)` for any other
-        prompt.
-        """
         head = prompt[:_HEAD]
         if "Extract entities and relationships" in head and _INPUT_START in prompt:
             return _extraction(prompt, system or "")

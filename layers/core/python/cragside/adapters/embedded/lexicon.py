@@ -21,16 +21,13 @@ class TokenVectors(Protocol):
     @property
     def dimensions(self) -> int:
         """Length of a vector."""
-        ...
 
     @property
     def token_table(self) -> Vectors:
         """The vector of each token, not normalised."""
-        ...
 
     def token_ids(self, text: str) -> list[int]:
         """The text's tokens as rows of `token_table`."""
-        ...
 
 
 class Lexicon:

@@ -8,28 +8,10 @@ from cragside.adapters.embedded.words import function_words, is_filler, words
 _MOST_TERMS = 12
 _MOST_CHARACTERS = 200
 _LONGEST_READ = 32_000
-_INTERROGATIVE = frozenset(
-    (
-        "who",
-        "whom",
-        "whose",
-        "when",
-        "where",
-        "why",
-        "how",
-        "which",
-        "wer",
-        "wem",
-        "wen",
-        "wessen",
-        "wann",
-        "wo",
-        "woher",
-        "wohin",
-        "warum",
-        "wie",
-    )
-)
+_INTERROGATIVE = frozenset({
+    "who", "whom", "whose", "when", "where", "why", "how", "which", "wer", "wem", "wen", "wessen", "wann", "wo",
+    "woher", "wohin", "warum", "wie",
+})  # fmt: skip
 _TOKEN = re.compile(r'"[^"\n]{2,80}"|“[^”\n]{2,80}”|„[^“”\n]{2,80}[“”]|\S+')
 _QUOTES = '"“”„'
 _LEADING = "!:-–—+~*_'’‘`´()[]{}<>|,;?/\\&=^%$§·•…"

@@ -1,27 +1,22 @@
 """The newest commit of a repository, as files to index.
 
-Nothing is checked out: contents are read from git's objects, so that symbolic links, hooks, filters and submodules stay
-what they are in there, data.
+Nothing is checked out. Contents are read from git's objects, so symbolic links, hooks, filters and submodules are only
+data.
 """
 
 import asyncio
 import re
 import shutil
 import tempfile
-from base64 import b64encode
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote
-
-from yarl import URL
 
 from cragside.adapters.git.command import Git, next_line
-from cragside.adapters.web.addresses import parse_address
-from cragside.adapters.web.guard import AddressRefused, Guard
-from cragside.adapters.web.resolver import Resolver, SystemResolver
+from cragside.adapters.git.origin import CloneOrigin, origin_of
+from cragside.adapters.web.resolver import Resolver
 from cragside.domain.errors import ValidationError
 
 if TYPE_CHECKING:
@@ -29,7 +24,7 @@ if TYPE_CHECKING:
 
 DEFAULT_MAX_FILES = 4000
 DEFAULT_MAX_BYTES = 500_000
-# What is in a repository but was not written for it, and what tools write.
+# Files of other projects, and files that tools write.
 NEVER_INDEXED = (
     "node_modules/", "bower_components/", "vendor/", "third_party/", "dist/", "build/", "target/", "out/", ".next/",
     ".cache/", ".venv/", "venv/", "__pycache__/", ".git/", "*.min.js", "*.min.css", "*.map", "*.lock", "*.lockb",
@@ -41,16 +36,14 @@ _WATCH_SECONDS = 0.2
 _BINARY_SAMPLE = 8000
 _WITHOUT_TEXT_TEST = (".pdf", ".docx")
 _LFS_POINTER = b"version https://git-lfs.github.com/spec/v1"
-_CREDENTIALS = re.compile(r"(?i)(https?://)([^/?#@]*)@(?=[^/?#@]*(?:[/?#]|$))")
 _BRANCH = re.compile(r"[^\x00-\x20~^:?*\[\\\x7f]{1,250}")
-_OTHER_PROTOCOL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|[^/\\@]*+@[^/\\:]*+:|[^/\\.~][^/\\:]*+:")
 _ENTRY = re.compile(rb"(?P<mode>\d+) (?P<kind>\w+) (?P<id>[0-9a-f]{40,64}) +(?P<size>\d+|-)\t(?P<path>.*)", re.DOTALL)
 _LANGUAGES = {".markdown": "md", ".yml": "yaml", ".txt": "text", ".mjs": "js", ".cjs": "js", ".pyi": "py"}
 
 
 @dataclass(frozen=True, slots=True)
 class RepositoryFile:
-    """A file of a repository. `name` is `repoId#path`, and so no other repository's; `metadata` is rag-stack's."""
+    """A file of a repository. `name` is `repoId#path`, unique among repositories; `metadata` has rag-stack's fields."""
 
     name: str
     path: str
@@ -88,11 +81,10 @@ async def cloned(
     seconds: float = 600.0,
     max_clone_bytes: int = 2 * 1024**3,
 ) -> AsyncIterator[Checkout]:
-    """The newest commit of `source`, an https URL or the path of a repository, for as long as the block lasts.
+    """The newest commit of `source`, an https URL or a folder. It is deleted after the block unless `keep` is set.
 
-    With `keep` its folder stays. `http://` is for the hosts of `allow` alone, which is RAG_FETCH_ALLOW's list. Raises
-    `ValidationError` for what must not or cannot be cloned within `seconds` and `max_clone_bytes`, and
-    `ConfigurationError` without git.
+    `allow` is the list of RAG_FETCH_ALLOW; only its hosts may use `http://`. Raises `ValidationError` if the source
+    must not be cloned or exceeds `seconds` or `max_clone_bytes`, and `ConfigurationError` without git.
     """
     _check_branch(branch)
     folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="cragside-repository-"))
@@ -100,7 +92,7 @@ async def cloned(
     try:
         git = Git(folder)
         await git.check_version()
-        origin = await _origin(source, allow, resolver)
+        origin = await origin_of(source, allow, resolver)
         try:
             async with asyncio.timeout(seconds):
                 await _clone(git, origin, branch, folder / "repository.git", max_clone_bytes)
@@ -125,9 +117,9 @@ async def files_of(
 ) -> AsyncIterator[RepositoryFile | PassedOver]:
     """The files in the order of their paths, at most `max_files`, none longer than `max_bytes`.
 
-    `include` and `exclude` are patterns as in .gitignore; `file_types` are endings such as `.py`. What nobody wrote for
-    this repository (`NEVER_INDEXED`) is excluded first, so that an `exclude` of `!vendor/` brings it back. What the
-    patterns leave out is not mentioned.
+    `include` and `exclude` are patterns as in .gitignore; `file_types` are endings such as `.py`. `NEVER_INDEXED` is
+    excluded first, so an `exclude` of `!vendor/` includes that folder again. Files that the patterns leave out are not
+    reported.
     """
     chosen = _Choice(include, exclude, file_types)
     git = Git(checkout.folder.parent)
@@ -173,72 +165,12 @@ async def _head(git: Git, folder: Path) -> str:
         raise ValidationError("The repository has no commit.") from error
 
 
-@dataclass(frozen=True, slots=True)
-class _Origin:
-    """What git is told to clone, and what others are told."""
-
-    address: str
-    shown: str
-    settings: tuple[str, ...]
-    secret: dict[str, str]
-
-
-async def _origin(source: str, allow: Iterable[str], resolver: Resolver | None) -> _Origin:
-    if re.match(r"(?i)https?://", source):
-        return await _remote(source, Guard(allow), resolver if resolver is not None else SystemResolver())
-    if source.startswith("-") or "\x00" in source or _OTHER_PROTOCOL.match(source):
-        raise ValidationError("A repository is given as an https:// URL or as the path of a folder.")
-    folder = await asyncio.to_thread(_local, source)
-    return _Origin(folder.as_uri(), folder.as_posix(), ("protocol.file.allow=always",), {})
-
-
-def _local(source: str) -> Path:
-    folder = Path(source).expanduser().resolve()
-    if not (folder / ".git").exists() and not (folder / "HEAD").is_file():
-        raise ValidationError(f"{source} is no git repository; index its files with cragside ingest --dir.")
-    return folder
-
-
-async def _remote(source: str, guard: Guard, resolver: Resolver) -> _Origin:
-    given = _CREDENTIALS.match(source)
-    try:
-        url = guard.target(_CREDENTIALS.sub(r"\1", source, count=1))
-        host = url.raw_host or ""
-        found = [host] if parse_address(host) else await resolver.addresses(host)
-        addresses = sorted(guard.admit(url, found))
-    except AddressRefused as error:
-        raise ValidationError(f"The repository is not cloned: {error}") from error
-    except OSError as error:
-        raise ValidationError(f"The repository's host {url.raw_host} cannot be found.") from error
-    finally:
-        await resolver.close()
-    if url.scheme == "http" and not guard.allows(url, addresses):
-        raise ValidationError("Repositories are cloned by https; http is for hosts in RAG_FETCH_ALLOW.")
-    clean = url.with_query(None)
-    settings = [f"protocol.{url.scheme}.allow=always"]
-    if parse_address(host) is None:
-        settings.append(_pinned(clean, addresses))
-    secret = {"http.extraHeader": _authorization(given[2])} if given else {}
-    return _Origin(str(clean), str(clean), tuple(settings), secret)
-
-
-def _pinned(url: URL, addresses: Sequence[str]) -> str:
-    """Git's setting that leaves curl no other address for the host than these."""
-    listed = ",".join(f"[{address}]" if ":" in address else address for address in addresses)
-    return f"http.curloptResolve={url.host_subcomponent}:{url.port}:{listed}"
-
-
-def _authorization(credentials: str) -> str:
-    name, _, password = credentials.partition(":")
-    return "Authorization: Basic " + b64encode(f"{unquote(name)}:{unquote(password)}".encode()).decode()
-
-
 def _check_branch(branch: str | None) -> None:
     if branch is not None and (branch.startswith("-") or ".." in branch or not _BRANCH.fullmatch(branch)):
-        raise ValidationError(f"{branch!r} is no branch's or tag's name.")
+        raise ValidationError(f"{branch!r} is not the name of a branch or tag.")
 
 
-async def _clone(git: Git, origin: _Origin, branch: str | None, folder: Path, max_bytes: int) -> None:
+async def _clone(git: Git, origin: CloneOrigin, branch: str | None, folder: Path, max_bytes: int) -> None:
     chosen = ["--branch", branch] if branch else []
     arguments = [
         "clone", "--quiet", "--bare", "--depth", "1", "--single-branch", "--no-tags", "--no-local", "--template=",
@@ -268,7 +200,7 @@ def _size(folder: Path) -> int:
 
 
 class _Choice:
-    """Which paths somebody wants to have indexed."""
+    """The paths to index."""
 
     def __init__(self, include: Sequence[str], exclude: Sequence[str], file_types: Sequence[str] | None) -> None:
         self._include = _patterns(include) if include else None
@@ -291,7 +223,7 @@ def _patterns(lines: Iterable[str]) -> "GitIgnoreSpec":
     try:
         return GitIgnoreSpec.from_lines(lines)
     except ValueError as error:
-        raise ValidationError(f"A pattern is not understood: {error}") from error
+        raise ValidationError(f"A pattern is invalid: {error}") from error
 
 
 def _unfit(entry: re.Match[bytes], path: str, max_bytes: int) -> str | None:

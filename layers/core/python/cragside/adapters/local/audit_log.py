@@ -8,13 +8,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from typing_extensions import override
+
 from cragside.domain.errors import ConfigurationError
+from cragside.ports.audit_log import AuditLog
 
 STDERR = ("-", "stderr")
 _log = logging.getLogger("cragside")
 
 
-class AuditFile:
+class AuditFile(AuditLog):
     """Appends events to a file of mode 0600. It is opened for each, so that other tools may rotate it at any time.
 
     An event that cannot be written is lost and fails no request: the log warns of the first, and of the first after it
@@ -26,8 +29,8 @@ class AuditFile:
         self._warned = False
         self._torn = False
 
+    @override
     def check(self) -> None:
-        """Raises `ConfigurationError` when the file cannot be written."""
         try:
             self._append(b"")
         except OSError as error:
@@ -38,8 +41,8 @@ class AuditFile:
                 variable="RAG_AUDIT_LOG",
             ) from error
 
+    @override
     def write(self, event: Mapping[str, Any]) -> None:
-        """Append an event."""
         line = json.dumps(dict(event)).encode() + b"\n"
         try:
             # What a full disk cut off stands in a line of its own.

@@ -2,8 +2,6 @@
 
 import json
 import logging
-import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,7 +9,7 @@ from typing import Any
 from filelock import FileLock, Timeout
 from typing_extensions import override
 
-from cragside.adapters.private_files import FILE_MODE, make_folder
+from cragside.adapters.private_files import FILE_MODE, make_folder, replace_file
 from cragside.domain.errors import ServiceUnavailable, ValidationError
 from cragside.ports.preference_store import PreferenceStore
 
@@ -24,14 +22,17 @@ _Stamp = tuple[int, int, int]
 
 
 class PreferenceFile(PreferenceStore):
-    """The changes of all workspaces in `folder/.settings.json`, replaced as a whole. The file is made by a change."""
+    """The changes of all workspaces in `folder/.settings.json`, which is replaced as a whole.
+
+    The first change creates the file. If the file cannot be read, there are no changes, and the log says why.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / FILE_NAME
         self._read: tuple[_Stamp, dict[str, dict[str, Any]]] | None = None
 
+    @override
     def changes(self, workspace: str) -> Mapping[str, Any]:
-        """See the port. A file that cannot be read holds no changes; the log says why."""
         return self._all().get(workspace, {})
 
     @override
@@ -42,7 +43,8 @@ class PreferenceFile(PreferenceStore):
                 everything = dict(self._all())
                 merged = {**everything.get(workspace, {}), **changes}
                 everything[workspace] = {name: value for name, value in merged.items() if value is not None}
-                self._replace({name: kept for name, kept in everything.items() if kept})
+                kept = {name: changes for name, changes in everything.items() if changes}
+                replace_file(self._path, json.dumps(kept, indent=2))
         except (OSError, Timeout) as error:
             reason = getattr(error, "strerror", None) or type(error).__name__
             raise ServiceUnavailable("settings", f"The settings cannot be saved: {reason}.") from error
@@ -59,18 +61,6 @@ class PreferenceFile(PreferenceStore):
             _log.warning("The saved settings in %s cannot be read: %s", self._path, type(error).__name__)
             return {}
         return self._read[1]
-
-    def _replace(self, everything: dict[str, dict[str, Any]]) -> None:
-        handle, name = tempfile.mkstemp(prefix=f"{FILE_NAME}.", dir=self._path.parent)
-        try:
-            with os.fdopen(handle, "w") as file:
-                json.dump(everything, file, indent=2)
-                file.flush()
-                os.fsync(file.fileno())
-            Path(name).replace(self._path)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
 
 
 class NoPreferences(PreferenceStore):

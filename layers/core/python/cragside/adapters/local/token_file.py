@@ -11,18 +11,19 @@ import os
 import re
 import secrets
 import stat
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from filelock import FileLock, Timeout
+from typing_extensions import override
 
 from cragside.adapters.local.token_schema import TokensBody, entry_of, token_of
-from cragside.adapters.private_files import FILE_MODE
+from cragside.adapters.private_files import FILE_MODE, replace_file
 from cragside.domain.errors import ConfigurationError, NotFound, ServiceUnavailable, ValidationError
 from cragside.domain.tokens import TOKEN_PREFIX, IssuedToken
+from cragside.ports.token_store import TokenStore
 
 # Within this time (seconds) every process takes up what was changed.
 _LOOKS_EVERY = 1.0
@@ -37,8 +38,11 @@ _log = logging.getLogger("cragside")
 _Stamp = tuple[int, int, int, int]
 
 
-class TokenFile:
-    """The tokens of one file. Every process reads it anew within two seconds after it has changed."""
+class TokenFile(TokenStore):
+    """The tokens of one file. Every process reads it again within two seconds after a change.
+
+    If the file becomes unusable, the last good state holds for a minute. A file that is removed holds no tokens.
+    """
 
     def __init__(self, path: Path, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._path = path
@@ -49,12 +53,8 @@ class TokenFile:
         self._good: float | None = None
         self._complaint = ""
 
+    @override
     def tokens(self) -> Sequence[IssuedToken]:
-        """The tokens; the same object while nothing has changed.
-
-        A file that cannot be used raises `ConfigurationError` at the first call. Later on the last good state holds for
-        a minute, and then `ServiceUnavailable` is raised. A file that was removed holds no tokens.
-        """
         now = self._clock()
         if self._looked is None:
             self._tokens = self._load()
@@ -66,11 +66,8 @@ class TokenFile:
             raise ServiceUnavailable("tokens", "The tokens cannot be read; the log has the reason.")
         return self._tokens
 
+    @override
     def create(self, token: IssuedToken) -> tuple[str, IssuedToken]:
-        """Add a token, which gets its id and secret here: the secret, which nobody can be told again, and the entry.
-
-        The file is made when it is missing. Raises `ValidationError` for a name that is taken or cannot be one.
-        """
         _check_name(token.name)
         secret = f"{TOKEN_PREFIX}{secrets.token_urlsafe(_BITS // 8)}"
         made = replace(token, id=f"tok_{secrets.token_hex(6)}", digest=hashlib.sha256(secret.encode()).digest())
@@ -86,8 +83,8 @@ class TokenFile:
         self._change(added, missing=())
         return secret, made
 
+    @override
     def revoke(self, name: str) -> IssuedToken:
-        """Remove a token by its id or name. Raises `NotFound`."""
         gone: list[IssuedToken] = []
 
         def without(tokens: Sequence[IssuedToken]) -> list[IssuedToken]:
@@ -99,8 +96,8 @@ class TokenFile:
         self._change(without)
         return gone[0]
 
+    @override
     def all(self) -> Sequence[IssuedToken]:
-        """The tokens as the file has them at this moment, expired ones included. Raises `ConfigurationError`."""
         return self._load()
 
     def _look(self, now: float) -> None:
@@ -168,24 +165,12 @@ class TokenFile:
         try:
             with FileLock(f"{self._path}.lock", timeout=_WAIT_SECONDS, mode=FILE_MODE):
                 known = missing if missing is not None and not self._path.exists() else self._load()
-                self._replace(change(known))
+                body = TokensBody(version=1, tokens=[entry_of(each) for each in change(known)])
+                # A link stays one: its target is replaced.
+                replace_file(self._path.resolve(), body.model_dump_json(indent=2))
         except (OSError, Timeout) as error:
             reason = getattr(error, "strerror", None) or "another process holds it"
             raise ServiceUnavailable("tokens", f"{self._path} cannot be written: {reason}.") from error
-
-    def _replace(self, tokens: list[IssuedToken]) -> None:
-        # A link stays one: what it leads to is replaced.
-        target = self._path.resolve()
-        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)  # made with mode 0600
-        try:
-            with os.fdopen(handle, "w") as file:
-                file.write(TokensBody(version=1, tokens=[entry_of(each) for each in tokens]).model_dump_json(indent=2))
-                file.flush()
-                os.fsync(file.fileno())
-            Path(name).replace(target)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
 
 
 def _opened_without_waiting(path: str, flags: int) -> int:

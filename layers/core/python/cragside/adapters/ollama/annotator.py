@@ -16,10 +16,10 @@ _TRIES = 2
 
 
 class OllamaAnnotator(Annotator):
-    """Tier 3 by a chat model. Tier 2 is that of `embedded`, which also answers when the host has no model.
+    """Tier 3 by a chat model; `by` names it. `embedded` does tier 2, and tier 3 when the host has no model.
 
-    A silent host is an error, so that a document waits for its model instead of being described by rules. A model that
-    answers nonsense twice will do so again: then the rules' fields are taken, and `degraded` says so.
+    A silent host is an error, so a document waits for its model instead of being described by rules. A model that
+    answers nonsense twice will do so again: then `embedded` describes the document, and `degraded` says so.
     """
 
     def __init__(self, host: OllamaHost, embedded: Annotator) -> None:
@@ -30,11 +30,8 @@ class OllamaAnnotator(Annotator):
     def tier2(self, text: str) -> dict[str, Any]:
         return self._embedded.tier2(text)
 
+    @override
     async def tier3(self, doc_type: DocType, text: str) -> dict[str, Any]:
-        """The fields of the first 8,000 characters; `by` names the model, or `embedded`.
-
-        Raises `ServiceUnavailable("annotator", ...)`.
-        """
         if not annotation.asks_model(doc_type) or not text.strip():
             return await self._embedded.tier3(doc_type, text)
         try:

@@ -4,9 +4,7 @@ import asyncio
 import json
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote, urlsplit, urlunsplit
 from weakref import WeakKeyDictionary
 
 import aiohttp
@@ -14,6 +12,7 @@ import httpx
 import orjson
 from httpx_aiohttp import AiohttpTransport
 
+from cragside.adapters.host_address import HostAddress
 from cragside.domain.errors import ServiceUnavailable
 
 if TYPE_CHECKING:
@@ -34,35 +33,13 @@ class ModelMissing(ServiceUnavailable):
     """The host answers that it has no such model."""
 
 
-@dataclass(frozen=True, slots=True)
-class HostAddress:
-    """Where the host is: an address without credentials, and the credentials apart, never to be shown."""
-
-    url: str
-    credentials: tuple[str, str] | None
-
-    @classmethod
-    def parse(cls, base_url: str) -> "HostAddress":
-        """Split `user:password@` off an address."""
-        parts = urlsplit(base_url if "://" in base_url else f"http://{base_url}")
-        bare = urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path.rstrip("/"), "", ""))
-        if parts.username is None:
-            return cls(bare, None)
-        return cls(bare, (unquote(parts.username), unquote(parts.password or "")))
-
-    def __repr__(self) -> str:
-        return f"HostAddress({self.url!r})"
-
-
 class LoopConnection:
     """What belongs to one event loop: session, limiter and the chat client on top of them."""
 
     def __init__(self, address: HostAddress, parallel: int) -> None:
         self.limiter = asyncio.Semaphore(parallel)
         self._address = address
-        self._headers = {"Content-Type": "application/json"}
-        if address.credentials:
-            self._headers["Authorization"] = aiohttp.encode_basic_auth(*address.credentials)
+        self._headers = {"Content-Type": "application/json", **address.authorization}
         # The limiter bounds what is in flight: a second limit here would only queue in the dark.
         connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=60)
         self._session = aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())

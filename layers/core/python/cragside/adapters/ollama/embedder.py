@@ -14,10 +14,11 @@ _BATCH = 32
 
 
 class OllamaEmbedder(Embedder):
-    """Embeds with `/api/embed`. The host is asked when something is embedded, not before.
+    """Embeds with `/api/embed`. It asks the host at the first embedding, not before.
 
-    Queries and passages are embedded alike: the port does not say which is which, so the task prefixes that models such
-    as nomic-embed-text were trained with ("search_query: ") are left out on both sides.
+    The host cuts texts that are longer than the model's context. Queries and passages are embedded alike: the port does
+    not say which is which, so both lack the task prefixes ("search_query: ") that models such as nomic-embed-text were
+    trained with.
     """
 
     def __init__(self, host: OllamaHost, model: str) -> None:
@@ -35,11 +36,8 @@ class OllamaEmbedder(Embedder):
     def dimensions(self) -> int | None:
         return self._dimensions
 
+    @override
     async def embed(self, texts: Sequence[str]) -> Vectors:
-        """Unit vectors of shape (len(texts), dimensions). Raises `ServiceUnavailable("embedder", ...)`.
-
-        Texts longer than the model's context are cut by the host.
-        """
         dimensions = self._dimensions or await self._asked_first()
         if not texts:
             return np.zeros((0, dimensions), dtype=np.float32)
@@ -79,18 +77,19 @@ class OllamaEmbedder(Embedder):
         return unit
 
 
-class HostlessEmbedder:
-    """Stands for a model of a host while none is configured: what was embedded with it can be read, not searched."""
+class HostlessEmbedder(Embedder):
+    """A model of a host while no host is configured. Its stores can be read, but not searched or extended."""
 
     dimensions = None
+    name = ""
 
     def __init__(self, model: str) -> None:
         self.name = model_name(model)
 
+    @override
     async def embed(self, texts: Sequence[str]) -> Vectors:
-        """Raises `ConfigurationError` with the way out."""
         raise ConfigurationError(
-            f"The embedding model {self.name} needs an Ollama. Set OLLAMA_BASE_URL, or build the store anew with "
+            f"The embedding model {self.name} needs an Ollama. Set OLLAMA_BASE_URL, or rebuild the store with "
             "RAG_EMBEDDING_MODEL=embedded and cragside reindex.",
             model=self.name,
         )

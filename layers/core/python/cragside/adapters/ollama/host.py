@@ -8,7 +8,8 @@ from typing import Any, TypeGuard
 from cachetools import FIFOCache
 from typing_extensions import override
 
-from cragside.adapters.ollama.connection import Connections, HostAddress, HostSilent, ModelMissing, translated
+from cragside.adapters.host_address import HostAddress
+from cragside.adapters.ollama.connection import Connections, HostSilent, ModelMissing, translated
 from cragside.adapters.ollama.remembered import RememberedAnswer
 from cragside.adapters.ollama.text import sendable
 from cragside.domain.errors import ServiceUnavailable
@@ -83,8 +84,8 @@ class OllamaHost(ModelHost):
     async def version(self) -> str:
         return await self._version.get()
 
+    @override
     async def models(self) -> frozenset[str]:
-        """Names of the models the host has, tags included. Raises `ServiceUnavailable("ollama", ...)`."""
         return await self._models.get()
 
     async def has(self, model: str) -> bool:
@@ -96,12 +97,8 @@ class OllamaHost(ModelHost):
         card = await self._card_if_there(model)
         return None if card is None else card.context_length
 
+    @override
     async def window(self, model: str) -> int | None:
-        """Tokens that the host reads of a request that sets no `num_ctx`; None when the host does not say.
-
-        A model that is not loaded is loaded for it, unless its own `num_ctx` tells: a request would load it anyway.
-        Raises `ServiceUnavailable("ollama", ...)` when the host is silent or cannot load the model.
-        """
         name = tagged(model)
         loaded = await self._loaded.get()
         if loaded is None or name in loaded or not await self.has(name):

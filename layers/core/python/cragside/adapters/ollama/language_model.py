@@ -4,6 +4,8 @@ import logging
 import re
 from collections.abc import Mapping, Sequence
 
+from typing_extensions import override
+
 from cragside.adapters.ollama.host import OllamaHost, Reply
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.neutral import neutralise
@@ -22,23 +24,21 @@ _EXTRACTION = "Extract entities and relationships"
 logger = logging.getLogger(__name__)
 
 
-class OllamaLanguageModel:
-    """Implements `ports.LanguageModel`; `embedded` answers when the host has no model for it, not when it is silent.
+class OllamaLanguageModel(LanguageModel):
+    """Answers with a chat model, or with `embedded` when the host has none.
 
-    A silent host is an error, so that a document waits for its model instead of being extracted by a lesser one.
+    A silent host is an error, so a document waits for its model instead of being extracted by a lesser one. The log
+    says how many rows of an extraction are malformed.
     """
 
     def __init__(self, host: OllamaHost, embedded: LanguageModel) -> None:
         self._host = host
         self._embedded = embedded
 
+    @override
     async def complete(
         self, prompt: str, *, system: str | None = None, history: Sequence[Mapping[str, str]] = ()
     ) -> str:
-        """The answer's text, in a context that holds prompt and answer.
-
-        Raises `ServiceUnavailable("extractor", ...)`. Of an extraction, the log tells how many rows cannot be used.
-        """
         try:
             model = await self._host.choose(None)
             if model is not None:

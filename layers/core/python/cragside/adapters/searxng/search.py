@@ -3,21 +3,18 @@
 import asyncio
 import json
 import re
-from base64 import b64encode
 from collections.abc import Awaitable, Callable
 from typing import Any
-from urllib.parse import unquote, urlsplit, urlunsplit
 from weakref import WeakKeyDictionary
 
 import aiohttp
 from typing_extensions import override
 from yarl import URL
 
+from cragside.adapters.host_address import HostAddress
 from cragside.adapters.searxng.results import cleaned, failed_engines
 from cragside.domain.errors import ServiceUnavailable
 from cragside.ports.search_service import SearchService
-
-Rewrite = Callable[[str, str | None], Awaitable[str]]
 
 _CONNECT_SECONDS = 2.0
 _READ_SECONDS = 10.0
@@ -34,13 +31,12 @@ class SearxngSearch(SearchService):
     Credentials in `base_url` are sent to that host alone and appear in no message.
     """
 
-    def __init__(self, base_url: str, rewriter: Rewrite, *, limit: int = 10) -> None:
-        parts = urlsplit(base_url if "://" in base_url else f"http://{base_url}")
-        self.url = urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path.rstrip("/"), "", ""))
-        self._headers = {"Accept": "application/json", "User-Agent": "cragside"}
-        if parts.username is not None:
-            credentials = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
-            self._headers["Authorization"] = f"Basic {b64encode(credentials.encode()).decode()}"
+    def __init__(
+        self, base_url: str, rewriter: Callable[[str, str | None], Awaitable[str]], *, limit: int = 10
+    ) -> None:
+        address = HostAddress.parse(base_url)
+        self.url = address.url
+        self._headers = {"Accept": "application/json", "User-Agent": "cragside", **address.authorization}
         self._rewriter = rewriter
         self._limit = limit
         self._sessions: WeakKeyDictionary[asyncio.AbstractEventLoop, aiohttp.ClientSession] = WeakKeyDictionary()

@@ -5,6 +5,7 @@ from collections.abc import Set as AbstractSet
 
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
+from typing_extensions import override
 
 
 class PinnedResolver(AbstractResolver):
@@ -13,10 +14,10 @@ class PinnedResolver(AbstractResolver):
     def __init__(self, addresses: AbstractSet[str]) -> None:
         self._addresses = addresses
 
+    @override
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
     ) -> list[ResolveResult]:
-        """The addresses, whatever the name."""
         return [
             ResolveResult(
                 hostname=host,
@@ -29,8 +30,9 @@ class PinnedResolver(AbstractResolver):
             for address in sorted(self._addresses)
         ]
 
+    @override
     async def close(self) -> None:
-        """Nothing is held."""
+        pass
 
 
 def pinned_connector(addresses: AbstractSet[str]) -> aiohttp.TCPConnector:

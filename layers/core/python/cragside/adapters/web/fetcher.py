@@ -8,6 +8,7 @@ from typing import NoReturn
 from weakref import WeakKeyDictionary
 
 import aiohttp
+from typing_extensions import override
 from yarl import URL
 
 from cragside import __version__
@@ -16,7 +17,7 @@ from cragside.adapters.web.addresses import parse_address
 from cragside.adapters.web.connection import pinned_connector
 from cragside.adapters.web.guard import AddressRefused, Guard
 from cragside.adapters.web.resolver import Resolver, SystemResolver
-from cragside.ports.page_fetcher import FetchedPage, FetchFailed
+from cragside.ports.page_fetcher import FetchedPage, FetchFailed, PageFetcher
 
 CONTENT_TYPES = frozenset(
     {
@@ -45,12 +46,12 @@ _TOKEN = re.compile(r"[\w!#$&^.+-]+/[\w!#$&^.+-]+", re.ASCII)
 _CHARSET = re.compile(r"[\w.:+-]{1,40}", re.ASCII)
 
 
-class GuardedFetcher:
-    """Implements `ports.PageFetcher`: GET, without cookies, credentials, proxies or referrer.
+class GuardedFetcher(PageFetcher):
+    """Fetches with GET, without cookies, credentials, proxies or referrer.
 
-    `allow` names hosts and ranges beyond the public Internet, see `Guard`. `parallel` fetches are in flight on one
-    event loop; others wait in line, and workspaces take turns. `timeout` (seconds) holds for the wait, and for a whole
-    fetch from its turn on, `max_bytes` for the decompressed body.
+    `allow` names hosts and ranges beyond the public Internet, see `Guard`. Each event loop has `parallel` fetches in
+    flight; others wait, and workspaces take turns. `timeout` (seconds) bounds the wait, and then the whole fetch;
+    `max_bytes` bounds the decompressed body. The reason is `ssrf_blocked` for everything that the guard refuses.
     """
 
     def __init__(
@@ -71,8 +72,8 @@ class GuardedFetcher:
         self._parallel = parallel
         self._turns: WeakKeyDictionary[asyncio.AbstractEventLoop, Turns] = WeakKeyDictionary()
 
+    @override
     async def fetch(self, url: str, *, workspace: str = "") -> FetchedPage:
-        """The page. Raises `FetchFailed`, whose reason is `ssrf_blocked` for everything that the guard refuses."""
         fetch = _Fetch(url)
         async with self._turn(fetch, workspace):
             try:
@@ -85,8 +86,8 @@ class GuardedFetcher:
             except (aiohttp.ClientError, OSError, ValueError) as error:
                 raise fetch.failed("fetch_failed", _why(error)) from error
 
+    @override
     async def close(self) -> None:
-        """Give the resolver's threads back; connections end with their fetch."""
         await self._resolver.close()
 
     @asynccontextmanager

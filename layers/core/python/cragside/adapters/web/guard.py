@@ -24,22 +24,9 @@ _NAME = re.compile(rf"{_LABEL}(?:\.{_LABEL})*")
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 _LONGEST_NAME = 253
 _LOCAL_NAMES = (
-    "localhost",
-    "localdomain",
-    "local",
-    "internal",
-    "intranet",
-    "private",
-    "corp",
-    "home",
-    "lan",
-    "home.arpa",
-    "svc",
-    "onion",
-    "metadata.tencentyun.com",
-    "metadata.packet.net",
-    "metadata.platformequinix.com",
-)
+    "localhost", "localdomain", "local", "internal", "intranet", "private", "corp", "home", "lan", "home.arpa", "svc",
+    "onion", "metadata.tencentyun.com", "metadata.packet.net", "metadata.platformequinix.com",
+)  # fmt: skip
 
 
 class AddressRefused(Exception):

@@ -6,35 +6,36 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
+from typing_extensions import override
+
 
 class Resolver(Protocol):
     """Finds the addresses of names."""
 
     async def addresses(self, name: str) -> Sequence[str]:
         """All addresses of the name, IPv4 and IPv6. Raises `OSError` when there are none."""
-        ...
 
     async def close(self) -> None:
         """Give up what is held."""
-        ...
 
 
-class SystemResolver:
-    """Asks the operating system, in threads of its own: a name that never resolves keeps nothing else waiting."""
+class SystemResolver(Resolver):
+    """Asks the operating system, in its own threads: a name that never resolves blocks nothing else."""
 
     def __init__(self, *, parallel: int = 5) -> None:
         self._parallel = parallel
         self._threads: ThreadPoolExecutor | None = None
 
+    @override
     async def addresses(self, name: str) -> Sequence[str]:
-        """See `Resolver`."""
         if self._threads is None:
             self._threads = ThreadPoolExecutor(self._parallel, thread_name_prefix="cragside-names")
         found = await asyncio.get_running_loop().run_in_executor(self._threads, _lookup, name)
         return list(dict.fromkeys(found))
 
+    @override
     async def close(self) -> None:
-        """End the threads; one that still waits for an answer ends with it."""
+        """End the threads. A thread that waits for an answer ends when it comes."""
         if self._threads is not None:
             self._threads.shutdown(wait=False, cancel_futures=True)
             self._threads = None

@@ -1,0 +1,61 @@
+"""Settings out of the environment."""
+
+import difflib
+import os
+from collections.abc import Iterator, Mapping
+
+from pydantic import ValidationError as PydanticValidationError
+
+from cragside.domain.errors import ConfigurationError
+from cragside.settings.model import Settings, variable_of
+from cragside.settings.values import BucketAddress
+
+
+def load_settings(environment: Mapping[str, str] = os.environ) -> Settings:
+    """The settings of the environment. Raises `ConfigurationError` that names a wrong or misspelt variable."""
+    known = {variable_of(name): name for name in Settings.model_fields}
+    for variable in environment:
+        if variable.startswith("RAG_") and variable not in known:
+            nearest = difflib.get_close_matches(variable, known, n=1, cutoff=0)[0]
+            raise ConfigurationError(f"{variable} is not a setting. Did you mean {nearest}?", variable=variable)
+    given = {known[variable]: value for variable, value in environment.items() if variable in known}
+    try:
+        settings = Settings(_env_file=None, **given)  # type: ignore[arg-type]
+    except PydanticValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+        field = str(first["loc"][0]) if first["loc"] else ""
+        variable = variable_of(field) if field in Settings.model_fields else field
+        raise ConfigurationError(f"{variable}: {first['msg']}.", variable=variable) from None
+    for variable, conflict in _conflicts(settings):
+        raise ConfigurationError(conflict, variable=variable)
+    return settings
+
+
+def _conflicts(settings: Settings) -> Iterator[tuple[str, str]]:
+    """Settings that contradict others: the variable, and what to do."""
+    for reserved in ("postgres_uri", "neo4j_uri"):
+        if getattr(settings, reserved) is not None:
+            variable = variable_of(reserved)
+            yield (
+                variable,
+                f"{variable} is set, but this version has no server storages yet. Unset it to use the embedded store.",
+            )
+    if settings.api_token is not None:
+        if settings.api_token_secret is not None:
+            yield (
+                "RAG_API_TOKEN_SECRET",
+                "RAG_API_TOKEN and RAG_API_TOKEN_SECRET are both set. Set the one that holds the token.",
+            )
+        if settings.api_token.get_secret_value() in settings.bound_tokens:
+            yield (
+                "RAG_WORKSPACE_TOKENS",
+                "RAG_WORKSPACE_TOKENS contains the token of RAG_API_TOKEN, which opens every workspace. Give each its "
+                "own token.",
+            )
+    if isinstance(settings.home, BucketAddress) and settings.home_sha256 is None:
+        yield (
+            "RAG_HOME_SHA256",
+            f"RAG_HOME is {settings.home}: set RAG_HOME_SHA256 to what `cragside bake` printed for this store.",
+        )
+    if settings.chunk_overlap_tokens >= settings.chunk_tokens:
+        yield "RAG_CHUNK_OVERLAP_TOKENS", "RAG_CHUNK_OVERLAP_TOKENS must be smaller than RAG_CHUNK_TOKENS."

@@ -1,0 +1,248 @@
+"""The model of all settings."""
+
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field, SecretStr, model_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from cragside.domain.command import DEFAULT_PREFIX
+from cragside.domain.origins import OriginPattern, origin_patterns
+from cragside.domain.query import DEFAULT_WORKSPACE
+from cragside.domain.verdict import DEFAULT_THRESHOLD
+from cragside.settings.values import (
+    AllowedOrigins,
+    Bucket,
+    File,
+    Persona,
+    ServerAddress,
+    Sha256,
+    StorePlace,
+    Workspace,
+    WorkspaceTokens,
+    workspaces_by_token,
+)
+
+
+class Settings(BaseSettings):
+    """Every setting with its default. The descriptions are the configuration reference."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="RAG_", frozen=True, extra="forbid", populate_by_name=True, str_strip_whitespace=True
+    )
+
+    ollama_base_url: ServerAddress | None = Field(
+        None,
+        validation_alias="OLLAMA_BASE_URL",
+        description="Ollama's address. Unset: the embedded models do all the work, and the proxy passes requests on to "
+        "http://127.0.0.1:11434.",
+    )
+    searxng_host: ServerAddress | None = Field(
+        None,
+        validation_alias="SEARXNG_HOST",
+        description="SearXNG's address. Unset: there is no web search, and a weak local result is reported as such.",
+    )
+    postgres_uri: SecretStr | None = Field(
+        None, validation_alias="POSTGRES_URI", description="Reserved for the server storages; refused for now."
+    )
+    neo4j_uri: SecretStr | None = Field(
+        None, validation_alias="NEO4J_URI", description="Reserved for the server storages; refused for now."
+    )
+
+    home: StorePlace = Field(
+        Path("~/.cragside"),
+        description="Folder of the embedded store, with a subfolder for each workspace. A store made by "
+        "`cragside bake` is opened read-only. A store at `s3://bucket/prefix` is downloaded to the temporary directory "
+        "at first use.",
+    )
+    home_sha256: Sha256 | None = Field(
+        None,
+        description="SHA-256 of the baked store's `baked.json`, as `cragside bake` prints it. A store with another "
+        "manifest is not opened. A store in a bucket needs it, and all its files are checked against it.",
+    )
+    workspace: Workspace = Field(
+        DEFAULT_WORKSPACE,
+        description="The workspace of requests that name none. Upper and lower case make no difference.",
+    )
+    command_prefix: str = Field(DEFAULT_PREFIX, pattern=r"^\S+$", description="The word that asks for evidence.")
+    threshold: float = Field(
+        DEFAULT_THRESHOLD, ge=0, le=1, description="A passage passes only with a relevance above this."
+    )
+    decision: Literal["any", "mean"] = Field(
+        "any", description="`any`: one passing passage keeps the local route. `mean`: the mean must pass as well."
+    )
+    max_documents: int = Field(5, ge=1, le=50, description="Most documents injected into a prompt.")
+    candidates: int = Field(8, ge=1, le=100, description="Most passages retrieved and graded.")
+    timeout_seconds: float = Field(30, gt=0, le=900, description="The time budget of a request, in seconds.")
+    fail_mode: Literal["open", "closed"] = Field(
+        "open",
+        description="What happens when every component fails. `open`: the question is passed on without context. "
+        "`closed`: the answer is `service_unavailable`.",
+    )
+    max_prompt_characters: int = Field(32_000, ge=1, description="Longest question, in characters.")
+    max_body_bytes: int = Field(10_000_000, ge=1024, description="Longest request body, in bytes.")
+    max_connections: int | None = Field(
+        None,
+        ge=8,
+        description="Most client connections of each process of `cragside serve`. A part of them is kept for "
+        "`/healthz`. Unset: 4096, or as many as half of the process's file descriptors allow.",
+    )
+    max_open_workspaces: int | None = Field(
+        None,
+        ge=4,
+        description="Most workspaces that a process has open at once. Requests for others wait until one of these is "
+        "not in use. Unset: 64, or as many as a quarter of the process's file descriptors allow.",
+    )
+    context_tokens: int = Field(
+        3000, ge=100, description="Most tokens of evidence in a prompt. A model with a small context gets fewer."
+    )
+    chat_model: str | None = Field(
+        None,
+        description="Model that grades, rewrites and extracts; `embedded` is valid. Unset: the request's own, else "
+        "qwen2.5:7b if the host has it, else `embedded`.",
+    )
+    embedding_model: str | None = Field(
+        None,
+        description="Model that embeds; `embedded` is valid. Unset: the one that built the store. For a new store: "
+        "nomic-embed-text if the host has it, else `embedded`.",
+    )
+    ollama_parallel: int = Field(
+        64, ge=1, description="Most concurrent model calls. Ollama queues calls beyond its own OLLAMA_NUM_PARALLEL."
+    )
+    chunk_tokens: int = Field(1000, ge=50, le=8000, description="Longest passage, in tokens.")
+    chunk_overlap_tokens: int = Field(200, ge=0, le=4000, description="Tokens that neighbouring passages share.")
+    part_passages: int = Field(
+        20, ge=1, le=500, description="Most passages of a document that a worker enriches in one task."
+    )
+    max_file_bytes: int = Field(50 * 1024 * 1024, ge=1024, description="Largest file to index, in bytes.")
+    uploads: Bucket | None = Field(
+        None,
+        description="Bucket for files that are larger than a request may be, as `s3://bucket/prefix`. Clients get an "
+        "upload form from `POST /v1/documents/uploads`. Unset: files come in requests.",
+    )
+    fetch_allow: str | None = Field(
+        None,
+        description="Hosts that pages may be fetched from besides the public Internet, separated by commas: names "
+        "(`wiki.example`, `*.example`), addresses and ranges (`10.1.0.0/16`). A client that may index a "
+        "URL can then read what these hosts serve to this machine, on every port.",
+    )
+    queue_url: str | None = Field(
+        None,
+        pattern=r"^https?://\S+\.fifo$",
+        description="URL of the SQS FIFO queue that holds the indexing tasks. Unset: a file in RAG_HOME.",
+    )
+    index_attempts: int = Field(3, ge=1, le=20, description="Attempts of an indexing task before it is given up.")
+    index_parallel: int = Field(32, ge=1, le=256, description="Most indexing tasks that a worker runs at once.")
+    index_min_length: int = Field(
+        50, ge=0, description="Shortest exchange (user and assistant together, in characters) that memory takes."
+    )
+    store_exchanges: bool = Field(
+        False, description="Whether the proxy stores each finished exchange in memory, after its answer has ended."
+    )
+    memory_mode: Literal["local", "global", "hybrid", "naive", "mix"] = Field(
+        "hybrid", description="How memory is searched when a request does not say."
+    )
+    memory_evidence: bool = Field(
+        False,
+        description="Whether `/rag` adds earlier exchanges after the evidence, under their own heading, when a request "
+        "does not say. They are never cited, and the verdict does not count them.",
+    )
+    similarity_results: int = Field(5, ge=3, le=10, description="Passages that a plain similarity search returns.")
+    similarity_threshold: float = Field(
+        0.7, ge=0.5, le=0.9, description="Least cosine of a passage that a plain similarity search returns."
+    )
+    similarity_strategy: Literal["similarity", "mmr"] = Field(
+        "similarity", description="`mmr` (maximal marginal relevance) prefers passages that differ from each other."
+    )
+    persona: Persona | None = Field(
+        None,
+        description="Template of the system prompt that comes with evidence, such as `witness-de`; docs/api.md lists "
+        "them. Unset: the plain instruction to use and cite it.",
+    )
+    saved_queries: int = Field(1000, ge=0, description="Queries that a workspace remembers; 0 remembers none.")
+    api_token: SecretStr | None = Field(
+        None, description="Token that requests must carry (Bearer or X-API-Key). Unset: no authorisation."
+    )
+    workspace_tokens: WorkspaceTokens | None = Field(
+        None,
+        description='Tokens that open only some workspaces, as JSON: `{"token": ["workspace", ...]}`. RAG_API_TOKEN '
+        "opens all. They have the scopes `read`, `write` and `chat`.",
+    )
+    tokens_file: File | None = Field(
+        None,
+        description="File of the tokens that `cragside token` makes, as hashes, with scopes, workspaces and an expiry. "
+        "Servers notice a change within 2 seconds. Other users must not be able to write it.",
+    )
+    limit_workspaces: int | None = Field(
+        None,
+        ge=0,
+        description="Most workspaces that a token without limits of its own may create: it creates no other when this "
+        "many of those that it opens exist. It holds for requests, not for the command line. Unset: no limit.",
+    )
+    limit_documents: int | None = Field(
+        None,
+        ge=0,
+        description="Most documents, in all workspaces that a token opens together, for tokens without limits of "
+        "their own. Unset: no limit.",
+    )
+    limit_bytes: int | None = Field(
+        None,
+        ge=0,
+        description="Most bytes of documents (files or texts, and metadata), in all workspaces that a token opens "
+        "together, for tokens without limits of their own. Unset: no limit.",
+    )
+    api_token_secret: str | None = Field(
+        None,
+        description="ARN of the AWS Secrets Manager secret that holds the token, in place of RAG_API_TOKEN. The "
+        "Lambda function reads it at the first request that needs it, and `cragside serve` at start. Both read it "
+        "again after five minutes. While it cannot be read, the old token is trusted for at most 15 minutes.",
+    )
+    audit_log: str | None = Field(
+        None,
+        description="File that gets a line of JSON for each document that is added, read or deleted, each search, each "
+        "change of settings, models or tokens, and each request that is denied; `stderr` for standard error. It never "
+        "contains contents, questions or tokens.",
+    )
+    allow_anonymous: bool = Field(
+        False,
+        description="Whether the Lambda function starts without a token, behind a gateway that authorises requests.",
+    )
+    allow_origins: AllowedOrigins | None = Field(
+        None,
+        description="Origins of web pages that may call cragside and ask for evidence, separated by commas: "
+        "`https://app.example`, `http://nas.lan:*`, `https://*.app.example`, `chrome-extension://*`, `null`. Pages of "
+        "this machine may call a server that is reached as localhost without being listed. For Ollama's own routes, "
+        "list them in OLLAMA_ORIGINS as well.",
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _empty_is_unset(cls, given: Any) -> Any:
+        # Compose's `${X:-}` passes every variable that it mentions, if only as an empty text.
+        return {name: value for name, value in given.items() if not isinstance(value, str) or value.strip()}
+
+    @property
+    def upstream(self) -> str:
+        """The Ollama that the proxy passes requests on to."""
+        return self.ollama_base_url or "http://127.0.0.1:11434"
+
+    @property
+    def asks_for_token(self) -> bool:
+        """Whether requests must carry a token."""
+        return any((self.api_token, self.api_token_secret, self.workspace_tokens, self.tokens_file))
+
+    @property
+    def bound_tokens(self) -> dict[str, tuple[str, ...]]:
+        """The workspaces that each token of RAG_WORKSPACE_TOKENS opens."""
+        return workspaces_by_token(self.workspace_tokens.get_secret_value()) if self.workspace_tokens else {}
+
+    @property
+    def allowed_origins(self) -> tuple[OriginPattern, ...]:
+        """The origins of RAG_ALLOW_ORIGINS."""
+        return origin_patterns(self.allow_origins) if self.allow_origins else ()
+
+
+def variable_of(field_name: str) -> str:
+    """The environment variable of a field."""
+    alias = Settings.model_fields[field_name].validation_alias
+    return alias if isinstance(alias, str) else f"RAG_{field_name.upper()}"

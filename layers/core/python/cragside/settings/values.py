@@ -1,0 +1,114 @@
+"""Types of settings, with what they accept."""
+
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import AfterValidator, AnyHttpUrl, BeforeValidator, SecretStr, StringConstraints, TypeAdapter
+
+from cragside.domain.errors import ValidationError
+from cragside.domain.origins import origin_patterns
+from cragside.domain.personas import PERSONAS
+from cragside.domain.workspace_name import workspace_name
+
+_BUCKET_ADDRESS = re.compile(r"s3://(?P<bucket>[a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:/(?P<prefix>.*))?")
+
+
+@dataclass(frozen=True, slots=True)
+class BucketAddress:
+    """A place in S3, written `s3://bucket/prefix`."""
+
+    bucket: str
+    prefix: str
+
+    def __str__(self) -> str:
+        return f"s3://{self.bucket}/{self.prefix}".rstrip("/")
+
+
+def _server(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    address = value.strip() if "://" in value else f"http://{value.strip()}"
+    return str(TypeAdapter(AnyHttpUrl).validate_python(address)).rstrip("/")
+
+
+def _bucket(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    address = _BUCKET_ADDRESS.fullmatch(value.strip())
+    if address is None:
+        raise ValueError("Write a bucket as s3://bucket/prefix")
+    return BucketAddress(address["bucket"], (address["prefix"] or "").strip("/"))
+
+
+def _home(value: object) -> object:
+    return _bucket(value) if isinstance(value, str) and "://" in value else value
+
+
+def _expanded(value: Path | BucketAddress) -> Path | BucketAddress:
+    return value.expanduser() if isinstance(value, Path) else value
+
+
+def _workspace(value: str) -> str:
+    try:
+        return workspace_name(value)
+    except ValidationError as error:
+        raise ValueError(error.message.rstrip(".")) from None
+
+
+def _persona(value: str) -> str:
+    if value not in PERSONAS:
+        raise ValueError(f"There are the personas {', '.join(PERSONAS)}")
+    return value
+
+
+def _tokens(value: SecretStr) -> SecretStr:
+    workspaces_by_token(value.get_secret_value())
+    return value
+
+
+def _origins(value: str) -> str:
+    origin_patterns(value)
+    return value
+
+
+Sha256 = Annotated[str, StringConstraints(pattern=r"(?i)^[0-9a-f]{64}$", to_lower=True)]
+ServerAddress = Annotated[str, BeforeValidator(_server)]
+Bucket = Annotated[BucketAddress, BeforeValidator(_bucket)]
+StorePlace = Annotated[Path | BucketAddress, BeforeValidator(_home), AfterValidator(_expanded)]
+File = Annotated[Path, AfterValidator(Path.expanduser)]
+Workspace = Annotated[str, AfterValidator(_workspace)]
+Persona = Annotated[str, AfterValidator(_persona)]
+WorkspaceTokens = Annotated[SecretStr, AfterValidator(_tokens)]
+AllowedOrigins = Annotated[str, AfterValidator(_origins)]
+
+
+def workspaces_by_token(text: str) -> dict[str, tuple[str, ...]]:
+    """The workspaces that each token opens, from JSON. Raises `ValueError`, which quotes nothing: all may be tokens."""
+    try:
+        pairs = json.loads(text, object_pairs_hook=list)
+    except (ValueError, RecursionError):
+        raise ValueError('It must be JSON: {"token": ["workspace", ...]}') from None
+    if not isinstance(pairs, list) or not all(isinstance(pair, tuple) for pair in pairs):
+        raise ValueError('It must be a JSON object: {"token": ["workspace", ...]}')
+    tokens = [token.strip() for token, _ in pairs]
+    if not tokens or not all(token and token.isprintable() for token in tokens):
+        raise ValueError("It has no token, an empty one, or one that cannot be printed")
+    if len(set(tokens)) < len(tokens):
+        raise ValueError("A token occurs twice; list its workspaces in one place")
+    names = [_workspace_names(number, workspaces) for number, (_, workspaces) in enumerate(pairs, start=1)]
+    return dict(zip(tokens, names, strict=True))
+
+
+def _workspace_names(number: int, workspaces: object) -> tuple[str, ...]:
+    if not isinstance(workspaces, list) or not workspaces:
+        raise ValueError(f"Token number {number} needs a list of workspace names")
+    try:
+        return tuple(dict.fromkeys(map(workspace_name, workspaces)))
+    except ValidationError:
+        raise ValueError(
+            f"Token number {number} has an invalid workspace name. A name has 1 to 63 letters, digits, dots, dashes or "
+            "underscores, begins with a letter or digit, and does not end like a file of the store"
+        ) from None
