@@ -67,7 +67,8 @@ async def test_naive_uses_no_graph(container: Container) -> None:
     known = await (await container.workspaces.open("default")).graph.search("", limit=100)
     assert known
     gone = GraphChange(nodes=dict.fromkeys(entity.name for entity in known))
-    await (await store_of(container.workspaces, "default")).apply(gone, Anyway())
+    store = await store_of(container.workspaces, "default")
+    await store.ledger.apply(gone, Anyway(), store.embedding_model)
     assert (await repository.status()).entities == 0
     assert await names(container, "What do sea otters eat?", "naive") == ["plain.md"]
 
