@@ -1,6 +1,6 @@
 """Embedded stores of synthetic passages, built by cragside's own indexing and kept in the cache folder.
 
-A store is built again when the texts, the settings or the code that indexes have changed.
+A store is rebuilt when the texts, the settings or the indexing code changed.
 """
 
 import argparse
@@ -15,7 +15,6 @@ import cragside
 from benchmarks import corpus
 from benchmarks.harness import OWN_PYTHON, ROOT, cache_folder, environment
 from cragside.bootstrap import Container
-from cragside.domain.document import SourceText
 from cragside.settings import load_settings
 
 PASSAGES_A_DOCUMENT = 10
@@ -25,7 +24,7 @@ _BATCH = 50
 
 
 def store(passages: int) -> Path:
-    """`RAG_HOME` of a store with that many passages; the first call builds it, in a process of its own."""
+    """`RAG_HOME` of a store with that many passages; the first call builds it, in a separate process."""
     home = cache_folder() / f"store-{passages}-{_key()}"
     if not (home / "ready").exists():
         shutil.rmtree(home, ignore_errors=True)
@@ -51,18 +50,12 @@ def _key() -> str:
 async def _build(passages: int) -> None:
     container = Container(load_settings())
     try:
-        repository = (await container.workspaces.open("default")).passages
         texts = corpus.documents(corpus.passages(passages), each=PASSAGES_A_DOCUMENT)
         for start in range(0, len(texts), _BATCH):
-            outcomes = await repository.save_documents(
-                [SourceText(name, text) for name, text in texts[start : start + _BATCH]]
-            )
-            failed = [outcome for outcome in outcomes if outcome.status != "indexed"]
-            if failed:
-                raise SystemExit(f"{len(failed)} documents were not indexed: {failed[0]}")
+            await corpus.index(container, texts[start : start + _BATCH])
             print(f"\r{min(start + _BATCH, len(texts)):,} of {len(texts):,} documents", end="", flush=True)
         print()
-        status = await repository.status()
+        status = await (await container.workspaces.open("default")).passages.status()
         print(f"{status.passages:,} passages, {status.entities:,} entities, {status.relations:,} relations")
         if status.passages != passages:
             raise SystemExit(f"The store has {status.passages:,} passages instead of {passages:,}.")

@@ -28,7 +28,7 @@ async def test_a_document_that_the_queue_has_no_place_for_is_kept_and_the_failur
     knowledge = Knowledge(tmp_path)
     broken, otter = tmp_path / FILE_NAME, SourceText("otter.txt", "Otters sleep on their backs.")
     broken.write_bytes(b"no database " * 100)
-    with pytest.raises(ServiceUnavailable, match=r"is damaged .* The document itself is kept") as failure:
+    with pytest.raises(ServiceUnavailable, match=r"is damaged .* The document itself is stored") as failure:
         await knowledge.container.intake.text(otter, workspace="default")
     assert failure.value.component == "queue"
     library = (await knowledge.container.workspaces.open("default")).documents

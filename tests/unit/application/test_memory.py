@@ -114,7 +114,7 @@ async def test_an_outage_breaks_no_conversation_and_is_told(
 ) -> None:
     remembered = await memory(FakeIntake(failure)).remember(EXCHANGE, workspace="sea")
     assert (remembered.indexed, remembered.reason, remembered.retryable) == (False, reason, True)
-    assert "could not be put into memory" in caplog.text
+    assert "could not be stored in memory" in caplog.text
 
 
 async def test_what_can_never_be_indexed_is_the_callers_to_hear() -> None:
@@ -156,7 +156,7 @@ async def test_the_log_tells_what_happened_and_nothing_of_what_was_said(caplog: 
         await whole.remember(EXCHANGE, workspace="sea")
         await whole.remember(Exchange("hi", SECRET), workspace="sea")
         await whole.recall("lighthouse", workspace="sea")
-    assert f"Took an exchange of {len(EXCHANGE.text)} characters" in caplog.text
+    assert f"Stored an exchange of {len(EXCHANGE.text)} characters" in caplog.text
     assert "greeting" in caplog.text
     assert "Recalled" in caplog.text
     assert "lighthouse" not in caplog.text

@@ -1,11 +1,16 @@
 """A container of fakes."""
 
+import asyncio
+import os
+import signal
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
 from cragside.adapters.documents.loader import FileLoader
+from cragside.application.attempts import Handled
 from cragside.application.enricher import Enriched
 from cragside.domain.command import question_of
 from cragside.domain.document import Document, SourceText
@@ -48,6 +53,42 @@ class FakeRepository:
         return KnowledgeStatus(self.workspace, "wordllama", count, count, 7, 3, {"processed": count})
 
 
+class FakeWorker:
+    """Reports these, and notes how it was asked to run."""
+
+    def __init__(self, *handled: Handled, error: Exception | None = None, waits: bool = False) -> None:
+        self.handled = handled
+        self.error = error
+        self.stopped = asyncio.Event()
+        self.waits = waits
+        self.asked: dict[str, Any] = {}
+
+    def stop(self) -> None:
+        self.stopped.set()
+
+    async def run(self, *, progress: Any, **asked: Any) -> Counter[str]:
+        self.asked = asked
+        if self.error:
+            raise self.error
+        for each in self.handled:
+            progress(each)
+        if self.waits:
+            os.kill(os.getpid(), signal.SIGTERM)
+            await self.stopped.wait()
+        return Counter(each.outcome for each in self.handled)
+
+
+class FakeIntake:
+    """Keeps what was brought."""
+
+    def __init__(self) -> None:
+        self.brought: list[tuple[str, str]] = []
+
+    async def text(self, source: SourceText, *, workspace: str) -> Any:
+        self.brought.append((source.name, workspace))
+        return SimpleNamespace(tasks=[])
+
+
 @dataclass
 class FakeContainer:
     settings: Any = None
@@ -62,6 +103,7 @@ class FakeContainer:
     reindexed: list[str] = field(default_factory=list)
     closed: int = 0
     made_worker: Any = None
+    intake: Any = field(default_factory=lambda: FakeIntake())
 
     async def prepare(self) -> None:
         """Nothing has to be loaded."""

@@ -1,6 +1,7 @@
 import re
 
-from cli_fakes import context_with
+import pytest
+from cli_fakes import FakeWorker, context_with
 
 from cragside.domain.context import pack
 from cragside.domain.document import Document
@@ -24,10 +25,16 @@ def test_one_text_carries_an_injection_attempt():
     assert hostile == ["tide-tables.md"]
 
 
+@pytest.fixture(autouse=True)
+def worker(container) -> None:
+    container.made_worker = FakeWorker()
+
+
 def test_the_tour_runs_every_prompt_in_a_store_of_its_own(run, container, environment, tmp_path):
     result = run("demo")
     assert result.exit_code == 0, result.stderr
-    assert set(container.repositories) == {"demo"}
+    assert container.intake.brought == [(text.name, "demo") for text in corpus()]
+    assert container.made_worker.asked == {"until_idle": True, "sweep": False}
     assert str(container.settings.home) != environment["RAG_HOME"]
     assert not container.settings.home.exists()
     assert len(container.asked) == len(PROMPTS) + 1, "one request comes first, to load LangGraph"

@@ -10,7 +10,7 @@ from cli_services import Served
 
 from cragside.adapters.documents.loader import MAX_FILE_BYTES
 from cragside.domain.errors import ServiceUnavailable
-from cragside.entrypoints.cli import working
+from cragside.entrypoints.cli import own_worker
 from cragside.entrypoints.cli.service import Service
 
 DATA = Path(__file__).parents[2] / "data"
@@ -168,8 +168,8 @@ def test_hostile_names_cannot_steer_the_terminal(real, tmp_path):
 
 
 def test_a_model_that_is_down_ends_the_run_soon_and_loses_nothing(real, notes, monkeypatch):
-    monkeypatch.setattr(working, "TRIES", 2)
-    monkeypatch.setattr(working, "TRIED_SECONDS", 0.5)
+    monkeypatch.setattr(own_worker, "TRIES", 2)
+    monkeypatch.setattr(own_worker, "TRIED_SECONDS", 0.5)
     down = {"OLLAMA_BASE_URL": "http://127.0.0.1:1", "RAG_CHAT_MODEL": "m:1"}
     result = real("ingest", str(notes / "a.md"), **down, RAG_EMBEDDING_MODEL="embedded")
     assert result.exit_code == 3, result.stderr

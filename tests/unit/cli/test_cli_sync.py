@@ -14,10 +14,10 @@ from cragside.adapters.embedded.embedder import WordLlamaEmbedder
 from cragside.client import Client
 from cragside.domain.errors import ValidationError
 from cragside.entrypoints.cli import syncing
-from cragside.entrypoints.cli.in_process import InProcess
+from cragside.entrypoints.cli.comparing import Contents
+from cragside.entrypoints.cli.in_process_transport import InProcess
 from cragside.entrypoints.cli.progress import Options
 from cragside.entrypoints.cli.service import Service
-from cragside.entrypoints.cli.syncing import Contents
 from cragside.entrypoints.cli.watching import Watch
 
 SKIP_ENRICHMENT = "--no-enrich"

@@ -1,11 +1,8 @@
-import asyncio
 import json
 import os
-import signal
-from collections import Counter
-from typing import Any
 
 import pytest
+from cli_fakes import FakeWorker
 
 from cragside.application.attempts import Handled
 from cragside.domain.errors import ConfigurationError
@@ -14,31 +11,6 @@ from cragside.entrypoints.cli.worker import command
 
 DONE = Handled(Task("library", "doc-1", "sha", 0, "embed"), "done", 1, 0.1234)
 BURIED = Handled(Task("library", "dök-2", "sha", 3, "enrich"), "buried", 3, 1.5, "annotator: It is\x1b[2J down.")
-
-
-class FakeWorker:
-    """Reports these, and notes how it was asked to run."""
-
-    def __init__(self, *handled: Handled, error: Exception | None = None, waits: bool = False) -> None:
-        self.handled = handled
-        self.error = error
-        self.stopped = asyncio.Event()
-        self.waits = waits
-        self.asked: dict[str, Any] = {}
-
-    def stop(self) -> None:
-        self.stopped.set()
-
-    async def run(self, *, progress: Any, **asked: Any) -> Counter[str]:
-        self.asked = asked
-        if self.error:
-            raise self.error
-        for each in self.handled:
-            progress(each)
-        if self.waits:
-            os.kill(os.getpid(), signal.SIGTERM)
-            await self.stopped.wait()
-        return Counter(each.outcome for each in self.handled)
 
 
 def test_it_runs_until_it_is_stopped(run, container):

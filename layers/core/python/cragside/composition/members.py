@@ -14,6 +14,8 @@ Member = TypeVar("Member")
 class Members:
     """Each `cached_property` of a subclass is a member. A keyword replaces the member of that name.
 
+    mypy checks no replacement against its member: a signature would list every member a second time.
+
     What was built here is closed here; whoever passes a replacement closes that.
     """
 

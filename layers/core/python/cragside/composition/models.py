@@ -16,13 +16,13 @@ from cragside.ports.search_service import SearchService
 
 if TYPE_CHECKING:
     from cragside.adapters.embedded.embedder import WordLlamaEmbedder
+    from cragside.adapters.lightrag.opening import OpenEmbedder
     from cragside.adapters.ollama.host import OllamaHost
     from cragside.ports.embedder import Embedder
 
 EMBEDDED = "embedded"
 DEFAULT_EMBEDDING_MODEL = "nomic-embed-text"
 
-OpenEmbedder = Callable[[str | None], Awaitable["Embedder"]]
 Rewrite = Callable[[str, str | None], Awaitable[str]]
 
 
@@ -58,7 +58,7 @@ class Models(Members):
         return self.word_vectors
 
     @cached_property
-    def open_embedder(self) -> OpenEmbedder:
+    def open_embedder(self) -> "OpenEmbedder":
         """A factory of embedding models by name; None asks for the model of a new store. Only that asks the host."""
         return partial(_open_embedder, self.embedder, self.host)
 

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from py3langid.langid import LanguageIdentifier
 
-# Fewer letters than this tell nothing: "OK" would be Serbian.
+# Shorter texts give random results: "OK" would be Serbian.
 _FEWEST_LETTERS = 12
-# Below an even chance the guess is worth nothing to a filter.
+# A guess below this probability is useless for a filter.
 _LEAST_PROBABILITY = 0.5
 _LONGEST_READ = 1000
 _loading = Lock()
 
 
 def iso_639_1(text: str) -> str | None:
-    """The code of a text's language, such as `de`; None when the text is too short or too mixed to tell.
+    """The code of a text's language, such as `de`; None if the text is too short or too mixed.
 
     The first call takes a second: it loads the model.
     """

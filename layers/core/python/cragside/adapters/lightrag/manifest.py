@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from cragside.adapters.lightrag.ledger.sqlite.database import FILE_NAME
+from cragside.domain.workspace_name import WORKSPACE_PATTERN
 
 MANIFEST = "baked.json"
 FORMAT = 1
@@ -21,7 +22,7 @@ _AT_ONCE = getattr(os, "O_NONBLOCK", 0)
 MAX_MANIFEST_BYTES = 4_000_000
 
 # A workspace's name and the one file that is in it: nothing that could lead out of the folder.
-_FILE = re.compile(r"(?P<workspace>[A-Za-z0-9][A-Za-z0-9_.-]{0,62})/" + re.escape(FILE_NAME))
+_FILE = re.compile(rf"(?P<workspace>{WORKSPACE_PATTERN})/" + re.escape(FILE_NAME))
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 

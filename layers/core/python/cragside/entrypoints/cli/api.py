@@ -46,7 +46,7 @@ def ask(
 
     async def inside(container: "Container") -> Result:
         from cragside.client import Client
-        from cragside.entrypoints.cli.in_process import InProcess
+        from cragside.entrypoints.cli.in_process_transport import InProcess
         from cragside.entrypoints.cli.service import Service
 
         transport = InProcess(container)

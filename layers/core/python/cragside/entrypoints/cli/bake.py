@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cragside.entrypoints.cli import exits
-from cragside.entrypoints.cli.indexing import Paths, Report, Run, found_in, index_found
+from cragside.entrypoints.cli import exit_codes
+from cragside.entrypoints.cli.indexing import Paths, Run, found_in, index_found
+from cragside.entrypoints.cli.indexing_report import Report
 from cragside.entrypoints.cli.session import session_of
 from cragside.entrypoints.cli.terminal import output, printable
 
@@ -47,7 +48,7 @@ def bake(
         report.show()
         if report.exit_code:
             console.print(f"{report}. Nothing is baked: mend or leave out what failed.")
-            raise typer.Exit(exits.FAILED)
+            raise typer.Exit(exit_codes.FAILED)
         known = session.run(embedded, _status)
         manifest, sha256 = baking.publish(known)
     size = sum(file.bytes for file in manifest.files.values())

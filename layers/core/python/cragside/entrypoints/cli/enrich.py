@@ -51,7 +51,7 @@ def _text(argument: str) -> str:
 
 
 def _show(enriched: "Enriched", prefix: str) -> None:
-    from cragside.entrypoints.cli.report import show_context
+    from cragside.entrypoints.cli.evidence_report import show_context
 
     console = output()
     if enriched.rag_context is None:

@@ -4,9 +4,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cragside.entrypoints.cli import exits
+from cragside.entrypoints.cli import exit_codes
 from cragside.entrypoints.cli.api import Address, Token, WorkspaceName, ask
-from cragside.entrypoints.cli.indexing import tell_what_waits, tell_why_it_stopped, until_idle
+from cragside.entrypoints.cli.indexing import until_idle
+from cragside.entrypoints.cli.indexing_report import tell_what_waits, tell_why_it_stopped
 from cragside.entrypoints.cli.session import session_of
 from cragside.entrypoints.cli.terminal import output, print_json, printable
 
@@ -59,9 +60,9 @@ def enrich_docs(
         _show(told, stats_only=stats_only)
     if told["stopped"]:
         tell_why_it_stopped(told["stopped"], address=api)
-        raise typer.Exit(exits.UNAVAILABLE)
+        raise typer.Exit(exit_codes.UNAVAILABLE)
     if told["totals"]["failed"] and not stats_only:
-        raise typer.Exit(exits.FAILED)
+        raise typer.Exit(exit_codes.FAILED)
 
 
 def _show(told: dict[str, Any], *, stats_only: bool) -> None:

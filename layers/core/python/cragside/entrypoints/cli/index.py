@@ -11,8 +11,9 @@ from cragside.composition.local_files import ENDINGS, Refused, named_kind, unsup
 from cragside.domain.document import DocType
 from cragside.domain.errors import ValidationError
 from cragside.entrypoints.cli.api import Address, Token, WorkspaceName, ask, named_workspace
-from cragside.entrypoints.cli.indexing import Line, Report, end, nothing_is_lost, where_of
+from cragside.entrypoints.cli.indexing import end, where_of
 from cragside.entrypoints.cli.indexing import index as index_offers
+from cragside.entrypoints.cli.indexing_report import Line, Report, nothing_is_lost
 from cragside.entrypoints.cli.ingest import NoEnrich, NoWait
 from cragside.entrypoints.cli.progress import Offer, Options
 from cragside.entrypoints.cli.session import session_of
@@ -27,6 +28,13 @@ if TYPE_CHECKING:
 _MAX_FILES = 4000
 _MAX_BYTES = 500_000
 _SHOWN = 20
+
+Include = Annotated[
+    list[str] | None, typer.Option("--include", metavar="P", help="Only these: a pattern as in .gitignore.")
+]
+Exclude = Annotated[
+    list[str] | None, typer.Option("--exclude", metavar="P", help="Not these: a pattern as in .gitignore.")
+]
 
 
 @dataclass
@@ -83,12 +91,8 @@ def index(
     repo_id: Annotated[
         str | None, typer.Option("--repo-id", "--repoId", metavar="ID", help="What its files are filed under.")
     ] = None,
-    include: Annotated[
-        list[str] | None, typer.Option("--include", metavar="P", help="Only these: a pattern as in .gitignore.")
-    ] = None,
-    exclude: Annotated[
-        list[str] | None, typer.Option("--exclude", metavar="P", help="Not these: a pattern as in .gitignore.")
-    ] = None,
+    include: Include = None,
+    exclude: Exclude = None,
     max_files: Annotated[
         int, typer.Option("--max-files", "--maxFiles", min=1, max=1_000_000, help="Most files.")
     ] = _MAX_FILES,

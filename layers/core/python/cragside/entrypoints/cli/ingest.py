@@ -7,7 +7,8 @@ import typer
 
 from cragside.domain.errors import ValidationError
 from cragside.entrypoints.cli.api import Address, Token, WorkspaceName, named_workspace
-from cragside.entrypoints.cli.indexing import Report, Run, end, found_in, index_found, nothing_is_lost, where_of
+from cragside.entrypoints.cli.indexing import Run, end, found_in, index_found, where_of
+from cragside.entrypoints.cli.indexing_report import Report, nothing_is_lost
 from cragside.entrypoints.cli.progress import Options
 from cragside.entrypoints.cli.session import session_of
 from cragside.entrypoints.cli.syncing import pruning

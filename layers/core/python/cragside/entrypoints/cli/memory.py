@@ -6,9 +6,10 @@ from urllib.parse import quote
 import typer
 
 from cragside.domain.errors import NotFound, ProcessingError
-from cragside.entrypoints.cli import exits
+from cragside.entrypoints.cli import exit_codes
 from cragside.entrypoints.cli.api import Address, Token, WorkspaceName, ask
-from cragside.entrypoints.cli.indexing import tell_why_it_stopped, until_idle
+from cragside.entrypoints.cli.indexing import until_idle
+from cragside.entrypoints.cli.indexing_report import tell_why_it_stopped
 from cragside.entrypoints.cli.session import session_of
 from cragside.entrypoints.cli.terminal import output, print_json, printable
 
@@ -54,7 +55,7 @@ def add(
         output().print(f"Not remembered: {printable(str(answer.get('reason', '')))}", soft_wrap=True)
     if stopped:
         tell_why_it_stopped(stopped, address=api)
-        raise typer.Exit(exits.UNAVAILABLE)
+        raise typer.Exit(exit_codes.UNAVAILABLE)
 
 
 @memory.command()

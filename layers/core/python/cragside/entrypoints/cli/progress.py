@@ -34,7 +34,7 @@ class Options:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class IndexingProgress:
     """How far a document has come. A step is the embedding or the enrichment of a part."""
 
     id: str
@@ -83,13 +83,13 @@ class Progress:
 class Taken:
     """What became of an offer: `new`, `changed` or `unchanged`."""
 
-    progress: Progress
+    progress: IndexingProgress
     outcome: str
 
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> Self:
         """A document as the routes tell that it was accepted."""
-        return cls(Progress.of(document), document["outcome"])
+        return cls(IndexingProgress.of(document), document["outcome"])
 
 
 def documents_in(answer: Any) -> list[dict[str, Any]]:

@@ -20,6 +20,10 @@ _ALLOCATIONS = 10_000
 # A worker that has nothing to do stays so long: starting one takes longer than most of its tasks.
 _IDLE_SECONDS = 60.0
 _NICE = 10
+_EXPOSED = (
+    "is reachable from other machines and RAG_API_TOKEN is not set. Set it, or say --allow-anonymous to serve whoever "
+    "asks."
+)
 
 
 def serve(
@@ -55,11 +59,7 @@ def serve(
     from cragside.entrypoints.proxy.workers import supervise
 
     if not (settings.asks_for_token or allow_anonymous or server.is_loopback(host)):
-        raise ConfigurationError(
-            f"{host} is reachable from other machines and RAG_API_TOKEN is not set. "
-            "Set it, or say --allow-anonymous to serve whoever asks."
-        )
-
+        raise ConfigurationError(f"{host} {_EXPOSED}")
     raise_limit()
     listening = server.listen(host, port)
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from cragside.domain.errors import NotFound, PayloadTooLarge, ProcessingError, ValidationError
-from cragside.entrypoints.cli.progress import Offer, Options, Progress, Taken, documents_in
-from cragside.entrypoints.cli.working import Trouble, working
+from cragside.entrypoints.cli.own_worker import Trouble, working
+from cragside.entrypoints.cli.progress import IndexingProgress, Offer, Options, Taken, documents_in
 
 if TYPE_CHECKING:
     from cragside.bootstrap import Container
@@ -81,35 +81,35 @@ class Service:
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise ProcessingError("The service answered something else than a place for uploads.") from error
 
-    async def progress(self, document_id: str) -> Progress | None:
+    async def progress(self, document_id: str) -> IndexingProgress | None:
         """How far a document has come, None for one that is gone."""
         found = await self.client.find(_path(document_id))
-        return None if found is None else Progress.of(found)
+        return None if found is None else IndexingProgress.of(found)
 
-    async def documents(self, **chosen: str) -> AsyncIterator[Progress]:
+    async def documents(self, **chosen: str) -> AsyncIterator[IndexingProgress]:
         """All documents, or those that the parameters of the route choose."""
         offset, total = 0, 1
         while offset < total:
             page = await self.client.get("/v1/documents", limit=_PAGE, offset=offset, **chosen)
             for document in documents_in(page):
-                yield Progress.of(document)
+                yield IndexingProgress.of(document)
             total = page["total"]
             offset += _PAGE
 
-    async def below(self, folder: str) -> list[Progress]:
+    async def below(self, folder: str) -> list[IndexingProgress]:
         """The documents whose source lies below a folder."""
         found = await self._all(below=folder or "/")
         if not all(document.source.startswith(f"{folder}/") for document in found):
             raise ProcessingError("The service cannot list the documents of a folder. Update it first.")
         return found
 
-    async def unclaimed(self) -> list[Progress]:
+    async def unclaimed(self) -> list[IndexingProgress]:
         """The documents that have no source, only a name, as stores of earlier versions do."""
         found = await self._all(unclaimed="true")
         # A service that does not know the parameter lists all documents.
         return found if all(document.source == document.name for document in found) else []
 
-    async def _all(self, **chosen: str) -> list[Progress]:
+    async def _all(self, **chosen: str) -> list[IndexingProgress]:
         return list({document.id: document async for document in self.documents(**chosen)}.values())
 
     async def move(self, document_id: str, *, source: str, name: str) -> None:
@@ -144,7 +144,7 @@ class Service:
 
 async def _read_here(container: "Container", content: bytes, offer: Offer, options: Options) -> Taken:
     """Take a local file in. It needs no form, which could not hold every name."""
-    from cragside.entrypoints.http.document_shapes import detail_of
+    from cragside.entrypoints.http.v1.document_models import detail_of
 
     acceptance = await container.intake.file(
         content,
@@ -155,7 +155,7 @@ async def _read_here(container: "Container", content: bytes, offer: Offer, optio
         metadata=offer.metadata,
         enrich=options.enrich,
     )
-    return Taken(Progress.of(detail_of(acceptance.record).model_dump()), acceptance.outcome)
+    return Taken(IndexingProgress.of(detail_of(acceptance.record).model_dump()), acceptance.outcome)
 
 
 def _path(document_id: str) -> str:

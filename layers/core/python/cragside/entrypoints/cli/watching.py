@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cragside.domain.errors import DeadlineExceeded, ServiceUnavailable
-from cragside.entrypoints.cli import exits
-from cragside.entrypoints.cli.indexing import Report, nothing_is_lost
+from cragside.entrypoints.cli import exit_codes
+from cragside.entrypoints.cli.comparing import Contents, Loss, compare
+from cragside.entrypoints.cli.indexing_report import Report, nothing_is_lost
 from cragside.entrypoints.cli.progress import Options
-from cragside.entrypoints.cli.syncing import Contents, Loss, carry_out, compare
+from cragside.entrypoints.cli.syncing import carry_out
 from cragside.entrypoints.cli.terminal import notices, printable
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ class Watch:
             )
         except (DeadlineExceeded, ServiceUnavailable) as error:
             self.busy = False
-            self._tell_once(f"error: {exits.message_of(error)} It is tried again.")
+            self._tell_once(f"error: {exit_codes.message_of(error)} It is tried again.")
             return False
         self.busy = False
         self._show(report)

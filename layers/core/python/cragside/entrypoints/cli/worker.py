@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cragside.domain.memory_name import is_memory, owner_of, spoken
-from cragside.entrypoints.cli import exits
+from cragside.entrypoints.cli import exit_codes
 from cragside.entrypoints.cli.session import session_of
 from cragside.entrypoints.cli.terminal import notices, output, printable
 
@@ -75,7 +75,7 @@ def worker(
     if not as_json:
         output().print(", ".join(f"{tally[outcome]} {outcome}" for outcome in _OUTCOMES))
     if tally["buried"] and (until_idle or idle is not None):
-        raise typer.Exit(exits.FAILED)
+        raise typer.Exit(exit_codes.FAILED)
 
 
 def command(idle_seconds: float, nice: int) -> Sequence[str]:

@@ -2,7 +2,6 @@
 
 import tempfile
 import time
-from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -16,12 +15,11 @@ from cragside.entrypoints.cli.terminal import notices, output
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from cragside.application.attempts import Handled
     from cragside.application.enricher import Enriched
     from cragside.bootstrap import Container
-    from cragside.domain.document import SourceText
 
 WORKSPACE = "demo"
-_BATCH = 8
 
 
 def demo(
@@ -71,16 +69,18 @@ async def _index(container: "Container", console: "Console") -> None:
     from cragside.entrypoints.cli.demo.documents import corpus
 
     started = time.perf_counter()
-    repository = (await container.workspaces.open(container.settings.workspace)).passages
-    texts, progress_console = corpus(), notices()
+    workspace, progress_console = container.settings.workspace, notices()
     with Progress(console=progress_console, transient=True, disable=not progress_console.is_terminal) as progress:
-        task = progress.add_task("Indexing the corpus", total=len(texts))
-        for batch in _batches(texts, _BATCH):
-            for indexed in await repository.save_documents(batch):
-                if indexed.status == "failed":
-                    console.print(f"{indexed.name} could not be indexed: {indexed.reason}", style="red")
-            progress.advance(task, len(batch))
-    known = await repository.status()
+        accepted = [await container.intake.text(text, workspace=workspace) for text in corpus()]
+        bar = progress.add_task("Indexing the corpus", total=sum(len(each.tasks) for each in accepted))
+
+        def advance(handled: "Handled") -> None:
+            progress.advance(bar)
+            if handled.reason:
+                console.print(f"{handled.task.document_id} could not be indexed: {handled.reason}", style="red")
+
+        await container.worker().run(until_idle=True, sweep=False, progress=advance)
+    known = await (await container.workspaces.open(workspace)).passages.status()
     console.print(
         f"Loaded LightRAG and indexed {known.documents} documents in {time.perf_counter() - started:.1f} s:\n"
         f"{known.passages} passages, {known.entities} entities, {known.relations} relations, "
@@ -95,7 +95,3 @@ async def _load(container: "Container", console: "Console") -> None:
     request = {"prompt": f"{container.settings.command_prefix} Is anybody there?"}
     await container.enricher.enrich(request, workspace=container.settings.workspace)
     console.print(f"Loaded LangGraph with a first request in {time.perf_counter() - started:.1f} s.")
-
-
-def _batches(items: Sequence["SourceText"], size: int) -> list[Sequence["SourceText"]]:
-    return [items[start : start + size] for start in range(0, len(items), size)]

@@ -1,0 +1,119 @@
+"""Health routes."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Literal, TypeVar
+
+from fastapi import APIRouter, Request
+from pydantic import BaseModel
+
+from cragside import __version__
+from cragside.bootstrap import Container
+from cragside.domain.errors import CragsideError
+from cragside.entrypoints.http.errors import error_responses, for_client
+from cragside.entrypoints.http.request_access import AppContainer, choose_workspace
+
+# Seconds to wait for each component.
+_PATIENCE_SECONDS = 2.0
+
+T = TypeVar("T")
+_log = logging.getLogger("cragside")
+
+
+class QueueHealth(BaseModel):
+    """The workspace's tasks that are queued, in process, and failed for good."""
+
+    pending: int
+    processing: int
+    dead: int
+
+
+class ComponentHealth(BaseModel):
+    """Whether a component answers, and if not, why."""
+
+    ok: bool
+    reason: str = ""
+
+
+class Configuration(BaseModel):
+    """The configuration, without secrets."""
+
+    workspace: str
+    threshold: float
+    ollama: bool
+    search: bool
+
+
+class Health(BaseModel):
+    """LightRAG's health answer with the state of each component. `pipeline_busy`: there are unfinished tasks."""
+
+    status: Literal["healthy", "unhealthy"]
+    core_version: str
+    api_version: str
+    auth_mode: Literal["enabled", "disabled"]
+    webui_available: bool
+    pipeline_busy: bool
+    pipeline_active: bool
+    configuration: Configuration
+    components: dict[str, ComponentHealth]
+    queue: QueueHealth | None
+
+
+open_router = APIRouter(tags=["health"])
+router = APIRouter(tags=["health"])
+
+
+@open_router.get("/healthz")
+async def healthz() -> dict[str, bool]:
+    """Whether the process answers; never asks for a token."""
+    return {"ok": True}
+
+
+@router.get("/health", responses=error_responses("validation_error", "unauthorized"))
+async def health(request: Request, container: AppContainer) -> Health:
+    """LightRAG's health answer: the configuration, and whether the workspace's store and queue answer.
+
+    The health is `unhealthy` if one of them is damaged or does not answer; the status stays 200. No model and no other
+    host is asked. All pages of a store are checked at most every ten minutes, in the background.
+    """
+    workspace, settings = choose_workspace(request), container.settings
+    tasks, queue = await _asked("queue", lambda: container.intake.backlog(workspace))
+    _, store = await _asked("knowledge_base", lambda: _readable(container, workspace))
+    busy = tasks is not None and tasks.pending + tasks.processing > 0
+    return Health(
+        status="healthy" if store.ok and queue.ok else "unhealthy",
+        core_version=__version__,
+        api_version=__version__,
+        auth_mode="enabled" if settings.asks_for_token else "disabled",
+        webui_available=False,
+        pipeline_busy=busy,
+        pipeline_active=busy,
+        configuration=Configuration(
+            workspace=workspace,
+            threshold=settings.threshold,
+            ollama=settings.ollama_base_url is not None,
+            search=settings.searxng_host is not None,
+        ),
+        components={"knowledge_base": store, "queue": queue},
+        queue=None if tasks is None else QueueHealth.model_validate(tasks, from_attributes=True),
+    )
+
+
+async def _readable(container: Container, workspace: str) -> None:
+    await container.workspaces.check(workspace)
+    await (await container.workspaces.open(workspace)).documents.documents(limit=1)
+
+
+async def _asked(component: str, ask: Callable[[], Awaitable[T]]) -> tuple[T | None, ComponentHealth]:
+    """A component's answer, None if it fails or is late, and its health."""
+    try:
+        async with asyncio.timeout(_PATIENCE_SECONDS):
+            return await ask(), ComponentHealth(ok=True)
+    except TimeoutError:
+        return None, ComponentHealth(ok=False, reason=f"The {component} does not answer in time.")
+    except CragsideError as error:
+        return None, ComponentHealth(ok=False, reason=for_client(error).message)
+    except Exception:
+        _log.exception("The %s failed", component)
+        return None, ComponentHealth(ok=False, reason=f"The {component} failed; the log has the details.")

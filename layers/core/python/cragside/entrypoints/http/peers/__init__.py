@@ -1,0 +1,1 @@
+"""Compatibility routes, for clients of other services."""

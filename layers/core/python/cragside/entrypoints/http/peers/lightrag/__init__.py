@@ -1,0 +1,1 @@
+"""LightRAG's document routes and their models."""

@@ -1,0 +1,238 @@
+"""Models of `/query` and `/query/data`: rag-stack's, LightRAG's, and their union."""
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
+
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, StringConstraints
+
+from cragside.application.passages import Hit, Lookup
+from cragside.domain.errors import ValidationError
+from cragside.domain.filter import Condition, Filter
+from cragside.domain.query import LONGEST_QUERY
+from cragside.domain.search import DEFAULT_BALANCE, DEFAULT_FETCH, Mode, Strategy
+from cragside.entrypoints.http.models import Degraded, Recalled
+
+DEFAULT_PASSAGES = 8
+_MOST_PASSAGES = 100
+
+# The options of a search by cosine, as requests name them.
+_COSINE_ALONE = {"strategy": "strategy", "fetch": "fetchK", "balance": "lambda", "compress": "compress"}
+_MMR_ALONE = {"fetch": "fetchK", "balance": "lambda"}
+_NOT_OF_LIGHTRAG = {"collection", "top_passages", "min_score", "threshold", "filter", "graph_expand", *_COSINE_ALONE}
+
+Keyword = Annotated[str, StringConstraints(max_length=1000)]
+
+
+class Match(BaseModel):
+    """Exactly one condition: `value` equals the field or is in its list, `text` is part of it in any case."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    value: str | bool | int | float | None = None
+    text: str | None = None
+
+
+class MustCondition(BaseModel):
+    """A condition on a field of the payload. Dots in `key` lead into objects."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    key: str = Field(min_length=1, max_length=200)
+    match: Match
+
+    def condition(self) -> Condition:
+        """The domain's condition. Raises `ValidationError` unless there is exactly one of `value` and `text`."""
+        given = self.match.model_fields_set
+        if len(given) != 1:
+            raise ValidationError(f"filter: the match of {self.key} needs either value or text.")
+        if "text" in given:
+            return Condition(self.key, self.match.text or "", text=True)
+        return Condition(self.key, self.match.value)
+
+
+class PayloadFilter(BaseModel):
+    """The part of Qdrant's filter that rag-stack's clients use. All conditions must hold."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    must: list[MustCondition] = Field(default_factory=list, max_length=50)
+
+
+class LookupBody(BaseModel):
+    """The fields that rag-stack and LightRAG share, and LightRAG's own. LightRAG's other fields have no effect."""
+
+    query: str = Field(min_length=1, max_length=LONGEST_QUERY, pattern=r"\S", description="The question.")
+    mode: Mode | None = Field(None, description="LightRAG's search mode.")
+    chunk_top_k: int | None = Field(None, ge=1, le=1000, description="Most passages; never more than 100.")
+    top_k: int | None = Field(None, ge=1, le=1000, description="The same, where chunk_top_k is not given.")
+    max_total_tokens: int | None = Field(None, ge=1, description="Most tokens of `response`.")
+    hl_keywords: list[Keyword] = Field(default_factory=list, max_length=100, description="Searched for as well.")
+    ll_keywords: list[Keyword] = Field(default_factory=list, max_length=100, description="Searched for as well.")
+
+    @property
+    def question(self) -> str:
+        """The text to search for."""
+        return " ".join([self.query, *self.hl_keywords, *self.ll_keywords])
+
+    @property
+    def limit(self) -> int | None:
+        """The largest number of passages that the request asks for, if any."""
+        asked = self.chunk_top_k or self.top_k
+        return None if asked is None else min(asked, _MOST_PASSAGES)
+
+
+class QueryBody(LookupBody):
+    """rag-stack's body, LightRAG's, or both.
+
+    `topK`, `minScore`, `filter` and `graphExpand` are rag-stack's. `strategy`, `fetchK`, `lambda`, `threshold` and
+    `compress` are options of a search by cosine.
+    """
+
+    collection: str | None = Field(
+        None,
+        validation_alias=AliasChoices("collection", "workspace"),
+        description="The workspace; the default without it. Its field may also be called `workspace`.",
+    )
+    top_passages: int | None = Field(
+        None, alias="topK", ge=1, le=_MOST_PASSAGES, description="Most passages; 8, or with `strategy` as the settings."
+    )
+    min_score: float | None = Field(None, alias="minScore", ge=0, le=1, description="Least score of a passage; 0.")
+    threshold: float | None = Field(None, ge=0, le=1, description="The same; the higher one of both applies.")
+    strategy: Strategy | Literal["preferred"] | None = Field(
+        None,
+        description="Asks for a plain similarity search, with the settings' values for options that the request "
+        "leaves out. `mmr` is for diversity, `preferred` is the strategy of the settings.",
+    )
+    fetch: int | None = Field(
+        None,
+        alias="fetchK",
+        ge=1,
+        le=_MOST_PASSAGES,
+        description=f"How many `mmr` chooses from, at least topK; {DEFAULT_FETCH}.",
+    )
+    balance: float | None = Field(
+        None, alias="lambda", ge=0, le=1, description=f"`mmr`: 1 is relevance, 0 diversity; {DEFAULT_BALANCE}."
+    )
+    compress: bool | None = Field(None, description="Whether to return only the relevant strips of passages.")
+    filter: PayloadFilter | None = Field(None, description="Conditions on the payload of passages.")
+    graph_expand: bool | None = Field(
+        None, alias="graphExpand", description="Whether to return the graph around the passages."
+    )
+    only_need_prompt: bool | None = Field(None, description="`response` is the prompt with evidence and question.")
+    only_need_context: bool | None = Field(None, description="No effect: `response` is always the context.")
+    include_references: bool | None = Field(True, description="Whether to list the passages as references.")
+    include_chunk_content: bool | None = Field(False, description="Whether references have their text.")
+
+    def lookup(self) -> Lookup:
+        """The search that the body asks for. With a field that is not LightRAG's and no mode, by cosine.
+
+        Raises `ValidationError` for options that do not belong to the search.
+        """
+        given = {name for name in self.model_fields_set if getattr(self, name) is not None}
+        of_cosine = [name for field, name in _COSINE_ALONE.items() if field in given]
+        if self.mode and of_cosine:
+            raise ValidationError(f"{of_cosine[0]}: a search with a mode has no such option. Leave mode out.")
+        of_mmr = [name for field, name in _MMR_ALONE.items() if field in given]
+        if of_mmr and self.strategy not in ("mmr", "preferred"):
+            raise ValidationError(f'{of_mmr[0]}: an option of mmr. Ask for it with "strategy": "mmr", or leave it out.')
+        mode = self.mode or (None if given & _NOT_OF_LIGHTRAG else "mix")
+        default_limit, default_threshold = (DEFAULT_PASSAGES, -1.0) if self.strategy is None else (None, None)
+        return Lookup(
+            self.question,
+            self.top_passages or self.limit or default_limit,
+            mode,
+            default_threshold if self._least_score is None else self._least_score,
+            Filter(tuple(each.condition() for each in self.filter.must) if self.filter else ()),
+            strategy="similarity" if self.strategy is None else None if self.strategy == "preferred" else self.strategy,
+            fetch=self.fetch,
+            balance=self.balance,
+            compress=bool(self.compress),
+        )
+
+    @property
+    def _least_score(self) -> float | None:
+        given = [score for score in (self.min_score, self.threshold) if score is not None]
+        # Scores are at least 0, but cosines may be negative: a minimum of 0 excludes nothing.
+        return (max(given) or -1.0) if given else None
+
+
+class Reference(BaseModel):
+    """A passage that `response` cites as `[reference_id]`."""
+
+    reference_id: str
+    file_path: str
+    content: list[str] | None = None
+
+
+class FoundPassage(BaseModel):
+    """A passage in rag-stack's form. `id` is the document's id and the number of the passage.
+
+    `text` is what `response` quotes: with `compress`, only the relevant strips. The payload has the whole text.
+    """
+
+    id: str
+    score: float | None = Field(description="0..1: the cosine, or with a mode the ranking's.")
+    source: str
+    text: str
+    payload: dict[str, Any]
+
+
+class GraphEntity(BaseModel):
+    """An entity in the passages or near them."""
+
+    name: str
+    type: str
+    description: str
+
+
+class GraphRelationship(BaseModel):
+    """A relationship between two of the entities."""
+
+    source: str
+    target: str
+    type: str
+    description: str
+
+
+class GraphAround(BaseModel):
+    """The graph around the passages. `capped`: some of it is left out."""
+
+    entities: list[GraphEntity]
+    relationships: list[GraphRelationship]
+    capped: bool
+
+
+class RecalledPassage(Recalled):
+    """A passage of an earlier exchange. It is not evidence and has no number."""
+
+    text: str
+
+
+class QueryAnswer(BaseModel):
+    """`response` is the numbered evidence as text, or "". No model generates it."""
+
+    response: str
+    references: list[Reference] | None
+    response_time: float = Field(description="Seconds.")
+    llm_generated: Literal[False]
+    ok: Literal[True]
+    results: list[FoundPassage]
+    message: str | None = Field(None, description="Set if nothing was found.")
+    best_score: float | None = Field(
+        None, description="If nothing was found: the best cosine, which is below the requested minimum."
+    )
+    graph: GraphAround | None = None
+    memory: list[RecalledPassage] | None = Field(
+        None, description="For LightRAG's bodies: earlier exchanges, which follow the evidence in `response`."
+    )
+    degraded: list[Degraded] | None = Field(None, description="For LightRAG's bodies: why memory is missing.")
+
+
+def references_of(hits: Sequence[Hit], *, content: bool = False) -> list[Reference]:
+    """The passages as numbered references."""
+    return [
+        Reference(
+            reference_id=str(number), file_path=hit.record.label, content=[hit.evidence.content] if content else None
+        )
+        for number, hit in enumerate(hits, 1)
+    ]

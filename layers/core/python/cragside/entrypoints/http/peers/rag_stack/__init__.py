@@ -1,0 +1,1 @@
+"""rag-stack's routes and their models."""

@@ -1,0 +1,81 @@
+"""rag-stack's graph route: one entity and its connections."""
+
+from typing import Annotated, Literal
+
+from fastapi import Path, Query
+from pydantic import BaseModel
+
+from cragside.domain.errors import NotFound
+from cragside.entrypoints.http.peers.failures import RagStackFailure, peer_router
+from cragside.entrypoints.http.peers.rag_stack.camel_model import CamelModel
+from cragside.entrypoints.http.request_access import AppContainer, QueryCollection
+from cragside.ports.knowledge_graph import EntityView
+
+
+class EntityDetails(CamelModel):
+    """An entity. Times are ISO 8601 in UTC; `mention_count` is how many passages name it."""
+
+    name: str
+    type: str
+    description: str
+    first_seen: str | None
+    last_seen: str | None
+    mention_count: int
+
+
+class EntityConnection(BaseModel):
+    """A relationship, as seen from the entity."""
+
+    entity: str
+    relationship: str
+    direction: Literal["incoming", "outgoing"]
+    description: str
+
+
+class MentioningDocument(BaseModel):
+    """A document that mentions the entity."""
+
+    id: str
+    source: str
+
+
+class EntityAnswer(BaseModel):
+    """An entity with its connections, strongest first, and the documents that mention it."""
+
+    entity: EntityDetails
+    connections: list[EntityConnection]
+    documents: list[MentioningDocument]
+
+
+router = peer_router("rag-stack", RagStackFailure)
+
+
+@router.get("/graph/entity/{name:path}")
+async def entity(
+    container: AppContainer,
+    name: Annotated[str, Path(description="The entity's name, in any case.")],
+    workspace: QueryCollection,
+    limit: Annotated[int, Query(ge=1, le=500, description="Most connections, and most documents.")] = 100,
+) -> EntityAnswer:
+    """An entity with its connections and the documents that mention it."""
+    graph = (await container.workspaces.open(workspace)).graph
+    view = await graph.entity(name, connections=limit, documents=limit)
+    if view is None:
+        raise NotFound("Entity not found")
+    return _answer(view)
+
+
+def _answer(view: EntityView) -> EntityAnswer:
+    entity = view.entity
+    return EntityAnswer(
+        entity=EntityDetails(
+            name=entity.name,
+            type=entity.type,
+            description=entity.description,
+            first_seen=entity.first_seen,
+            last_seen=entity.last_seen,
+            mention_count=entity.mentions,
+        ),
+        connections=[EntityConnection.model_validate(each, from_attributes=True) for each in view.connections],
+        documents=[MentioningDocument(id=identifier, source=source) for identifier, source in view.documents],
+    )

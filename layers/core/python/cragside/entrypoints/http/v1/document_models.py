@@ -1,0 +1,230 @@
+"""The models of `/v1/documents`."""
+
+from typing import Annotated, Any, Literal
+from unicodedata import category
+
+from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field, model_validator
+
+from cragside.application.uploads import UPLOAD_ID
+from cragside.domain.document import DocType
+from cragside.domain.indexing import Acceptance, DocumentRecord, DocumentStatus, EnrichmentStatus
+
+MOST_NAME_CHARACTERS = 1024
+# As long as a path can be on Linux.
+MOST_SOURCE_CHARACTERS = 4096
+_SOURCE = "What identifies it in its workspace: a path, an address or the client's own id."
+
+
+def document_name(name: str) -> str:
+    """A valid name of a document. Raises `ValueError`."""
+    name = name.strip()
+    if not name or len(name) > MOST_NAME_CHARACTERS or not name.isprintable():
+        raise ValueError(f"A document's name has 1 to {MOST_NAME_CHARACTERS} printable characters")
+    return name
+
+
+def document_source(source: str) -> str:
+    """A valid source of a document. Raises `ValueError`."""
+    source = source.strip()
+    if not source or len(source) > MOST_SOURCE_CHARACTERS or any(category(mark) == "Cc" for mark in source):
+        raise ValueError(f"A document's source has 1 to {MOST_SOURCE_CHARACTERS} characters and no control characters")
+    return source
+
+
+_Name = Annotated[str, AfterValidator(document_name)]
+_Source = Annotated[str, AfterValidator(document_source)]
+
+
+class DocumentRequest(BaseModel):
+    """A document as JSON: a `text` with its `name`, a `url` to fetch, or an `upload` with its `name`."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    text: str | None = Field(None, description="The text itself; needs a name.")
+    name: _Name | None = Field(None, description="The name that people see. Without it, a page is named by its URL.")
+    source: _Source | None = Field(
+        None,
+        validation_alias=AliasChoices("source", "id"),
+        description=f"{_SOURCE} Without it the URL, or the name. May be called `id` as well.",
+    )
+    title: str | None = Field(None, max_length=1000, description="Title of the text, for citations.")
+    url: str | None = Field(None, max_length=8192, description="A public page or file to fetch, http or https.")
+    upload: str | None = Field(
+        None, pattern=UPLOAD_ID, description="Id of a file that was uploaded to the bucket; needs the file's name."
+    )
+    enrich: bool = Field(True, description="Whether keywords, entities, a summary and the graph follow.")
+    doc_type: DocType | None = Field(None, description="The kind of text; detected if missing.")
+    metadata: dict[str, Any] = Field({}, description="Fields by which passages can be filtered.")
+    workspace: str | None = Field(None, description="The workspace; the default without it.")
+
+    @model_validator(mode="after")
+    def _one_source(self) -> "DocumentRequest":
+        if [self.text, self.url, self.upload].count(None) != 2:
+            raise ValueError("Give one of text (with name), url and upload (with name)")
+        if self.url is None and self.name is None:
+            raise ValueError("A text or an upload needs a name")
+        return self
+
+
+class DocumentMove(BaseModel):
+    """The new source and name of a document."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    source: _Source = Field(description=_SOURCE)
+    name: _Name = Field(description="The name that people see.")
+
+
+class DocumentForm(BaseModel):
+    """A form of files. Its fields come before its files."""
+
+    files: list[bytes] = Field(
+        description="One part for each file, with its filename.", json_schema_extra={"minItems": 1}
+    )
+    source: str | None = Field(
+        None, description=f"{_SOURCE} Without it the file's name. May be called `id` as well. For one file alone."
+    )
+    workspace: str | None = Field(None, description="The workspace; the default without it.")
+    enrich: bool = Field(True, description="Whether keywords, entities, a summary and the graph follow.")
+    doc_type: DocType | None = Field(None, description="The kind of text; detected if missing.")
+    metadata: str | None = Field(None, description="A JSON object with fields by which passages can be filtered.")
+
+
+class DocumentBody(BaseModel):
+    """A document, without its content. Times are ISO 8601 in UTC, sizes in bytes."""
+
+    id: str
+    name: str
+    source: str = Field(description="What identifies it in its workspace.")
+    label: str = Field(description="Its name, with a part of its source if others have the same name.")
+    title: str
+    file_type: str
+    doc_type: DocType
+    status: DocumentStatus
+    searchable: bool = Field(description="Whether its whole text is searchable.")
+    enrichment: EnrichmentStatus | Literal["mixed"]
+    error: str = Field(description="Why it failed; empty if it did not.")
+    size: int
+    characters: int
+    content_hash: str = Field(description="Equal for equal texts.")
+    passages: int
+    track: str
+    created_at: str
+    updated_at: str
+    metadata: dict[str, Any]
+
+
+class PartBody(BaseModel):
+    """The passages `first` to `last` of a document, which are annotated together."""
+
+    number: int
+    first: int
+    last: int
+    embedded: bool
+    enrichment: EnrichmentStatus
+    error: str
+    enriched_at: str | None
+    tier3: dict[str, Any] | None = Field(
+        description="A model's annotations: those of the document in its first part, and the `extraction` of each part."
+    )
+
+
+class DocumentDetail(DocumentBody):
+    """A document with its parts, and its annotations without a model (`tier1`) and by a model (`tier3`).
+
+    `extraction` in `tier3` counts what the graph got: `entities`, `relations`, `malformed` lines of answers (left out),
+    and passages with an `unusable` answer.
+    """
+
+    tier1: dict[str, Any]
+    tier3: dict[str, Any]
+    parts: list[PartBody]
+
+
+class DocumentPage(BaseModel):
+    """Some of the documents, latest first."""
+
+    documents: list[DocumentBody]
+    total: int = Field(description="How many there are in all.")
+    limit: int
+    offset: int
+
+
+class DocumentText(BaseModel):
+    """The text of a document as it was read."""
+
+    id: str
+    name: str
+    text: str
+
+
+class AcceptedDocument(DocumentBody):
+    """An accepted document. `new` and `changed` ones are being indexed, `unchanged` ones existed already."""
+
+    outcome: Literal["new", "changed", "unchanged"]
+
+
+class RefusedDocument(BaseModel):
+    """A refused document, and why."""
+
+    name: str
+    type: str = Field(description="Code of the error.")
+    message: str
+    details: dict[str, Any]
+
+
+class AcceptedDocuments(BaseModel):
+    """The accepted and refused documents of a request."""
+
+    documents: list[AcceptedDocument]
+    errors: list[RefusedDocument]
+
+
+class Restarted(BaseModel):
+    """How many tasks were queued."""
+
+    tasks: int
+
+
+class DocumentProgress(BaseModel):
+    """The progress of a document."""
+
+    id: str
+    status: DocumentStatus
+    enrichment: EnrichmentStatus | Literal["mixed"]
+    parts: int
+    embedded_parts: int
+    enriched_parts: int
+    failed_parts: int
+    passages: int
+    error: str
+
+
+def body_of(record: DocumentRecord) -> DocumentBody:
+    """A document without its content."""
+    return DocumentBody.model_validate(record, from_attributes=True)
+
+
+def detail_of(record: DocumentRecord) -> DocumentDetail:
+    """A document with its parts."""
+    return DocumentDetail.model_validate(record, from_attributes=True)
+
+
+def accepted_of(acceptance: Acceptance) -> AcceptedDocument:
+    """An accepted document."""
+    return AcceptedDocument(**dict(body_of(acceptance.record)), outcome=acceptance.outcome)
+
+
+def progress_of(record: DocumentRecord) -> DocumentProgress:
+    """The progress of a document."""
+    return DocumentProgress(
+        id=record.id,
+        status=record.status,
+        enrichment=record.enrichment,
+        parts=len(record.parts),
+        embedded_parts=sum(part.embedded for part in record.parts),
+        enriched_parts=sum(part.enrichment == "enriched" for part in record.parts),
+        failed_parts=sum(part.enrichment == "failed" or bool(part.error) for part in record.parts),
+        passages=record.passages,
+        error=record.error,
+    )

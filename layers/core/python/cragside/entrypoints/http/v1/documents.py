@@ -1,0 +1,159 @@
+"""The routes of documents: add, list, read, move, delete and reprocess them, and follow their progress."""
+
+from collections.abc import AsyncIterator
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Query, Request
+from fastapi.sse import EventSourceResponse, ServerSentEvent
+
+from cragside.domain.indexing import DocumentRecord, DocumentStatus
+from cragside.entrypoints.http.body_limit import json_body, media_type
+from cragside.entrypoints.http.errors import error_responses
+from cragside.entrypoints.http.request_access import AppContainer, QueryWorkspace, note_documents
+from cragside.entrypoints.http.v1.document_events import document_record, progress_events, unknown_document
+from cragside.entrypoints.http.v1.document_models import (
+    MOST_SOURCE_CHARACTERS,
+    AcceptedDocuments,
+    DocumentDetail,
+    DocumentForm,
+    DocumentMove,
+    DocumentPage,
+    DocumentRequest,
+    DocumentText,
+    Restarted,
+    body_of,
+    detail_of,
+)
+from cragside.entrypoints.http.v1.request_intake import RequestIntake, parsed
+
+_MOST_OFFSET = 1_000_000_000
+_BODIES = {
+    "multipart/form-data": {"schema": DocumentForm.model_json_schema()},
+    "application/json": {"schema": DocumentRequest.model_json_schema()},
+}
+_MOVE = {
+    "requestBody": {"content": {"application/json": {"schema": DocumentMove.model_json_schema()}}, "required": True}
+}
+# The errors of a route that answers with another type. FastAPI would document them with that type.
+_JSON_ERROR = {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorBody"}}}
+_JSON_ERRORS: dict[int | str, dict[str, Any]] = {
+    status: {"description": response["description"], "content": _JSON_ERROR}
+    for status, response in error_responses().items()
+}
+
+
+async def _found(document_id: str, container: AppContainer, workspace: QueryWorkspace) -> DocumentRecord:
+    record = await document_record(container, workspace, document_id)
+    if record is None:
+        raise unknown_document(document_id)
+    return record
+
+
+FoundDocument = Annotated[DocumentRecord, Depends(_found)]
+
+router = APIRouter(prefix="/v1/documents", tags=["documents"], responses=error_responses())
+
+
+@router.post(
+    "",
+    status_code=202,
+    openapi_extra={"requestBody": {"content": _BODIES, "required": True}},
+)
+async def add(request: Request) -> AcceptedDocuments:
+    """Add documents: files of a form, or one text, URL or upload as JSON. They are indexed afterwards.
+
+    Refused documents do not affect the others. If all are refused, the answer is the first error.
+    """
+    intake = RequestIntake(request)
+    if media_type(request) == "multipart/form-data":
+        await intake.form()
+    else:
+        await intake.json()
+    answer = intake.answer()
+    note_documents(request, (document.id for document in answer.documents))
+    return answer
+
+
+@router.get("")
+async def listed(
+    container: AppContainer,
+    workspace: QueryWorkspace,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+    offset: Annotated[int, Query(ge=0, le=_MOST_OFFSET)] = 0,
+    status: DocumentStatus | None = None,
+    below: Annotated[
+        str | None,
+        Query(
+            min_length=1,
+            max_length=MOST_SOURCE_CHARACTERS,
+            description="Only those whose source is below this path, in the order of their sources.",
+        ),
+    ] = None,
+    unclaimed: Annotated[
+        bool, Query(description="Only those of earlier versions that have no source, in the order of their names.")
+    ] = False,
+) -> DocumentPage:
+    """The documents of a workspace without their content, latest first."""
+    library = (await container.workspaces.open(workspace)).documents
+    if below is not None or unclaimed:
+        chosen = await library.unclaimed() if below is None else await library.below(below)
+        inside = [record for record in chosen if status in (None, record.status)]
+        bodies = [body_of(record) for record in inside[offset : offset + limit]]
+        return DocumentPage(documents=bodies, total=len(inside), limit=limit, offset=offset)
+    records, total = await library.documents(limit=limit, offset=offset, status=status)
+    return DocumentPage(documents=[body_of(record) for record in records], total=total, limit=limit, offset=offset)
+
+
+@router.get("/{document_id}")
+async def shown(record: FoundDocument) -> DocumentDetail:
+    """A document with its parts, without its content."""
+    return detail_of(record)
+
+
+@router.get("/{document_id}/content")
+async def content(document_id: str, container: AppContainer, workspace: QueryWorkspace) -> DocumentText:
+    """The text of a document."""
+    source = await (await container.workspaces.open(workspace)).documents.source(document_id)
+    if source is None:
+        raise unknown_document(document_id)
+    return DocumentText(id=document_id, name=source.name, text=source.text)
+
+
+@router.patch("/{document_id}", openapi_extra=_MOVE)
+async def moved(
+    request: Request, document_id: str, container: AppContainer, workspace: QueryWorkspace
+) -> DocumentDetail:
+    """Change the source and the name of a document, for example after its file has moved. Nothing is indexed again."""
+    asked = parsed(DocumentMove, await json_body(request))
+    library = (await container.workspaces.open(workspace)).documents
+    return detail_of(await library.move(document_id, source=asked.source, name=asked.name))
+
+
+@router.delete("/{document_id}", status_code=204)
+async def forget(document_id: str, container: AppContainer, workspace: QueryWorkspace) -> None:
+    """Delete a document, its passages and its tasks, and what only it contributed to the graph."""
+    if not await container.intake.delete(document_id, workspace=workspace):
+        raise unknown_document(document_id)
+
+
+@router.post("/{document_id}/reprocess", status_code=202)
+async def reprocess(
+    record: FoundDocument,
+    container: AppContainer,
+    workspace: QueryWorkspace,
+    force: Annotated[bool, Query(description="Also work that is done.")] = False,
+) -> Restarted:
+    """Queue failed and unfinished work, or all of it."""
+    return Restarted(tasks=await container.intake.restart(record.id, workspace=workspace, force=force))
+
+
+@router.get("/{document_id}/events", response_class=EventSourceResponse, responses=_JSON_ERRORS)
+async def events(
+    request: Request, record: FoundDocument, container: AppContainer, workspace: QueryWorkspace
+) -> AsyncIterator[ServerSentEvent]:
+    """The progress of a document as server-sent events: `progress` at each change, then `done` or `failed`.
+
+    If the host limits the time of a request, the last event may be `later`. EventSource then asks again.
+    """
+    async for event in progress_events(container, workspace, record, ends=getattr(request.state, "ends", None)):
+        yield event

@@ -1,0 +1,138 @@
+"""Conversations: add them to memory, recall, list and forget them."""
+
+from datetime import datetime
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request
+from pydantic import BaseModel, ConfigDict, Field
+
+from cragside.application.memory import DEFAULT_LIMIT
+from cragside.domain.errors import NotFound
+from cragside.domain.exchange import Exchange
+from cragside.domain.search import Mode
+from cragside.entrypoints.http.body_limit import BoundedRoute
+from cragside.entrypoints.http.errors import error_responses
+from cragside.entrypoints.http.models import Citation, Degraded
+from cragside.entrypoints.http.request_access import (
+    WORKSPACE,
+    AppContainer,
+    QueryWorkspace,
+    choose_workspace,
+    note_documents,
+)
+
+_MOST_RESULTS = 100
+_MOST_LISTED = 100
+_MOST_OFFSET = 10**9
+
+
+class ExchangeBody(BaseModel):
+    """What a user said and what the assistant answered."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    user: str | None = Field(description="Null is blank.")
+    assistant: str | None = Field(description="Null is blank, as when nothing was answered.")
+    skill: str | None = Field(None, max_length=200, description="The skill that was active, if any.")
+    date: datetime | None = Field(None, description="ISO 8601, in UTC without a zone; now when missing.")
+    workspace: str | None = Field(None, description=WORKSPACE)
+
+
+class RememberedBody(BaseModel):
+    """Whether the exchange was added to memory, its id there, or why it was not added."""
+
+    indexed: bool
+    reason: str | None = Field(
+        None, description="`blank_answer`, `too_short`, `greeting`, `known`, or what failed. None when it was taken."
+    )
+    id: str | None = Field(None, description="The exchange's id in memory.")
+    retryable: bool = False
+
+
+class MemoryQuery(BaseModel):
+    """A search in memory."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    query: str
+    mode: Mode | None = Field(None, description="As LightRAG's; RAG_MEMORY_MODE when missing.")
+    limit: Annotated[int, Field(ge=1, le=_MOST_RESULTS, description="Most passages.")] = DEFAULT_LIMIT
+    workspace: str | None = Field(None, description=WORKSPACE)
+
+
+class RecollectionBody(BaseModel):
+    """What memory has on a question: a section for a system prompt ("" for nothing) and its passages."""
+
+    text: str = Field(description="Under `# Relevant Memory`.")
+    documents: list[Citation]
+    degraded: list[Degraded]
+
+
+class MemoryBody(BaseModel):
+    """An exchange in memory."""
+
+    id: str
+    at: str = Field(description="When it took place, ISO 8601 in UTC.")
+    text: str = Field(description="The exchange as it was written down.")
+    searchable: bool = Field(description="Whether all of it can be recalled.")
+
+
+class MemoryPage(BaseModel):
+    """Some of the exchanges in memory, latest first."""
+
+    memories: list[MemoryBody]
+    total: int = Field(description="How many there are in all.")
+    limit: int
+    offset: int
+
+
+router = APIRouter(prefix="/v1/memories", tags=["memories"], route_class=BoundedRoute, responses=error_responses())
+
+
+@router.post("", response_model_exclude_none=True)
+async def remember(request: Request, exchange: ExchangeBody, container: AppContainer) -> RememberedBody:
+    """Add an exchange to memory, unless it is trivial. It is indexed afterwards."""
+    workspace = choose_workspace(request, exchange.workspace)
+    said = Exchange(exchange.user or "", exchange.assistant or "", exchange.skill or "")
+    if exchange.date is not None:
+        said = Exchange(said.user, said.assistant, said.skill, exchange.date)
+    remembered = await container.memory.remember(said, workspace=workspace)
+    note_documents(request, [remembered.document_id] if remembered.document_id else [])
+    return RememberedBody(
+        indexed=remembered.indexed,
+        reason=remembered.reason or None,
+        id=remembered.document_id,
+        retryable=remembered.retryable,
+    )
+
+
+@router.get("")
+async def remembered(
+    request: Request,
+    container: AppContainer,
+    workspace: QueryWorkspace,
+    limit: Annotated[int, Query(ge=1, le=_MOST_LISTED)] = _MOST_LISTED,
+    offset: Annotated[int, Query(ge=0, le=_MOST_OFFSET)] = 0,
+) -> MemoryPage:
+    """The exchanges in memory, latest first."""
+    kept, total = await container.memory.exchanges(workspace=workspace, limit=limit, offset=offset)
+    note_documents(request, (each.record.id for each in kept))
+    memories = [
+        MemoryBody(id=each.record.id, at=each.at, text=each.text, searchable=each.record.searchable) for each in kept
+    ]
+    return MemoryPage(memories=memories, total=total, limit=limit, offset=offset)
+
+
+@router.delete("/{memory_id}", status_code=204)
+async def forget(memory_id: str, container: AppContainer, workspace: QueryWorkspace) -> None:
+    """Forget an exchange, and what only it contributed to memory's graph."""
+    if not await container.memory.forget(memory_id, workspace=workspace):
+        raise NotFound(f"There is no exchange {memory_id} in memory. GET /v1/memories lists them.")
+
+
+@router.post("/search")
+async def recall(request: Request, asked: MemoryQuery, container: AppContainer) -> RecollectionBody:
+    """What memory has on a question, as a section for a system prompt."""
+    workspace = choose_workspace(request, asked.workspace)
+    found = await container.memory.recall(asked.query, workspace=workspace, mode=asked.mode, limit=asked.limit)
+    return RecollectionBody.model_validate(found, from_attributes=True)

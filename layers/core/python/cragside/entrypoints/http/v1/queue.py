@@ -1,0 +1,90 @@
+"""Indexing tasks that failed for good."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request
+from pydantic import BaseModel, ConfigDict, Field
+
+from cragside.domain.indexing import Stage
+from cragside.entrypoints.http.body_limit import BoundedRoute
+from cragside.entrypoints.http.errors import error_responses
+from cragside.entrypoints.http.request_access import (
+    WORKSPACE,
+    AppContainer,
+    QueryWorkspace,
+    choose_workspace,
+    note_documents,
+)
+
+
+class DeadTask(BaseModel):
+    """A task that failed for good, and why. `at` is ISO 8601 in UTC."""
+
+    id: str
+    document_id: str
+    part: int
+    stage: Stage
+    reason: str
+    attempts: int
+    at: str
+
+
+class DeadTasks(BaseModel):
+    """The tasks that failed for good, latest first, and how many tasks a workspace and its memory have."""
+
+    letters: list[DeadTask]
+    pending: int
+    processing: int
+    dead: int
+
+
+class Revival(BaseModel):
+    """Which tasks to queue again."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    document_id: str | None = Field(None, max_length=1024, description="Of one document; of all without it.")
+    workspace: str | None = Field(None, description=WORKSPACE)
+
+
+class Revived(BaseModel):
+    """How many tasks were queued."""
+
+    tasks: int
+
+
+router = APIRouter(prefix="/v1/queue", tags=["queue"], route_class=BoundedRoute, responses=error_responses())
+
+
+@router.get("/dead")
+async def dead(
+    container: AppContainer, workspace: QueryWorkspace, limit: Annotated[int, Query(ge=1, le=1000)] = 100
+) -> DeadTasks:
+    """The tasks that failed for good, with the reasons."""
+    letters = await container.intake.given_up(workspace, limit=limit)
+    stats = await container.intake.backlog(workspace)
+    return DeadTasks(
+        letters=[
+            DeadTask(
+                id=letter.id,
+                document_id=letter.task.document_id,
+                part=letter.task.part,
+                stage=letter.task.stage,
+                reason=letter.reason,
+                attempts=letter.attempts,
+                at=letter.at,
+            )
+            for letter in letters
+        ],
+        pending=stats.pending,
+        processing=stats.processing,
+        dead=stats.dead,
+    )
+
+
+@router.post("/revive", status_code=202)
+async def revive(request: Request, revival: Revival, container: AppContainer) -> Revived:
+    """Queue failed tasks again, and other unfinished ones with them."""
+    workspace = choose_workspace(request, revival.workspace)
+    note_documents(request, [revival.document_id] if revival.document_id else [])
+    return Revived(tasks=await container.intake.revive(revival.document_id, workspace=workspace))

@@ -1,0 +1,151 @@
+"""The settings of a workspace: what the settings panel shows and changes."""
+
+import asyncio
+from typing import Literal
+
+from fastapi import APIRouter, Request
+from pydantic import BaseModel, ConfigDict, Field
+
+from cragside.bootstrap import Container
+from cragside.domain.errors import CragsideError, ValidationError
+from cragside.domain.preferences import CHANGEABLE, RANGES, STRATEGIES, Preferences
+from cragside.domain.search import Strategy
+from cragside.entrypoints.http.body_limit import BoundedRoute
+from cragside.entrypoints.http.errors import error_responses, for_client
+from cragside.entrypoints.http.request_access import WORKSPACE, AppContainer, QueryWorkspace, choose_workspace
+from cragside.settings import Settings, variable_of
+
+_EMBEDDED = "embedded"
+
+
+class Range(BaseModel):
+    """The valid values of a setting."""
+
+    least: float
+    most: float
+
+
+class StoreBody(BaseModel):
+    """The store of the workspace."""
+
+    status: Literal["ready", "empty", "unavailable"]
+    reason: str = ""
+    embedding_model: str | None = None
+    documents: int = 0
+    passages: int = 0
+    entities: int = 0
+    relations: int = 0
+
+
+class HostBody(BaseModel):
+    """The model host."""
+
+    status: Literal["ready", "not configured", "unavailable"]
+    reason: str = ""
+
+
+class SettingsBody(BaseModel):
+    """The settings of a workspace. `changeable` lists those that `PATCH` accepts."""
+
+    workspace: str
+    chunk_tokens: int = Field(description="Longest passage of new documents, in tokens.")
+    chunk_overlap_tokens: int = Field(description="Tokens that neighbouring passages of new documents share.")
+    similarity_results: int = Field(description="Passages that a plain similarity search returns.")
+    similarity_threshold: float = Field(description="Least cosine of a passage that such a search returns.")
+    similarity_strategy: Strategy
+    threshold: float = Field(description="A passage with a higher relevance is evidence.")
+    max_documents: int
+    max_file_bytes: int
+    embedding_model: str | None = Field(description="The configured one; with None the store's own is used.")
+    chat_model: str | None
+    models: list[str] = Field(description="Models that the settings can name.")
+    changeable: list[str]
+    ranges: dict[str, Range]
+    strategies: list[Strategy]
+    store: StoreBody
+    host: HostBody
+
+
+class SettingsChange(BaseModel):
+    """Settings to change. null restores the default."""
+
+    model_config = ConfigDict(extra="allow")
+
+    workspace: str | None = Field(None, description=WORKSPACE)
+    chunk_tokens: int | None = Field(None, ge=500, le=2000)
+    chunk_overlap_tokens: int | None = Field(None, ge=0, le=1000)
+    similarity_results: int | None = Field(None, ge=3, le=10)
+    similarity_threshold: float | None = Field(None, ge=0.5, le=0.9)
+    similarity_strategy: Strategy | None = None
+
+
+router = APIRouter(tags=["settings"], route_class=BoundedRoute, responses=error_responses())
+
+
+@router.get("/v1/settings")
+async def shown(container: AppContainer, workspace: QueryWorkspace) -> SettingsBody:
+    """The settings of a workspace, which of them can be changed, and the state of its store and the model host."""
+    return await _body(container, workspace, container.preferences.of(workspace))
+
+
+@router.patch("/v1/settings")
+async def changed(request: Request, change: SettingsChange, container: AppContainer) -> SettingsBody:
+    """Change settings of a workspace in all processes. A new chunk size applies to new documents."""
+    workspace = choose_workspace(request, change.workspace)
+    given = {name: getattr(change, name) for name in change.model_fields_set - {"workspace"}}
+    for name in sorted(given.keys() - set(CHANGEABLE)):
+        raise ValidationError(_why_not(name), field=name)
+    # In a thread, because it waits for the disk and for other processes that change settings.
+    return await _body(container, workspace, await asyncio.to_thread(container.preferences.change, workspace, given))
+
+
+async def _body(container: Container, workspace: str, preferences: Preferences) -> SettingsBody:
+    settings = container.settings
+    models, host = await _host(container)
+    return SettingsBody(
+        workspace=workspace,
+        **{name: getattr(preferences, name) for name in CHANGEABLE},
+        threshold=settings.threshold,
+        max_documents=settings.max_documents,
+        max_file_bytes=settings.max_file_bytes,
+        embedding_model=settings.embedding_model,
+        chat_model=settings.chat_model,
+        models=[_EMBEDDED, *models],
+        changeable=list(CHANGEABLE),
+        ranges={name: Range(least=least, most=most) for name, (least, most) in RANGES.items()},
+        strategies=list(STRATEGIES),
+        store=await _store(container, workspace),
+        host=host,
+    )
+
+
+def _why_not(name: str) -> str:
+    if name == "embedding_model":
+        return "A store keeps the embedding model that built it: set RAG_EMBEDDING_MODEL, then run cragside reindex."
+    if name in Settings.model_fields:
+        return f"{name} applies to all workspaces: set {variable_of(name)} where cragside is started."
+    return f"{name} is not a setting. These can be changed: {', '.join(CHANGEABLE)}."
+
+
+async def _store(container: Container, workspace: str) -> StoreBody:
+    try:
+        status = await (await container.workspaces.open(workspace)).passages.status()
+    except CragsideError as error:
+        return StoreBody(status="unavailable", reason=for_client(error).message)
+    return StoreBody(
+        status="ready" if status.documents else "empty",
+        embedding_model=status.embedding_model or None,
+        documents=status.documents,
+        passages=status.passages,
+        entities=status.entities,
+        relations=status.relations,
+    )
+
+
+async def _host(container: Container) -> tuple[list[str], HostBody]:
+    if container.host is None:
+        return [], HostBody(status="not configured")
+    try:
+        return sorted(await container.host.models()), HostBody(status="ready")
+    except CragsideError as error:
+        return [], HostBody(status="unavailable", reason=error.message)

@@ -1,0 +1,40 @@
+"""Upload forms for files that are larger than a request may be."""
+
+from datetime import datetime
+
+from fastapi import APIRouter, Request
+from pydantic import BaseModel, ConfigDict, Field
+
+from cragside.entrypoints.http.body_limit import BoundedRoute
+from cragside.entrypoints.http.errors import error_responses
+from cragside.entrypoints.http.request_access import WORKSPACE, AppContainer, choose_workspace
+
+
+class UploadRequest(BaseModel):
+    """The workspace of the file. POST /v1/documents takes its name and the rest."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    workspace: str | None = Field(None, description=WORKSPACE)
+
+
+class UploadBody(BaseModel):
+    """A form for one file, to be sent to `url` as `multipart/form-data`."""
+
+    id: str = Field(description="Pass it to POST /v1/documents as `upload`.")
+    url: str
+    fields: dict[str, str] = Field(description="Fields to send before the file. The file's field is `file`.")
+    expires_at: datetime = Field(description="The form is valid until then; ISO 8601 in UTC.")
+    max_bytes: int = Field(description="The largest size of the file.")
+
+
+router = APIRouter(
+    prefix="/v1/documents/uploads", tags=["documents"], route_class=BoundedRoute, responses=error_responses()
+)
+
+
+@router.post("", status_code=201)
+async def offer(request: Request, asked: UploadRequest, container: AppContainer) -> UploadBody:
+    """Return a form that uploads a file to a bucket. POST /v1/documents then takes it in."""
+    offered = await container.uploads.offer(choose_workspace(request, asked.workspace))
+    return UploadBody.model_validate(offered, from_attributes=True)
