@@ -25,6 +25,7 @@ def embedded_workspaces(
     model: LanguageModel | None = None,
     chunk_words: tuple[int, int] = (100, 10),
     part_passages: int = 20,
+    lease_seconds: float = 30.0,
     saved_queries: int = 3,
     most_open: int = MOST_OPEN,
     patience: float = PATIENCE_SECONDS,
@@ -40,6 +41,7 @@ def embedded_workspaces(
         chunking=lambda _: chunk_words,
         parallel=4,
         part_passages=part_passages,
+        lease_seconds=lease_seconds,
     )
     return EmbeddedWorkspaces(
         home,

@@ -110,12 +110,19 @@ async def test_while_a_task_is_open_no_other_of_its_group_is_handed_out(queue: I
     assert await tasks_of(queue) == [task(part=1)]
 
 
-async def test_the_graph_of_a_workspace_is_one_group_and_that_of_another_is_another(queue: IndexQueue) -> None:
-    await queue.send([task("doc-1", stage="enrich"), task("doc-2", stage="enrich")])
+async def test_the_enrichment_of_a_document_is_one_group_and_that_of_another_is_another(queue: IndexQueue) -> None:
+    await queue.send([task(stage="enrich"), task(part=1, stage="enrich"), task("doc-2", stage="enrich")])
     (first,) = await received(queue, limit=1)
-    await queue.send([task("doc-3", stage="enrich", workspace="other")])
-    assert await tasks_of(queue) == [task("doc-3", stage="enrich", workspace="other")]
+    assert await tasks_of(queue) == [task("doc-2", stage="enrich")]
     await queue.finish(first)
+    assert await tasks_of(queue) == [task(part=1, stage="enrich")]
+
+
+async def test_new_text_of_a_document_does_not_wait_for_the_enrichment_of_the_old_one(queue: IndexQueue) -> None:
+    await queue.send([task(stage="enrich")])
+    assert await tasks_of(queue) == [task(stage="enrich")]
+    await queue.send([task()])
+    assert await tasks_of(queue) == [task()]
 
 
 async def test_a_finished_task_does_not_come_again(queue: IndexQueue) -> None:

@@ -64,6 +64,11 @@ class Stores(Models):
         return SqliteBackend()
 
     @cached_property
+    def lease_seconds(self) -> float:
+        """How long a process that writes to a workspace may be stopped before others go on without it."""
+        return 30.0
+
+    @cached_property
     def workspaces(self) -> Workspaces:
         """The knowledge bases."""
         from cragside.adapters.embedded.keywords import keywords_of, terms
@@ -87,6 +92,7 @@ class Stores(Models):
             chunking=chunking,
             parallel=settings.ollama_parallel,
             part_passages=settings.part_passages,
+            lease_seconds=self.lease_seconds,
         )
         workspaces = EmbeddedWorkspaces(
             self._folder,

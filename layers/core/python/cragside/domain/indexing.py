@@ -34,8 +34,8 @@ class Task:
 
     @property
     def group(self) -> str:
-        """Tasks of one group are handed to one worker at a time: a workspace's graph has one writer."""
-        return f"{self.workspace}/graph" if self.stage == "enrich" else f"{self.workspace}/{self.document_id}"
+        """One worker at a time gets tasks of a group. A document's text and its enrichment are two groups."""
+        return f"{self.workspace}/{self.document_id}" + ("/graph" if self.stage == "enrich" else "")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """The language of a text, by py3langid."""
 
 from functools import cache
+from threading import Lock
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -11,6 +12,7 @@ _FEWEST_LETTERS = 12
 # A guess below this probability is useless for a filter.
 _LEAST_PROBABILITY = 0.5
 _LONGEST_READ = 1000
+_loading = Lock()
 
 
 def iso_639_1(text: str) -> str | None:
@@ -25,8 +27,14 @@ def iso_639_1(text: str) -> str | None:
     return str(code) if probability >= _LEAST_PROBABILITY and len(code) == 2 else None
 
 
-@cache
 def _identifier() -> "LanguageIdentifier":
+    # Several threads may ask first: without the lock, each would load a model of its own.
+    with _loading:
+        return _load()
+
+
+@cache
+def _load() -> "LanguageIdentifier":
     from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
     return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)

@@ -10,6 +10,7 @@ from pathlib import PurePosixPath
 from cragside.adapters.lightrag.adoption import adopt
 from cragside.adapters.lightrag.chunking import Piece, cut, storable
 from cragside.adapters.lightrag.ledger.entries import Entry, behind, json_of, title_of
+from cragside.adapters.lightrag.ledger.interface import Ledger
 from cragside.adapters.lightrag.store import Store
 from cragside.adapters.lightrag.versions import cut_of, digest_of
 from cragside.domain.document import SourceText
@@ -27,15 +28,15 @@ async def accept(
     source = given if rename else await _of_track(store, given, track)
     if (known := await _known(store, source, digest, rename=rename)) is None:
         pieces, made = await asyncio.to_thread(_pieces_of, store, source, digest)
-        async with store.accepting():
+        async with store.accepting() as ledger:
             # Somebody else may have brought the same text, or taken the name, meanwhile.
             source = given if rename else await _of_track(store, given, track)
             if (known := await _known(store, source, digest, rename=rename)) is None:
                 entry = Entry(identifier, digest, made, source, pieces, store.part_passages, enrich, track)
-                return await _entered(store, entry, rename=rename)
+                return await _entered(store, ledger, entry, rename=rename)
     if enrich and any(part.enrichment == "none" for part in known.parts):
-        async with store.accepting():
-            await store.ledger.want_enrichment(known.id)
+        async with store.accepting() as ledger:
+            await ledger.want_enrichment(known.id)
         known = await store.ledger.record(known.id) or known
     if not rename:
         known = await _described(store, known, source, track)
@@ -51,8 +52,8 @@ async def cut_uncut(store: Store) -> None:
             continue
         pieces, made = await asyncio.to_thread(_pieces_of, store, source, record.content_hash)
         entry = Entry(identifier, record.content_hash, made, source, pieces, store.part_passages, enrich=True)
-        async with store.accepting():
-            await store.ledger.cut(entry)
+        async with store.accepting() as ledger:
+            await ledger.cut(entry)
 
 
 def identifier_of(source: str, *, memory: bool = False) -> str:
@@ -113,7 +114,7 @@ async def _of_track(store: Store, source: SourceText, track: str) -> SourceText:
     return longer if known and known.track not in ("", track) else source
 
 
-async def _entered(store: Store, entry: Entry, *, rename: bool) -> Acceptance:
+async def _entered(store: Store, ledger: Ledger, entry: Entry, *, rename: bool) -> Acceptance:
     known = await store.ledger.sourced(entry.source.source)
     if known and rename:
         number = await _free_number(store, entry.source.source)
@@ -127,7 +128,7 @@ async def _entered(store: Store, entry: Entry, *, rename: bool) -> Acceptance:
     else:
         identifier = await _free_identifier(store, entry.source.source)
     entry = replace(entry, identifier=identifier)
-    await store.ledger.enter(entry)
+    await ledger.enter(entry)
     record = await store.ledger.record(entry.identifier)
     assert record is not None  # noqa: S101 (it was just written)
     return Acceptance(record, "changed" if changed else "new", await store.ledger.tasks(entry.identifier))
@@ -138,8 +139,8 @@ async def _described(store: Store, known: DocumentRecord, source: SourceText, tr
     track = track or known.track
     if known.track == track and _is_described(known, source):
         return known
-    async with store.accepting():
-        await store.ledger.describe(known.id, source, track)
+    async with store.accepting() as ledger:
+        await ledger.describe(known.id, source, track)
     return await store.ledger.record(known.id) or known
 
 

@@ -26,13 +26,13 @@ async def adopt(store: Store, brought: SourceText, digest: str) -> None:
     chosen = await asyncio.to_thread(_same_or_like, candidates, texts, brought, digest)
     if chosen is None:
         return
-    async with store.accepting():
+    async with store.accepting() as ledger:
         # Another process may have done so meanwhile, or have deleted the document.
         if any(
             (each.id, each.content_hash) == (chosen.id, chosen.content_hash)
             for each in await _candidates(store, brought)
         ):
-            await store.ledger.claim(chosen.id, brought.source, brought.name)
+            await ledger.claim(chosen.id, brought.source, brought.name)
 
 
 async def _candidates(store: Store, brought: SourceText) -> list[DocumentRecord]:

@@ -140,19 +140,19 @@ async def delete(store: Store, document_id: str) -> bool:
 
 async def forget(store: Store, document_id: str) -> bool:
     """Make a document's text vanish. False when there is none."""
-    async with store.accepting():
-        return await store.ledger.retire(document_id)
+    async with store.accepting() as ledger:
+        return await ledger.retire(document_id)
 
 
 async def move(store: Store, document_id: str, source: str, name: str) -> DocumentRecord:
     """See `Library.move`."""
-    async with store.accepting():
-        other = await store.ledger.sourced(source)
+    async with store.accepting() as ledger:
+        other = await ledger.sourced(source)
         if other is not None and other.id != document_id:
             raise ValidationError(f"The document {other.id} has this source already. Forget it first.", field="source")
-        if await store.ledger.record(document_id) is None:
+        if await ledger.record(document_id) is None:
             raise _unknown(document_id)
-        await store.ledger.claim(document_id, source, name)
+        await ledger.claim(document_id, source, name)
     moved = await store.ledger.record(document_id)
     if moved is None:
         raise _unknown(document_id)
@@ -169,8 +169,8 @@ async def restart(store: Store, document_id: str | None, *, force: bool, failure
             task for task in await store.ledger.tasks(document_id) if (task.document_id, task.part) not in given_up
         ]
         return wanted + await store.ledger.sweeps(document_id)
-    async with store.accepting():
-        await store.ledger.requeue(document_id, force=force)
+    async with store.accepting() as ledger:
+        await ledger.requeue(document_id, force=force)
     return await store.ledger.tasks(document_id)
 
 

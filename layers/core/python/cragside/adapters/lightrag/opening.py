@@ -39,6 +39,7 @@ class StoreOpener:
     chunking: Chunking
     parallel: int
     part_passages: int
+    lease_seconds: float
 
     async def open(self, workspace: str, folder: Path, *, check: bool = True, read_only: bool = False) -> "Store":
         """The store of a folder, which is made unless it is only read. Without `check` any embedding model will do.
@@ -77,13 +78,13 @@ class StoreOpener:
         return Store(
             engine,
             ledger,
-            folder,
             workspace=workspace,
             generation=generation,
             embedder=embedder,
             chunks=lambda text: chunker(self.count_tokens, *self.chunking(workspace))(text),
             count_tokens=self.count_tokens,
             part_passages=self.part_passages,
+            lease_seconds=self.lease_seconds,
         )
 
     async def bind_model(self, workspace: str, folder: Path, model: str | None) -> None:

@@ -11,7 +11,7 @@ from cragside.adapters.lightrag.drafts import Draft
 from cragside.adapters.lightrag.ledger.changes import Anyway, Enriched
 from cragside.adapters.lightrag.ledger.entries import StoredPart
 from cragside.adapters.lightrag.ledger.failures import failing_as_unavailable
-from cragside.adapters.lightrag.store import Store, StoreAccess
+from cragside.adapters.lightrag.store import Store, StoreAccess, part_lease
 from cragside.adapters.lightrag.sweeping import forget_graph, sweep
 from cragside.domain.errors import CragsideError, ProcessingError, ServiceUnavailable
 from cragside.domain.indexing import Task
@@ -39,18 +39,14 @@ class LightRagPartIndexer(PartIndexer):
             if not found:
                 await self._swept()
                 return False
-            if found[1].enrichment in ("enriched", "none"):
-                return False
-            async with found[0].accepting():
-                await found[0].ledger.begin_enrichment(found[1])
-            return True
+            return await begin_enrichment(found[0], task)
 
     async def give_back(self, task: Task | None = None) -> None:
         """Have what is marked as being enriched wait again."""
         self._access.check_writable()
         async with failing_as_unavailable():
             if store := await self._access.existing():
-                await give_back(store, task)
+                await (give_back_all(store) if task is None else give_back(store, task))
 
     async def annotate(self, task: Task, tier2: Sequence[Mapping[str, Any]], tier3: Mapping[str, Any] | None) -> None:
         """Store tier 2 of each passage of the part, and tier 3 of the part."""
@@ -58,12 +54,12 @@ class LightRagPartIndexer(PartIndexer):
             if not found:
                 return
             store, part = found
-            async with store.accepting():
-                await store.ledger.annotate(part, tier2, tier3)
+            async with store.accepting(task) as ledger:
+                await ledger.annotate(part, tier2, tier3)
 
     async def extend_graph(self, task: Task) -> None:
         """Extract entities and relations of the part's passages and merge them; the part is enriched."""
-        async with self._working(task) as found:
+        async with self._working(task, last=True) as found:
             if found and found[1].enrichment != "enriched":
                 await extend_graph(found[0], task, found[1])
                 await sweep(found[0])
@@ -79,8 +75,8 @@ class LightRagPartIndexer(PartIndexer):
             await sweep(store)
 
     @asynccontextmanager
-    async def _working(self, task: Task) -> AsyncIterator[tuple[Store, StoredPart] | None]:
-        """The store and the part, None when there is nothing to be done."""
+    async def _working(self, task: Task, *, last: bool = False) -> AsyncIterator[tuple[Store, StoredPart] | None]:
+        """The store and the part, None when there is nothing to do. After the last step others may have the part."""
         self._access.check_writable()
         async with failing_as_unavailable():
             store = await self._access.existing()
@@ -93,6 +89,8 @@ class LightRagPartIndexer(PartIndexer):
                 yield (store, part) if part else None
             finally:
                 store.workers -= 1
+                if last:
+                    await store.leases.give(part_lease(task))
 
 
 async def work_on(store: Store, task: Task) -> None:
@@ -119,12 +117,12 @@ async def enter_vectors(
 ) -> None:
     """Make the passages of a part searchable, given their vectors in the order of `texts`."""
     rows = {key: {name: row[name] for name in ("content", "full_doc_id", "file_path")} for key, row in texts.items()}
-    async with store.accepting():
-        now = await store.ledger.part(task)
+    async with store.accepting() as ledger:
+        now = await ledger.part(task)
         if now is None or now.embedded:
             return
         _check_same(part, now)
-        await store.ledger.enter_vectors(task, part, rows, vectors, store.embedding_model)
+        await ledger.enter_vectors(task, part, rows, vectors, store.embedding_model)
 
 
 async def extend_graph(store: Store, task: Task, part: StoredPart) -> None:
@@ -136,17 +134,17 @@ async def extend_graph(store: Store, task: Task, part: StoredPart) -> None:
     tally = await draft.tally(extracted)
     path = next((str(row["file_path"]) for row in chunks.values()), quote(task.document_id, safe=""))
 
-    async with store.writing():
-        now = await store.ledger.part(task)
+    async with store.writing(task) as ledger:
+        now = await ledger.part(task)
         if now is None or now.enrichment == "enriched":
             return
         _check_same(part, now)
         # What it contributed before, when this is a repetition that was asked for.
         if before := await forget_graph(store, part):
-            await store.apply(await before.change(), Anyway())
+            await ledger.apply(await before.change(), Anyway(), store.embedding_model)
         async with _naming_the_cause():
             await draft.merge(part.key, extracted, path)
-            await store.apply(await draft.change(), Enriched(part, tally))
+            await ledger.apply(await draft.change(), Enriched(part, tally), store.embedding_model)
 
 
 async def texts_of(store: Store, part: StoredPart) -> dict[str, dict[str, Any]]:
@@ -167,17 +165,39 @@ def _check_same(part: StoredPart, now: StoredPart) -> None:
 
 async def mark_failed(store: Store, task: Task, part: StoredPart, reason: str) -> None:
     """See `PartIndexer.failed`."""
-    async with store.accepting():
-        await store.ledger.mark_failed(part, task.stage, reason)
+    async with store.accepting() as ledger:
+        await ledger.mark_failed(part, task.stage, reason)
 
 
-async def give_back(store: Store, task: Task | None) -> None:
-    """See `PartIndexer.give_back`."""
-    part = None if task is None else await store.ledger.part(task)
-    if task is None or part is not None:
-        async with store.accepting():
-            await store.ledger.give_back(part)
-    if task is None and await store.ledger.is_untidy():
+async def begin_enrichment(store: Store, task: Task) -> bool:
+    """Take the lease of the task's part, which waits while another worker holds it, and mark the part."""
+    await store.leases.take(part_lease(task))
+    begun = False
+    try:
+        part = await store.ledger.part(task)
+        if part is not None and part.enrichment not in ("enriched", "none"):
+            async with store.accepting(task) as ledger:
+                await ledger.begin_enrichment(part)
+            begun = True
+    finally:
+        if not begun:
+            await store.leases.give(part_lease(task))
+    return begun
+
+
+async def give_back(store: Store, task: Task) -> None:
+    """Have the part of a task wait again, unless another worker holds it."""
+    async with store.leases.held_if_free(part_lease(task)) as lease:
+        if lease and (part := await store.ledger.part(task)):
+            async with store.accepting(task) as ledger:
+                await ledger.give_back(part)
+
+
+async def give_back_all(store: Store) -> None:
+    """Have all parts wait again that are marked as being enriched, but for those that other workers hold."""
+    for task in await store.ledger.being_enriched():
+        await give_back(store, task)
+    if await store.ledger.is_untidy():
         store.tidy()
 
 

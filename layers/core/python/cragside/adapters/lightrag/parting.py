@@ -60,10 +60,10 @@ async def settle(documents: Store) -> None:
 async def _leave(documents: Store, found: Sequence[str]) -> None:
     """Take exchanges out of the documents; with the last of them the store remembers that it is parted."""
     for start in range(0, max(len(found), 1), _BATCH):
-        async with documents.accepting():
-            if await documents.ledger.is_parted():
+        async with documents.accepting() as ledger:
+            if await ledger.is_parted():
                 return  # another process was faster: whatever has these ids now was brought afterwards
-            await documents.ledger.part_with(found[start : start + _BATCH], last=start + _BATCH >= len(found))
+            await ledger.part_with(found[start : start + _BATCH], last=start + _BATCH >= len(found))
         await asyncio.sleep(0)
 
 

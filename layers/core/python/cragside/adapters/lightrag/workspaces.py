@@ -132,12 +132,12 @@ class EmbeddedWorkspaces(Workspaces):
         scratch = self._home.folder / f".reindexing-{workspace}"
         self._backend.remove(scratch)
         try:
-            async with old.writing(), old.accepting():
+            async with old.alone() as ledger:
                 fresh = await self._opener.open(workspace, scratch)
                 try:
                     await fresh.embedder.prepare()
                     count = await rebuild(old, fresh, progress)
-                    await old.ledger.replace_by(fresh.ledger)
+                    await ledger.replace_by(fresh.ledger)
                 finally:
                     await fresh.close()
             await self._pool.drop(workspace)

@@ -110,6 +110,10 @@ class Catalogue(ABC):
         """The ids of a part's passages in their order."""
 
     @abstractmethod
+    async def being_enriched(self) -> list[Task]:
+        """Tasks of the parts that are marked as being enriched."""
+
+    @abstractmethod
     async def gone(self) -> list[StoredPart]:
         """The parts of all versions that are to be removed."""
 

@@ -9,7 +9,7 @@ from typing_extensions import override
 from cragside.adapters.lightrag.chunking import storable
 from cragside.adapters.lightrag.ledger.cutting import TEXTS, sections_in
 from cragside.adapters.lightrag.ledger.entries import StoredPart, behind, json_of
-from cragside.adapters.lightrag.ledger.interface import Ledger
+from cragside.adapters.lightrag.ledger.memory.leasing import MemoryLeasing
 from cragside.adapters.lightrag.ledger.memory.tables import Chunk, Memory, Version
 from cragside.domain.document import SourceText
 from cragside.domain.indexing import (
@@ -26,12 +26,8 @@ from cragside.domain.indexing import (
 from cragside.domain.naming import MOST_NAMESAKES, in_full, told_apart
 
 
-class MemoryCatalogue(Ledger):
+class MemoryCatalogue(MemoryLeasing):
     """Reads a store in memory."""
-
-    def __init__(self, memory: Memory, workspace: str) -> None:
-        self._memory = memory
-        self._workspace = workspace
 
     @override
     async def record(self, document_id: str) -> DocumentRecord | None:
@@ -178,6 +174,15 @@ class MemoryCatalogue(Ledger):
             [chunk for chunk in version.chunks.values() if part.first <= chunk.number <= part.last] if version else []
         )
         return [chunk.id for chunk in sorted(chunks, key=lambda chunk: chunk.number)]
+
+    @override
+    async def being_enriched(self) -> list[Task]:
+        return [
+            Task(self._workspace, version.id, version.digest, number, "enrich")
+            for version in self._current()
+            for number, part in sorted(version.parts.items())
+            if part.enrichment == "processing"
+        ]
 
     @override
     async def gone(self) -> list[StoredPart]:

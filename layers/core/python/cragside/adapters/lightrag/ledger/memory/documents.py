@@ -22,6 +22,7 @@ class MemoryDocuments(MemoryCatalogue):
 
     @override
     async def enter(self, entry: Entry) -> None:
+        self._check_leases()
         version = self._make_current(entry)
         if entry.enrich:
             _want_enrichment(version)
@@ -29,12 +30,14 @@ class MemoryDocuments(MemoryCatalogue):
 
     @override
     async def cut(self, entry: Entry) -> None:
+        self._check_leases()
         version = self._version(entry.identifier)
         if version and not version.parts:
             self._add_parts(version, entry)
 
     @override
     async def retire(self, document_id: str) -> bool:
+        self._check_leases()
         known = self._version(document_id) is not None
         if known:
             self._retire(each for each in self._memory.versions.values() if each.id == document_id)
@@ -43,10 +46,12 @@ class MemoryDocuments(MemoryCatalogue):
 
     @override
     async def claim(self, document_id: str, source: str, name: str) -> None:
+        self._check_leases()
         self._claim(document_id, source, name)
 
     @override
     async def describe(self, document_id: str, source: SourceText, track: str) -> None:
+        self._check_leases()
         self._claim(document_id, source.source, source.name)
         if version := self._version(document_id):
             metadata = json.loads(json_of(source.metadata))
@@ -55,6 +60,7 @@ class MemoryDocuments(MemoryCatalogue):
 
     @override
     async def want_enrichment(self, document_id: str) -> None:
+        self._check_leases()
         if version := self._version(document_id):
             version.enrich = True
             _want_enrichment(version)
@@ -62,6 +68,7 @@ class MemoryDocuments(MemoryCatalogue):
 
     @override
     async def requeue(self, document_id: str | None, *, force: bool) -> None:
+        self._check_leases()
         for version in self._current(document_id):
             version.enrich = version.enrich or force
             for part in list(version.parts.values()):
@@ -72,6 +79,7 @@ class MemoryDocuments(MemoryCatalogue):
 
     @override
     async def drop_swept(self) -> None:
+        self._check_leases()
         for version in list(self._memory.versions.values()):
             if version.state == "gone" and not version.parts:
                 del self._memory.versions[version.number]

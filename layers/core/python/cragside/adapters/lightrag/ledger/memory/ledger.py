@@ -41,6 +41,7 @@ class MemoryLedger(MemoryParts):
     async def keep_vectors(
         self, model: str, document_id: str, texts: Sequence[str], vectors: Vectors, *, most: int
     ) -> None:
+        self._check_leases()
         kept = self._memory.kept
         for text, vector in list(zip(texts, vectors, strict=True)):
             kept.pop((model, text), None)
@@ -80,6 +81,7 @@ class MemoryLedger(MemoryParts):
 
     @override
     async def part_with(self, document_ids: Sequence[str], *, last: bool) -> None:
+        self._check_leases()
         for document_id in document_ids:
             await self.retire(document_id)
         self._memory.left.update(document_ids)
@@ -96,17 +98,20 @@ class MemoryLedger(MemoryParts):
 
     @override
     async def backdate(self, document_id: str, created_at: str, updated_at: str) -> None:
+        self._check_leases()
         if version := self._version(document_id):
             version.created_at, version.updated_at = created_at, updated_at
 
     @override
     async def copy_facts_from(self, other: Ledger) -> None:
+        self._check_leases()
         old = _in_memory(other)
         self._memory.queries = dict(old.queries)
         self._memory.parted, self._memory.left = old.parted, set(old.left)
 
     @override
     async def copy_document_from(self, other: Ledger, document_id: str) -> None:
+        self._check_leases()
         old = _in_memory(other)
         known = next(each for each in old.versions.values() if each.state == "current" and each.id == document_id)
         number = self._memory.next_number()
@@ -130,7 +135,9 @@ class MemoryLedger(MemoryParts):
 
     @override
     async def replace_by(self, other: Ledger) -> None:
-        vars(self._memory).update(vars(_in_memory(other)))
+        self._check_leases()
+        leases = self._memory.leases
+        vars(self._memory).update({**vars(_in_memory(other)), "leases": leases})
 
     @override
     async def status(self, model: str) -> KnowledgeStatus:
@@ -156,10 +163,6 @@ class MemoryLedger(MemoryParts):
 
     @override
     async def flush(self) -> None:
-        return
-
-    @override
-    async def turn(self) -> None:
         return
 
     @override

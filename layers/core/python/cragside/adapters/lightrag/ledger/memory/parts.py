@@ -24,24 +24,26 @@ class MemoryParts(MemoryDocuments):
 
     @override
     async def begin_enrichment(self, part: StoredPart) -> None:
+        self._check_leases()
         self._change(part, enrichment="processing", error="")
 
     @override
     async def mark_failed(self, part: StoredPart, stage: str, reason: str) -> None:
+        self._check_leases()
         self._change(part, error=reason, **({} if stage == "embed" else {"enrichment": "failed"}))
 
     @override
-    async def give_back(self, part: StoredPart | None = None) -> None:
-        for version in self._memory.versions.values():
-            for held in list(version.parts.values()):
-                chosen = part is None or (part.version, part.number) == (version.number, held.number)
-                if chosen and held.enrichment == "processing":
-                    self._set(version, held.number, enrichment="pending")
+    async def give_back(self, part: StoredPart) -> None:
+        self._check_leases()
+        version = self._memory.versions.get(part.version)
+        if version and part.number in version.parts and version.parts[part.number].enrichment == "processing":
+            self._set(version, part.number, enrichment="pending")
 
     @override
     async def annotate(
         self, part: StoredPart, tier2: Sequence[Mapping[str, Any]], tier3: Mapping[str, Any] | None
     ) -> None:
+        self._check_leases()
         for key, tier in list(zip(await self.chunk_ids(part), tier2, strict=True)):
             self._memory.chunks[key].tier2 = json.loads(json.dumps(dict(tier)))
         if tier3 is not None:
@@ -52,6 +54,7 @@ class MemoryParts(MemoryDocuments):
     async def enter_vectors(
         self, task: Task, part: StoredPart, rows: Mapping[str, Row], vectors: Vectors, model: str
     ) -> None:
+        self._check_leases()
         self._check_model(model)
         self._memory.write_vectors(PASSAGES, rows, vectors, self._search_text)
         self._memory.model = model
@@ -63,6 +66,7 @@ class MemoryParts(MemoryDocuments):
 
     @override
     async def apply(self, change: GraphChange, guard: Guard, model: str) -> bool:
+        self._check_leases()
         self._check_model(model)
         if any(len(vectors.written) != len(vectors.vectors) for vectors in change.vectors.values()):
             raise ValueError("Rows and vectors differ in number: one of the two is shorter.")
@@ -97,6 +101,7 @@ class MemoryParts(MemoryDocuments):
 
     @override
     async def bind_model(self, model: str) -> None:
+        self._check_leases()
         self._memory.model = self._memory.model or model
 
     def _change(self, part: StoredPart, **changes: Any) -> None:

@@ -13,6 +13,7 @@ import numpy as np
 
 from cragside.adapters.lightrag.ledger.changes import Row
 from cragside.adapters.lightrag.ledger.cutting import TEXTS
+from cragside.adapters.lightrag.ledger.leases import Lease
 from cragside.adapters.lightrag.ledger.memory.full_text import FullText
 from cragside.adapters.lightrag.vector_index import VectorIndex
 from cragside.domain.document import SourceText
@@ -89,6 +90,7 @@ class Memory:
         self.parted = True
         self.left: set[str] = set()
         self.untidy = False
+        self.leases: dict[str, tuple[Lease, float]] = {}
         self.generation = uuid.uuid4().hex
         self.changes = 0
         self._number = 0

@@ -11,7 +11,7 @@ from typing_extensions import override
 from cragside.adapters.lightrag.chunking import storable
 from cragside.adapters.lightrag.ledger.cutting import TEXTS, parts_of
 from cragside.adapters.lightrag.ledger.entries import Entry, json_of, title_of
-from cragside.adapters.lightrag.ledger.sqlite.passages import PassageReads
+from cragside.adapters.lightrag.ledger.sqlite.leasing import Leasing
 from cragside.adapters.lightrag.ledger.sqlite.schema import UNTIDY
 from cragside.adapters.lightrag.ledger.sqlite.values import erase_values
 from cragside.adapters.lightrag.ledger.sqlite.vectors import erase_vectors
@@ -25,12 +25,12 @@ _VERSION = """SELECT version, state, coalesce((SELECT key FROM part WHERE part.v
 _CHOSEN = "version IN (SELECT version FROM document WHERE state = 'current' AND (?1 IS NULL OR id = ?1))"
 
 
-class DocumentWrites(PassageReads):
+class DocumentWrites(Leasing):
     """Writes documents and their versions."""
 
     @override
     async def enter(self, entry: Entry) -> None:
-        with self._database.transaction() as connection:
+        with self._transaction() as connection:
             version = self._make_current(connection, entry)
             if entry.enrich:
                 connection.execute(_WANT_ENRICHMENT, (version,))
@@ -38,7 +38,7 @@ class DocumentWrites(PassageReads):
 
     @override
     async def cut(self, entry: Entry) -> None:
-        with self._database.transaction() as connection:
+        with self._transaction() as connection:
             uncut = connection.execute(
                 "SELECT version FROM document WHERE state = 'current' AND id = ?"
                 " AND version NOT IN (SELECT version FROM part)",
@@ -51,19 +51,19 @@ class DocumentWrites(PassageReads):
     async def retire(self, document_id: str) -> bool:
         known = self._record(document_id) is not None
         if known:
-            with self._database.transaction() as connection:
+            with self._transaction() as connection:
                 self._retire(connection, "id = ?", document_id)
                 disown(connection, document_id)
         return known
 
     @override
     async def claim(self, document_id: str, source: str, name: str) -> None:
-        with self._database.transaction() as connection:
+        with self._transaction() as connection:
             self._claim(connection, document_id, source, name)
 
     @override
     async def describe(self, document_id: str, source: SourceText, track: str) -> None:
-        with self._database.transaction() as connection:
+        with self._transaction() as connection:
             self._claim(connection, document_id, source.source, source.name)
             connection.execute(
                 "UPDATE document SET title = ?, metadata = ?, track = ?, updated_at = ?"
@@ -73,7 +73,7 @@ class DocumentWrites(PassageReads):
 
     @override
     async def want_enrichment(self, document_id: str) -> None:
-        with self._database.transaction() as connection:
+        with self._transaction() as connection:
             row = connection.execute(
                 "UPDATE document SET enrich = 1 WHERE id = ? AND state = 'current' RETURNING version", (document_id,)
             ).fetchone()
@@ -91,13 +91,13 @@ class DocumentWrites(PassageReads):
                 f"part SET embedded = 0, enrichment = 'pending' WHERE {_CHOSEN}",
                 "document SET enrich = 1 WHERE state = 'current' AND (?1 IS NULL OR id = ?1)",
             ]
-        with self._database.transaction() as connection:
+        with self._transaction() as connection:
             for change in changes:
                 connection.execute(f"UPDATE {change}", (document_id,))
 
     @override
     async def drop_swept(self) -> None:
-        with self._database.transaction() as connection:
+        with self._transaction() as connection:
             connection.execute(
                 "DELETE FROM document WHERE state = 'gone' AND version NOT IN (SELECT version FROM part)"
             )

@@ -34,7 +34,7 @@ class SqliteLedger(Copying):
 
     @override
     async def replace_by(self, other: Ledger) -> None:
-        self._database.replace_by(on_sqlite(other)._database)
+        self._database.replace_by(on_sqlite(other)._database, self._check_leases)
 
     @override
     async def state(self) -> str:
@@ -47,10 +47,6 @@ class SqliteLedger(Copying):
     @override
     async def flush(self) -> None:
         self._database.flush()
-
-    @override
-    async def turn(self) -> None:
-        await self._database.turn()
 
     @override
     async def damage(self, *, whole: bool = False) -> str:

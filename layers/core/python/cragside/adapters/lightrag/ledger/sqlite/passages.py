@@ -167,6 +167,14 @@ class PassageReads(DocumentReads):
         return [row[0] for row in rows]
 
     @override
+    async def being_enriched(self) -> list[Task]:
+        rows = self._database.all(
+            "SELECT id, content_hash, number FROM part JOIN document USING (version)"
+            " WHERE state = 'current' AND enrichment = 'processing'"
+        )
+        return [Task(self._workspace, row[0], row[1], row[2], "enrich") for row in rows]
+
+    @override
     async def gone(self) -> list[StoredPart]:
         rows = self._database.all(
             "SELECT version, number, key, first, last, embedded, enrichment FROM part JOIN document USING (version)"
