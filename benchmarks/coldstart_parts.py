@@ -41,7 +41,7 @@ FIRST = (
     ("LangGraph", ("langgraph.graph",)),
     ("the corrective graph", ("cragside.crag.graph",)),
     ("LightRAG", ("lightrag.lightrag",)),
-    ("its storages on SQLite", ("cragside.adapters.lightrag.repository", "cragside.adapters.lightrag.engine")),
+    ("its storages on SQLite", ("cragside.adapters.lightrag.repository", "cragside.adapters.lightrag.engine.engine")),
 )
 
 

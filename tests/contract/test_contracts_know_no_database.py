@@ -50,7 +50,7 @@ def test_a_suite_knows_no_database_and_patches_no_adapter(path: Path) -> None:
         "from cragside.adapters.lightrag.ledger import sqlite",
         "from cragside.adapters.lightrag.storages.sqlite import vectors",
         "monkeypatch.setattr('cragside.adapters.lightrag.library.sweep_if_free', dies)",
-        "from cragside.adapters.lightrag.drafts import Draft\nmonkeypatch.setattr(Draft, 'extract', fails)",
+        "from cragside.adapters.lightrag.indexing.drafts import Draft\nmonkeypatch.setattr(Draft, 'extract', fails)",
         "from cragside.adapters.lightrag import library as lib\nmonkeypatch.setattr(lib, 'move', fails)",
     ],
 )

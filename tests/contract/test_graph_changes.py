@@ -9,13 +9,13 @@ import pytest
 from cragside.adapters.lightrag.backends.interface import Backend
 from cragside.adapters.lightrag.chunking import Piece
 from cragside.adapters.lightrag.ledger.changes import (
-    Anyway,
-    Enriched,
+    Always,
+    ChangeGuard,
     GraphChange,
-    Guard,
     MentionChange,
-    Swept,
+    OnceGone,
     VectorChange,
+    WhileCurrent,
 )
 from cragside.adapters.lightrag.ledger.entries import Entry, StoredPart
 from cragside.adapters.lightrag.ledger.interface import Ledger
@@ -57,7 +57,7 @@ async def entities(ledger: Ledger) -> int:
 
 
 async def test_a_part_is_marked_together_with_its_share_of_the_graph(ledger: Ledger, part: StoredPart) -> None:
-    assert await ledger.apply(CHANGE, Enriched(part, TALLY), "m")
+    assert await ledger.apply(CHANGE, WhileCurrent(part, TALLY), "m")
     assert await entities(ledger) == 1
     assert await ledger.embedding_model() == "m"
     assert await ledger.naming("entity", "Swan", ["doc-a-1-0-chunk-000"], 5) == ["doc-a-1-0-chunk-000"]
@@ -67,17 +67,17 @@ async def test_a_part_is_marked_together_with_its_share_of_the_graph(ledger: Led
 
 async def test_a_version_that_is_gone_does_not_come_back_into_the_graph(ledger: Ledger, part: StoredPart) -> None:
     assert await ledger.retire("doc-a")
-    assert not await ledger.apply(CHANGE, Enriched(part, TALLY), "m")
+    assert not await ledger.apply(CHANGE, WhileCurrent(part, TALLY), "m")
     assert await entities(ledger) == 0
     assert await ledger.embedding_model() is None
 
 
 async def test_a_part_is_swept_only_when_its_version_is_gone(ledger: Ledger, part: StoredPart) -> None:
-    assert not await ledger.apply(CHANGE, Swept(part), "m")
+    assert not await ledger.apply(CHANGE, OnceGone(part), "m")
     assert await entities(ledger) == 0
     assert await ledger.retire("doc-a")
     assert [gone.key for gone in await ledger.gone()] == [part.key]
-    assert await ledger.apply(GraphChange(), Swept(part), "m")
+    assert await ledger.apply(GraphChange(), OnceGone(part), "m")
     assert await ledger.gone() == []
     assert await ledger.sweeps() != []
     await ledger.drop_swept()
@@ -86,7 +86,7 @@ async def test_a_part_is_swept_only_when_its_version_is_gone(ledger: Ledger, par
 
 async def test_no_change_is_applied_to_a_store_of_another_model(ledger: Ledger, part: StoredPart) -> None:
     await ledger.bind_model("other")
-    guards: list[Guard] = [Anyway(), Enriched(part, TALLY), Swept(part)]
+    guards: list[ChangeGuard] = [Always(), WhileCurrent(part, TALLY), OnceGone(part)]
     for guard in guards:
         with pytest.raises(ServiceUnavailable, match="another embedding model"):
             await ledger.apply(CHANGE, guard, "m")
@@ -96,9 +96,9 @@ async def test_no_change_is_applied_to_a_store_of_another_model(ledger: Ledger, 
 async def test_a_change_that_fails_in_the_middle_leaves_nothing(ledger: Ledger, part: StoredPart) -> None:
     too_few = VectorChange([], {}, {"ent-swan": ROW, "ent-lamp": ROW}, np.ones((1, 4), np.float32))
     with pytest.raises(ValueError, match="shorter"):
-        await ledger.apply(GraphChange(CHANGE.nodes, vectors={"entities": too_few}), Enriched(part, TALLY), "m")
+        await ledger.apply(GraphChange(CHANGE.nodes, vectors={"entities": too_few}), WhileCurrent(part, TALLY), "m")
     assert await entities(ledger) == 0
     assert await ledger.dimensions() is None
     assert [task.stage for task in await ledger.tasks()] == ["embed", "enrich"]
-    assert await ledger.apply(CHANGE, Anyway(), "m")
+    assert await ledger.apply(CHANGE, Always(), "m")
     assert (await entities(ledger), await ledger.dimensions()) == (1, 4)

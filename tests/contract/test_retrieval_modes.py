@@ -7,7 +7,7 @@ from typing import get_args
 import pytest
 
 from cragside.adapters.lightrag.backends.interface import Backend
-from cragside.adapters.lightrag.ledger.changes import Anyway, GraphChange
+from cragside.adapters.lightrag.ledger.changes import Always, GraphChange
 from cragside.bootstrap import Container
 from cragside.domain.document import SourceText
 from cragside.domain.search import Mode
@@ -68,7 +68,7 @@ async def test_naive_uses_no_graph(container: Container, tmp_path: Path, backend
     assert known
     gone = GraphChange(nodes=dict.fromkeys(entity.name for entity in known))
     ledger = backend.open_ledger(tmp_path / "default", "default", search_text=str.lower)
-    assert await ledger.apply(gone, Anyway(), await ledger.embedding_model() or "")
+    assert await ledger.apply(gone, Always(), await ledger.embedding_model() or "")
     ledger.release()
     assert (await repository.status()).entities == 0
     assert await names(container, "What do sea otters eat?", "naive") == ["plain.md"]

@@ -11,9 +11,9 @@ from lightrag.kg.factory import get_storage_class
 from lightrag.kg.shared_storage import finalize_share_data, initialize_share_data
 from lightrag.utils import EmbeddingFunc
 
-from cragside.adapters.lightrag.drafts import DraftVectors
-from cragside.adapters.lightrag.engine import registered
-from cragside.adapters.lightrag.ledger.changes import Anyway, GraphChange
+from cragside.adapters.lightrag.engine.engine import registered
+from cragside.adapters.lightrag.indexing.drafts import DraftVectors
+from cragside.adapters.lightrag.ledger.changes import Always, GraphChange
 from cragside.adapters.lightrag.ledger.interface import Ledger
 from tests.contract.conftest import BACKENDS
 
@@ -102,14 +102,14 @@ class LedgerWriter:
 
     async def graph(self, nodes: dict[str, Any], edges: dict[tuple[str, str], Any]) -> None:
         ordered = {(min(ends), max(ends)): edge for ends, edge in edges.items()}
-        assert await self._ledger.apply(GraphChange(nodes, ordered), Anyway(), "letters")
+        assert await self._ledger.apply(GraphChange(nodes, ordered), Always(), "letters")
 
     async def vectors(self, storage: str, rows: dict[str, Any]) -> None:
         drafted = DraftVectors(getattr(self._storages, storage))
         await drafted.delete([key for key, row in rows.items() if row is None])
         await drafted.upsert({key: row for key, row in rows.items() if row is not None})
         change = GraphChange(vectors={drafted.namespace: await drafted.change()})
-        assert await self._ledger.apply(change, Anyway(), "letters")
+        assert await self._ledger.apply(change, Always(), "letters")
 
 
 async def test_values_are_read_as_written_in_their_namespace_only(storages: SimpleNamespace) -> None:

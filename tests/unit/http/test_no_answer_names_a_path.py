@@ -16,9 +16,9 @@ import pytest
 from test_no_route_reads_another_workspace import ATTEMPTS
 
 from cragside.adapters.embedded.embedder import WordLlamaEmbedder
+from cragside.adapters.lightrag.indexing.part_indexer import LightRagPartIndexer
 from cragside.adapters.lightrag.ledger.sqlite import database
 from cragside.adapters.lightrag.ledger.sqlite.leasing import Leasing
-from cragside.adapters.lightrag.part_indexer import LightRagPartIndexer
 from tests.knowledge import Knowledge
 
 Break = Callable[[Path, pytest.MonkeyPatch], object]

@@ -14,8 +14,8 @@ import pytest
 from moto import mock_aws
 
 from cragside.adapters.aws.s3 import S3ObjectStore
-from cragside.adapters.lightrag.baking import Baking
-from cragside.adapters.lightrag.fetching import fetch
+from cragside.adapters.lightrag.files.baking import Baking
+from cragside.adapters.lightrag.files.fetching import fetch
 from cragside.bootstrap import Container
 from cragside.domain.document import SourceText
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable

@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from cragside.adapters.lightrag.baking import Baking
-from cragside.adapters.lightrag.manifest import baked_file, read_manifest
+from cragside.adapters.lightrag.files.baking import Baking
+from cragside.adapters.lightrag.files.manifest import baked_file, read_manifest
 from cragside.bootstrap import Container
 from cragside.domain.document import Document, SourceText
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable, ValidationError
@@ -319,7 +319,7 @@ async def test_the_manifest_is_read_once(baked: Path, monkeypatch: pytest.Monkey
         read.append(folder)
         return read_manifest(folder)
 
-    monkeypatch.setattr("cragside.adapters.lightrag.home.read_manifest", counted)
+    monkeypatch.setattr("cragside.adapters.lightrag.files.home.read_manifest", counted)
     for workspace in ("default", "unknown", "unknown"):
         await (await container.workspaces.open(workspace)).passages.retrieve(MERCURY, limit=1)
     assert read == [baked]

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cragside.adapters.lightrag import embedding_cache
-from cragside.adapters.lightrag.embedding_cache import CachedEmbedder
+from cragside.adapters.lightrag.engine import embedding_cache
+from cragside.adapters.lightrag.engine.embedding_cache import CachedEmbedder
 from cragside.adapters.lightrag.ledger.interface import Ledger
 from cragside.adapters.lightrag.ledger.sqlite.database import Database
 from cragside.adapters.lightrag.ledger.sqlite.ledger import SqliteLedger

@@ -70,7 +70,7 @@ def test_only_the_backend_and_baked_stores_which_are_its_files_import_from_the_r
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(MODULES)
     }
-    assert importing == {"backends/sqlite.py", "baking.py", "manifest.py"}
+    assert importing == {"backends/sqlite.py", "files/baking.py", "files/manifest.py"}
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cragside.adapters.lightrag.drafts import Draft
+from cragside.adapters.lightrag.indexing.drafts import Draft
 from cragside.adapters.lightrag.ledger.failures import LedgerError
 from cragside.adapters.lightrag.ledger.sqlite.database import Database
 from cragside.adapters.lightrag.ledger.sqlite.ledger import SqliteLedger

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cragside.adapters.lightrag.drafts import Draft
+from cragside.adapters.lightrag.indexing.drafts import Draft
 from cragside.adapters.lightrag.ledger.interface import Ledger
 from cragside.adapters.lightrag.ledger.sqlite import database
 from cragside.adapters.lightrag.ledger.sqlite.ledger import SqliteLedger

@@ -3,8 +3,8 @@
 from dataclasses import replace
 from pathlib import Path
 
-from cragside.adapters.lightrag.baking import Baking
-from cragside.adapters.lightrag.manifest import damage_of, is_baked, misplaced, read_manifest
+from cragside.adapters.lightrag.files.baking import Baking
+from cragside.adapters.lightrag.files.manifest import damage_of, is_baked, misplaced, read_manifest
 from cragside.adapters.sqlite_failures import is_damage
 from cragside.domain.document import SourceText
 
@@ -20,6 +20,6 @@ def damage_in(home: Path) -> str:
 def stored_digest(text: SourceText) -> str:
     """The `content_hash` that a store gives to a text."""
     from cragside.adapters.lightrag.chunking import storable
-    from cragside.adapters.lightrag.versions import digest_of
+    from cragside.adapters.lightrag.indexing.versions import digest_of
 
     return digest_of(replace(text, text=storable(text.text)))

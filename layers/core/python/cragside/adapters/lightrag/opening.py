@@ -48,8 +48,8 @@ class StoreOpener:
         """
         # Importing LightRAG takes a second or two.
         from cragside.adapters.lightrag.chunking import chunker
-        from cragside.adapters.lightrag.embedding_cache import CachedEmbedder
-        from cragside.adapters.lightrag.engine import build_engine
+        from cragside.adapters.lightrag.engine.embedding_cache import CachedEmbedder
+        from cragside.adapters.lightrag.engine.engine import build_engine
         from cragside.adapters.lightrag.store import Store
 
         ledger = self._ledger(workspace, folder, read_only=read_only)

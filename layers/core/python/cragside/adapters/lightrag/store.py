@@ -5,8 +5,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from cragside.adapters.lightrag.chunking import Chunker
-from cragside.adapters.lightrag.embedding_cache import CachedEmbedder
-from cragside.adapters.lightrag.engine import Engine
+from cragside.adapters.lightrag.engine.embedding_cache import CachedEmbedder
+from cragside.adapters.lightrag.engine.engine import Engine
 from cragside.adapters.lightrag.leases import Leases
 from cragside.adapters.lightrag.ledger.interface import Ledger
 from cragside.adapters.lightrag.ledger.leases import Lease

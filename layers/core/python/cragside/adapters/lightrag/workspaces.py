@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from typing_extensions import override
 
-from cragside.adapters.lightrag.home import Home
+from cragside.adapters.lightrag.files.home import Home
+from cragside.adapters.lightrag.files.manifest import Manifest
 from cragside.adapters.lightrag.ledger.failures import LedgerError, failing_as_unavailable
-from cragside.adapters.lightrag.manifest import Manifest
 from cragside.adapters.lightrag.opening import StoreOpener, damaged, out_of_reach, unopened
 from cragside.adapters.lightrag.pool import StorePool
 from cragside.domain.errors import CragsideError
@@ -64,9 +64,9 @@ class EmbeddedWorkspaces(Workspaces):
     @override
     async def open(self, name: str) -> Workspace:
         # Importing LightRAG takes a second or two: whoever never opens a workspace should not wait for it.
+        from cragside.adapters.lightrag.indexing.part_indexer import LightRagPartIndexer
         from cragside.adapters.lightrag.knowledge_graph import LightRagKnowledgeGraph
         from cragside.adapters.lightrag.library import LightRagLibrary
-        from cragside.adapters.lightrag.part_indexer import LightRagPartIndexer
         from cragside.adapters.lightrag.repository import LightRagRepository
         from cragside.adapters.lightrag.store import StoreAccess
 
@@ -122,7 +122,7 @@ class EmbeddedWorkspaces(Workspaces):
         await self._pool.close()
 
     async def _rebuilt(self, workspace: str, progress: Callable[[str], None]) -> int:
-        from cragside.adapters.lightrag.reindexing import rebuild
+        from cragside.adapters.lightrag.indexing.reindexing import rebuild
 
         if not self._has_store(workspace):
             return 0
@@ -208,7 +208,7 @@ class EmbeddedWorkspaces(Workspaces):
         return opened
 
     async def _part(self, documents: "Store") -> None:
-        from cragside.adapters.lightrag.parting import exchanges_in, move, settle
+        from cragside.adapters.lightrag.indexing.parting import exchanges_in, move, settle
 
         async with failing_as_unavailable():
             if await documents.ledger.is_parted():

@@ -9,7 +9,7 @@ from cragside.adapters.lightrag.backends.interface import Backend, Storages
 from cragside.adapters.lightrag.ledger.interface import Ledger
 from cragside.adapters.lightrag.ledger.memory.catalogue import stored_in
 from cragside.adapters.lightrag.ledger.memory.ledger import MemoryLedger
-from cragside.adapters.lightrag.ledger.memory.tables import Memory
+from cragside.adapters.lightrag.ledger.memory.tables import MemoryTables
 from cragside.domain.indexing import DocumentKey, Stored
 
 
@@ -17,7 +17,7 @@ class MemoryBackend(Backend):
     """Keeps stores for as long as it lives itself. At one time one backend has a home."""
 
     def __init__(self) -> None:
-        self._stores: dict[Path, Memory] = {}
+        self._stores: dict[Path, MemoryTables] = {}
 
     @override
     def folder_of(self, home: Path, workspace: str) -> Path:
@@ -35,10 +35,10 @@ class MemoryBackend(Backend):
     def open_ledger(
         self, folder: Path, workspace: str, *, search_text: Callable[[str], str], read_only: bool = False
     ) -> Ledger:
-        memory = self._stores.get(folder) or Memory()
+        memory = self._stores.get(folder) or MemoryTables()
         if not read_only:
             self._stores[folder] = memory
-        Memory.opened[str(folder)] = memory
+        MemoryTables.opened[str(folder)] = memory
         return MemoryLedger(memory, workspace, search_text, read_only=read_only)
 
     @override

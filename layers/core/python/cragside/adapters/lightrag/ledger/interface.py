@@ -6,7 +6,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any, Self
 
 from cragside.adapters.lightrag.ledger.catalogue import Catalogue
-from cragside.adapters.lightrag.ledger.changes import GraphChange, Guard, Row
+from cragside.adapters.lightrag.ledger.changes import ChangeGuard, GraphChange, Row
 from cragside.adapters.lightrag.ledger.entries import Accepted, Entry, StoredPart, Suspect
 from cragside.adapters.lightrag.ledger.leases import Lease
 from cragside.domain.document import SourceText
@@ -100,7 +100,7 @@ class Ledger(Catalogue):
         """
 
     @abstractmethod
-    async def apply(self, change: GraphChange, guard: Guard, model: str) -> bool:
+    async def apply(self, change: GraphChange, guard: ChangeGuard, model: str) -> bool:
         """Change the graph, together with what the guard says of its part. False, and nothing, when it does not apply.
 
         Raises `ServiceUnavailable` when the store has vectors of another model.

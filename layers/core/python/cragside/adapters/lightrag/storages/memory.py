@@ -8,7 +8,7 @@ from typing import Any, Self, final
 import numpy as np
 from typing_extensions import override
 
-from cragside.adapters.lightrag.ledger.memory.tables import PASSAGES, Memory, VectorRow
+from cragside.adapters.lightrag.ledger.memory.tables import PASSAGES, MemoryTables, VectorRow
 from cragside.adapters.lightrag.storages.interface import GraphStorage, Properties, Strong, ValueStorage, VectorStorage
 from cragside.adapters.lightrag.storages.ranking import COMMON_PASSAGES, fused, telling, words_of
 from cragside.domain.filter import Filter
@@ -22,7 +22,7 @@ class MemoryValueStorage(ValueStorage):
 
     @override
     async def initialize(self) -> None:
-        self._memory = Memory.opened[self.global_config["working_dir"]]
+        self._memory = MemoryTables.opened[self.global_config["working_dir"]]
 
     @override
     async def get_by_id(self, id: str) -> dict[str, Any] | None:
@@ -46,7 +46,7 @@ class MemoryVectorStorage(VectorStorage):
     @override
     async def initialize(self) -> None:
         self._validate_embedding_func()
-        self._memory = Memory.opened[self.global_config["working_dir"]]
+        self._memory = MemoryTables.opened[self.global_config["working_dir"]]
         self._search_text = self.global_config["vector_db_storage_cls_kwargs"].get("search_text", str.lower)
 
     @override
@@ -108,7 +108,7 @@ class MemoryGraphStorage(GraphStorage):
 
     @override
     async def initialize(self) -> None:
-        self._memory = Memory.opened[self.global_config["working_dir"]]
+        self._memory = MemoryTables.opened[self.global_config["working_dir"]]
 
     @override
     def bounded(self, edges_per_node: int) -> Self:

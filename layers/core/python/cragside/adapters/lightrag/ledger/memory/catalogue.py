@@ -10,7 +10,7 @@ from cragside.adapters.lightrag.chunking import storable
 from cragside.adapters.lightrag.ledger.cutting import TEXTS, sections_in
 from cragside.adapters.lightrag.ledger.entries import StoredPart, behind, json_of
 from cragside.adapters.lightrag.ledger.memory.leasing import MemoryLeasing
-from cragside.adapters.lightrag.ledger.memory.tables import Chunk, Memory, Version
+from cragside.adapters.lightrag.ledger.memory.tables import Chunk, MemoryTables, Version
 from cragside.domain.document import SourceText
 from cragside.domain.indexing import (
     DocumentKey,
@@ -277,7 +277,7 @@ class MemoryCatalogue(MemoryLeasing):
         )
 
 
-def stored_in(memory: Memory, keys: Collection[DocumentKey] = ()) -> Stored:
+def stored_in(memory: MemoryTables, keys: Collection[DocumentKey] = ()) -> Stored:
     """How much a store holds, with the sizes of these documents."""
     kept = [version for version in memory.versions.values() if version.state != "gone"]
     current = {memory.origins.get(each.id, each.source.name): each for each in kept if each.state == "current"}

@@ -8,7 +8,7 @@ from typing_extensions import override
 
 from cragside.adapters.lightrag.ledger.interface import Ledger
 from cragside.adapters.lightrag.ledger.leases import Lease, LeaseLost, is_gone
-from cragside.adapters.lightrag.ledger.memory.tables import Memory
+from cragside.adapters.lightrag.ledger.memory.tables import MemoryTables
 
 
 class MemoryLeasing(Ledger):
@@ -16,7 +16,7 @@ class MemoryLeasing(Ledger):
 
     _leases: tuple[Lease, ...] = ()
 
-    def __init__(self, memory: Memory, workspace: str) -> None:
+    def __init__(self, memory: MemoryTables, workspace: str) -> None:
         self._memory = memory
         self._workspace = workspace
 

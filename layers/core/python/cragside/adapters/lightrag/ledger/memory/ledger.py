@@ -10,7 +10,7 @@ from cragside.adapters.lightrag.ledger.cutting import TEXTS
 from cragside.adapters.lightrag.ledger.entries import Accepted, Suspect
 from cragside.adapters.lightrag.ledger.interface import Alone, Ledger
 from cragside.adapters.lightrag.ledger.memory.parts import MemoryParts
-from cragside.adapters.lightrag.ledger.memory.tables import PASSAGES, Memory
+from cragside.adapters.lightrag.ledger.memory.tables import PASSAGES, MemoryTables
 from cragside.domain.query import Query
 from cragside.ports.embedder import Vectors
 from cragside.ports.rag_repository import KnowledgeStatus
@@ -22,7 +22,7 @@ class MemoryLedger(MemoryParts):
     """A store in memory. Every ledger of one store sees what the others write."""
 
     def __init__(
-        self, memory: Memory, workspace: str, search_text: Callable[[str], str], *, read_only: bool = False
+        self, memory: MemoryTables, workspace: str, search_text: Callable[[str], str], *, read_only: bool = False
     ) -> None:
         super().__init__(memory, workspace, search_text)
         self._read_only = read_only
@@ -206,7 +206,7 @@ class MemoryLedger(MemoryParts):
         return
 
 
-def _in_memory(ledger: Ledger) -> Memory:
+def _in_memory(ledger: Ledger) -> MemoryTables:
     if not isinstance(ledger, MemoryLedger):
         raise TypeError("A ledger in memory takes over another one in memory alone.")
     return ledger._memory

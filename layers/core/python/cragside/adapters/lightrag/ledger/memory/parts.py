@@ -6,10 +6,10 @@ from typing import Any
 
 from typing_extensions import override
 
-from cragside.adapters.lightrag.ledger.changes import Enriched, GraphChange, Guard, Row, Swept
+from cragside.adapters.lightrag.ledger.changes import ChangeGuard, GraphChange, OnceGone, Row, WhileCurrent
 from cragside.adapters.lightrag.ledger.entries import StoredPart
 from cragside.adapters.lightrag.ledger.memory.documents import MemoryDocuments, now
-from cragside.adapters.lightrag.ledger.memory.tables import PASSAGES, Memory
+from cragside.adapters.lightrag.ledger.memory.tables import PASSAGES, MemoryTables
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.indexing import Task
 from cragside.ports.embedder import Vectors
@@ -18,7 +18,7 @@ from cragside.ports.embedder import Vectors
 class MemoryParts(MemoryDocuments):
     """Writes parts: their states, their vectors and their share of the graph."""
 
-    def __init__(self, memory: Memory, workspace: str, search_text: Callable[[str], str]) -> None:
+    def __init__(self, memory: MemoryTables, workspace: str, search_text: Callable[[str], str]) -> None:
         super().__init__(memory, workspace)
         self._search_text = search_text
 
@@ -65,16 +65,16 @@ class MemoryParts(MemoryDocuments):
             self._retire(each for each in outdated if each.state == "replaced")
 
     @override
-    async def apply(self, change: GraphChange, guard: Guard, model: str) -> bool:
+    async def apply(self, change: GraphChange, guard: ChangeGuard, model: str) -> bool:
         self._check_leases()
         self._check_model(model)
         if any(len(vectors.written) != len(vectors.vectors) for vectors in change.vectors.values()):
             raise ValueError("Rows and vectors differ in number: one of the two is shorter.")
-        if isinstance(guard, Enriched):
+        if isinstance(guard, WhileCurrent):
             if not self._mark_enriched(guard):
                 return False
             self._memory.model = model
-        if isinstance(guard, Swept) and not self._remove(guard.part):
+        if isinstance(guard, OnceGone) and not self._remove(guard.part):
             return False
         self._write_graph(change)
         for namespace, vectors in change.vectors.items():
@@ -116,7 +116,7 @@ class MemoryParts(MemoryDocuments):
                 "knowledge_base", "The store has been built anew with another embedding model meanwhile."
             )
 
-    def _mark_enriched(self, guard: Enriched) -> bool:
+    def _mark_enriched(self, guard: WhileCurrent) -> bool:
         """A version that went meanwhile must not come back into the graph."""
         version = self._memory.versions.get(guard.part.version)
         if version is None or version.state != "current" or guard.part.number not in version.parts:

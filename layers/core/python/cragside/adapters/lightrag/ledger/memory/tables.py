@@ -66,11 +66,11 @@ class VectorRow(NamedTuple):
     vector: Vectors
 
 
-class Memory:
+class MemoryTables:
     """The tables of one store."""
 
     # Those that a backend keeps, by their folders: LightRAG's storages are told nothing but the folder.
-    opened: ClassVar[WeakValueDictionary[str, "Memory"]] = WeakValueDictionary()
+    opened: ClassVar[WeakValueDictionary[str, "MemoryTables"]] = WeakValueDictionary()
 
     def __init__(self) -> None:
         self.versions: dict[int, Version] = {}

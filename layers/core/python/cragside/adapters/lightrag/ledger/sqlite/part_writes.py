@@ -12,13 +12,13 @@ import orjson
 from typing_extensions import override
 
 from cragside.adapters.lightrag.ledger.changes import (
-    Enriched,
+    ChangeGuard,
     GraphChange,
-    Guard,
     MentionChange,
+    OnceGone,
     Row,
-    Swept,
     VectorChange,
+    WhileCurrent,
 )
 from cragside.adapters.lightrag.ledger.entries import StoredPart
 from cragside.adapters.lightrag.ledger.sqlite.database import Database
@@ -82,14 +82,14 @@ class PartWrites(DocumentWrites):
                 self._retire(connection, "state = 'replaced' AND id = ?", task.document_id)
 
     @override
-    async def apply(self, change: GraphChange, guard: Guard, model: str) -> bool:
+    async def apply(self, change: GraphChange, guard: ChangeGuard, model: str) -> bool:
         with self._transaction() as connection:
             self._check_model(model)
-            if isinstance(guard, Enriched) and not _mark_enriched(connection, guard):
+            if isinstance(guard, WhileCurrent) and not _mark_enriched(connection, guard):
                 return False
-            if isinstance(guard, Enriched):
+            if isinstance(guard, WhileCurrent):
                 _bind(connection, model)
-            if isinstance(guard, Swept) and not self._remove(connection, guard.part):
+            if isinstance(guard, OnceGone) and not self._remove(connection, guard.part):
                 return False
             _write_graph(connection, change)
             for namespace, changed in change.vectors.items():
@@ -156,7 +156,7 @@ def _bind(connection: Connection, model: str) -> None:
     connection.execute("INSERT OR IGNORE INTO meta VALUES ('embedding_model', ?)", (model,))
 
 
-def _mark_enriched(connection: Connection, guard: Enriched) -> bool:
+def _mark_enriched(connection: Connection, guard: WhileCurrent) -> bool:
     """A version that went meanwhile must not come back into the graph."""
     row = connection.execute(
         "UPDATE part SET enrichment = 'enriched', enriched_at = ?, error = '',"

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
-from cragside.adapters.lightrag.accepting import cut_uncut
-from cragside.adapters.lightrag.part_indexer import embed, extend_graph
+from cragside.adapters.lightrag.indexing.accepting import cut_uncut
+from cragside.adapters.lightrag.indexing.part_indexer import embed, extend_graph
 from cragside.adapters.lightrag.store import Store
 from cragside.domain.errors import CragsideError, ServiceUnavailable
 from cragside.domain.indexing import DocumentRecord, Task

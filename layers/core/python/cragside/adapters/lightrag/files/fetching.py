@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from cragside.adapters.lightrag.manifest import (
+from cragside.adapters.lightrag.files.manifest import (
     MANIFEST,
     MAX_MANIFEST_BYTES,
     BakedFile,

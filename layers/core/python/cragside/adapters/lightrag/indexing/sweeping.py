@@ -3,8 +3,8 @@
 import asyncio
 import logging
 
-from cragside.adapters.lightrag.drafts import Draft
-from cragside.adapters.lightrag.ledger.changes import GraphChange, Swept
+from cragside.adapters.lightrag.indexing.drafts import Draft
+from cragside.adapters.lightrag.ledger.changes import GraphChange, OnceGone
 from cragside.adapters.lightrag.ledger.entries import StoredPart
 from cragside.adapters.lightrag.ledger.interface import Ledger
 from cragside.adapters.lightrag.store import Store
@@ -38,7 +38,7 @@ async def sweep_if_free(store: Store) -> None:
 async def _swept(store: Store, ledger: Ledger) -> None:
     for part in await ledger.gone():
         draft = await forget_graph(store, part)
-        await ledger.apply(await draft.change() if draft else GraphChange(), Swept(part), store.embedding_model)
+        await ledger.apply(await draft.change() if draft else GraphChange(), OnceGone(part), store.embedding_model)
     async with store.accepting() as ledger:
         await ledger.drop_swept()
     store.tidy()

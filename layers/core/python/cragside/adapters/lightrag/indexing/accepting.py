@@ -7,12 +7,12 @@ import re
 from dataclasses import replace
 from pathlib import PurePosixPath
 
-from cragside.adapters.lightrag.adoption import adopt
 from cragside.adapters.lightrag.chunking import Piece, cut, storable
+from cragside.adapters.lightrag.indexing.adoption import adopt
+from cragside.adapters.lightrag.indexing.versions import cut_of, digest_of
 from cragside.adapters.lightrag.ledger.entries import Entry, behind, json_of, title_of
 from cragside.adapters.lightrag.ledger.interface import Ledger
 from cragside.adapters.lightrag.store import Store
-from cragside.adapters.lightrag.versions import cut_of, digest_of
 from cragside.domain.document import SourceText
 from cragside.domain.indexing import Acceptance, DocumentRecord
 from cragside.domain.memory_name import is_memory

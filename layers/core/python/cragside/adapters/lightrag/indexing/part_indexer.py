@@ -7,12 +7,12 @@ from urllib.parse import quote
 
 import numpy as np
 
-from cragside.adapters.lightrag.drafts import Draft
-from cragside.adapters.lightrag.ledger.changes import Anyway, Enriched
+from cragside.adapters.lightrag.indexing.drafts import Draft
+from cragside.adapters.lightrag.indexing.sweeping import forget_graph, sweep
+from cragside.adapters.lightrag.ledger.changes import Always, WhileCurrent
 from cragside.adapters.lightrag.ledger.entries import StoredPart
 from cragside.adapters.lightrag.ledger.failures import failing_as_unavailable
 from cragside.adapters.lightrag.store import Store, StoreAccess, part_lease
-from cragside.adapters.lightrag.sweeping import forget_graph, sweep
 from cragside.domain.errors import CragsideError, ProcessingError, ServiceUnavailable
 from cragside.domain.indexing import Task
 from cragside.ports.part_indexer import PartIndexer
@@ -141,10 +141,10 @@ async def extend_graph(store: Store, task: Task, part: StoredPart) -> None:
         _check_same(part, now)
         # What it contributed before, when this is a repetition that was asked for.
         if before := await forget_graph(store, part):
-            await ledger.apply(await before.change(), Anyway(), store.embedding_model)
+            await ledger.apply(await before.change(), Always(), store.embedding_model)
         async with _naming_the_cause():
             await draft.merge(part.key, extracted, path)
-            await ledger.apply(await draft.change(), Enriched(part, tally), store.embedding_model)
+            await ledger.apply(await draft.change(), WhileCurrent(part, tally), store.embedding_model)
 
 
 async def texts_of(store: Store, part: StoredPart) -> dict[str, dict[str, Any]]:

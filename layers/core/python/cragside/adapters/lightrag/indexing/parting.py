@@ -10,11 +10,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from cragside.adapters.lightrag import accepting
+from cragside.adapters.lightrag.indexing import accepting
+from cragside.adapters.lightrag.indexing.part_indexer import enter_vectors, texts_of
+from cragside.adapters.lightrag.indexing.sweeping import sweep_if_free
 from cragside.adapters.lightrag.ledger.entries import Suspect
-from cragside.adapters.lightrag.part_indexer import enter_vectors, texts_of
 from cragside.adapters.lightrag.store import Store
-from cragside.adapters.lightrag.sweeping import sweep_if_free
 from cragside.domain.exchange import is_exchange, is_written_by_us
 from cragside.domain.indexing import Acceptance, Task
 

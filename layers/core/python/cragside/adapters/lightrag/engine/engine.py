@@ -5,7 +5,7 @@ from copy import copy
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
-import cragside.adapters.lightrag.lean  # noqa: F401 (before anything else loads LightRAG)
+import cragside.adapters.lightrag.engine.lean  # noqa: F401 (before anything else loads LightRAG)
 
 # isort: split
 import lightrag.utils
@@ -15,8 +15,8 @@ from lightrag.kg import STORAGE_ENV_REQUIREMENTS, STORAGE_IMPLEMENTATIONS, STORA
 from lightrag.utils import EmbeddingFunc, Tokenizer
 
 from cragside.adapters.lightrag.backends.interface import Storages
+from cragside.adapters.lightrag.engine.tokens import CharacterTokens
 from cragside.adapters.lightrag.storages.interface import UnusedDocStatusStorage
-from cragside.adapters.lightrag.tokens import CharacterTokens
 from cragside.ports.embedder import Embedder, Vectors
 from cragside.ports.language_model import LanguageModel
 

@@ -11,8 +11,7 @@ from typing import Self
 
 from filelock import FileLock, Timeout
 
-from cragside.adapters.lightrag.ledger.sqlite.database import FILE_NAME, make_compact
-from cragside.adapters.lightrag.manifest import (
+from cragside.adapters.lightrag.files.manifest import (
     MANIFEST,
     BakedWorkspace,
     Manifest,
@@ -22,6 +21,7 @@ from cragside.adapters.lightrag.manifest import (
     file_of,
     read_manifest,
 )
+from cragside.adapters.lightrag.ledger.sqlite.database import FILE_NAME, make_compact
 from cragside.domain.errors import ValidationError
 from cragside.ports.rag_repository import KnowledgeStatus
 

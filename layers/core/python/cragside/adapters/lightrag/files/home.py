@@ -5,7 +5,7 @@ import logging
 from pathlib import Path
 
 from cragside.adapters.lightrag.backends.interface import Backend
-from cragside.adapters.lightrag.manifest import (
+from cragside.adapters.lightrag.files.manifest import (
     Manifest,
     ManifestError,
     damage_of,
@@ -38,7 +38,7 @@ class Home:
         if self._objects is None or self._sha256 is None:
             return
         if self._fetching is None or (self._fetching.done() and _failed(self._fetching)):
-            from cragside.adapters.lightrag.fetching import fetch  # few need it
+            from cragside.adapters.lightrag.files.fetching import fetch  # few need it
 
             self._fetching = asyncio.create_task(fetch(self._objects, self._sha256, self.folder))
         if not self._fetching.done():
