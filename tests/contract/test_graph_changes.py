@@ -65,7 +65,7 @@ async def test_a_part_is_marked_together_with_its_share_of_the_graph(ledger: Led
     assert (stored.enrichment, stored.tier3) == ("enriched", {"extraction": TALLY})
 
 
-async def test_a_version_that_is_gone_does_not_come_back_into_the_graph(ledger: Ledger, part: StoredPart) -> None:
+async def test_a_removed_version_does_not_return_to_the_graph(ledger: Ledger, part: StoredPart) -> None:
     assert await ledger.retire("doc-a")
     assert not await ledger.apply(CHANGE, WhileCurrent(part, TALLY), "m")
     assert await entities(ledger) == 0
