@@ -111,6 +111,6 @@ class Stores(Models):
 
     def _writable(self) -> bool:
         """Whether RAG_HOME is a folder that this process may change: neither a bucket nor a baked store."""
-        from cragside.composition.store_files import is_baked
+        from cragside.adapters.lightrag.manifest import is_baked
 
         return isinstance(self.settings.home, Path) and not is_baked(self.settings.home)

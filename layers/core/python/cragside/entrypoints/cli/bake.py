@@ -14,7 +14,6 @@ from cragside.entrypoints.cli.terminal import output, printable
 if TYPE_CHECKING:
     from cragside.bootstrap import Container
     from cragside.ports.rag_repository import KnowledgeStatus
-    from cragside.settings import Settings
 
 
 def bake(
@@ -35,21 +34,20 @@ def bake(
 
     The printed SHA-256 pins the whole store: set RAG_HOME_SHA256 to it.
     """
-    from cragside.composition.store_files import Baking  # here: filelock and SQLite, which --help does without
+    from cragside.composition.store_files import baking  # here: filelock and SQLite, which --help does without
 
     session = session_of(context)
     settings = session.settings(workspace)
     console = output()
-    with Baking.into(out) as baking:
+    with baking(settings, out) as (embedded, baked):
         report = Report()
-        embedded = _embedded(settings, baking.home)
         index_found(session, embedded, found_in(paths), Run(), report)
         report.show()
         if report.exit_code:
             console.print(f"{report}. Nothing is baked: mend or leave out what failed.")
             raise typer.Exit(exit_codes.FAILED)
         known = session.run(embedded, _status)
-        manifest, sha256 = baking.publish(known)
+        manifest, sha256 = baked.publish(known)
     size = sum(file.bytes for file in manifest.files.values())
     console.print(
         f"{report}. Workspace {known.workspace} baked into {printable(str(out))}: "
@@ -61,17 +59,3 @@ def bake(
 
 async def _status(container: "Container") -> "KnowledgeStatus":
     return await (await container.workspaces.open(container.settings.workspace)).passages.status()
-
-
-def _embedded(settings: "Settings", home: Path) -> "Settings":
-    return settings.model_copy(
-        update={
-            "home": home,
-            "home_sha256": None,
-            "ollama_base_url": None,
-            "searxng_host": None,
-            "queue_url": None,
-            "chat_model": "embedded",
-            "embedding_model": "embedded",
-        }
-    )

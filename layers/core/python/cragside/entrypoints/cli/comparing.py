@@ -7,53 +7,19 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cragside.composition.local_files import EMPTY, FoundFile, Refused, find_files, path_of, read_file, root_of
-from cragside.domain.errors import ProcessingError, ValidationError
+from cragside.composition.local_files import FoundFile, Refused, find_files, path_of, root_of
+from cragside.composition.text_digests import TextDigests, is_empty
+from cragside.domain.errors import ValidationError
 from cragside.domain.syncing import FileState, KnownDocument, Move, Plan, plan, removes_much
 from cragside.entrypoints.cli.earlier_documents import would_take_over
 from cragside.entrypoints.cli.progress import IndexingProgress
 from cragside.entrypoints.cli.terminal import printable
 
 if TYPE_CHECKING:
-    from cragside.composition.local_files import FileLoader
     from cragside.entrypoints.cli.service import Service
 
 # `ingest --prune` reads no larger files to find out whether they were emptied.
 _SMALL = 64 * 1024
-
-
-@dataclass
-class Contents:
-    """The digests of files' texts. A file that has not been touched since is not read again."""
-
-    loader: "FileLoader"
-    max_bytes: int
-    known: dict[str, tuple[tuple[int, ...], str | Refused]] = field(default_factory=dict)
-
-    async def digest(self, file: FoundFile) -> str | Refused:
-        """Equal for equal texts, as documents' `content_hash`; or why the file cannot be used."""
-        try:
-            status = await asyncio.to_thread(file.path.stat)
-        except OSError as error:
-            return Refused(file.name, f"cannot be read: {error.strerror}", source=file.source)
-        stamp = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
-        before = self.known.get(file.source)
-        if before is None or before[0] != stamp:
-            before = self.known[file.source] = stamp, await self._read(file)
-        return before[1]
-
-    async def _read(self, file: FoundFile) -> str | Refused:
-        from cragside.composition.store_files import stored_digest
-
-        content = await asyncio.to_thread(read_file, file, self.max_bytes)
-        if isinstance(content, Refused):
-            return content
-        try:
-            text = await self.loader.load(content, name=file.name)
-        except (ValidationError, ProcessingError) as error:
-            reason = str(error.details.get("reason", error.message))
-            return Refused(file.name, reason, skipped=reason == EMPTY, source=file.source)
-        return await asyncio.to_thread(stored_digest, text)
 
 
 @dataclass(frozen=True)
@@ -123,7 +89,7 @@ class Comparison:
 
 
 async def compare(
-    service: "Service", folders: Sequence[Path], contents: Contents, *, keep_emptied: bool = False
+    service: "Service", folders: Sequence[Path], digests: TextDigests, *, keep_emptied: bool = False
 ) -> Comparison:
     """The folders as they are now beside the documents that came from below them. Folders need not be there.
 
@@ -132,7 +98,7 @@ async def compare(
     found = await asyncio.to_thread(lambda: list(find_files(folder for folder in folders if not is_gone(folder))))
     states, refused = list[FileState](), list[Refused]()
     for item in found:
-        digest = await contents.digest(item) if isinstance(item, FoundFile) else item
+        digest = await digests.of(item) if isinstance(item, FoundFile) else item
         if isinstance(digest, Refused):
             refused.append(digest)
         elif isinstance(item, FoundFile):
@@ -141,7 +107,9 @@ async def compare(
     return await _compared(service, below, states, found, refused, keep_emptied=keep_emptied)
 
 
-async def lost(service: "Service", folders: Sequence[Path], found: Iterable[object], contents: Contents) -> Comparison:
+async def lost(
+    service: "Service", folders: Sequence[Path], found: Iterable[object], digests: TextDigests
+) -> Comparison:
     """The same, reading only small files that have documents, to find emptied ones: its plan tells removals alone."""
     below = await _below(service, folders)
     known = {document.source for documents in below.values() for document in documents}
@@ -150,8 +118,8 @@ async def lost(service: "Service", folders: Sequence[Path], found: Iterable[obje
     for item in items:
         if isinstance(item, FoundFile):
             read = item.source in known and await asyncio.to_thread(_size, item.path) <= _SMALL
-            digest = await contents.digest(item) if read else ""
-            if isinstance(digest, Refused) and digest.reason == EMPTY:
+            digest = await digests.of(item) if read else ""
+            if isinstance(digest, Refused) and is_empty(digest):
                 refused.append(digest)
             else:
                 states.append(FileState(item.source, item.name, ""))
@@ -176,7 +144,7 @@ async def _compared(
     files = {item.source: item for item in found if isinstance(item, FoundFile)}
     documents = [KnownDocument(each.id, each.source, each.name, each.content_hash) for each in known.values()]
     ids = {each.source: each.id for each in documents}
-    empty = {each.source for each in refused if each.reason == EMPTY}
+    empty = {each.source for each in refused if is_empty(each)}
     emptied = frozenset() if keep_emptied else frozenset(empty & ids.keys())
     kept = await asyncio.to_thread(_kept, [each.source for each in documents], files, refused)
     made = plan(states, documents, kept=(kept | empty) - emptied)
@@ -190,7 +158,7 @@ def _told(refused: Refused, service: "Service", ids: Mapping[str, str]) -> Refus
     """The same; where the file has a document, the reason says so and how to remove that."""
     if refused.source not in ids:
         return refused
-    way = "cragside sync without --watch" if refused.reason == EMPTY else service.removal(ids[refused.source])
+    way = "cragside sync without --watch" if is_empty(refused) else service.removal(ids[refused.source])
     return replace(refused, reason=f"{refused.reason}; its earlier text is kept. To remove it: {way}")
 
 

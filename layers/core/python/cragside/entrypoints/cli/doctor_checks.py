@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlsplit
 
 from cragside import __version__
-from cragside.composition.store_files import damage_in, is_baked, is_damage, misplaced
+from cragside.composition.store_files import damage_in, is_baked, may_be_damaged, misplaced
 from cragside.domain.errors import CragsideError, ServiceUnavailable
 from cragside.entrypoints.cli.exit_codes import message_of
 
@@ -227,20 +227,13 @@ def _package(name: str) -> Finding:
 
 
 def _store_remedy(settings: "Settings", error: Exception) -> str:
-    if _may_be_damaged(error):
+    if may_be_damaged(error):
         if not isinstance(settings.home, Path) or is_baked(settings.home):
             return ""  # the error of a baked store says what to do
         folder = settings.home / settings.workspace
         return f"If it is damaged, move {folder} away and index its texts again with `cragside ingest`."
     # Our other errors say themselves what to do.
     return "" if isinstance(error, CragsideError) else _other_home()
-
-
-def _may_be_damaged(error: Exception) -> bool:
-    """Whether it is the store's failure, and not one of its place or of its model."""
-    if isinstance(error, ServiceUnavailable):
-        return error.component == "knowledge_base" and (error.__cause__ is None or is_damage(error.__cause__))
-    return is_damage(error)
 
 
 def _other_home() -> str:

@@ -1,13 +1,12 @@
 """`cragside index`: a repository into the knowledge base."""
 
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, cast, get_args
 
 import typer
 
-from cragside.composition.local_files import ENDINGS, Refused, named_kind, unsupported
+from cragside.composition.local_files import Refused
 from cragside.domain.document import DocType
 from cragside.domain.errors import ValidationError
 from cragside.entrypoints.cli.api import Address, Token, WorkspaceName, ask, named_workspace
@@ -20,7 +19,6 @@ from cragside.entrypoints.cli.session import session_of
 from cragside.entrypoints.cli.terminal import notices, printable
 
 if TYPE_CHECKING:
-    from cragside.composition.repositories import Checkout
     from cragside.entrypoints.cli.service import Service
     from cragside.settings import Settings
 
@@ -54,32 +52,17 @@ class Repository:
 
     async def offers(self, settings: "Settings") -> AsyncGenerator[Offer | Refused]:
         """Its files, cloned when the first is asked for."""
-        from cragside.composition.repositories import RepositoryFile, files_of, paths_of
-
-        async with self._cloned(settings) as checkout:
-            self.repo_id, self.folder = checkout.repo_id, str(checkout.folder)
-            self.paths = await paths_of(checkout)
-            chosen = files_of(
-                checkout,
-                include=self.include,
-                exclude=self.exclude,
-                file_types=(*ENDINGS, ""),  # a Makefile has none
-                max_files=self.max_files,
-                max_bytes=self.max_bytes,
-            )
-            async for found in chosen:
-                if not isinstance(found, RepositoryFile):
-                    yield Refused(found.path, found.reason, skipped=True)
-                elif named_kind(found.path) is None:
-                    yield Refused(found.path, unsupported(found.path), skipped=True)
-                else:
-                    yield Offer(found.name, found.content, found.metadata)
-
-    def _cloned(self, settings: "Settings") -> "AbstractAsyncContextManager[Checkout]":
-        from cragside.composition.repositories import cloned
+        from cragside.composition.repositories import clone
 
         allow = (settings.fetch_allow or "").split(",")
-        return cloned(self.source, branch=self.branch, repo_id=self.repo_id, allow=allow, keep=self.keep)
+        cloned = clone(self.source, branch=self.branch, repo_id=self.repo_id, allow=allow, keep=self.keep)
+        async with cloned as repository:
+            self.repo_id, self.folder = repository.checkout.repo_id, str(repository.checkout.folder)
+            self.paths = repository.paths
+            async for found in repository.files(
+                include=self.include, exclude=self.exclude, max_files=self.max_files, max_bytes=self.max_bytes
+            ):
+                yield found if isinstance(found, Refused) else Offer(found.name, found.content, found.metadata)
 
 
 def index(

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 import typer
 
 from cragside.composition.local_files import FoundFile, root_of
+from cragside.composition.text_digests import TextDigests
 from cragside.domain.errors import NotFound, ValidationError
 from cragside.domain.syncing import KnownDocument
-from cragside.entrypoints.cli.comparing import Comparison, Contents, Loss, is_gone, lost
+from cragside.entrypoints.cli.comparing import Comparison, Loss, is_gone, lost
 from cragside.entrypoints.cli.indexing import Prune, index, offers_of
 from cragside.entrypoints.cli.indexing_report import FoundItem, Line, Report
 from cragside.entrypoints.cli.progress import Options
@@ -47,13 +48,8 @@ def pruning(folders: Sequence[Path], *, yes: bool, max_bytes: int) -> Prune:
     async def prune(
         service: "Service", found: Sequence[FoundItem]
     ) -> tuple[Sequence[FoundItem], Callable[[Report], Awaitable[None]]]:
-        from cragside.composition.local_files import FileLoader
-
-        contents = Contents(FileLoader(max_bytes=max_bytes), max_bytes)
-        try:
-            gone = await lost(service, folders, found, contents)
-        finally:
-            await contents.loader.close()
+        async with TextDigests(max_bytes) as digests:
+            gone = await lost(service, folders, found, digests)
         removed = gone.plan.removed if agreed(gone.losses, yes=yes) else ()
         emptied = gone.emptied & {document.source for document in removed}
         rest = [item for item in found if not (isinstance(item, FoundFile) and item.source in emptied)]

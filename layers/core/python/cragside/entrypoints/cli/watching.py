@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cragside.composition.text_digests import TextDigests
 from cragside.domain.errors import DeadlineExceeded, ServiceUnavailable
 from cragside.entrypoints.cli import exit_codes
-from cragside.entrypoints.cli.comparing import Contents, Loss, compare
+from cragside.entrypoints.cli.comparing import Loss, compare
 from cragside.entrypoints.cli.indexing_report import Report, nothing_is_lost
 from cragside.entrypoints.cli.progress import Options
 from cragside.entrypoints.cli.syncing import carry_out
@@ -30,7 +31,7 @@ class Watch:
 
     service: "Service"
     folders: Sequence[Path]
-    contents: Contents
+    digests: TextDigests
     options: Options
     wait: bool = True
     busy: bool = False
@@ -66,13 +67,11 @@ class Watch:
         report = self.report = Report()
         self.busy = True
         try:
-            found = await compare(self.service, self.folders, self.contents, keep_emptied=True)
+            found = await compare(self.service, self.folders, self.digests, keep_emptied=True)
             if found.losses:
                 self._tell_losses(found.losses)
                 found.plan = found.plan.without_removals()
-            await carry_out(
-                self.service, found, self.options, report, max_bytes=self.contents.max_bytes, wait=self.wait
-            )
+            await carry_out(self.service, found, self.options, report, max_bytes=self.digests.max_bytes, wait=self.wait)
         except (DeadlineExceeded, ServiceUnavailable) as error:
             self.busy = False
             self._tell_once(f"error: {exit_codes.message_of(error)} It is tried again.")
