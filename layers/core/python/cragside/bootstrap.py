@@ -3,7 +3,7 @@
 Importing it is cheap, and a new container has opened nothing: each member imports its adapter when it is built.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cached_property, partial
 from importlib import import_module
@@ -180,9 +180,10 @@ class Container(Stores):
         """The tokens of RAG_TOKENS_FILE. Raises `ServiceUnavailable` when they cannot be read."""
         return () if self.tokens is None else self.tokens.tokens()
 
-    def worker(self) -> Worker:
-        """A new worker, which runs once."""
-        return Worker(self.queue, self.attempts, self.workspaces, parallel=self.settings.index_parallel)
+    @cached_property
+    def worker(self) -> Callable[[], Worker]:
+        """A factory of workers, each of which runs once."""
+        return partial(Worker, self.queue, self.attempts, self.workspaces, parallel=self.settings.index_parallel)
 
     def keeps_worker(self) -> bool:
         """Whether `cragside serve` has a worker: not beside a baked store, nor where others empty an SQS queue."""
