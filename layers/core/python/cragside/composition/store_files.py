@@ -1,4 +1,4 @@
-"""What can be said and done about a store's files without opening it."""
+"""Checks and bakes the files of a store without opening it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +14,7 @@ __all__ = ["baking", "damage_in", "is_baked", "may_be_damaged", "misplaced"]
 
 
 def damage_in(home: Path) -> str:
-    """What differs from the manifest of a baked store, by hash; "" for nothing, and where there is no baked store."""
+    """The differences from a baked store's manifest, by hash. "" if there are none, or no baked store."""
     found = read_manifest(home)
     return "" if found is None else damage_of(home, found[0], hashes=True)
 

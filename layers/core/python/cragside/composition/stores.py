@@ -1,4 +1,4 @@
-"""What is kept: knowledge bases, tasks, preferences and uploads; in a folder, or at AWS where that is configured."""
+"""The storage: workspaces, tasks, preferences and uploads, in a folder or at AWS."""
 
 import tempfile
 from functools import cached_property
@@ -17,7 +17,7 @@ from cragside.settings import BucketAddress
 
 
 class Stores(Models):
-    """What lasts from one start to the next."""
+    """The members that store something."""
 
     @cached_property
     def object_store(self) -> ObjectStore | None:
@@ -41,14 +41,14 @@ class Stores(Models):
 
     @cached_property
     def preference_store(self) -> PreferenceStore:
-        """Keeps what is changed of the settings while it serves."""
+        """Stores the preferences of workspaces."""
         from cragside.adapters.local.preferences import NoPreferences, PreferenceFile
 
         return PreferenceFile(self._folder) if self._writable() else NoPreferences()
 
     @cached_property
     def preferences(self) -> WorkspacePreferences:
-        """The settings that can be changed while it serves."""
+        """The preferences of workspaces: settings that can change while the service runs."""
         defaults = Preferences(**{name: getattr(self.settings, name) for name in CHANGEABLE})
         return WorkspacePreferences(defaults, self.preference_store)
 
@@ -91,7 +91,7 @@ class Stores(Models):
 
     @cached_property
     def queue(self) -> IndexQueue:
-        """The tasks that wait."""
+        """The queue of indexing tasks."""
         if self.settings.queue_url:
             from cragside.adapters.aws.sqs import SqsQueue
 

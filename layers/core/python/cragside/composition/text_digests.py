@@ -1,4 +1,4 @@
-"""The digests that a store would give to the texts of files, found without a store."""
+"""Computes the digests that a store gives to the texts of files."""
 
 import asyncio
 from dataclasses import dataclass, field, replace

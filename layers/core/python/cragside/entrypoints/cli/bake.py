@@ -1,4 +1,4 @@
-"""`cragside bake`: texts into a store that ships with the code."""
+"""`cragside bake`: makes a read-only store."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated

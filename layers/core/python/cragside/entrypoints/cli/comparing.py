@@ -1,4 +1,4 @@
-"""Folders beside what the knowledge base holds of them."""
+"""Compares folders with the documents that came from them."""
 
 import asyncio
 import os
@@ -40,11 +40,11 @@ class Loss:
 
 @dataclass
 class Comparison:
-    """The plan, the files behind it, what cannot be read, and the removals that need consent.
+    """The plan, its files by source, the files that cannot be read, and the removals that need consent.
 
-    `unfinished` are sources of documents that are as they should be, and whose indexing is still to be done. `ids` are
-    the documents' ids by their sources, `emptied` the sources of documents whose files have no text any more, and
-    `folders` what the sources of the files of each folder begin with.
+    `unfinished`: sources of unchanged documents that are not fully indexed. `ids`: the documents' ids by source.
+    `emptied`: sources of documents whose files have no text any more. `folders`: the prefix of the sources of each
+    folder. `taken_over` and `perhaps` are set by `foresee`.
     """
 
     plan: Plan
@@ -60,19 +60,20 @@ class Comparison:
 
     @property
     def failing(self) -> list[Refused]:
-        """What cannot be read, though it should be."""
+        """The files that should be readable and are not."""
         return [each for each in self.refused if not each.skipped]
 
     def earlier_name(self, move: Move) -> str:
-        """The path of a moved document's file before, relative to the folder, as its path now is."""
+        """The former path of a moved file, relative to its folder."""
         source = move.document.source
         inside = [root for root in self.folders if source.startswith(f"{root}/")]
         return source.removeprefix(f"{max(inside, key=len)}/") if inside else source
 
     def foresee(self, earlier: Sequence[IndexingProgress]) -> list[IndexingProgress]:
-        """Take from what is added the files that take a document of an earlier version over. Returns those that stay.
+        """Find the added files that will take over a document of an earlier version. Returns the other such documents.
 
-        `perhaps` names, by the sources of added files, the documents that they may take over.
+        Those files move from `plan.added` to `taken_over`. `perhaps` maps the sources of other added files to the name
+        of a document that they may take over.
         """
         left, over, added, perhaps = list(earlier), list[FileState](), list[FileState](), dict[str, str]()
         for file in self.plan.added:
@@ -91,9 +92,9 @@ class Comparison:
 async def compare(
     service: "Service", folders: Sequence[Path], digests: TextDigests, *, keep_emptied: bool = False
 ) -> Comparison:
-    """The folders as they are now beside the documents that came from below them. Folders need not be there.
+    """Compare folders with the documents that came from below them. A folder may be missing.
 
-    The document of a file that was emptied is removed, or kept with `keep_emptied`.
+    The document of an emptied file is to be removed, unless `keep_emptied` is set.
     """
     found = await asyncio.to_thread(lambda: list(find_files(folder for folder in folders if not is_gone(folder))))
     states, refused = list[FileState](), list[Refused]()
@@ -110,7 +111,7 @@ async def compare(
 async def lost(
     service: "Service", folders: Sequence[Path], found: Iterable[object], digests: TextDigests
 ) -> Comparison:
-    """The same, reading only small files that have documents, to find emptied ones: its plan tells removals alone."""
+    """Plan removals alone. To find emptied files, it reads only small files that have documents."""
     below = await _below(service, folders)
     known = {document.source for documents in below.values() for document in documents}
     items = [item for item in found if isinstance(item, FoundFile | Refused)]
@@ -127,7 +128,7 @@ async def lost(
 
 
 async def _below(service: "Service", folders: Sequence[Path]) -> dict[str, list[IndexingProgress]]:
-    """The documents that came from below each folder, by what their sources begin with."""
+    """The documents that came from below each folder, by the prefix of their sources."""
     return {root: await service.below(root) for root in dict.fromkeys(map(root_of, folders))}
 
 
@@ -155,7 +156,7 @@ async def _compared(
 
 
 def _told(refused: Refused, service: "Service", ids: Mapping[str, str]) -> Refused:
-    """The same; where the file has a document, the reason says so and how to remove that."""
+    """Add to the reason how to remove the document of this file, if there is one."""
     if refused.source not in ids:
         return refused
     way = "cragside sync without --watch" if is_empty(refused) else service.removal(ids[refused.source])
@@ -163,7 +164,7 @@ def _told(refused: Refused, service: "Service", ids: Mapping[str, str]) -> Refus
 
 
 def is_gone(folder: Path) -> bool:
-    """Whether there is no such folder. Raises `ValidationError` when that cannot be told."""
+    """Whether the folder does not exist. Raises `ValidationError` when it cannot be read."""
     try:
         folder.stat()
     except (FileNotFoundError, NotADirectoryError):
@@ -183,7 +184,7 @@ def _size(path: Path) -> int:
 
 
 def _kept(sources: Sequence[str], files: Mapping[str, FoundFile], refused: Sequence[Refused]) -> set[str]:
-    """The sources that cannot be read at the moment, or whose file is there and was passed over."""
+    """The sources whose file exists, but was skipped or cannot be read now."""
     unread = {item.source for item in refused if item.source and not item.skipped}
     spelt_alike = {source.casefold() for source in files}
 

@@ -1,4 +1,4 @@
-"""`cragside doctor`: is everything there, and what to do if not."""
+"""`cragside doctor`: checks every component."""
 
 from collections.abc import Sequence
 from dataclasses import asdict

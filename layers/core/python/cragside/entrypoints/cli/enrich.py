@@ -1,4 +1,4 @@
-"""`cragside enrich`: what a prompt becomes."""
+"""`cragside enrich`: shows a prompt with its evidence."""
 
 import sys
 from typing import TYPE_CHECKING, Annotated

@@ -1,4 +1,4 @@
-"""`cragside enrich-docs`: keywords, entities, summaries and the graph of what is indexed."""
+"""`cragside enrich-docs`: annotates documents and extends the graph."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 

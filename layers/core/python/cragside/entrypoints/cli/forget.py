@@ -1,4 +1,4 @@
-"""`cragside forget`: sources out of the knowledge base."""
+"""`cragside forget`: removes documents."""
 
 from typing import TYPE_CHECKING, Annotated
 

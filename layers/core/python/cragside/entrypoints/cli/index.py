@@ -1,4 +1,4 @@
-"""`cragside index`: a repository into the knowledge base."""
+"""`cragside index`: indexes a git repository."""
 
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field
@@ -37,7 +37,7 @@ Exclude = Annotated[
 
 @dataclass
 class Repository:
-    """Which repository, and which of its files. The rest is known once it has been cloned."""
+    """A repository, and which of its files to index. `folder` and `paths` are set once it is cloned."""
 
     source: str
     branch: str | None
@@ -128,7 +128,7 @@ def index(
 
 
 async def _vanished(service: "Service", repository: Repository, report: Report, *, prune: bool) -> list[str]:
-    """Names of documents whose files the repository no longer has; with `prune` they are removed."""
+    """The names of documents whose files left the repository. With `prune`, they are removed."""
     known = [
         document
         async for document in service.documents()

@@ -1,4 +1,4 @@
-"""`cragside ingest`: texts into the knowledge base."""
+"""`cragside ingest`: indexes files, folders and pages."""
 
 from pathlib import Path
 from typing import Annotated

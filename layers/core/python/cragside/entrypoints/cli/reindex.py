@@ -1,4 +1,4 @@
-"""`cragside reindex`: a workspace built anew."""
+"""`cragside reindex`: rebuilds a workspace."""
 
 from typing import TYPE_CHECKING, Annotated
 

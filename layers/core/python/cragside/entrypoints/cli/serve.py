@@ -90,7 +90,7 @@ def serve(
 
 @asynccontextmanager
 async def _worker_kept(container: "Container", environment: Mapping[str, str]) -> AsyncIterator[None]:
-    """Have a worker meanwhile, where there is one; it looks at once for what a crash may have left."""
+    """Keep a worker process if this server has one. It starts at once if a crash may have left work."""
     if not container.keeps_worker():
         yield
         return

@@ -1,4 +1,4 @@
-"""`cragside status`: what a workspace holds."""
+"""`cragside status`: shows the size of a workspace."""
 
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated

@@ -1,4 +1,4 @@
-"""`cragside sync`: the knowledge base as the folders are."""
+"""`cragside sync`: keeps the knowledge base in line with folders."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
