@@ -22,6 +22,9 @@ WorkspaceName = Annotated[
     str | None,
     typer.Option("--workspace", "--collection", "-w", metavar="NAME", help="Default: RAG_WORKSPACE."),
 ]
+LocalWorkspace = Annotated[
+    str | None, typer.Option("--workspace", "-w", metavar="NAME", help="Default: RAG_WORKSPACE.")
+]
 
 # A service may have a model to ask before it answers.
 _SECONDS = 300.0

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cragside.entrypoints.cli import exit_codes
+from cragside.entrypoints.cli.api import LocalWorkspace
 from cragside.entrypoints.cli.indexing import Paths, Run, found_in, index_found
 from cragside.entrypoints.cli.indexing_report import Report
 from cragside.entrypoints.cli.session import session_of
@@ -22,9 +23,7 @@ def bake(
     out: Annotated[
         Path, typer.Option("--out", "-o", metavar="DIR", help="Where to: a new or empty folder, or a baked store.")
     ],
-    workspace: Annotated[
-        str | None, typer.Option("--workspace", "-w", metavar="NAME", help="Default: RAG_WORKSPACE.")
-    ] = None,
+    workspace: LocalWorkspace = None,
 ) -> None:
     """Make a read-only store from texts: for a Lambda layer, a bucket, an image.
 

@@ -79,9 +79,7 @@ def index(
     max_files: Annotated[
         int, typer.Option("--max-files", "--maxFiles", min=1, max=1_000_000, help="Most files.")
     ] = _MAX_FILES,
-    max_bytes: Annotated[
-        int, typer.Option("--max-bytes", "--maxBytes", min=1, help="Longer files are passed over.")
-    ] = _MAX_BYTES,
+    max_bytes: Annotated[int, typer.Option("--max-bytes", "--maxBytes", min=1, help="Skip longer files.")] = _MAX_BYTES,
     doc_type: Annotated[
         str | None, typer.Option("--doc-type", help=f"{', '.join(get_args(DocType))}. Default: what each file is.")
     ] = None,
@@ -100,7 +98,7 @@ def index(
 ) -> None:
     """Index a git repository: its newest commit, without generated and vendored files.
 
-    A file is named REPO_ID#PATH; indexed again, only what has changed is done anew. The repository's id is its URL or
+    A file is named REPO_ID#PATH. A second run indexes only what has changed. The repository's id is its URL or
     path unless --repo-id says otherwise. Private repositories are cloned with credentials in the URL, which are not
     stored. The clone is made on this machine, also with --api, and nothing in it is run.
     """

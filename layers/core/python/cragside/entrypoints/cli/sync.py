@@ -32,7 +32,9 @@ def sync(
         typer.Argument(metavar="FOLDER...", file_okay=False, readable=False, help="Folders to follow."),
     ],
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and do nothing.")] = False,
-    watching: Annotated[bool, typer.Option("--watch", help="Go on: follow every change until Ctrl-C.")] = False,
+    watching: Annotated[
+        bool, typer.Option("--watch", help="Keep watching and sync every change, until Ctrl-C.")
+    ] = False,
     yes: Yes = False,
     no_enrich: NoEnrich = False,
     no_wait: NoWait = False,
@@ -48,7 +50,7 @@ def sync(
     Files are found as `cragside ingest` finds them, and known by their absolute paths. A file that was renamed or moved
     keeps its document, which is not indexed again. A file that cannot be read at the moment keeps its document, too.
     A file that was emptied counts as gone; with --watch it keeps its document, for an editor may be about to write it.
-    A folder that is gone loses its documents with --yes alone. Documents from elsewhere are left alone.
+    The documents of a missing folder are removed only with --yes. Documents from elsewhere stay.
 
     Before more than a tenth of a folder's documents is removed, and before all of them are, the command asks. Where it
     cannot ask, it ends with 2 and does nothing, unless --yes is given. With --watch such a removal is announced and not

@@ -30,7 +30,7 @@ def worker(
     until_idle: Annotated[bool, typer.Option("--until-idle", help="End when there is nothing left to do.")] = False,
     idle: Annotated[
         float | None,
-        typer.Option("--idle", min=0, metavar="SECONDS", help="End when there was nothing to do for so long."),
+        typer.Option("--idle", min=0, metavar="SECONDS", help="End after so many seconds without work."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print a line of JSON for each task that was tried.")] = False,
     sweep: Annotated[
