@@ -210,7 +210,7 @@ def test_the_store_is_opened_after_the_servers_have_answered(run, container, env
 
     async def slow_models():
         await asyncio.sleep(0.05)
-        done.append(not container.repositories)
+        done.append(not container.opened)
         return await models()
 
     container.host.models = slow_models

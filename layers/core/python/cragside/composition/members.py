@@ -1,4 +1,4 @@
-"""Members that are built when they are first used, replaced by keyword, and closed by whoever built them."""
+"""A container whose members are built at first use, can be replaced by keyword, and are closed with it."""
 
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
@@ -16,7 +16,7 @@ class Members:
 
     mypy checks no replacement against its member: a signature would list every member a second time.
 
-    What was built here is closed here; whoever passes a replacement closes that.
+    The container closes the members that it built. The caller closes replacements.
     """
 
     def __init__(self, settings: Settings, **replacements: Any) -> None:

@@ -1,4 +1,4 @@
-"""The models and the hosts that run them: embedded ones, and Ollama's where it is configured."""
+"""The models and their hosts: embedded ones, and Ollama's if it is configured."""
 
 from collections.abc import Awaitable, Callable
 from functools import cached_property, partial
@@ -27,11 +27,11 @@ Rewrite = Callable[[str, str | None], Awaitable[str]]
 
 
 class Models(Members):
-    """What embeds, grades, writes and searches the web."""
+    """The members that embed, grade, write and search the web."""
 
     @cached_property
     def host(self) -> "OllamaHost | None":
-        """The configured Ollama, None for none."""
+        """The configured Ollama, None if there is none."""
         settings = self.settings
         return self._ollama(settings.ollama_base_url, settings.chat_model) if settings.ollama_base_url else None
 

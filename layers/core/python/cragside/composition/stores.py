@@ -1,4 +1,4 @@
-"""What is kept: knowledge bases, tasks, preferences and uploads; in a folder, or at AWS where that is configured."""
+"""The storage: workspaces, tasks, preferences and uploads, in a folder or at AWS."""
 
 import tempfile
 from functools import cached_property
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Stores(Models):
-    """What lasts from one start to the next."""
+    """The members that store something."""
 
     @cached_property
     def object_store(self) -> ObjectStore | None:
@@ -45,14 +45,14 @@ class Stores(Models):
 
     @cached_property
     def preference_store(self) -> PreferenceStore:
-        """Keeps what is changed of the settings while it serves."""
+        """Stores the preferences of workspaces."""
         from cragside.adapters.local.preferences import NoPreferences, PreferenceFile
 
         return PreferenceFile(self._folder) if self._writable() else NoPreferences()
 
     @cached_property
     def preferences(self) -> WorkspacePreferences:
-        """The settings that can be changed while it serves."""
+        """The preferences of workspaces: settings that can change while the service runs."""
         defaults = Preferences(**{name: getattr(self.settings, name) for name in CHANGEABLE})
         return WorkspacePreferences(defaults, self.preference_store)
 
@@ -109,7 +109,7 @@ class Stores(Models):
 
     @cached_property
     def queue(self) -> IndexQueue:
-        """The tasks that wait."""
+        """The queue of indexing tasks."""
         if self.settings.queue_url:
             from cragside.adapters.aws.sqs import SqsQueue
 
@@ -129,6 +129,6 @@ class Stores(Models):
 
     def _writable(self) -> bool:
         """Whether RAG_HOME is a folder that this process may change: neither a bucket nor a baked store."""
-        from cragside.composition.store_files import is_baked
+        from cragside.adapters.lightrag.files.manifest import is_baked
 
         return isinstance(self.settings.home, Path) and not is_baked(self.settings.home)

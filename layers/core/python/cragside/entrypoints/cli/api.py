@@ -1,4 +1,4 @@
-"""The options of commands that ask cragside, and whom they ask: a service at an address, or this very process."""
+"""Sends a command's requests to a service or to this process, and has the options for that."""
 
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Annotated, TypeVar
@@ -22,6 +22,9 @@ WorkspaceName = Annotated[
     str | None,
     typer.Option("--workspace", "--collection", "-w", metavar="NAME", help="Default: RAG_WORKSPACE."),
 ]
+LocalWorkspace = Annotated[
+    str | None, typer.Option("--workspace", "-w", metavar="NAME", help="Default: RAG_WORKSPACE.")
+]
 
 # A service may have a model to ask before it answers.
 _SECONDS = 300.0
@@ -40,7 +43,7 @@ def ask(
     address: str | None = None,
     token: str | None = None,
 ) -> Result:
-    """What `work` returns, asking the service at the address, or the routes of this process."""
+    """Run `work` with the service at `address`, or with this process if there is none."""
     if address is not None:
         return _ask_service(settings, work, address, token)
 
@@ -82,5 +85,5 @@ def _ask_service(
 
 
 def named_workspace(settings: "Settings", address: str | None) -> str | None:
-    """The workspace to ask for; None where the service's token says by itself which that is."""
+    """The workspace to request; None if the service's token decides it."""
     return settings.workspace if address is None or "workspace" in settings.model_fields_set else None

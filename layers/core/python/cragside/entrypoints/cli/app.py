@@ -1,4 +1,4 @@
-"""The commands under one name, and their exit codes."""
+"""The `cragside` command with its subcommands and exit codes."""
 
 import sys
 import traceback

@@ -1,4 +1,4 @@
-"""Folders beside what the knowledge base holds of them."""
+"""Compares folders with the documents that came from them."""
 
 import asyncio
 import os
@@ -7,53 +7,19 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cragside.composition.local_files import EMPTY, FoundFile, Refused, find_files, path_of, read_file, root_of
-from cragside.domain.errors import ProcessingError, ValidationError
+from cragside.composition.local_files import FoundFile, Refused, find_files, path_of, root_of
+from cragside.composition.text_digests import TextDigests, is_empty
+from cragside.domain.errors import ValidationError
 from cragside.domain.syncing import FileState, KnownDocument, Move, Plan, plan, removes_much
 from cragside.entrypoints.cli.earlier_documents import would_take_over
 from cragside.entrypoints.cli.progress import IndexingProgress
 from cragside.entrypoints.cli.terminal import printable
 
 if TYPE_CHECKING:
-    from cragside.composition.local_files import FileLoader
     from cragside.entrypoints.cli.service import Service
 
 # `ingest --prune` reads no larger files to find out whether they were emptied.
 _SMALL = 64 * 1024
-
-
-@dataclass
-class Contents:
-    """The digests of files' texts. A file that has not been touched since is not read again."""
-
-    loader: "FileLoader"
-    max_bytes: int
-    known: dict[str, tuple[tuple[int, ...], str | Refused]] = field(default_factory=dict)
-
-    async def digest(self, file: FoundFile) -> str | Refused:
-        """Equal for equal texts, as documents' `content_hash`; or why the file cannot be used."""
-        try:
-            status = await asyncio.to_thread(file.path.stat)
-        except OSError as error:
-            return Refused(file.name, f"cannot be read: {error.strerror}", source=file.source)
-        stamp = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
-        before = self.known.get(file.source)
-        if before is None or before[0] != stamp:
-            before = self.known[file.source] = stamp, await self._read(file)
-        return before[1]
-
-    async def _read(self, file: FoundFile) -> str | Refused:
-        from cragside.composition.store_files import stored_digest
-
-        content = await asyncio.to_thread(read_file, file, self.max_bytes)
-        if isinstance(content, Refused):
-            return content
-        try:
-            text = await self.loader.load(content, name=file.name)
-        except (ValidationError, ProcessingError) as error:
-            reason = str(error.details.get("reason", error.message))
-            return Refused(file.name, reason, skipped=reason == EMPTY, source=file.source)
-        return await asyncio.to_thread(stored_digest, text)
 
 
 @dataclass(frozen=True)
@@ -74,11 +40,11 @@ class Loss:
 
 @dataclass
 class Comparison:
-    """The plan, the files behind it, what cannot be read, and the removals that need consent.
+    """The plan, its files by source, the files that cannot be read, and the removals that need consent.
 
-    `unfinished` are sources of documents that are as they should be, and whose indexing is still to be done. `ids` are
-    the documents' ids by their sources, `emptied` the sources of documents whose files have no text any more, and
-    `folders` what the sources of the files of each folder begin with.
+    `unfinished`: sources of unchanged documents that are not fully indexed. `ids`: the documents' ids by source.
+    `emptied`: sources of documents whose files have no text any more. `folders`: the prefix of the sources of each
+    folder. `taken_over` and `perhaps` are set by `foresee`.
     """
 
     plan: Plan
@@ -94,19 +60,20 @@ class Comparison:
 
     @property
     def failing(self) -> list[Refused]:
-        """What cannot be read, though it should be."""
+        """The files that should be readable and are not."""
         return [each for each in self.refused if not each.skipped]
 
     def earlier_name(self, move: Move) -> str:
-        """The path of a moved document's file before, relative to the folder, as its path now is."""
+        """The former path of a moved file, relative to its folder."""
         source = move.document.source
         inside = [root for root in self.folders if source.startswith(f"{root}/")]
         return source.removeprefix(f"{max(inside, key=len)}/") if inside else source
 
     def foresee(self, earlier: Sequence[IndexingProgress]) -> list[IndexingProgress]:
-        """Take from what is added the files that take a document of an earlier version over. Returns those that stay.
+        """Find the added files that will take over a document of an earlier version. Returns the other such documents.
 
-        `perhaps` names, by the sources of added files, the documents that they may take over.
+        Those files move from `plan.added` to `taken_over`. `perhaps` maps the sources of other added files to the name
+        of a document that they may take over.
         """
         left, over, added, perhaps = list(earlier), list[FileState](), list[FileState](), dict[str, str]()
         for file in self.plan.added:
@@ -123,16 +90,16 @@ class Comparison:
 
 
 async def compare(
-    service: "Service", folders: Sequence[Path], contents: Contents, *, keep_emptied: bool = False
+    service: "Service", folders: Sequence[Path], digests: TextDigests, *, keep_emptied: bool = False
 ) -> Comparison:
-    """The folders as they are now beside the documents that came from below them. Folders need not be there.
+    """Compare folders with the documents that came from below them. A folder may be missing.
 
-    The document of a file that was emptied is removed, or kept with `keep_emptied`.
+    The document of an emptied file is to be removed, unless `keep_emptied` is set.
     """
     found = await asyncio.to_thread(lambda: list(find_files(folder for folder in folders if not is_gone(folder))))
     states, refused = list[FileState](), list[Refused]()
     for item in found:
-        digest = await contents.digest(item) if isinstance(item, FoundFile) else item
+        digest = await digests.of(item) if isinstance(item, FoundFile) else item
         if isinstance(digest, Refused):
             refused.append(digest)
         elif isinstance(item, FoundFile):
@@ -141,8 +108,10 @@ async def compare(
     return await _compared(service, below, states, found, refused, keep_emptied=keep_emptied)
 
 
-async def lost(service: "Service", folders: Sequence[Path], found: Iterable[object], contents: Contents) -> Comparison:
-    """The same, reading only small files that have documents, to find emptied ones: its plan tells removals alone."""
+async def lost(
+    service: "Service", folders: Sequence[Path], found: Iterable[object], digests: TextDigests
+) -> Comparison:
+    """Plan removals alone. To find emptied files, it reads only small files that have documents."""
     below = await _below(service, folders)
     known = {document.source for documents in below.values() for document in documents}
     items = [item for item in found if isinstance(item, FoundFile | Refused)]
@@ -150,8 +119,8 @@ async def lost(service: "Service", folders: Sequence[Path], found: Iterable[obje
     for item in items:
         if isinstance(item, FoundFile):
             read = item.source in known and await asyncio.to_thread(_size, item.path) <= _SMALL
-            digest = await contents.digest(item) if read else ""
-            if isinstance(digest, Refused) and digest.reason == EMPTY:
+            digest = await digests.of(item) if read else ""
+            if isinstance(digest, Refused) and is_empty(digest):
                 refused.append(digest)
             else:
                 states.append(FileState(item.source, item.name, ""))
@@ -159,7 +128,7 @@ async def lost(service: "Service", folders: Sequence[Path], found: Iterable[obje
 
 
 async def _below(service: "Service", folders: Sequence[Path]) -> dict[str, list[IndexingProgress]]:
-    """The documents that came from below each folder, by what their sources begin with."""
+    """The documents that came from below each folder, by the prefix of their sources."""
     return {root: await service.below(root) for root in dict.fromkeys(map(root_of, folders))}
 
 
@@ -176,7 +145,7 @@ async def _compared(
     files = {item.source: item for item in found if isinstance(item, FoundFile)}
     documents = [KnownDocument(each.id, each.source, each.name, each.content_hash) for each in known.values()]
     ids = {each.source: each.id for each in documents}
-    empty = {each.source for each in refused if each.reason == EMPTY}
+    empty = {each.source for each in refused if is_empty(each)}
     emptied = frozenset() if keep_emptied else frozenset(empty & ids.keys())
     kept = await asyncio.to_thread(_kept, [each.source for each in documents], files, refused)
     made = plan(states, documents, kept=(kept | empty) - emptied)
@@ -187,15 +156,15 @@ async def _compared(
 
 
 def _told(refused: Refused, service: "Service", ids: Mapping[str, str]) -> Refused:
-    """The same; where the file has a document, the reason says so and how to remove that."""
+    """Add to the reason how to remove the document of this file, if there is one."""
     if refused.source not in ids:
         return refused
-    way = "cragside sync without --watch" if refused.reason == EMPTY else service.removal(ids[refused.source])
+    way = "cragside sync without --watch" if is_empty(refused) else service.removal(ids[refused.source])
     return replace(refused, reason=f"{refused.reason}; its earlier text is kept. To remove it: {way}")
 
 
 def is_gone(folder: Path) -> bool:
-    """Whether there is no such folder. Raises `ValidationError` when that cannot be told."""
+    """Whether the folder does not exist. Raises `ValidationError` when it cannot be read."""
     try:
         folder.stat()
     except (FileNotFoundError, NotADirectoryError):
@@ -215,7 +184,7 @@ def _size(path: Path) -> int:
 
 
 def _kept(sources: Sequence[str], files: Mapping[str, FoundFile], refused: Sequence[Refused]) -> set[str]:
-    """The sources that cannot be read at the moment, or whose file is there and was passed over."""
+    """The sources whose file exists, but was skipped or cannot be read now."""
     unread = {item.source for item in refused if item.source and not item.skipped}
     spelt_alike = {source.casefold() for source in files}
 

@@ -1,4 +1,4 @@
-"""`cragside doctor`: is everything there, and what to do if not."""
+"""`cragside doctor`: checks every component."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -23,8 +23,8 @@ def doctor(
 ) -> None:
     """Check every component and say what to do about it.
 
-    Ends with 0 only if nothing that is configured is broken. Each model of
-    Ollama that would do work gets a test call, which may load it; SEARXNG_HOST gets a test search.
+    The exit code is 0 only if everything that is configured works. Each Ollama model in use gets a test call, which may
+    load it. SEARXNG_HOST gets a test search.
     """
     findings = _examine(session_of(context))
     if as_json:

@@ -1,4 +1,4 @@
-"""The state of each component that cragside stands on, and what to do about it."""
+"""Checks each component that cragside depends on, and says what to do if it fails."""
 
 import asyncio
 import os
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlsplit
 
 from cragside import __version__
-from cragside.composition.store_files import damage_in, is_baked, is_damage, misplaced
+from cragside.composition.store_files import damage_in, is_baked, may_be_damaged, misplaced
 from cragside.domain.errors import CragsideError, ServiceUnavailable
 from cragside.entrypoints.cli.exit_codes import message_of
 
@@ -32,7 +32,7 @@ _LOAD_SECONDS = 60
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One component's state; `remedy` says what to do when there is something to do."""
+    """The state of one component. `remedy` says what to do, if anything."""
 
     component: str
     state: State
@@ -42,7 +42,7 @@ class Finding:
 
 
 def examine_installation() -> list[Finding]:
-    """Python and the packages."""
+    """Check Python and the packages."""
     running = sys.version_info[:2]
     supported = _OLDEST_PYTHON <= running <= _NEWEST_PYTHON
     remedy = "" if supported else "Use Python 3.11, 3.12 or 3.13."
@@ -54,7 +54,7 @@ def examine_installation() -> list[Finding]:
 
 
 def examine_folder(settings: "Settings") -> Finding:
-    """The folder of the embedded store: there, or possible to make, and writable unless it is a baked store."""
+    """Check that RAG_HOME exists or can be made, and is writable unless it is a baked store."""
     if not isinstance(settings.home, Path):
         return Finding("folder", "ok", detail=f"{settings.home}, a baked store that is fetched at the first use")
     home = settings.home.absolute()
@@ -69,7 +69,7 @@ def examine_folder(settings: "Settings") -> Finding:
 
 
 async def examine_components(container: "Container") -> list[Finding]:
-    """The store, Ollama with its models, and SearXNG."""
+    """Check the store, Ollama with its models, and SearXNG."""
     settings = container.settings
     servers = await asyncio.gather(
         _patiently(
@@ -131,13 +131,13 @@ async def _store(container: "Container") -> list[Finding]:
 
 
 def _holds_something(settings: "Settings") -> bool:
-    """Whether there is something to open; a baked store is opened in any case, to say whether it can be."""
+    """Whether there is a store to open. A baked store is always opened, to check it."""
     home = settings.home
     return not isinstance(home, Path) or is_baked(home) or (home / settings.workspace).exists()
 
 
 def _damage(settings: "Settings") -> str:
-    """What differs from the manifest of a baked store, by hash. Those of a bucket were checked when it was fetched."""
+    """The differences from a baked store's manifest, by hash. A fetched store was checked already."""
     return damage_in(settings.home) if isinstance(settings.home, Path) else ""
 
 
@@ -159,7 +159,7 @@ async def _ollama(container: "Container") -> list[Finding]:
 
 
 async def _tried(finding: Finding, call: Callable[[str], Awaitable[object]]) -> Finding:
-    """The finding on a model of the host, after one call to it."""
+    """Check a model of the host with one call."""
     model = finding.detail
     if finding.state != "ok" or model.startswith(_EMBEDDED):
         return finding
@@ -195,7 +195,7 @@ async def _searxng(container: "Container") -> list[Finding]:
 
 
 async def _searxng_version(address: str) -> str:
-    """The version that SearXNG's /config tells, "" when an instance does not tell."""
+    """The version from SearXNG's /config, "" if it has none."""
     import httpx
 
     try:
@@ -211,7 +211,7 @@ def _found(count: int) -> str:
 
 
 def _at(finding: Finding, address: str | None) -> Finding:
-    """The finding with the component's address, which may carry credentials that nobody is shown."""
+    """Add the address of the component, without its credentials."""
     if address is None:
         return finding
     parts = urlsplit(address)
@@ -227,20 +227,13 @@ def _package(name: str) -> Finding:
 
 
 def _store_remedy(settings: "Settings", error: Exception) -> str:
-    if _may_be_damaged(error):
+    if may_be_damaged(error):
         if not isinstance(settings.home, Path) or is_baked(settings.home):
             return ""  # the error of a baked store says what to do
         folder = settings.home / settings.workspace
         return f"If it is damaged, move {folder} away and index its texts again with `cragside ingest`."
     # Our other errors say themselves what to do.
     return "" if isinstance(error, CragsideError) else _other_home()
-
-
-def _may_be_damaged(error: Exception) -> bool:
-    """Whether it is the store's failure, and not one of its place or of its model."""
-    if isinstance(error, ServiceUnavailable):
-        return error.component == "knowledge_base" and (error.__cause__ is None or is_damage(error.__cause__))
-    return is_damage(error)
 
 
 def _other_home() -> str:

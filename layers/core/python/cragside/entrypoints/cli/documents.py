@@ -1,4 +1,4 @@
-"""`cragside documents`: what has been taken in, and how far it has come."""
+"""`cragside documents`: lists documents and their status."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 

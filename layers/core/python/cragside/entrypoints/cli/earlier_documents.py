@@ -1,4 +1,4 @@
-"""Documents of earlier versions, which are known by their names alone, and what is said of them."""
+"""Finds and reports documents of earlier versions, which have a name but no source."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -16,9 +16,9 @@ _NAMED = 10
 
 
 async def known_by_name_alone(service: "Service", *, beside: Sequence[str] | None = None) -> list[IndexingProgress]:
-    """The documents without a source that files may have been the origin of.
+    """The documents without a source that may have come from files.
 
-    With `beside`, only those that have a name of one of these sources.
+    With `beside`, only those whose name fits one of these sources.
     """
     names = None if beside is None else {name for source in beside for name in (source, *names_below(source))}
     if names is not None and not names:
@@ -33,9 +33,9 @@ async def known_by_name_alone(service: "Service", *, beside: Sequence[str] | Non
 
 
 def would_take_over(file: FileState, documents: Sequence[IndexingProgress]) -> tuple[IndexingProgress | None, bool]:
-    """Which of these documents the file takes over when it is brought, and whether that is sure.
+    """The document that the file will take over when it is indexed, and whether that is certain.
 
-    It is sure where the text is the same. Of other texts the lines decide, which only whoever holds the texts compares.
+    It is certain if their texts are equal. Otherwise the store compares their lines when the file is indexed.
     """
     names = {file.name, *names_below(file.source)}
     meant = [each for each in documents if each.name in names]
@@ -44,7 +44,7 @@ def would_take_over(file: FileState, documents: Sequence[IndexingProgress]) -> t
 
 
 def tell_earlier(documents: Sequence[IndexingProgress]) -> None:
-    """Say which they are and what to do, on standard error."""
+    """Print on standard error which documents these are and how to remove them."""
     if not documents:
         return
     named = ", ".join(f"{printable(each.name)} ({each.id})" for each in documents[:_NAMED])
@@ -64,5 +64,5 @@ def tell_earlier(documents: Sequence[IndexingProgress]) -> None:
 
 
 def earlier_body(documents: Sequence[IndexingProgress]) -> dict[str, list[dict[str, str]]]:
-    """The same for programs."""
+    """The documents as JSON."""
     return {"known_by_name_alone": [{"name": each.name, "id": each.id} for each in documents]}

@@ -1,10 +1,11 @@
-"""`cragside enrich`: what a prompt becomes."""
+"""`cragside enrich`: shows a prompt with its evidence."""
 
 import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cragside.entrypoints.cli.api import LocalWorkspace
 from cragside.entrypoints.cli.session import session_of
 from cragside.entrypoints.cli.terminal import output, print_json, printable
 
@@ -19,9 +20,7 @@ def enrich(
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the body that POST /v1/enrich answers, and nothing else.")
     ] = False,
-    workspace: Annotated[
-        str | None, typer.Option("--workspace", "-w", metavar="NAME", help="Whose evidence. Default: RAG_WORKSPACE.")
-    ] = None,
+    workspace: LocalWorkspace = None,
 ) -> None:
     """Show a prompt with the evidence that is added to it.
 

@@ -1,4 +1,4 @@
-"""`cragside enrich-docs`: keywords, entities, summaries and the graph of what is indexed."""
+"""`cragside enrich-docs`: annotates documents and extends the graph."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 def enrich_docs(
     context: typer.Context,
-    force: Annotated[bool, typer.Option("--force", help="Also what is done already.")] = False,
-    stats_only: Annotated[bool, typer.Option("--stats-only", help="Only show how far it has come.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Repeat finished work, too.")] = False,
+    stats_only: Annotated[bool, typer.Option("--stats-only", help="Only show the progress.")] = False,
     watch: Annotated[
-        bool, typer.Option("--watch", help="Stay until all is done; without --api that is so anyway.")
+        bool, typer.Option("--watch", help="Wait until all is done. This is the default without --api.")
     ] = False,
     document: Annotated[
         str | None, typer.Option("--document", metavar="ID", help="Of this document only; `cragside documents` lists.")

@@ -1,4 +1,4 @@
-"""What an enrichment looks like at a terminal."""
+"""Prints the evidence that was found for a prompt."""
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console

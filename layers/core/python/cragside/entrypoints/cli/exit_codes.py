@@ -1,4 +1,4 @@
-"""Exit codes, and what an exception means to somebody at a terminal."""
+"""The exit code and the message of an exception."""
 
 from cragside.domain.errors import (
     ConfigurationError,
@@ -24,14 +24,14 @@ MEANINGS = {
 
 
 def exit_code_of(error: Exception) -> int:
-    """The exit code that stands for the error."""
+    """The exit code for an error."""
     if isinstance(error, (ServiceUnavailable, DeadlineExceeded)):
         return UNAVAILABLE
     return BAD_INPUT if isinstance(error, (ValidationError, ConfigurationError)) else FAILED
 
 
 def message_of(error: Exception) -> str:
-    """One line for a human. Only our own errors and the system's speak for themselves: others may quote secrets."""
+    """One line for a person. Only our own messages and the system's are shown, as others may contain secrets."""
     if isinstance(error, ServiceUnavailable):
         return _one_line(f"{error.component}: {error.told_to_operator}")
     if isinstance(error, CragsideError):

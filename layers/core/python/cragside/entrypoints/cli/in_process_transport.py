@@ -1,4 +1,4 @@
-"""cragside's routes in this process, for a client that needs no network."""
+"""Lets a client reach the HTTP routes in this process, without a network."""
 
 import httpx
 
@@ -6,9 +6,9 @@ from cragside.bootstrap import Container
 
 
 class InProcess(httpx.AsyncBaseTransport):
-    """Answers requests with the routes of a container; errors are raised as they are.
+    """Answers requests with the routes of a container. Errors of the routes are raised.
 
-    The routes are made when they are first asked: FastAPI takes a third of a second to load.
+    The app is built for the first request, as FastAPI takes a third of a second to load.
     """
 
     def __init__(self, container: Container) -> None:

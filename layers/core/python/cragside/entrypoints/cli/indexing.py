@@ -84,7 +84,7 @@ async def offers_of(found: Sequence[FoundItem], max_bytes: int) -> AsyncGenerato
 async def index(
     service: "Service", offers: AsyncGenerator[Offer | Refused], options: Options, report: Report, *, wait: bool = True
 ) -> None:
-    """Take the offers in and, unless told not to wait, see them through, with progress on standard error."""
+    """Send the documents and, with `wait`, wait until they are indexed. Progress goes to standard error."""
     with _bar() as bar:
         step = bar.add_task("Taking in", total=None)
         async with aclosing(offers) as brought:
@@ -148,7 +148,7 @@ async def _follow(service: "Service", report: Report, bar: Any) -> None:
 
 
 async def until_idle(service: "Service", *, look_on: bool = False) -> str:
-    """Have done what waits, or only look on; why nothing goes on, "" when the queue has nothing of the workspace."""
+    """Process the workspace's queue, or with `look_on` only watch it, until it is empty. Returns why it stopped."""
     with notices().status("Enriching ...") as shown:
         async with nullcontext(_nothing_said) if look_on else service.working() as trouble:
             while True:
@@ -177,7 +177,7 @@ def _bar() -> Iterator[Any]:
 
 
 def index_found(session: "Session", settings: "Settings", found: Sequence[FoundItem], run: Run, report: Report) -> None:
-    """Index what was found; whatever was opened is closed when this returns."""
+    """Index what was found, and remove what `run.prune` finds."""
     report.found = found
     if all(isinstance(item, Refused) for item in found) and not run.prune:
         for item in found:
@@ -199,13 +199,13 @@ def index_found(session: "Session", settings: "Settings", found: Sequence[FoundI
 
 
 def where_of(settings: "Settings", address: str | None) -> str:
-    """The workspace, where it is known, and its place."""
+    """The workspace, if it is known, and where it is."""
     place, workspace = printable(address or place_of(settings)), named_workspace(settings, address)
     return f"Workspace {workspace} in {place}" if workspace else f"In {place}"
 
 
 def end(report: Report, summary: str, *, as_json: bool, address: str | None, **told: Any) -> None:
-    """Show what became of everything and end the command with the exit code for it."""
+    """Print the report and end the command with its exit code."""
     if as_json:
         print_json({**told, **report.body()})
     else:

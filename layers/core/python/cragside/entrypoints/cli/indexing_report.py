@@ -1,4 +1,4 @@
-"""What became of the things that a command brought: a line for each, and what waits."""
+"""Reports the outcome of each document that a command sent, and what still waits."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -22,7 +22,7 @@ _TOLD_AS = {"new": "indexed", "changed": "updated", "unchanged": "unchanged"}
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """What became of something that was brought."""
+    """The outcome of one document."""
 
     name: str
     status: str
@@ -33,7 +33,7 @@ class Line:
 
     @property
     def remark(self) -> str:
-        """What is said of it besides its status."""
+        """The remark behind the status."""
         if self.reason or not self.passages or self.status == "unchanged":
             return self.reason
         return f"{self.passages} passage" + ("" if self.passages == 1 else "s")
@@ -41,10 +41,10 @@ class Line:
 
 @dataclass
 class Report:
-    """What became of everything. `stopped` says why the work ended before all was done.
+    """The outcome of a whole run. `stopped` says why it ended early, "" if it did not.
 
-    `found` is what there is to take in, where that is known beforehand, in the order of its lines; `complete` says that
-    all of it was. `earlier` are documents of an earlier version to tell of, None where nobody has looked.
+    `found` lists what is to be sent, in the order of the lines, if that is known beforehand. `complete` is set once
+    all of it was sent. `earlier` are documents of an earlier version to report, None if nobody looked for them.
     """
 
     lines: list[Line] = field(default_factory=list)
@@ -55,16 +55,16 @@ class Report:
     earlier: Sequence[IndexingProgress] | None = None
 
     def add(self, line: Line) -> None:
-        """Take a line in."""
+        """Add a line."""
         self.lines.append(line)
 
     def refuse(self, refused: Refused, document_id: str = "") -> None:
-        """Take note of what is not read, and of the document that it has from before."""
+        """Add a line for a file that is not read; `document_id` is its document from before."""
         status = "skipped" if refused.skipped else "failed"
         self.add(Line(refused.name, status, refused.reason, document_id, source=refused.source))
 
     def take(self, name: str, taken: Taken) -> None:
-        """Take note of an offer that was accepted; what becomes of it is told by `settle`."""
+        """Add a line for an accepted document. If it is unfinished, `settle` completes the line."""
         status = _TOLD_AS.get(taken.outcome, taken.outcome)
         progress = taken.progress
         self.lines.append(Line(name, status, "", progress.id, progress.passages, progress.source))
@@ -74,7 +74,7 @@ class Report:
             self.settle(len(self.lines) - 1, taken.progress)
 
     def settle(self, number: int, progress: IndexingProgress | None) -> None:
-        """Say what became of a document in the end; None for one that was deleted meanwhile."""
+        """Set the final outcome of a document; None means that it was deleted meanwhile."""
         line = self.lines[number]
         if progress is None:
             self.lines[number] = replace(line, status="failed", reason="was deleted meanwhile", passages=0)
@@ -84,7 +84,7 @@ class Report:
             self.lines[number] = replace(line, status="failed", reason=reason, passages=progress.passages)
 
     def leave(self, waiting: Iterable[tuple[int, IndexingProgress]], status: str) -> None:
-        """Say of documents that they are not done."""
+        """Set the status of unfinished documents."""
         for number, progress in waiting:
             reason = "can be found; the rest follows" if progress.searchable and status == "waiting" else ""
             line = self.lines[number]
@@ -92,24 +92,24 @@ class Report:
 
     @property
     def counts(self) -> Counter[str]:
-        """How many there are of each status."""
+        """The number of lines for each status."""
         return Counter(line.status for line in self.lines)
 
     @property
     def exit_code(self) -> int:
-        """What stands for it all."""
+        """The exit code of the run."""
         if self.stopped:
             return exit_codes.UNAVAILABLE
         return exit_codes.FAILED if self.counts["failed"] else exit_codes.OK
 
     def made(self) -> list[str]:
-        """The sources of documents that were not there before."""
+        """The sources of new documents."""
         new = {identifier for identifier, (_, taken) in self.taken.items() if taken.outcome == "new"}
         settled = {line.id for line in self.lines if line.status == "indexed" and line.id not in self.taken}
         return [line.source for line in self.lines if line.id in new | settled]
 
     def show(self) -> None:
-        """A line for each, on standard output. Files of one name are told apart by their folders."""
+        """Print the lines. Files that share a name are shown with their folders."""
         console = output()
         sources: dict[str, set[str]] = {}
         for line in self.lines:
@@ -122,7 +122,7 @@ class Report:
             console.print(f"{line.status:<10}{printable(label)}{note}", style=style, soft_wrap=True)
 
     def body(self) -> dict[str, Any]:
-        """The same for programs."""
+        """The report as JSON."""
         documents = [
             {
                 "name": line.name,
@@ -145,7 +145,7 @@ class Report:
 
 @contextmanager
 def nothing_is_lost(report: Report, *, address: str | None) -> Iterator[None]:
-    """Say so, and what was not taken in, when a run ends early, by Ctrl-C or because something is down."""
+    """If a run ends early, say that queued documents are safe and how many were not sent."""
     try:
         yield
     except (KeyboardInterrupt, CragsideError):
@@ -165,13 +165,13 @@ def _tell_what_is_left(report: Report) -> None:
 
 
 def tell_why_it_stopped(reason: str, count: int = 0, *, address: str | None) -> None:
-    """Say what keeps documents from being done, and that they wait."""
+    """Say why indexing stopped, and that the documents wait in the queue."""
     notices().print(f"error: {printable(reason)}", soft_wrap=True)
     tell_what_waits(count, address=address)
 
 
 def tell_what_waits(count: int = 0, *, address: str | None) -> None:
-    """Say what becomes of documents that were taken in and are not done; 0 is of any number."""
+    """Say who will index the `count` documents that wait in the queue; 0 stands for an unknown number."""
     who = "the service" if address else "`cragside worker`, or a running `cragside serve`,"
     what = {0: "what is not done waits", 1: "1 document waits"}.get(count, f"{count} documents wait")
     notices().print(f"Nothing is lost: {what} in the queue, and {who} goes on with it.", soft_wrap=True)

@@ -1,4 +1,4 @@
-"""`cragside ingest`: texts into the knowledge base."""
+"""`cragside ingest`: indexes files, folders and pages."""
 
 from pathlib import Path
 from typing import Annotated
@@ -20,9 +20,7 @@ NoEnrich = Annotated[
 Yes = Annotated[
     bool, typer.Option("--yes", "-y", help="Remove also more than a tenth of a folder's documents, without asking.")
 ]
-NoWait = Annotated[
-    bool, typer.Option("--no-wait", help="Take texts in and end; a worker indexes them when there is one.")
-]
+NoWait = Annotated[bool, typer.Option("--no-wait", help="Queue texts and end. A worker indexes them later.")]
 
 
 def ingest(

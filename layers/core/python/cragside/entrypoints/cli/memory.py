@@ -1,4 +1,4 @@
-"""`cragside memory`: conversations in, what they say to a question, and which to forget."""
+"""`cragside memory`: adds, searches, lists and forgets conversations."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import quote

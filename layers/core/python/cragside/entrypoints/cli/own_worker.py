@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from cragside.application.attempts import Handled
     from cragside.bootstrap import Container
 
-# Says why nothing goes on, "" while something does.
+# Says why work has stopped, "" while it goes on.
 Trouble = Callable[[], str]
 
 # What is needed is down when so many tries in a row, over so many seconds, have failed.
@@ -20,9 +20,9 @@ TRIED_SECONDS = 5.0
 
 @asynccontextmanager
 async def working(container: "Container | None") -> AsyncIterator[Trouble]:
-    """While the block is open, queued tasks are processed: by a worker of this container, where it has to have one.
+    """While the block is open, queued tasks are processed: by a worker of this container, or by a service without one.
 
-    Without a container a service does the work.
+    Yields a function that says why work has stopped, "" while it goes on.
     """
     if container is None or not container.keeps_worker():
         yield lambda: ""  # with SQS, whoever empties the queue does the work
@@ -44,7 +44,7 @@ async def working(container: "Container | None") -> AsyncIterator[Trouble]:
 
 
 class Outage:
-    """Told what becomes of tasks, it says when something that all of them need is down."""
+    """Watches the outcome of tasks, and says when a component that all of them need is down."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -53,7 +53,7 @@ class Outage:
         self._reason = ""
 
     def __call__(self, handled: "Handled") -> None:
-        """Take note of a task that was tried."""
+        """Record the outcome of a task."""
         if not handled.unavailable:
             self._tries = 0
             return
@@ -64,6 +64,6 @@ class Outage:
 
     @property
     def said(self) -> str:
-        """What is down, "" while nothing is known to be."""
+        """What is down, or ""."""
         lasted = self._tries >= TRIES and self._clock() - self._began >= TRIED_SECONDS
         return self._reason if lasted else ""

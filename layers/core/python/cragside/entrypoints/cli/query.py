@@ -1,4 +1,4 @@
-"""`cragside query`: passages like a question."""
+"""`cragside query`: finds passages that are similar to a question."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 

@@ -32,9 +32,7 @@ def serve(
     port: Annotated[
         int, typer.Option("--port", min=0, max=65535, help="Port to listen on; 0 takes a free one.")
     ] = DEFAULT_PORT,
-    workers: Annotated[
-        int, typer.Option("--workers", min=1, max=64, help="Processes that share the work of many requests at once.")
-    ] = 1,
+    workers: Annotated[int, typer.Option("--workers", min=1, max=64, help="Processes that share the requests.")] = 1,
     allow_anonymous: Annotated[
         bool, typer.Option("--allow-anonymous", help="Listen beyond this machine without RAG_API_TOKEN.")
     ] = False,
@@ -90,7 +88,7 @@ def serve(
 
 @asynccontextmanager
 async def _worker_kept(container: "Container", environment: Mapping[str, str]) -> AsyncIterator[None]:
-    """Have a worker meanwhile, where there is one; it looks at once for what a crash may have left."""
+    """Keep a worker process if this server has one. It starts at once if a crash may have left work."""
     if not container.keeps_worker():
         yield
         return

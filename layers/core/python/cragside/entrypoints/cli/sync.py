@@ -1,4 +1,4 @@
-"""`cragside sync`: the knowledge base as the folders are."""
+"""`cragside sync`: keeps the knowledge base in line with folders."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,7 +19,8 @@ from cragside.entrypoints.cli.session import session_of
 from cragside.entrypoints.cli.terminal import print_json
 
 if TYPE_CHECKING:
-    from cragside.entrypoints.cli.comparing import Comparison, Contents
+    from cragside.composition.text_digests import TextDigests
+    from cragside.entrypoints.cli.comparing import Comparison
     from cragside.entrypoints.cli.service import Service
     from cragside.entrypoints.cli.watching import Watch
 
@@ -31,7 +32,9 @@ def sync(
         typer.Argument(metavar="FOLDER...", file_okay=False, readable=False, help="Folders to follow."),
     ],
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and do nothing.")] = False,
-    watching: Annotated[bool, typer.Option("--watch", help="Go on: follow every change until Ctrl-C.")] = False,
+    watching: Annotated[
+        bool, typer.Option("--watch", help="Keep watching and sync every change, until Ctrl-C.")
+    ] = False,
     yes: Yes = False,
     no_enrich: NoEnrich = False,
     no_wait: NoWait = False,
@@ -47,7 +50,7 @@ def sync(
     Files are found as `cragside ingest` finds them, and known by their absolute paths. A file that was renamed or moved
     keeps its document, which is not indexed again. A file that cannot be read at the moment keeps its document, too.
     A file that was emptied counts as gone; with --watch it keeps its document, for an editor may be about to write it.
-    A folder that is gone loses its documents with --yes alone. Documents from elsewhere are left alone.
+    The documents of a missing folder are removed only with --yes. Documents from elsewhere stay.
 
     Before more than a tenth of a folder's documents is removed, and before all of them are, the command asks. Where it
     cannot ask, it ends with 2 and does nothing, unless --yes is given. With --watch such a removal is announced and not
@@ -101,23 +104,19 @@ class _Run:
 
     async def work(self, service: "Service") -> None:
         """Compare the folders with the knowledge base, do what is asked, and with `watching` go on."""
-        from cragside.composition.local_files import FileLoader
-        from cragside.entrypoints.cli.comparing import Contents
+        from cragside.composition.text_digests import TextDigests
         from cragside.entrypoints.cli.syncing import check_gone, on_terminal
         from cragside.entrypoints.cli.watching import Watch
 
         await check_gone(service, self.folders, yes=self.yes and not self.watching, command=self.removing)
-        contents = Contents(FileLoader(max_bytes=self.max_bytes), self.max_bytes)
-        try:
+        async with TextDigests(self.max_bytes) as digests:
             # Where nobody can be asked, the watch itself does all but what needs consent.
             if not self.watching or self.yes or on_terminal():
-                await self._once(service, contents)
+                await self._once(service, digests)
             if self.watching:
                 self.report.show()
-                self.watch = Watch(service, self.folders, contents, self.options, wait=self.wait)
+                self.watch = Watch(service, self.folders, digests, self.options, wait=self.wait)
                 await self.watch.follow()
-        finally:
-            await contents.loader.close()
 
     def show_plan(self, *, as_json: bool, told: Mapping[str, Any]) -> None:
         """Show what a run without --dry-run would do. Ends the command with 1 when something would fail."""
@@ -133,11 +132,11 @@ class _Run:
         if self.compared.failing:
             raise typer.Exit(exit_codes.FAILED)
 
-    async def _once(self, service: "Service", contents: "Contents") -> None:
+    async def _once(self, service: "Service", digests: "TextDigests") -> None:
         from cragside.entrypoints.cli.comparing import compare
         from cragside.entrypoints.cli.syncing import agreed, carry_out
 
-        found = self.compared = await compare(service, self.folders, contents)
+        found = self.compared = await compare(service, self.folders, digests)
         if self.dry_run:
             self.report.earlier = found.foresee(await known_by_name_alone(service))
             return

@@ -12,7 +12,7 @@ _VERBS = ("add", "take over", "change", "move", "remove")
 
 
 def show_plan(found: "Comparison") -> None:
-    """A line for each difference, and how many of each kind there are."""
+    """Print a line for each difference, and the counts."""
     console, made = output(), found.plan
     lines = [("add", f"{file.name}{_perhaps(found, file)}") for file in made.added]
     lines += [("take over", file.name) for file in found.taken_over] + [("change", file.name) for file in made.changed]
@@ -34,7 +34,7 @@ def _perhaps(found: "Comparison", file: FileState) -> str:
 
 
 def plan_body(found: "Comparison") -> dict[str, Any]:
-    """The same for programs."""
+    """The plan as JSON."""
     made = found.plan
     return {
         "added": [file.source for file in made.added],

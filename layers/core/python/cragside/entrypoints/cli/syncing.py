@@ -1,4 +1,4 @@
-"""Bringing the knowledge base in line with folders: what is asked before, and what is done."""
+"""Asks for consent to removals, and carries out the plan of a sync."""
 
 import asyncio
 import shlex
@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 import typer
 
 from cragside.composition.local_files import FoundFile, root_of
+from cragside.composition.text_digests import TextDigests
 from cragside.domain.errors import NotFound, ValidationError
 from cragside.domain.syncing import KnownDocument
-from cragside.entrypoints.cli.comparing import Comparison, Contents, Loss, is_gone, lost
+from cragside.entrypoints.cli.comparing import Comparison, Loss, is_gone, lost
 from cragside.entrypoints.cli.indexing import Prune, index, offers_of
 from cragside.entrypoints.cli.indexing_report import FoundItem, Line, Report
 from cragside.entrypoints.cli.progress import Options
@@ -23,9 +24,9 @@ if TYPE_CHECKING:
 
 
 async def check_gone(service: "Service", folders: Sequence[Path], *, yes: bool, command: Sequence[str]) -> None:
-    """Raise an error for each folder that is gone, unless it has documents and somebody has agreed to lose them.
+    """Raise an error for a missing folder, unless it has documents and `yes` agrees to remove them.
 
-    `command` removes them when folders are put behind it.
+    The error names the command that does: `command` with the folder appended.
     """
     gone = [folder for folder in folders if await asyncio.to_thread(is_gone, folder)]
     for folder in gone:
@@ -42,18 +43,13 @@ async def check_gone(service: "Service", folders: Sequence[Path], *, yes: bool, 
 
 
 def pruning(folders: Sequence[Path], *, yes: bool, max_bytes: int) -> Prune:
-    """Removes the documents of files that are gone from the folders, or empty; many only with consent."""
+    """Returns a function that removes the documents of missing and empty files. Many need consent."""
 
     async def prune(
         service: "Service", found: Sequence[FoundItem]
     ) -> tuple[Sequence[FoundItem], Callable[[Report], Awaitable[None]]]:
-        from cragside.composition.local_files import FileLoader
-
-        contents = Contents(FileLoader(max_bytes=max_bytes), max_bytes)
-        try:
-            gone = await lost(service, folders, found, contents)
-        finally:
-            await contents.loader.close()
+        async with TextDigests(max_bytes) as digests:
+            gone = await lost(service, folders, found, digests)
         removed = gone.plan.removed if agreed(gone.losses, yes=yes) else ()
         emptied = gone.emptied & {document.source for document in removed}
         rest = [item for item in found if not (isinstance(item, FoundFile) and item.source in emptied)]
@@ -63,7 +59,7 @@ def pruning(folders: Sequence[Path], *, yes: bool, max_bytes: int) -> Prune:
 
 
 def agreed(losses: Sequence[Loss], *, yes: bool) -> bool:
-    """Whether much may be removed: as asked at the terminal. Raises `ValidationError` where nobody can be asked."""
+    """Ask at the terminal whether to remove that much. Raises `ValidationError` where there is no terminal."""
     if yes or not losses:
         return True
     told = printable("; ".join(map(str, losses)))
@@ -75,14 +71,14 @@ def agreed(losses: Sequence[Loss], *, yes: bool) -> bool:
 
 
 def on_terminal() -> bool:
-    """Whether somebody can be asked."""
+    """Whether standard input is a terminal, so that somebody can be asked."""
     return sys.stdin.isatty()
 
 
 async def carry_out(
     service: "Service", found: Comparison, options: Options, report: Report, *, max_bytes: int, wait: bool = True
 ) -> None:
-    """Do what the plan says. What is new comes in before anything goes, so that a crash loses nothing."""
+    """Carry out the plan. New files are indexed before documents are removed, so that a crash loses nothing."""
     made = found.plan
     for move in made.moved:
         try:
@@ -106,7 +102,7 @@ async def carry_out(
 async def remove(
     service: "Service", documents: Sequence[KnownDocument], report: Report, *, emptied: Collection[str] = ()
 ) -> None:
-    """Forget documents whose files are gone or have been emptied."""
+    """Remove documents whose files are gone or empty."""
     for document in documents:
         if not await service.delete(document.id):  # somebody else was faster
             continue

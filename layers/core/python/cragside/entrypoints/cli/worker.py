@@ -1,4 +1,4 @@
-"""`cragside worker`: what has been accepted gets indexed."""
+"""`cragside worker`: indexes queued documents."""
 
 import asyncio
 import json
@@ -30,7 +30,7 @@ def worker(
     until_idle: Annotated[bool, typer.Option("--until-idle", help="End when there is nothing left to do.")] = False,
     idle: Annotated[
         float | None,
-        typer.Option("--idle", min=0, metavar="SECONDS", help="End when there was nothing to do for so long."),
+        typer.Option("--idle", min=0, metavar="SECONDS", help="End after so many seconds without work."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print a line of JSON for each task that was tried.")] = False,
     sweep: Annotated[
@@ -79,13 +79,13 @@ def worker(
 
 
 def command(idle_seconds: float, nice: int) -> Sequence[str]:
-    """The command line of a worker that ends by itself, for a process of its own."""
+    """The command line of a worker process that ends after so many idle seconds."""
     program = [sys.executable, "-c", "from cragside.entrypoints.cli.main import main; main()"]
     return [*program, "worker", "--idle", str(idle_seconds), "--nice", str(nice)]
 
 
 def _giving_way(nice: int, progress: "Callable[[Handled], None]") -> "Callable[[Handled], None]":
-    """The progress; from the first task on others go first. Until then somebody waits to find what was just taken."""
+    """Lower the priority of this process after its first task: somebody may wait to search that document."""
     waiting = [nice] if nice and hasattr(os, "nice") else []
 
     def told(handled: "Handled") -> None:
@@ -113,7 +113,7 @@ def _stopping(worker: "Worker") -> Iterator[None]:
 
 
 class _Progress:
-    """Tells what becomes of tasks: each as JSON, or the failures and how many are done."""
+    """Prints the outcome of tasks: each as JSON, or failures and counts."""
 
     def __init__(self, as_json: bool) -> None:
         self._as_json = as_json

@@ -200,8 +200,7 @@ class MemoryCatalogue(MemoryLeasing):
 
     @override
     async def mentioned_by(self, passage_ids: Sequence[str]) -> dict[str, int]:
-        wanted = set(passage_ids)
-        return dict(Counter(name for name, passage in self._memory.mentions["entity"] if passage in wanted))
+        return dict(Counter(name for name, passage in self._memory.mentions["entity"] if passage in passage_ids))
 
     @override
     async def mentioning(self, name: str, limit: int) -> list[tuple[str, str, str]]:
