@@ -256,7 +256,7 @@ def test_a_service_takes_files_in_and_is_waited_for(real, served, notes):
 def test_a_wrong_token_ends_the_run_at_once(real, served, notes):
     result = real("ingest", str(notes), "--api", served.address, "--token", "wrong")
     assert result.exit_code == 1
-    assert result.stderr.startswith("error: Send a valid token")
+    assert result.stderr == "error: The service refused the token. Set --token or RAG_API_TOKEN.\n"
 
 
 def test_a_service_that_is_not_there_is_unavailable(real, notes):
@@ -332,3 +332,8 @@ def test_a_limit_fails_the_documents_that_it_keeps_out_and_not_the_run(real, tmp
         assert "2 accepted, 2 failed" in result.stdout
         for number in (2, 3):
             assert f"failed    {number}.md  (The token's limit of 2 documents leaves no room" in result.stdout
+
+
+def test_the_address_of_a_service_has_no_v1(real):
+    result = real("documents", "--api", "http://127.0.0.1:1/v1/")
+    assert (result.exit_code, result.stderr) == (2, "error: --api is the address of the service, without /v1.\n")

@@ -65,8 +65,11 @@ def _ask_service(
     import asyncio
 
     from cragside.client import Client
+    from cragside.domain.errors import ConfigurationError, Unauthorized
     from cragside.entrypoints.cli.service import Service
 
+    if address.rstrip("/").endswith("/v1"):
+        raise ConfigurationError("--api is the address of the service, without /v1.")
     configured = settings.api_token.get_secret_value() if settings.api_token else None
     client = Client(
         address,
@@ -79,7 +82,10 @@ def _ask_service(
 
     async def outside() -> Result:
         async with client:
-            return await work(Service(client))
+            try:
+                return await work(Service(client))
+            except Unauthorized:
+                raise Unauthorized("The service refused the token. Set --token or RAG_API_TOKEN.") from None
 
     return asyncio.run(outside())
 
