@@ -19,3 +19,11 @@ def test_of_another_machine_nobody_is_known_to_be_gone() -> None:
     machine, _, process, store = new_holder().split(" ")
     assert not is_gone(f"other-{machine} {os.getpid()} x {store}")
     assert not is_gone(f"other-{machine} 999999999 {process} {store}")
+
+
+@pytest.mark.parametrize(
+    "holder", ["", "a b", "a b c d", "{machine} -1 x y", "{machine} 1e9 x y", "{machine} " + "9" * 30 + " x y"]
+)
+def test_a_holder_that_nobody_wrote_is_waited_for_until_its_lease_expires(holder: str) -> None:
+    machine = new_holder().split(" ")[0]
+    assert not is_gone(holder.replace("{machine}", machine))

@@ -2,9 +2,9 @@
 
 import asyncio
 import logging
-from collections import defaultdict
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from weakref import WeakValueDictionary
 
 from cragside.adapters.lightrag.ledger.failures import LedgerError
 from cragside.adapters.lightrag.ledger.interface import Ledger
@@ -23,13 +23,14 @@ class Leases:
         self._seconds = seconds
         self._holder = new_holder()
         self._held: dict[str, Lease] = {}
-        self._turns = defaultdict[str, asyncio.Lock](asyncio.Lock)
+        # Locks that nobody holds or waits for are forgotten: there is a lease for each part.
+        self._turns = WeakValueDictionary[str, asyncio.Lock]()
         self._renewing: asyncio.Task[None] | None = None
 
     @asynccontextmanager
     async def held(self, name: str) -> AsyncIterator[Lease]:
         """Hold a lease. The tasks of this process get it in the order in which they ask."""
-        async with self._turns[name]:
+        async with self._turn(name):
             lease = await self.take(name)
             try:
                 yield lease
@@ -39,10 +40,11 @@ class Leases:
     @asynccontextmanager
     async def held_if_free(self, name: str) -> AsyncIterator[Lease | None]:
         """Hold a lease, or give None at once if somebody else holds it."""
-        if self._turns[name].locked():
+        turn = self._turn(name)
+        if turn.locked():
             yield None
             return
-        async with self._turns[name]:
+        async with turn:
             lease = await self.take_if_free(name)
             try:
                 yield lease
@@ -83,6 +85,9 @@ class Leases:
         if self._renewing is not None:
             self._renewing.cancel()
             await asyncio.wait([self._renewing])
+
+    def _turn(self, name: str) -> asyncio.Lock:
+        return self._turns.setdefault(name, asyncio.Lock())
 
     async def _returned(self, lease: Lease) -> None:
         # What was written is written: others get the lease when it expires.

@@ -1,6 +1,7 @@
 """Leases: who may write to a part of a workspace, and until when."""
 
 import os
+import re
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,9 +37,10 @@ def is_gone(holder: str) -> bool:
 
     A wrong answer does no harm: a holder that lives loses its lease, and what it writes then is refused.
     """
-    machine, pid, process, _ = holder.split(" ")
-    if machine != _machine() or os.name != "posix":
+    named = re.fullmatch(r"(\S*) (\d{1,9}) (\S+) \S+", holder)
+    if named is None or named[1] != _machine() or os.name != "posix":
         return False
+    _, pid, process = named.groups()
     if int(pid) == os.getpid():
         # In a container that was restarted, the new process often has the number of the old one.
         return process != _PROCESS
