@@ -1,33 +1,33 @@
-# Every target sets up what it needs on a machine with python3 (3.11 to 3.13), make and the package registries.
+# Every target installs its dependencies on a machine with python3 (3.11 to 3.13), make and the package registries.
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test check bench attacks eval lint types imports licences format sbom layers artifacts synth deploy destroy e2e
 
 export UV_PROJECT_ENVIRONMENT ?= .venv
 export UV_PYTHON_DOWNLOADS := never
-# A machine may offer several interpreters under version managers that uv does not know: take any of them that fits.
+# Version managers that uv does not know may provide several interpreters: use any suitable one.
 PYTHON := $(shell sh tools/find_python.sh)
 UV := .uv/bin/uv
 RUN := $(UV) run --frozen --python $(PYTHON)
 INFRA := $(RUN) --group infra
-# From npm, held against the lockfile's hashes.
+# From npm, checked against the lockfile's hashes.
 CDK_PROGRAM := build/cdk-cli/node_modules/aws-cdk/bin/cdk
 CDK := $(INFRA) node $(CDK_PROGRAM)
 ENV ?= dev
 ARCH ?= x86_64
 PYTHON_VERSION ?= 3.12
-# What is deployed, for the CDK's app and for its command line.
+# The CDK's app and command line use these to select what to deploy.
 CONTEXT = -c env=$(ENV) $(ARGS)
 DEMO_CORPUS := layers/core/python/cragside/entrypoints/cli/demo/corpus
 DEMO_STORE := build/knowledge/demo
-# A baked store is made of the documents by the program and its libraries.
+# A baked store depends on the documents, the program and its libraries.
 DEMO_SOURCES := $(wildcard $(DEMO_CORPUS)/*) $(shell find layers/core/python -name '*.py' -o -name '*.json') uv.lock
-# `make e2e` fails where the emulator cannot be had; E2E=optional skips.
+# `make e2e` fails if the emulator is unavailable; E2E=optional skips it.
 E2E ?= required
-# Marks of the tests that need more than Python's packages.
+# Marks of tests that need more than Python packages.
 SERVERS := real_ollama or real_searxng or infra or e2e or layers
-# A file's tests stay together: they share servers and stores. Files run in their order, in which the slowest are not
-# the last. `auto` is three workers for two processors, see tests/conftest.py.
+# The tests of a file run in one process, because they share servers and stores. Files run in an order in which the
+# slowest are not last. `auto` is three workers for two processors, see tests/conftest.py.
 PARALLEL := -n auto --dist loadfile --no-loadscope-reorder
 
 help: ## list the targets
@@ -44,13 +44,13 @@ $(CDK_PROGRAM): tools/cdk/package-lock.json | $(UV)
 	@$(INFRA) npm ci --silent --ignore-scripts --no-audit --no-fund --prefix build/cdk-cli
 	@touch $@
 
-demo: $(UV) ## index the shipped corpus and run a prompt down each route
+demo: $(UV) ## index the included corpus and run prompts through each route
 	@$(RUN) --no-dev cragside demo
 
-test: $(UV) ## every test that needs no server, on all processors
+test: $(UV) ## run every test that needs no server, on all processors
 	@$(RUN) pytest $(PARALLEL) -m "not ($(SERVERS))" $(ARGS)
 
-check: $(UV) lint types imports licences ## what CI runs: lint, types, imports, licences, every test, on each Python that is present
+check: $(UV) lint types imports licences ## run what CI runs: lint, types, imports, licences, every test on each installed Python
 	@$(INFRA) pytest $(PARALLEL) -m "not ($(SERVERS))" $(ARGS)
 	@$(INFRA) pytest -m "$(SERVERS)" $(ARGS)
 	@UV=$(UV) sh tools/test_other_pythons.sh $(PYTHON)
@@ -68,23 +68,23 @@ imports: $(UV)
 licences: $(UV)
 	@$(INFRA) python -m tools.licences
 
-format: $(UV) ## put the code in shape
+format: $(UV) ## format the code
 	@$(RUN) ruff check --fix
 	@$(RUN) ruff format
 
-bench: $(UV) ## speed and memory side by side with peers, as ratios of one run
+bench: $(UV) ## compare speed and memory with other programs, as ratios of one run
 	@for name in embedded enrich indexing limits passthrough scale coldstart; do $(RUN) python -m benchmarks.$$name || exit 1; done
 
-attacks: $(UV) ## try every attack of the tests, and count them in docs/security.md
+attacks: $(UV) ## run the attack tests, and write their counts to docs/security.md
 	@$(RUN) python -m tools.attack_table
 
-eval: $(UV) ## answer quality on CLAP-NQ; CLAPNQ_DIR names its folder
+eval: $(UV) ## measure answer quality on CLAP-NQ; CLAPNQ_DIR names its folder
 	@$(RUN) python evals/clapnq.py --data "$(CLAPNQ_DIR)"
 
-layers: $(UV) ## build the Lambda layers for ARCH and PYTHON_VERSION, ask them a question, list their sizes
+layers: $(UV) ## build the Lambda layers for ARCH and PYTHON_VERSION, test them with a question, list their sizes
 	@$(RUN) python -m layers.lightrag.build --arch $(ARCH) --python $(PYTHON_VERSION) --canary --sizes
 
-sbom: $(UV) ## the wheel and its bill of materials (CycloneDX) into dist; `make layers` writes those of the layers
+sbom: $(UV) ## write the wheel and its bill of materials (CycloneDX) to dist; `make layers` writes those of the layers
 	@$(UV) build --quiet --python $(PYTHON) --wheel --out-dir dist
 	@$(RUN) python -m tools.bill dist
 
@@ -92,19 +92,19 @@ $(DEMO_STORE)/baked.json: $(DEMO_SOURCES) | $(UV)
 	@rm -rf $(DEMO_STORE)
 	@$(RUN) cragside bake $(DEMO_CORPUS) --out $(DEMO_STORE)
 
-artifacts: $(UV) $(DEMO_STORE)/baked.json # what ENV ships: layers for its runtime, and the demo's knowledge
+artifacts: $(UV) $(DEMO_STORE)/baked.json # the files that ENV deploys: layers for its runtime, and the demo's knowledge
 	@target=$$($(RUN) python -m infra.environments $(CONTEXT)) && $(RUN) python -m layers.lightrag.build $$target
 
-synth: artifacts ## the CloudFormation template of ENV (dev, staging, prod) into build/cdk
+synth: artifacts ## write the CloudFormation template of ENV (dev, staging, prod) to build/cdk
 	@$(INFRA) python -m infra.app $(CONTEXT) --out build/cdk/$(ENV)
 	@echo "build/cdk/$(ENV)/cragside-$(ENV)-service.template.json"
 
-deploy: artifacts $(CDK_PROGRAM) ## deploy ENV with the AWS credentials at hand
+deploy: artifacts $(CDK_PROGRAM) ## deploy ENV with your AWS credentials
 	@$(CDK) deploy --all $(CONTEXT)
 
 destroy: CONTEXT = -c env=$(ENV) -c knowledge=none $(ARGS)
-destroy: artifacts $(CDK_PROGRAM) ## take ENV down
+destroy: artifacts $(CDK_PROGRAM) ## destroy the stack of ENV
 	@$(CDK) destroy --all $(CONTEXT)
 
-e2e: $(UV) ## deploy dev into an AWS emulator, call it, take it down
+e2e: $(UV) ## deploy dev into an AWS emulator, call it, destroy it
 	@E2E=$(E2E) $(INFRA) pytest tests/e2e -m e2e -s $(ARGS)

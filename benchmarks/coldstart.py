@@ -1,12 +1,13 @@
-"""The Lambda function cold and warm, beside a bare FastAPI and Mangum function.
+"""The Lambda function cold and warm, compared with a bare FastAPI and Mangum function.
 
 `python -m benchmarks.coldstart [--quick] [--python 3.12] [--rounds N] [--json FILE]`
 
-Under Lambda's runtime interface emulator, the functions taking turns: INIT as the emulator reports it, the first `/rag`
-after it, and later ones. Both functions run on the same runtime with layers of the same kind: versions of one lock,
-byte-compiled alike. `ahead` is what SnapStart and provisioned concurrency do: everything heavy during INIT. Restoring a
-snapshot is Lambda's own and cannot be measured here. A figure is the median of the rounds; without bytecode, of every
-other one. The token is a plain one and no request is traced: where a secret holds it, the first `/rag` takes longer.
+Runs both functions in turns under Lambda's runtime interface emulator, and measures INIT as the emulator reports it,
+the first `/rag` after it, and later ones. Both use the same runtime and layers of the same kind: versions of one lock,
+compiled to bytecode alike. `ahead` is the way of SnapStart and provisioned concurrency: INIT loads everything heavy.
+Restoring a snapshot is done by Lambda and cannot be measured here. Figures are medians of the rounds; without bytecode,
+of every other round. The token is a plain one, and requests are not traced. With a token in a secret, the first `/rag`
+takes longer.
 """
 
 import argparse
@@ -47,7 +48,7 @@ async def healthz() -> dict[str, bool]:
 
 handler = Mangum(app, lifespan="off")
 """
-# The variable is Lambda's; the emulator's runtime client would wait for a snapshot if it were set from outside.
+# If the environment set Lambda's variable, the emulator's runtime client would wait for a snapshot.
 _AHEAD_HANDLER = """import os
 import runpy
 
@@ -67,7 +68,7 @@ class Measured:
 
 
 def layers(python: str) -> tuple[Path, Path]:
-    """The core and the third-party layer for this machine, built if they are not there."""
+    """The core and the third-party layer for this machine, built if missing."""
     arch = "arm64" if platform.machine() in ("arm64", "aarch64") else "x86_64"
     out = ROOT / "build" / "layers"
     command = [sys.executable, "-m", "layers.lightrag.build", "--arch", arch, "--python", python, "--out", str(out)]
@@ -76,7 +77,7 @@ def layers(python: str) -> tuple[Path, Path]:
 
 
 def bare_layer(at: Runtime, python: str) -> Path:
-    """FastAPI, Mangum and what they need, in the versions of the lock, byte-compiled as our layers are."""
+    """FastAPI, Mangum and their dependencies, in the versions of the lock, compiled like our layers."""
     export = [uv(), "export", "-q", "--frozen", "--no-dev", "--no-emit-project", "--extra", "aws", "--no-hashes"]
     locked = subprocess.run(export, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     folder = cache_folder() / f"bare-{python}-{hashlib.sha256(locked.encode()).hexdigest()[:12]}"
@@ -108,7 +109,7 @@ def baked_store(folder: Path) -> Path:
 
 
 def without_bytecode(opt: Sequence[Path], folder: Path) -> tuple[Path, ...]:
-    """Copies of layers as they are installed."""
+    """Copies of layers without bytecode."""
     copies = tuple(folder / f"{number}" for number in range(len(opt)))
     for layer, copy in zip(opt, copies, strict=True):
         shutil.copytree(layer, copy, ignore=shutil.ignore_patterns("__pycache__"))
@@ -116,7 +117,7 @@ def without_bytecode(opt: Sequence[Path], folder: Path) -> tuple[Path, ...]:
 
 
 def functions(folder: Path, at: Runtime, python: str) -> list[Measured]:
-    """What is measured, in the order of the turns."""
+    """The functions to measure, in the order of the turns."""
     core, lightrag = layers(python)
     bare = bare_layer(at, python)
     enrich = ROOT / "functions" / "enrich"
@@ -136,7 +137,7 @@ def functions(folder: Path, at: Runtime, python: str) -> list[Measured]:
 
 
 def turn(function: Measured, at: Runtime, home: Path, questions: list[str], log: Path) -> dict[str, float]:
-    """One environment's life: INIT with a health check, then `/rag` after `/rag`. Times in ms."""
+    """One environment's life: INIT with a health check, then several `/rag` requests. Times in ms."""
     env = lambda_environment(function.task, function.opt, RAG_HOME=str(home), RAG_API_TOKEN=TOKEN)
     with emulated(at, env, log) as invoked:
         answer, _ = invoked.invoke(event("/healthz"))
@@ -156,7 +157,7 @@ def _ask(invoked: Any, question: str) -> float:
 
 
 def inside(what: str, function: Measured, at: Runtime, home: Path, questions: list[str]) -> Any:
-    """What `benchmarks.coldstart_parts` finds within the runtime."""
+    """The figures that `benchmarks.coldstart_parts` measures inside the runtime."""
     env = lambda_environment(ROOT, function.opt, RAG_HOME=str(home), RAG_API_TOKEN=TOKEN, POWERTOOLS_LOG_LEVEL="INFO")
     command = [str(at.python), "benchmarks/coldstart_parts.py", what, "--token", TOKEN]
     done = subprocess.run(
@@ -168,7 +169,7 @@ def inside(what: str, function: Measured, at: Runtime, home: Path, questions: li
 
 
 def parts_table(runs: list[list[tuple[str, str, float]]]) -> str:
-    """Where INIT and the first `/rag` spend their time, each part the median of the runs."""
+    """The parts of INIT and of the first `/rag`, each the median of the runs."""
     phases = {
         "INIT": "INIT",
         "first": "first `/rag`",
@@ -187,7 +188,7 @@ def parts_table(runs: list[list[tuple[str, str, float]]]) -> str:
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--quick", action="store_true", help="one round: does it run?")
+    parser.add_argument("--quick", action="store_true", help="a smoke test of one round")
     parser.add_argument("--python", default=version_here(), help="the runtime's version (%(default)s)")
     parser.add_argument("--rounds", type=int, help="rounds (5)")
     parser.add_argument("--json", metavar="FILE", help="save the figures")
@@ -203,7 +204,7 @@ def main() -> None:
         for number in range(rounds):
             for function in measured:
                 if "no bytecode" in function.name and number % 2:
-                    continue  # they take long, and nobody should ship them
+                    continue  # they take long, and nobody should deploy them
                 figures = turn(function, at, home, asked[: WARM + 1], folder / f"{function.name}-{number}.log")
                 for figure, value in figures.items():
                     taken[function.name][figure].append(value)
@@ -213,8 +214,8 @@ def main() -> None:
     medians = {name: {figure: statistics.median(v) for figure, v in f.items()} for name, f in taken.items()}
     _print(medians, runs)
     targets = [
-        Target("INIT, to a bare function", medians["enrich"]["init"] / medians["bare"]["init"], 2, "times"),
-        Target("handler beside the application, warm", handled["handler"] - handled["application"], 5, "ms"),
+        Target("INIT / a bare function's", medians["enrich"]["init"] / medians["bare"]["init"], 2, "times"),
+        Target("handler's share of a warm request", handled["handler"] - handled["application"], 5, "ms"),
     ]
     details = {"medians": medians, "taken": taken, "parts": runs, "warm": handled, "passages": PASSAGES}
     report("Cold start", targets, details, machine_line=line, file=arguments.json)

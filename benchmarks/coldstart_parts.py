@@ -1,7 +1,7 @@
-"""Runs inside Lambda's stand-in: what INIT and the first `/rag` spend where, and what the handler adds to a warm one.
+"""Measures inside Lambda's stand-in: the parts of INIT and of the first `/rag`, and the handler's share of a warm one.
 
-`benchmarks.coldstart` starts it with the layers on the path and the store in RAG_HOME; it prints JSON. What several
-parts share counts where it is first needed.
+`benchmarks.coldstart` starts it with the layers on the path and the store in RAG_HOME. It prints JSON. Shared imports
+count for the part that needs them first.
 """
 
 import argparse
@@ -13,7 +13,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-# What a bare FastAPI and Mangum function imports, and then what ours does, in the order of need.
+# The imports of a bare FastAPI and Mangum function, then ours, in the order of use.
 INIT = (
     ("FastAPI (pydantic, Starlette)", ("fastapi",)),
     ("Mangum", ("mangum",)),
@@ -41,7 +41,7 @@ FIRST = (
     ("LangGraph", ("langgraph.graph",)),
     ("the corrective graph", ("cragside.crag.graph",)),
     ("LightRAG", ("lightrag.lightrag",)),
-    ("its storages on SQLite", ("cragside.adapters.lightrag.repository", "cragside.adapters.lightrag.engine")),
+    ("its storages on SQLite", ("cragside.adapters.lightrag.repository", "cragside.adapters.lightrag.engine.engine")),
 )
 
 
@@ -52,7 +52,7 @@ class Clock:
         self.parts: list[tuple[str, str, float]] = []
 
     def time(self, phase: str, name: str, work: Callable[[], Any]) -> Any:
-        """Do the work and note how long it took."""
+        """Do the work and record how long it took."""
         began = time.perf_counter()
         done = work()
         self.parts.append((phase, name, (time.perf_counter() - began) * 1000))
@@ -60,7 +60,7 @@ class Clock:
 
 
 class Context:
-    """As much of Lambda's context as a handler reads."""
+    """The part of Lambda's context that a handler reads."""
 
     function_name = "enrich"
     function_version = "1"
@@ -108,7 +108,7 @@ def parts(questions: list[str]) -> list[tuple[str, str, float]]:
     function = clock.time("INIT", "building the application", lambda: Function(create_app(container)))
     for name, modules in FIRST:
         clock.time("first", name, lambda modules=modules: _imported(modules))
-    run: Callable[..., Any] = function._runner.run  # the loop that the function answers on
+    run: Callable[..., Any] = function._runner.run  # the function's event loop
     clock.time("first", "building the container", container.build)
     clock.time("first", "compiling the graph, opening the store", lambda: run(container.prepare()))
 
@@ -119,14 +119,14 @@ def parts(questions: list[str]) -> list[tuple[str, str, float]]:
     for phase, question in zip(("first", "second"), questions, strict=False):
         body = {"prompt": f"/rag {question}"}
         clock.time(phase, "the query itself", lambda body=body: run(container.enricher.enrich(body)))
-    # boto3 is the runtime's own.
-    clock.time("token", "boto3 and a client, where a secret holds the token", lambda: _secrets_manager())
-    clock.time("sampled", "X-Ray's SDK, where the request is traced", lambda: import_module("aws_xray_sdk.core"))
+    # Lambda's runtime includes boto3.
+    clock.time("token", "boto3 and a client, if a secret holds the token", lambda: _secrets_manager())
+    clock.time("sampled", "X-Ray's SDK, if the request is traced", lambda: import_module("aws_xray_sdk.core"))
     return clock.parts
 
 
 def warm(questions: list[str], token: str) -> dict[str, float]:
-    """Medians in ms: an event through the handler, and a question of the same kind to the application itself."""
+    """Medians in ms of an event through the handler, and of a similar question sent to the application directly."""
     from cragside.application.contract import enhanced_request
     from cragside.bootstrap import Container
     from cragside.entrypoints.aws_lambda.function import Function
@@ -158,7 +158,7 @@ def warm(questions: list[str], token: str) -> dict[str, float]:
 
 
 def main() -> None:
-    """Questions as a JSON list on standard input; the figures are the last line."""
+    """Read questions as a JSON list from standard input; print the figures as the last line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("what", choices=["parts", "warm"])
     parser.add_argument("--token", default="")

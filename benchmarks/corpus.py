@@ -1,7 +1,7 @@
-"""Synthetic texts that behave like real ones: a Zipf vocabulary, recurring named entities, sentences with facts.
+"""Synthetic texts with the statistics of real ones: a Zipf vocabulary, recurring named entities, sentences with facts.
 
-A passage is about one entity, its home, and names others of a pool that grows with the square root of the corpus, so
-that a few names are everywhere and most are rare. `VERSION` changes whenever the texts do; stores are cached by it.
+A passage is about one entity and its home, and names others from a pool that grows with the square root of the corpus.
+So a few names are frequent and most are rare. `VERSION` changes with the texts; it is part of the key of cached stores.
 """
 
 import bisect
@@ -53,19 +53,19 @@ class Passage:
 
 
 def passages(count: int, *, seed: int = 7) -> list[Passage]:
-    """That many passages, the same for the same arguments."""
+    """`count` passages; the same arguments give the same passages."""
     return list(itertools.islice(_Writer(count, seed).passages(), count))
 
 
 def questions(count: int, wanted: int) -> list[str]:
-    """Questions that passages from all over a corpus of `count` answer, each asked once."""
+    """Distinct questions that passages from all parts of a corpus of `count` answer."""
     written = passages(count)
     chosen = [written[n * 7919 % len(written)].question for n in range(wanted)]
     return [f"{question[:-1]}, entry {n}?" for n, question in enumerate(chosen)]
 
 
 def documents(written: list[Passage], *, each: int) -> list[tuple[str, str]]:
-    """The passages as (name, text), `each` of them in a document, a blank line between."""
+    """The passages as (name, text), `each` of them in a document, separated by blank lines."""
     return [
         (f"record-{start // each:05d}.txt", "\n\n".join(passage.text for passage in written[start : start + each]))
         for start in range(0, len(written), each)
@@ -144,7 +144,7 @@ def _zipf(count: int, exponent: float) -> list[float]:
 
 
 async def index(container: "Container", texts: Sequence[tuple[str, str]]) -> None:
-    """Index (name, text) pairs as the service does: through the queue, by a worker in this process."""
+    """Index (name, text) pairs as the service does: through the queue, with a worker in this process."""
     from cragside.domain.document import SourceText
 
     for name, text in texts:

@@ -1,10 +1,9 @@
-"""cragside with nothing but itself: no model server, the embedded models, 1,000 passages.
+"""cragside without a model server: the embedded models, 1,000 passages.
 
 `python -m benchmarks.embedded [--quick] [--rounds N] [--json FILE]`
 
-`cragside serve` runs in a process of its own on a store that its own indexing built; requests come over HTTP from this
-process, one at a time and a hundred at once, on the same two cores. Every question is asked once only. A figure is the
-median of the rounds.
+`cragside serve` runs in a separate process on a store that cragside indexed. This process sends requests over HTTP, one
+at a time and 100 concurrent, on the same two cores. No question is repeated. Figures are medians of the rounds.
 """
 
 import argparse
@@ -35,14 +34,14 @@ WORKERS = 2
 
 
 def check(answer: Any) -> str:
-    """What is wrong with an answer: nothing may have failed. The web is not set up, so weak evidence may say so."""
+    """The error in an answer, or "". No component may have failed; without a web search, weak evidence may say so."""
     context = answer.get("metadata", {}).get("rag_context")
     lost = [degraded for degraded in (context or {}).get("degraded", []) if degraded["component"] != "search"]
     return "no rag_context" if context is None else json.dumps(lost) if lost else ""
 
 
 def ask(address: str, questions: list[str], *, concurrency: int) -> Load:
-    """The questions, that many at a time; a wrong answer ends the benchmark."""
+    """Send the questions, `concurrency` at a time. A wrong answer ends the benchmark."""
     bodies = [{"prompt": f"/rag {question}"} for question in questions]
     load = uvloop.run(post_all(f"{address}/v1/enrich", bodies, concurrency=concurrency, check=check))
     if load.failures:
@@ -53,7 +52,7 @@ def ask(address: str, questions: list[str], *, concurrency: int) -> Load:
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--quick", action="store_true", help="one small round: does it run?")
+    parser.add_argument("--quick", action="store_true", help="a smoke test of one small round")
     parser.add_argument("--rounds", type=int, help="rounds (3)")
     parser.add_argument("--json", metavar="FILE", help="save the figures")
     arguments = parser.parse_args()
@@ -87,7 +86,7 @@ def main() -> None:
         for name, loads in (("1 at a time", singles), (f"{CONCURRENCY} at once", bursts))
     ]
     print(f"\n{table(['', 'p50 ms', 'p95 ms', 'requests/s'], rows)}")
-    print(f"CPU of cragside: {statistics.median(cpu_ms):.1f} ms a request; memory {memory:.0f} MB at the end")
+    print(f"CPU of cragside: {statistics.median(cpu_ms):.1f} ms per request; memory {memory:.0f} MB at the end")
     targets = [
         Target("1 at a time, p50", statistics.median([load.p50 for load in singles]), 20, "ms"),
         Target(

@@ -1,7 +1,7 @@
 """Lambda's runtime interface emulator, from the wheel of aws-sam-cli, with Lambda's own runtime client.
 
-Both come from an isolated environment with pinned versions, kept in the cache folder; what stands in for `/opt` is on
-`PYTHONPATH`. Nothing may write bytecode, as `/opt` and `/var/task` are read-only on Lambda.
+Both come from an isolated environment with pinned versions in the cache folder. The replacement of `/opt` is on
+`PYTHONPATH`. Writing bytecode is disabled, because `/opt` and `/var/task` are read-only on Lambda.
 """
 
 import json
@@ -29,21 +29,21 @@ _INVOKE = "2015-03-31/functions/function/invocations"
 
 
 def uv() -> str:
-    """uv, where `make` or the user has it."""
+    """The path of uv, as installed by `make` or the user."""
     found = toolchain.uv()
     if found is None:
-        raise SystemExit("uv is not installed: run `make bench`, which brings it.")
+        raise SystemExit("uv is not installed: run `make bench`, which installs it.")
     return found
 
 
 def version_here() -> str:
-    """The function's own version, 3.12, where it is installed, else the nearest that is."""
+    """The function's Python version, 3.12, if installed, else the nearest installed one."""
     return next((version for version in ("3.12", "3.13", "3.11") if toolchain.interpreter(version)), "3.12")
 
 
 @dataclass(frozen=True)
 class Runtime:
-    """An environment with the runtime client and boto3, as Lambda's runtime brings them, and the emulator's binary."""
+    """An environment with the runtime client and boto3, as in Lambda's runtime, and the emulator's binary."""
 
     python: Path
     emulator: Path
@@ -58,7 +58,7 @@ def runtime(version: str) -> Runtime:
         shutil.rmtree(folder, ignore_errors=True)
         base = toolchain.interpreter(version)
         if base is None:
-            raise SystemExit(f"There is no Python {version} here; --python takes another version.")
+            raise SystemExit(f"There is no Python {version} here; Pass another version with --python.")
         subprocess.run([uv(), "venv", "-q", "--python", base, str(folder)], check=True)
         install = [uv(), "pip", "install", "-q", "--compile-bytecode", "--python", str(python)]
         subprocess.run([*install, *_RUNTIME], check=True)
@@ -71,7 +71,7 @@ def runtime(version: str) -> Runtime:
 
 
 def lambda_environment(task: Path, opt: Sequence[Path], **variables: str) -> dict[str, str]:
-    """What a handler in `task` finds in its environment, layers in `opt`."""
+    """The environment variables of a handler in `task` with layers in `opt`."""
     fake = {"AWS_ACCESS_KEY_ID": "none", "AWS_SECRET_ACCESS_KEY": "none", "AWS_REGION": "eu-central-1"}
     fake["AWS_DEFAULT_REGION"] = fake["AWS_REGION"]
     return environment(
@@ -87,14 +87,14 @@ def lambda_environment(task: Path, opt: Sequence[Path], **variables: str) -> dic
 
 
 class Emulated:
-    """A function under the emulator: INIT happens with the first invocation."""
+    """A function under the emulator. INIT happens with the first invocation."""
 
     def __init__(self, address: str, log: Path) -> None:
         self._address = address
         self._log = log
 
     def invoke(self, event: Any) -> tuple[Any, float]:
-        """The handler's answer and the milliseconds that the invocation took as its client sees it."""
+        """The handler's answer, and the duration of the invocation in ms as its client sees it."""
         request = urllib.request.Request(f"{self._address}/{_INVOKE}", data=json.dumps(event).encode())
         began = time.perf_counter()
         with urllib.request.urlopen(request, timeout=120) as response:
@@ -102,7 +102,7 @@ class Emulated:
         return answer, (time.perf_counter() - began) * 1000
 
     def init_ms(self) -> float:
-        """How long INIT took by the emulator's own report."""
+        """The duration of INIT that the emulator reports."""
         reported = _INIT.findall(self._log.read_text())
         if not reported:
             raise SystemExit(f"The emulator reports no INIT:\n{self._log.read_text()[-3000:]}")
@@ -111,7 +111,7 @@ class Emulated:
 
 @contextmanager
 def emulated(at: Runtime, env: dict[str, str], log: Path) -> Iterator[Emulated]:
-    """A function `handler.handler` under the emulator, for the length of a block."""
+    """A function `handler.handler` under the emulator, running while the block is open."""
     port, api = free_port(), free_port()
     command = [
         str(at.emulator),
@@ -131,7 +131,7 @@ def _wait(address: str, child: "subprocess.Popen[str]", log: Path) -> None:
         try:
             with urllib.request.urlopen(address, timeout=2):
                 return
-        except urllib.error.HTTPError:  # it listens; it knows one path only
+        except urllib.error.HTTPError:  # it listens, but knows only one path
             return
         except OSError:
             time.sleep(0.02)

@@ -1,11 +1,12 @@
-"""One `/rag` request and a hundred at once, beside LangGraph's tutorial over lightrag-server.
+"""One `/rag` request and 100 concurrent ones, compared with LangGraph's tutorial over lightrag-server.
 
 `python -m benchmarks.enrich [--quick] [--rounds N] [--json FILE]`
 
-A stub Ollama takes 300 ms to answer a chat call and 20 ms to embed a batch, a stub SearXNG 200 ms to search. Each
-program runs as it does for its users, in a process of its own, over the same 30 documents: cragside as `cragside serve`
-on a store that `cragside ingest` built, the peer as its own server under the tutorial's algorithm. Rounds are
-interleaved; a figure is the median of the rounds, a ratio is taken within each round.
+A stub Ollama takes 300 ms for a chat call and 20 ms to embed a batch; a stub SearXNG takes 200 ms for a search. Each
+program runs as its users run it, in a separate process, over the same 30 documents: cragside as `cragside serve` on a
+store that
+`cragside ingest` built, the peer as its own server under the tutorial's algorithm. Rounds are interleaved. Figures are
+medians of the rounds; ratios are taken within each round.
 """
 
 import argparse
@@ -53,7 +54,7 @@ WEB_FLOOR_MS = 20 + 300 + 300 + 200
 
 @dataclass(frozen=True)
 class Sizes:
-    """How many requests each measurement takes."""
+    """The number of requests in each measurement."""
 
     rounds: int
     single: int
@@ -68,7 +69,7 @@ QUICK = Sizes(rounds=1, single=8, burst=200, peer_single=2, peer_burst=20)
 
 @dataclass
 class Servers:
-    """Addresses and process ids of everything that runs."""
+    """Addresses and process ids of all servers."""
 
     ollama: str
     searxng: str
@@ -80,7 +81,7 @@ class Servers:
 
 @dataclass
 class Round:
-    """What one round measured."""
+    """The figures of one round."""
 
     bare: Load = field(default_factory=Load)
     local: Load = field(default_factory=Load)
@@ -94,12 +95,12 @@ class Round:
     calls: dict[str, dict[str, int]] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
-        """The figures that a report keeps."""
+        """The figures for the report."""
         return {name: value.as_dict() if isinstance(value, Load) else value for name, value in vars(self).items()}
 
 
 class Questions:
-    """Questions that no program has been asked before: a cache of answers would measure nothing."""
+    """Questions that no program was asked before, so that caches of answers have no effect."""
 
     def __init__(self, passages: Sequence[corpus.Passage]) -> None:
         self._passages = passages
@@ -110,7 +111,7 @@ class Questions:
         return [self._next() for _ in range(count)]
 
     def web(self, count: int) -> list[str]:
-        """Questions that no document answers, although they name things that are there."""
+        """Questions that no document answers, although they name known things."""
         return [self._next().replace("For whom", f"In {ABSENT_TOPIC}, for whom") for _ in range(count)]
 
     def _next(self) -> str:
@@ -120,7 +121,7 @@ class Questions:
 
 
 def ask_bare(servers: Servers, questions: Sequence[str]) -> Load:
-    """The two model calls of a local hit by a client that does nothing else: what of the floor is the stub's own."""
+    """The two model calls of a local hit by a client that does nothing else: the stub's share of the floor."""
     load = Load()
     embedding = {"model": EMBEDDING_MODEL, "input": ["a question", "its names", "its subject"]}
     for question in questions:
@@ -133,7 +134,7 @@ def ask_bare(servers: Servers, questions: Sequence[str]) -> Load:
 
 
 def ask_cragside(servers: Servers, questions: Sequence[str], *, concurrency: int, verdict: str) -> Load:
-    """The questions to cragside; an answer of another verdict, or a degraded one, counts as a failure."""
+    """Send the questions to cragside. An answer with another verdict, or a degraded one, counts as a failure."""
 
     def check(answer: Any) -> str:
         context = answer.get("metadata", {}).get("rag_context", {})
@@ -152,7 +153,7 @@ def ask_cragside(servers: Servers, questions: Sequence[str], *, concurrency: int
 
 
 def ask_peer(servers: Servers, questions: Sequence[str], *, concurrency: int) -> Load:
-    """The questions to the tutorial's graph, in a process of its own."""
+    """Send the questions to the tutorial's graph, in a separate process."""
     command = [
         *(str(peer_python()), "-m", "benchmarks.peers.tutorial", "--model", CHAT_MODEL, "--warm-up"),
         *("--ollama", servers.ollama, "--lightrag", servers.lightrag, "--searxng", servers.searxng),
@@ -198,7 +199,7 @@ def measure_round(servers: Servers, sizes: Sizes, questions: Questions) -> Round
 
 
 def _check_path(calls: dict[str, dict[str, int]], sizes: Sizes) -> None:
-    """Stop unless the measured requests took the path that the floors are about."""
+    """Stop unless the measured requests made the model calls that the floors assume."""
     for name, wanted in (
         ("local", {"grade batch": sizes.single, "embed": sizes.single}),
         ("web", {"grade batch": sizes.single, "embed": sizes.single, "rewrite": sizes.single, "search": sizes.single}),
@@ -210,7 +211,7 @@ def _check_path(calls: dict[str, dict[str, int]], sizes: Sizes) -> None:
 
 
 def start(stack: ExitStack, folder: Path, passages: Sequence[corpus.Passage]) -> Servers:
-    """Stubs, cragside and the peer, each with the documents indexed."""
+    """Start the stubs, cragside and the peer, each with the documents indexed."""
     documents = corpus.documents(list(passages), each=1)
     ollama, searxng = stack.enter_context(stub("ollama")), stack.enter_context(stub("searxng"))
     texts = folder / "texts"
@@ -228,7 +229,7 @@ def start(stack: ExitStack, folder: Path, passages: Sequence[corpus.Passage]) ->
 
 
 def targets(rounds: Sequence[Round], memory_mb: float) -> list[Target]:
-    """The figures that are held against a limit."""
+    """The figures that have a limit."""
 
     local = statistics.median([each.local.p50 / LOCAL_FLOOR_MS for each in rounds])
     web = statistics.median([each.web.p50 / WEB_FLOOR_MS for each in rounds])
@@ -275,7 +276,7 @@ def details(rounds: Sequence[Round]) -> list[list[str]]:
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--quick", action="store_true", help="one small round: does it run?")
+    parser.add_argument("--quick", action="store_true", help="a smoke test of one small round")
     parser.add_argument("--rounds", type=int, help="interleaved rounds (3)")
     parser.add_argument("--json", metavar="FILE", help="save the figures")
     arguments = parser.parse_args()
@@ -293,8 +294,8 @@ def main() -> None:
             rounds.append(measure_round(servers, sizes, questions))
         memory = memory_mb(servers.cragside_pid)
     rows = details(rounds)
-    print(f"\n{table(['', 'p50 ms', 'p95 ms', 'requests/s', 'CPU ms a request*'], rows)}")
-    print("* of the server: cragside's process, lightrag-server's process (the tutorial's own process is not in it)")
+    print(f"\n{table(['', 'p50 ms', 'p95 ms', 'requests/s', 'CPU ms per request*'], rows)}")
+    print("* of the server: cragside's process, lightrag-server's process (without the tutorial's own process)")
     one = rounds[0].calls
     print(f"calls to the stubs by cragside in round 1: local {one['local']}, web {one['web']}, burst {one['burst']}")
     saved = {

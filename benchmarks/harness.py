@@ -1,4 +1,4 @@
-"""What the benchmarks share: separate processes on free loopback ports, load, percentiles, the machine, the table."""
+"""Shared by the benchmarks: separate processes on free loopback ports, load, percentiles, the machine, the table."""
 
 import asyncio
 import http.client
@@ -30,7 +30,7 @@ CRAGSIDE = str(Path(sys.executable).with_name("cragside"))
 
 
 def cache_folder() -> Path:
-    """Where peers and built stores are kept between runs."""
+    """The folder that keeps peers and built stores between runs."""
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     folder = Path(base) / "cragside"
     folder.mkdir(parents=True, exist_ok=True)
@@ -38,7 +38,7 @@ def cache_folder() -> Path:
 
 
 def environment(**variables: str) -> dict[str, str]:
-    """The environment without settings of the measured programs and without proxies, plus `variables`."""
+    """The environment without proxies and without settings of the measured programs, plus `variables`."""
     kept = {
         name: value
         for name, value in os.environ.items()
@@ -56,7 +56,7 @@ def free_port() -> int:
 
 @contextmanager
 def process(command: Sequence[str], *, env: dict[str, str], log: Path | None = None) -> Iterator[subprocess.Popen[str]]:
-    """A child process for the length of a block; its output goes to `log`, or to a pipe when there is none."""
+    """A child process that runs while the block is open. Its output goes to `log`, or to a pipe without one."""
     target: Any = log.open("w") if log else subprocess.PIPE
     child = subprocess.Popen(
         command, env=env, cwd=ROOT, stdout=target, stderr=subprocess.STDOUT if log else None, text=True
@@ -76,7 +76,7 @@ def process(command: Sequence[str], *, env: dict[str, str], log: Path | None = N
 
 @contextmanager
 def stub(module: str, *arguments: str) -> Iterator[str]:
-    """A stub server of `benchmarks.stubs` in a process of its own; yields its address."""
+    """A stub server of `benchmarks.stubs` in a separate process; yields its address."""
     command = [OWN_PYTHON, "-m", f"benchmarks.stubs.{module}", *arguments]
     with process(command, env=environment()) as child:
         assert child.stdout is not None
@@ -95,7 +95,7 @@ def cragside(home: Path, *, log: Path, workers: int = 1, **variables: str) -> It
 
 
 def wait_until_up(url: str, child: subprocess.Popen[str], log: Path, seconds: float = 90) -> None:
-    """Return when the address answers 200; stop with the child's last lines when it ends or takes too long."""
+    """Return when the address answers 200. Exit with the last lines of its log if the child ends or times out."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         if child.poll() is not None:
@@ -110,7 +110,7 @@ def wait_until_up(url: str, child: subprocess.Popen[str], log: Path, seconds: fl
 
 @contextmanager
 def scratch() -> Iterator[Path]:
-    """A folder that is gone afterwards."""
+    """A temporary folder that is deleted afterwards."""
     folder = Path(tempfile.mkdtemp(prefix="cragside-bench-"))
     try:
         yield folder
@@ -119,7 +119,7 @@ def scratch() -> Iterator[Path]:
 
 
 def get_json(url: str, body: Any = None) -> Any:
-    """The JSON of an address: GET, or POST when there is a body."""
+    """The JSON of an address: GET, or POST with a body."""
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(url, data=data, headers={"Content-Type": "application/json"})
     with urllib.request.urlopen(request, timeout=120) as response:
@@ -132,13 +132,13 @@ def resident_mb(pid: int) -> float:
 
 
 def memory_mb(pid: int) -> float:
-    """Memory of a process and its children in MB; what several of them share counts once."""
+    """Memory of a process and its children in MB; shared memory counts once."""
     rollups = [Path(f"/proc/{each}/smaps_rollup").read_text() for each in _family(pid)]
     return sum(int(line.split()[1]) for text in rollups for line in text.splitlines() if line.startswith("Pss:")) / 1024
 
 
 def cpu_seconds(pid: int) -> float:
-    """CPU time that a process and its living children have used, in seconds."""
+    """CPU time in seconds of a process and its living children."""
     total = 0.0
     for each in _family(pid):
         fields = Path(f"/proc/{each}/stat").read_text().rsplit(")", 1)[1].split()
@@ -163,14 +163,14 @@ def _status_kb(pid: int, key: str) -> float:
 
 @dataclass
 class Load:
-    """What a burst of requests took: each latency in milliseconds, the whole in seconds, and what failed."""
+    """The result of a burst of requests: each latency in ms, the total in seconds, and the failures."""
 
     latencies_ms: list[float] = field(default_factory=list)
     seconds: float = 0.0
     failures: list[str] = field(default_factory=list)
 
     def took(self, milliseconds: float, status: int, answer: bytes, check: Callable[[Any], str]) -> None:
-        """Note an answer; `check` names what is wrong with it, "" for nothing."""
+        """Record an answer; `check` returns the error in it, or ""."""
         self.latencies_ms.append(milliseconds)
         wrong = f"status {status}: {answer[:300]!r}" if status != 200 else check(json.loads(answer))
         if wrong:
@@ -192,7 +192,7 @@ class Load:
         return percentile(self.latencies_ms, 95)
 
     def as_dict(self) -> dict[str, float]:
-        """The figures that a report keeps."""
+        """The figures for the report."""
         return {
             "requests": len(self.latencies_ms),
             "p50_ms": round(self.p50, 2),
@@ -208,7 +208,7 @@ def percentile(values: Sequence[float], percent: float) -> float:
 
 
 def post_each(url: str, bodies: Sequence[Any], *, check: Callable[[Any], str]) -> Load:
-    """Send the bodies one after the other on one connection, by a client that costs next to nothing itself."""
+    """Send the bodies one after the other on one connection, with a client that costs almost no CPU."""
     load = Load()
     parts = urlsplit(url)
     connection = http.client.HTTPConnection(parts.netloc, timeout=300)
@@ -227,9 +227,9 @@ def post_each(url: str, bodies: Sequence[Any], *, check: Callable[[Any], str]) -
 async def post_all(
     url: str, bodies: Sequence[Any], *, concurrency: int, check: Callable[[Any], str] = lambda _answer: ""
 ) -> Load:
-    """Send each body once, that many at a time, each worker its next when it has its answer.
+    """Send each body once, `concurrency` at a time; each worker sends its next one after an answer.
 
-    `check` names what is wrong with an answer, "" for nothing.
+    `check` returns the error in an answer, or "".
     """
     load = Load()
     waiting = iter([json.dumps(body).encode() for body in bodies])
@@ -254,7 +254,7 @@ async def _worker(
 
 @dataclass(frozen=True)
 class Target:
-    """A figure that is held against a limit."""
+    """A figure and its limit."""
 
     name: str
     reached: float
@@ -264,7 +264,7 @@ class Target:
 
     @property
     def met(self) -> bool:
-        """Whether the figure keeps to the limit."""
+        """Whether the figure is within the limit."""
         return self.reached <= self.limit if self.at_most else self.reached >= self.limit
 
     def row(self) -> list[str]:
@@ -289,7 +289,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def machine() -> str:
-    """The machine in a line."""
+    """A line that describes the machine."""
     model = platform.machine()
     for line in Path("/proc/cpuinfo").read_text().splitlines():
         if line.startswith("model name"):
@@ -306,10 +306,10 @@ def machine() -> str:
 def report(
     title: str, targets: Sequence[Target], details: dict[str, Any], *, machine_line: str, file: str | None
 ) -> None:
-    """Print the targets, and save them with the details when a file is named."""
+    """Print the targets, and save them with the details if a file is given."""
     print(f"\n{title}\n{machine_line}\n")
     if targets:
-        print(table(["figure", "target", "reached", ""], [target.row() for target in targets]))
+        print(table(["figure", "target", "result", ""], [target.row() for target in targets]))
     if file:
         saved = {
             "title": title,

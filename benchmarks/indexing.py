@@ -1,11 +1,11 @@
-"""Indexing: chunks a second beside lightrag-server on the same stub, and what a chunk costs as the corpus grows.
+"""Indexing: chunks per second compared with lightrag-server on one stub, and the cost of a chunk as the corpus grows.
 
 `python -m benchmarks.indexing [--quick] [--rounds N] [--only peer|growth] [--json FILE]`
 
-Both servers get the same documents over HTTP, cut into the same passages, and the same stub Ollama: chat 300 ms,
-embeddings 20 ms. Time runs from the first request until the last document is in graph and vectors; cragside has done
-its tiers 2 and 3 as well by then. The growth is measured on the embedded default, in a process without model server:
-CPU time a chunk, of 1,000 chunks around the first thousand and of the last thousand.
+Both servers get the same documents over HTTP, split into the same passages, and the same stub Ollama: chat 300 ms,
+embeddings 20 ms. Time runs from the first request until the last document is in graph and vectors; cragside's time
+includes its tiers 2 and 3. Growth is measured on the embedded default, in a process without model server: CPU time per
+chunk, over 1,000 chunks around the first thousand and over the last thousand.
 """
 
 import argparse
@@ -39,7 +39,7 @@ from benchmarks.peers.lightrag_server import ingest as lightrag_ingest
 from benchmarks.peers.lightrag_server import lightrag_server
 from benchmarks.stores import CHUNKING, PASSAGES_A_DOCUMENT
 
-# The peer counts tokens its own way; its passages come out as ours with this size.
+# The peer counts tokens differently; with this size its passages equal ours.
 PEER_CHUNKING = {"CHUNK_SIZE": "265", "CHUNK_OVERLAP_SIZE": "0"}
 _WINDOW = 1_000
 _BATCH = 25
@@ -47,7 +47,7 @@ _BATCH = 25
 
 @dataclass(frozen=True)
 class Sizes:
-    """How much of everything: documents for the servers, chunks for the growth."""
+    """Numbers of documents for the servers and of chunks for the growth."""
 
     documents: int
     growth: int
@@ -59,7 +59,7 @@ QUICK = Sizes(documents=6, growth=3_000, rounds=1)
 
 
 def beside_the_peer(documents: Sequence[tuple[str, str]]) -> dict[str, float]:
-    """Chunks a second of both, each on an empty store, one after the other."""
+    """Chunks per second of both, each on an empty store, one after the other."""
     with scratch() as folder, ExitStack() as stack:
         ollama = stack.enter_context(stub("ollama"))
         variables = {"OLLAMA_BASE_URL": ollama, **CHUNKING}
@@ -79,7 +79,7 @@ def beside_the_peer(documents: Sequence[tuple[str, str]]) -> dict[str, float]:
 
 
 def _ingest(server: str, documents: Sequence[tuple[str, str]], *, seconds: float = 600) -> tuple[float, int]:
-    """Index (name, text) pairs and wait for the last; the seconds it took and the chunks it made."""
+    """Index (name, text) pairs and wait for the last one. Returns the seconds and the number of chunks."""
     began = time.monotonic()
     taken = get_json(f"{server}/ingest", {"items": [{"source": name, "text": text} for name, text in documents]})
     while time.monotonic() < began + seconds:
@@ -99,7 +99,7 @@ def _peer_chunks(server: str) -> int:
 
 
 async def grow(chunks: int) -> dict[str, float]:
-    """Index that many chunks into the store of `RAG_HOME`; CPU milliseconds a chunk around the first and last 1,000."""
+    """Index that many chunks into the store of `RAG_HOME`. CPU ms per chunk around the first and the last 1,000."""
     from cragside.bootstrap import Container
     from cragside.settings import load_settings
 
@@ -142,9 +142,9 @@ def _grown(chunks: int) -> dict[str, float]:
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--quick", action="store_true", help="one small round: does it run?")
-    parser.add_argument("--rounds", type=int, help="rounds beside the peer (3)")
-    parser.add_argument("--only", choices=("peer", "growth"), help="one of the two measurements")
+    parser.add_argument("--quick", action="store_true", help="a smoke test of one small round")
+    parser.add_argument("--rounds", type=int, help="rounds of the comparison with the peer (3)")
+    parser.add_argument("--only", choices=("peer", "growth"), help="run only one of the two measurements")
     parser.add_argument("--json", metavar="FILE", help="save the figures")
     parser.add_argument("--grow", type=int, help=argparse.SUPPRESS)
     arguments = parser.parse_args()

@@ -1,15 +1,15 @@
-"""What a laptop has to bear: 100 chunks embedded, a similarity search over 50,000, the memory of 100 documents.
+"""Limits for a laptop: embedding 100 chunks, a similarity search over 50,000, memory for 100 documents.
 
 `python -m benchmarks.limits [--quick] [--json FILE]`
 
-All of it on the embedded default, without model server. Each measurement is a process of its own:
+All of it uses the embedded default, without model server. Each measurement is a separate process:
 
-- 100 texts of about 1,000 tokens are embedded, and the same texts are accepted and made searchable;
-- 50,000 passages of generated texts are made searchable (kept in the cache folder; no graph, which a similarity search
-  does not look at), and questions are asked by `similar`: nearest first, chosen for diversity, with filters of which
-  one is met by a passage in a thousand and one by none;
-- 100 documents of three pages are indexed whole, graph included; its figure is the peak of the
-  resident memory that the operating system has counted for the process.
+- It embeds 100 texts of about 1,000 tokens, then accepts the same texts and makes them searchable.
+- It makes 50,000 passages of generated texts searchable (kept in the cache folder; without graph, which a similarity
+  search does not use), and searches them with `similar`: nearest first, chosen for diversity, and with filters,
+  one that a passage in a thousand matches and one that none matches.
+- It indexes 100 documents of three pages, graph included. The figure is the peak resident memory that the operating
+  system counted for the process.
 """
 
 import argparse
@@ -40,7 +40,7 @@ QUICK_PASSAGES = 2_000
 PASSAGES_A_DOCUMENT = 10
 DOCUMENTS = 100
 CHUNKS = 100
-# Of the corpus' passages of about 300 tokens, so many are a chunk of 1,000, and a document of three pages.
+# The numbers of corpus passages (about 300 tokens) in a chunk of 1,000 tokens and in a document of three pages.
 _A_CHUNK = 3
 _A_DOCUMENT = 6
 _QUESTIONS = 30
@@ -50,7 +50,7 @@ _CPU = "CPU of one without filter"
 
 
 async def embedded() -> dict[str, float]:
-    """Seconds for 100 chunks: embedded alone, and from their text to being searchable."""
+    """Seconds for 100 chunks: to embed them, and from text to searchable."""
     written = corpus.passages(CHUNKS * _A_CHUNK)
     chunks = [text for _, text in corpus.documents(written, each=_A_CHUNK)]
     began = time.perf_counter()
@@ -103,7 +103,7 @@ async def searched(passages: int) -> dict[str, float]:
 
 
 async def indexed() -> dict[str, float]:
-    """Peak resident memory in MB of indexing 100 documents of three pages."""
+    """Peak resident memory in MB while indexing 100 documents of three pages."""
     container = Container(load_settings())
     before = _peak_mb()
     try:
@@ -115,7 +115,7 @@ async def indexed() -> dict[str, float]:
 
 
 async def make_searchable(container: Container, sources: Sequence[SourceText]) -> int:
-    """Accept texts and embed all of their parts, as the worker does; the number of their passages."""
+    """Accept texts and embed all their parts, as the worker does. Returns the number of passages."""
     library = (await container.workspaces.open("default")).documents
     indexer = (await container.workspaces.open("default")).work
     passages = 0
@@ -128,7 +128,7 @@ async def make_searchable(container: Container, sources: Sequence[SourceText]) -
 
 
 async def fill(passages: int) -> dict[str, float]:
-    """Fill the store of `RAG_HOME`. Every hundredth document is on a shelf of its thousand passages."""
+    """Fill the store of `RAG_HOME`. Each document names one of 100 shelves, which the filters use."""
     container = Container(load_settings())
     try:
         texts = corpus.documents(corpus.passages(passages), each=PASSAGES_A_DOCUMENT)
@@ -161,7 +161,7 @@ def _peak_mb() -> float:
 
 
 def in_process(measurement: str, passages: int, home: Path, variables: Mapping[str, str]) -> dict[str, float]:
-    """A measurement in a fresh process; its last line is JSON."""
+    """Run a measurement in a fresh process; its last line is JSON."""
     command = [OWN_PYTHON, "-m", "benchmarks.limits", "--measure", measurement, "--passages", str(passages)]
     ended = subprocess.run(
         command, env=environment(RAG_HOME=str(home), **variables), cwd=ROOT, capture_output=True, text=True, check=False
@@ -173,7 +173,7 @@ def in_process(measurement: str, passages: int, home: Path, variables: Mapping[s
 
 
 def filled(passages: int) -> Path:
-    """`RAG_HOME` of a store with so many searchable passages; the first call builds it."""
+    """`RAG_HOME` of a store with that many searchable passages; the first call builds it."""
     home = cache_folder() / f"searchable-{passages}-{corpus.VERSION}-{cragside.__version__}"
     if not (home / "ready").exists():
         shutil.rmtree(home, ignore_errors=True)
@@ -187,7 +187,7 @@ def filled(passages: int) -> Path:
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--quick", action="store_true", help="2,000 passages: does it run?")
+    parser.add_argument("--quick", action="store_true", help="a smoke test with 2,000 passages")
     parser.add_argument("--json", metavar="FILE", help="save the figures")
     parser.add_argument("--measure", choices=["embedded", "searched", "indexed", "fill"], help=argparse.SUPPRESS)
     parser.add_argument("--passages", type=int, default=0, help=argparse.SUPPRESS)
@@ -211,9 +211,9 @@ def main() -> None:
     print(f"\n{first['passages']:.0f} chunks were searchable after {first['searchable_s']:.2f} s.")
     slowest = max(value for name, value in second.items() if name not in (_FIRST, _CPU))
     targets = [
-        Target("100 chunks embedded", first["embedded_s"], 5, "s"),
+        Target("embedding 100 chunks", first["embedded_s"], 5, "s"),
         Target(f"slowest kind of similarity search, {count:,} chunks", slowest / 1000, 1, "s"),
-        Target("peak memory of indexing 100 documents", third["peak_mb"], 500, "MB"),
+        Target("peak memory while indexing 100 documents", third["peak_mb"], 500, "MB"),
     ]
     saved = {"embedded": first, "searched": second, "indexed": third}
     report("Limits", targets, saved, machine_line=line, file=arguments.json)

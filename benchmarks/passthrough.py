@@ -1,9 +1,9 @@
-"""What the proxy costs: streams of 20 chunks from Ollama directly, and through `cragside serve`, in turns.
+"""The cost of the proxy: streams of 20 chunks from Ollama directly, and through `cragside serve`, in turns.
 
     python -m benchmarks.passthrough [--rounds N] [--seconds S] [--report FILE]
 
-Stub and proxy are processes of their own. The load generator is bare asyncio as well, so that the measured programs are
-what limits. Figures are medians over the rounds; each round measures both ways, one after the other.
+Stub and proxy are separate processes. The load generator is plain asyncio too, so that the measured programs are the
+bottleneck. Figures are medians over the rounds; each round measures both ways, one after the other.
 """
 
 import argparse
@@ -20,7 +20,7 @@ from benchmarks import harness
 from benchmarks.stubs.streaming import CHUNKS, TOKENS
 
 STREAMS = 100
-PACE_MS = 10  # between two chunks of a model that gives 100 tokens a second
+PACE_MS = 10  # between two chunks of a model that generates 100 tokens per second
 BODY = b'{"model":"m","messages":[{"role":"user","content":"Tell me about the sea."}],"options":{"temperature":0}}'
 STREAM_END = b"0\r\n\r\n"
 CONTENT = b"".join(chunk.partition(b"\r\n")[2][:-2] for chunk in CHUNKS)
@@ -28,7 +28,7 @@ CONTENT = b"".join(chunk.partition(b"\r\n")[2][:-2] for chunk in CHUNKS)
 
 @dataclass(frozen=True)
 class Measured:
-    """A burst: streams finished, how many a second, and the median time of a stream in milliseconds."""
+    """A burst: finished streams, streams per second, and the median time of a stream in ms."""
 
     streams: int
     per_second: float
@@ -36,7 +36,7 @@ class Measured:
 
 
 class Client(asyncio.Protocol):
-    """Asks again as soon as it has its answer, until the time is up."""
+    """Sends the next request after each answer, until the time is up."""
 
     def __init__(self, request: bytes, until: float, latencies: list[float], finished: asyncio.Future[None]) -> None:
         self._request = request
@@ -84,7 +84,7 @@ def request_to(address: str) -> bytes:
 
 
 async def measure(address: str, streams: int, seconds: float) -> Measured:
-    """So many streams at a time for so long."""
+    """Run that many streams at a time for `seconds`."""
     loop = asyncio.get_running_loop()
     latencies: list[float] = []
     began = time.perf_counter()
@@ -120,12 +120,12 @@ class Comparison:
 
     @property
     def ratio(self) -> float:
-        """Median share of the direct throughput that the proxy reaches."""
+        """Median of the proxied throughput as a share of the direct one."""
         return statistics.median(proxied.per_second / direct.per_second for direct, proxied in self.rounds)
 
     @property
     def added_ms(self) -> float:
-        """Median of what the proxy adds to the median time of a stream."""
+        """Median latency in ms that the proxy adds to a stream."""
         return statistics.median(proxied.median_ms - direct.median_ms for direct, proxied in self.rounds)
 
     def row(self, name: str) -> list[str]:
@@ -139,7 +139,7 @@ class Comparison:
 
 
 async def compare(direct: str, proxied: str, process: int, streams: int, rounds: int, seconds: float) -> Comparison:
-    """Both ways in turns, after a round that warms up."""
+    """Both ways in turns, after a warm-up round."""
     for address in (direct, proxied):
         if await content_of(address) != CONTENT:
             raise SystemExit(f"{address} does not give the stream byte for byte.")
@@ -151,7 +151,7 @@ async def compare(direct: str, proxied: str, process: int, streams: int, rounds:
 
 
 async def run(rounds: int, seconds: float) -> dict[str, Comparison]:
-    """One stream and 100 at a time as fast as they come, and 100 at the pace of a model."""
+    """One stream and 100 concurrent at full speed, and 100 at the pace of a model."""
     compared: dict[str, Comparison] = {}
     with harness.scratch() as folder:
         for interval in (0, PACE_MS):
@@ -168,10 +168,10 @@ async def run(rounds: int, seconds: float) -> dict[str, Comparison]:
 
 
 def main() -> None:
-    """Measure, print, and save when a file is named."""
+    """Measure, print, and save if a file is given."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--seconds", type=float, default=2.0, help="of each measurement")
+    parser.add_argument("--seconds", type=float, default=2.0, help="seconds per measurement")
     parser.add_argument("--report", help="file for the figures, as JSON")
     arguments = parser.parse_args()
     machine = harness.machine()
@@ -180,7 +180,7 @@ def main() -> None:
     print(harness.table([f"streams of {TOKENS} chunks", "direct", "through cragside", "ratio", "added", "CPU"], rows))
     targets = [
         harness.Target(
-            "requests/s, 100 at a time, to direct", compared[f"{STREAMS} at a time"].ratio, 0.5, at_most=False
+            "requests/s / direct access, 100 at a time", compared[f"{STREAMS} at a time"].ratio, 0.5, at_most=False
         ),
         harness.Target("added latency, 1 at a time", compared["1 at a time"].added_ms, 1.0, "ms"),
     ]

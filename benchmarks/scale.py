@@ -1,13 +1,13 @@
-"""What a query costs as the store grows: 100, 2,000 and 20,000 passages, and how fast the store opens.
+"""The cost of a query as the store grows (100, 2,000 and 20,000 passages), and the time to open the store.
 
 `python -m benchmarks.scale [--quick] [--rounds N] [--peer] [--json FILE]`
 
-The stores are built once by cragside's own indexing from generated texts (`benchmarks.corpus`: a Zipf vocabulary, ten
-passages a document, named entities that recur; the pool of names grows with the square root of the passages) and kept
-in the cache folder. Each measurement is a fresh process without model server: it opens the store, asks one question,
-warms up, and then takes the process's CPU time over new questions. Rounds are interleaved.
-`--peer` puts LightRAG's own file storages beside it, filled by LightRAG's own pipeline with the same texts, passages,
-embedder and extractor, and asked with keywords given; building them takes hours at 20,000 passages.
+cragside's own indexing builds the stores once from generated texts (`benchmarks.corpus`: a Zipf vocabulary, ten
+passages per document, recurring named entities; the pool of names grows with the square root of the passages) and keeps
+them in the cache folder. Each measurement is a fresh process without model server: it opens the store, asks one
+question, warms up, and measures its CPU time over new questions. Rounds are interleaved.
+`--peer` adds LightRAG's own file storages, filled by LightRAG's own pipeline with the same texts, passages, embedder
+and extractor, and queried with given keywords. Building them takes hours at 20,000 passages.
 """
 
 import argparse
@@ -31,7 +31,7 @@ WARM_UP = 30
 
 
 async def measure(passages: int, count: int) -> dict[str, float]:
-    """Open the store of `RAG_HOME` and ask; times in seconds, CPU in milliseconds a query."""
+    """Open the store of `RAG_HOME` and query it. Times in seconds, CPU in ms per query."""
     from cragside.bootstrap import Container
     from cragside.settings import load_settings
 
@@ -59,7 +59,7 @@ async def measure(passages: int, count: int) -> dict[str, float]:
 
 
 def in_process(module: str, passages: int, count: int, **variables: str) -> dict[str, float]:
-    """The measurement in a fresh process; its last line is JSON."""
+    """Run the measurement in a fresh process; its last line is JSON."""
     command = [OWN_PYTHON, "-m", module, "--measure", str(passages), "--count", str(count)]
     ended = subprocess.run(command, env=environment(**variables), cwd=ROOT, capture_output=True, text=True, check=False)
     if ended.returncode:
@@ -69,7 +69,7 @@ def in_process(module: str, passages: int, count: int, **variables: str) -> dict
 
 
 def rounds_of(sizes: Sequence[int], homes: dict[int, Path], rounds: int, count: int) -> Iterator[dict[int, Any]]:
-    """One measurement of each size a round."""
+    """In each round, one measurement of each size."""
     for number in range(rounds):
         print(f"round {number + 1} ...", flush=True)
         yield {n: in_process("benchmarks.scale", n, count, RAG_HOME=str(homes[n]), **CHUNKING) for n in sizes}
@@ -78,12 +78,12 @@ def rounds_of(sizes: Sequence[int], homes: dict[int, Path], rounds: int, count: 
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--quick", action="store_true", help="up to 1,000 passages, one round: does it run?")
+    parser.add_argument("--quick", action="store_true", help="a smoke test of one round with up to 1,000 passages")
     parser.add_argument("--rounds", type=int, default=3, help="interleaved rounds (3)")
-    parser.add_argument("--peer", action="store_true", help="LightRAG's own file storages too (slow to build)")
+    parser.add_argument("--peer", action="store_true", help="also measure LightRAG's own file storages (slow to build)")
     parser.add_argument("--json", metavar="FILE", help="save the figures")
     parser.add_argument("--measure", type=int, help=argparse.SUPPRESS)
-    parser.add_argument("--count", type=int, default=200, help="questions a measurement (200)")
+    parser.add_argument("--count", type=int, default=200, help="questions per measurement (200)")
     arguments = parser.parse_args()
     if arguments.measure:
         print(json.dumps(asyncio.run(measure(arguments.measure, arguments.count))))
@@ -98,7 +98,7 @@ def main() -> None:
     ratio = statistics.median([each[high]["cpu_ms"] / each[low]["cpu_ms"] for each in rounds])
     opened = statistics.median([each[high]["first_query_s"] for each in rounds])
     targets = [
-        Target(f"CPU a query, {high:,} / {low:,} passages", ratio, 2),
+        Target(f"CPU per query, {high:,} / {low:,} passages", ratio, 2),
         Target(f"opening {high:,} passages and the first retrieval, model included", opened, 2, "s"),
     ]
     saved = {"rounds": rounds, "peer": peers}
@@ -126,7 +126,9 @@ def _print(sizes: Sequence[int], rounds: Sequence[dict[int, Any]], peers: dict[i
 
     rows = [row("cragside", size, [each[size] for each in rounds]) for size in sizes]
     rows += [row("LightRAG, file storages", size, [peers[size]]) for size in peers]
-    print(f"\n{table(['', 'passages', 'CPU ms a query', 'ms a query', 'open s', 'open and first retrieval s'], rows)}")
+    print(
+        f"\n{table(['', 'passages', 'CPU ms per query', 'ms per query', 'open s', 'open and first retrieval s'], rows)}"
+    )
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Embedded stores of synthetic passages, built by cragside's own indexing and kept in the cache folder.
 
-A store is built again when the texts, the settings or the code that indexes have changed.
+A store is rebuilt when the texts, the settings or the indexing code changed.
 """
 
 import argparse
@@ -24,7 +24,7 @@ _BATCH = 50
 
 
 def store(passages: int) -> Path:
-    """`RAG_HOME` of a store with that many passages; the first call builds it, in a process of its own."""
+    """`RAG_HOME` of a store with that many passages; the first call builds it, in a separate process."""
     home = cache_folder() / f"store-{passages}-{_key()}"
     if not (home / "ready").exists():
         shutil.rmtree(home, ignore_errors=True)

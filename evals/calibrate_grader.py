@@ -2,11 +2,12 @@
 
     python evals/calibrate_grader.py --data FOLDER [--write]
 
-Each training question meets its gold passage and the passages that a ranking of the whole set brings up besides it.
-Every pair is seen three times, at a third of the weight: with its title, without it, and as a web snippet of 40 words
-with title. Where one name makes the difference (the Delaware River, the Cedar River) the set has few examples, so each
-gold passage also meets its own question with the most telling word exchanged for another question's, as not relevant.
-Passages of unanswerable questions are on topic without holding the answer: no pair of the kind is used.
+Each training question is paired with its gold passage and with the other passages that a ranking of the whole set
+returns. Every pair is used three times, at a third of the weight: with its title, without it, and as a web snippet of
+40 words with title. The set has few examples in which one name makes the difference (the Delaware River, the Cedar
+River). So each gold passage is also paired, as not relevant, with its question after the most specific word was
+replaced with another question's. Passages of unanswerable questions are on the subject without containing the answer;
+they are not used in pairs.
 """
 
 import argparse
@@ -31,11 +32,11 @@ FOLDS = 5
 AXES = 16
 PENALTY = 1.0
 CANDIDATES = 8
-# One of nine candidates is gold here. A corpus often has more passages on a subject than the one that CLAP-NQ knows, so
-# the prior is three of eleven. Cross-validation bears it out: of 1 to 5, the most gold above 0.6 without more of the
+# One of nine candidates is gold here. But a corpus often has more relevant passages than the one that CLAP-NQ marks, so
+# the prior is three of eleven. Cross-validation over 1 to 5 confirms 3: the most gold above 0.6 without more of the
 # rest above it, and an ECE under 0.02.
 GOLD_WEIGHT = 3.0
-# Two counterfactuals a question, each as a quarter of a pair.
+# Two counterfactuals per question, each with the weight of a quarter of a pair.
 COUNTERFACTUALS, COUNTERFACTUAL_WEIGHT = 2, 0.25
 WEIGHTS = Path(grader.__file__).with_name(grader.WEIGHTS_FILE)
 
@@ -43,7 +44,7 @@ Array = npt.NDArray[np.float64]
 
 
 class Pairs:
-    """Pairs of question and passage with features, truth, weight, and the question each belongs to."""
+    """Pairs of question and passage with features, label, weight, and the question of each."""
 
     def __init__(self) -> None:
         self.features: list[Array] = []
@@ -103,7 +104,7 @@ def pairs_of(
             asked = read_question(text, lexicon)
             for name, title, body in variants(text, passage):
                 [table] = compare(asked, [read_passage(title, body, lexicon)], lexicon, background)  # noqa: B023
-                # A long passage counts with its likeliest segment, as in grading.
+                # A long passage counts as its best-scoring segment, as in grading.
                 pairs.add(table[table.sum(axis=1).argmax()], truth, weight / 3, index, prefix + name)  # noqa: B023
 
         for passage in [p for i in order[index] if (p := passages[i]).key != question.passage.key][:CANDIDATES]:
@@ -122,7 +123,7 @@ def most_telling(text: str, lexicon: Lexicon) -> str:
 
 
 def counterfactual(question: Question, word: str, other: str) -> str | None:
-    """The question about something else, or None when the passage has the other word or lacks the exchanged one."""
+    """The question about something else; None if the passage has the other word or lacks the replaced one."""
     passage = set(terms(f"{question.passage.title} {question.passage.text}"))
     if passage.isdisjoint(terms(word)) or not passage.isdisjoint(terms(other)):
         return None
@@ -130,7 +131,7 @@ def counterfactual(question: Question, word: str, other: str) -> str | None:
 
 
 def fit(features: Array, truth: Array, weight: Array) -> Array:
-    """Intercept and coefficients of a ridge-penalised logistic regression, for the features as they are."""
+    """Intercept and coefficients of a ridge-penalised logistic regression, for unscaled features."""
     mean, spread = features.mean(axis=0), features.std(axis=0)
     design = np.column_stack([np.ones(len(features)), (features - mean) / spread])
     ridge = np.diag([0.0] + [PENALTY] * features.shape[1])
@@ -175,7 +176,7 @@ def main() -> None:
     questions = [q for q in read(options.data) if q.in_training_half]
     lexicon = Lexicon(WordLlamaEmbedder())
     folds = np.random.default_rng(SEED).permutation(len(questions)) % FOLDS
-    # A question is never compared with a background that its own passage helped to draw.
+    # The background of a question's fold never includes its own passage.
     backgrounds = {
         fold: background_of([q.passage for q, f in zip(questions, folds, strict=True) if f != fold], lexicon)
         for fold in range(FOLDS)

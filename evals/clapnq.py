@@ -1,8 +1,8 @@
-"""Routes and grades of the embedded default on the half of CLAP-NQ that calibration never saw.
+"""Routes and grades of the embedded default on the half of CLAP-NQ that calibration did not use.
 
     python evals/clapnq.py --data FOLDER
 
-Indexes the set's passages through the real pipeline (LightRAG, WordLlama, the rule-based extractor), once with the
+Indexes the set's passages through the real pipeline (LightRAG, WordLlama, the rule-based extractor), once with that
 half's gold passages and once without, and sends each question through the Enricher. Exit status 2: no data.
 """
 
@@ -32,7 +32,7 @@ from cragside.settings import Settings
 
 @dataclass(frozen=True)
 class Grading:
-    """A question with the passages that retrieval brought up besides its own, graded."""
+    """A question with its own passage and the other retrieved ones, graded."""
 
     question: Question
     own_retrieved: bool
@@ -45,7 +45,7 @@ class Grading:
 
 
 class EmptyWeb(SearchService):
-    """A web without results: whether it is asked is what counts here."""
+    """A web without results: the evaluation only counts whether it is asked."""
 
     async def search(self, query: str) -> list[dict[str, Any]]:
         return []
@@ -55,12 +55,12 @@ class EmptyWeb(SearchService):
 
 
 def container(home: Path) -> Container:
-    """The embedded default, with a web that is always up."""
+    """The embedded default, with a web that is always available."""
     return Container(Settings(_env_file=None, home=home), search=EmptyWeb())
 
 
 async def index(built: Container, passages: list[Passage]) -> float:
-    """Indexes the passages and says how many seconds that took."""
+    """Index the passages and print the seconds."""
     started = time.perf_counter()
     for passage in passages:
         source = SourceText(f"{passage.key}.txt", passage.text, title=passage.title)
@@ -72,18 +72,18 @@ async def index(built: Container, passages: list[Passage]) -> float:
 
 
 async def stay_local(built: Container, questions: list[Question]) -> list[bool]:
-    """For each question whether the pipeline is content with local evidence and does not ask the web."""
+    """For each question, whether the pipeline accepts local evidence and does not ask the web."""
     local = []
     for question in questions:
         context = (await built.enricher.enrich({"prompt": f"/rag {question.text}"})).rag_context
         if context is None or context.degraded:
-            raise SystemExit(f"The pipeline did not do its work for {question.text!r}: {context and context.degraded}")
+            raise SystemExit(f"The pipeline failed for {question.text!r}: {context and context.degraded}")
         local.append(not context.search_performed)
     return local
 
 
 async def gradings(built: Container, questions: list[Question]) -> list[Grading]:
-    """Retrieves for each question as the pipeline does, and grades its own passage besides whatever comes up."""
+    """Retrieve for each question as the pipeline does, and grade its own passage and the other retrieved ones."""
     grader = EmbeddedGrader(WordLlamaEmbedder())
     repository = (await built.workspaces.open("default")).passages
     limit = built.settings.candidates
@@ -137,14 +137,14 @@ def report_forms(questions: list[Question]) -> None:
 
 
 def report_cosines(questions: list[Question]) -> None:
-    """What a plain similarity search of all passages sees."""
+    """Print what a plain similarity search over all passages finds."""
     passages = list({question.passage.key: question.passage for question in questions}.values())
     answerable = [question for question in questions if question.answerable]
     embedder = WordLlamaEmbedder()
     cosines = embedder.encode([q.text for q in answerable]) @ embedder.encode([p.text for p in passages]).T
     mine = np.array([[q.passage.key == p.key for p in passages] for q in answerable])
     least, middle, most = np.percentile(cosines[mine], [5, 50, 95])
-    print(f"\nCosines of gold passages: {least:.2f} to {most:.2f} (5 to 95 %), {middle:.2f} in the middle")
+    print(f"\nCosines of gold passages: {least:.2f} to {most:.2f} (5 to 95 %), {middle:.2f} median")
     for threshold in (0.7, 0.5, 0.4, 0.3, 0.25):
         others = ((cosines >= threshold) & ~mine).sum(axis=1).mean()
         print(f"  at least {threshold:.2f}: gold {share((cosines[mine] >= threshold).tolist())}, {others:.1f} others")
@@ -197,7 +197,7 @@ async def evaluate(questions: list[Question]) -> None:
     print(f"    gold among the candidates retrieved      {share([g.own_retrieved for g in mine])}")
     print(f"  gold of the half left out: web             {share([not local for local in without_gold])}")
     print(f"  only the question's own gold left out: web {share([g.best_other <= threshold for g in mine])}")
-    print("\nQuestions whose own passage is on topic without holding the answer (no embedded method can tell)")
+    print("\nQuestions whose own passage is on the subject without containing the answer (no embedded method can tell)")
     print(f"  still local                                {share(unanswerable)}")
     report(graded)
     report_forms(answerable)

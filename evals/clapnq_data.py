@@ -1,4 +1,4 @@
-"""CLAP-NQ's development set: reading it, splitting it, and a plain ranking of its passages."""
+"""CLAP-NQ's development set: reading, splitting, and a plain ranking of its passages."""
 
 import hashlib
 import json
@@ -48,7 +48,7 @@ class Question:
 
 
 def read(folder: Path) -> list[Question]:
-    """All questions of the set. Exits with status 2 and directions when the folder does not hold it."""
+    """All questions of the set. Exits with status 2 and instructions if the folder does not contain it."""
     missing = [name for name in FILES if not (folder / name).is_file()]
     if missing:
         print(
@@ -70,7 +70,7 @@ def read(folder: Path) -> list[Question]:
 
 
 def natural(text: str) -> str:
-    """CLAP-NQ's tokenised spelling ("word , `` quoted ''") as people write."""
+    """CLAP-NQ's tokenised spelling ("word , `` quoted ''") in normal spelling."""
     text = _SPACE_AFTER.sub("", _SPACE_BEFORE.sub("", text))
     return (
         text.replace("`` ", '"').replace(" ''", '"').replace("``", '"').replace("''", '"').replace(" - ", "-").strip()
@@ -78,7 +78,7 @@ def natural(text: str) -> str:
 
 
 def snippet(question: str, text: str, size: int = 40) -> str:
-    """The stretch of `size` words that has most of the question's terms: what a web search engine shows."""
+    """The window of `size` words with most of the question's terms, as a web search engine shows it."""
     split = text.split()
     sought = set(terms(question))
     hits = np.array([float(not sought.isdisjoint(terms(word))) for word in split])
@@ -90,7 +90,7 @@ def snippet(question: str, text: str, size: int = 40) -> str:
 
 
 def ranking(questions: list[str], passages: list[Passage]) -> npt.NDArray[np.intp]:
-    """For each question the passages' positions, best first: 0.6 BM25 + 0.4 cosine, each scaled to 0..1."""
+    """For each question the positions of the passages, best first: 0.6 BM25 + 0.4 cosine, each scaled to 0..1."""
     embedder = WordLlamaEmbedder()
     texts = [f"{passage.title}\n{passage.text}" for passage in passages]
     cosine = embedder.encode(questions) @ embedder.encode(texts).T

@@ -1,4 +1,4 @@
-"""The figures that gradings are judged by."""
+"""Metrics for gradings."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ Scores = npt.NDArray[np.float64]
 
 
 def auc(positives: Scores, negatives: Scores) -> float:
-    """The probability that a positive scores above a negative, ties counting half."""
+    """The probability that a positive scores above a negative; ties count half."""
     ordered = np.sort(negatives)
     below = np.searchsorted(ordered, positives, side="left")
     upto = np.searchsorted(ordered, positives, side="right")
@@ -17,12 +17,12 @@ def auc(positives: Scores, negatives: Scores) -> float:
 
 
 def brier(scores: Scores, truth: Scores) -> float:
-    """Mean squared difference of score and truth."""
+    """Mean squared difference between score and label."""
     return float(((scores - truth) ** 2).mean())
 
 
 def reliability(scores: Scores, truth: Scores, bins: int = 10) -> list[tuple[float, float, int, float, float]]:
-    """(from, to, how many, mean score, share of truth) for each filled bin."""
+    """(from, to, count, mean score, share of positives) for each non-empty bin."""
     place = np.minimum((scores * bins).astype(int), bins - 1)
     rows = []
     for index in range(bins):
@@ -39,7 +39,7 @@ def calibration_error(scores: Scores, truth: Scores) -> float:
 
 
 def share(flags: Sequence[bool]) -> str:
-    """`93.5 % (72/77)`, with the 95 % interval of Wilson."""
+    """`93.5 % (72/77)`, with Wilson's 95 % interval."""
     total, hits = len(flags), sum(flags)
     if not total:
         return "none"

@@ -15,8 +15,8 @@ from infra.environments.choice import KEYS, add_context, chosen
 from infra.environments.model import Environment, NotDeployable
 from infra.stacks.service import ServiceStack
 
-# What newer CDK projects are created with and this one relies on. Set here rather than in cdk.json, so that a synthesis
-# without the CLI gives the same template.
+# Defaults of newer CDK projects that this one needs. They are set here, not in cdk.json, so that a synthesis without
+# the CLI gives the same template.
 _FLAGS = {
     "@aws-cdk/aws-lambda:recognizeLayerVersion": True,  # a changed layer publishes a new version of the function
     "@aws-cdk/aws-iam:minimizePolicies": True,
@@ -26,7 +26,7 @@ _FLAGS = {
 
 
 def environment_of(app: App) -> Environment:
-    """The environment that the context names, with what it changes of it. Raises `NotDeployable`."""
+    """The environment that the context names, with its changes. Raises `NotDeployable`."""
     return chosen({key: app.node.try_get_context(key) for key in KEYS})
 
 
@@ -38,12 +38,12 @@ def compose(app: App, environment: Environment, artifacts: Artifacts) -> Service
 
 
 def new_app(context: dict[str, str] | None = None, out: str | None = None) -> App:
-    """An app with the flags of this project; `context` is added to what the CLI hands over."""
+    """An app with the flags of this project. `context` is added to that of the CLI."""
     return App(outdir=out, post_cli_context={**_FLAGS, **(context or {})})
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Synthesise the environment that the context names; 2 if that cannot be done."""
+    """Synthesise the environment that the context names. Return 2 if that is impossible."""
     parser = argparse.ArgumentParser(prog="python -m infra.app", description="Synthesise an environment of cragside.")
     add_context(parser)
     parser.add_argument("--out", help="folder of the cloud assembly; the CDK CLI says its own")

@@ -1,4 +1,4 @@
-"""What a deployment ships: folders that are made before the app is synthesised."""
+"""The folders that a deployment ships. They are built before the synthesis."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +9,7 @@ ROOT = Path(__file__).parent.parent
 
 
 class MissingArtifact(Exception):
-    """A folder of the deployment is not there; the message says what makes it."""
+    """A folder of the deployment is missing. The message says how to build it."""
 
     def __init__(self, folder: Path, remedy: str) -> None:
         super().__init__(f"{folder} is not there. {remedy}")
@@ -24,7 +24,7 @@ class Artifacts:
     knowledge: Path | None = None
 
     def checked(self, environment: Environment) -> "Artifacts":
-        """These artifacts. Raises `MissingArtifact` for a folder that is not there."""
+        """Return these artifacts. Raises `MissingArtifact` for a missing folder."""
         if not self.function.is_dir():
             raise MissingArtifact(self.function, "It is part of the repository.")
         for folder in (layer / "python" for layer in self.layers.values()):
@@ -39,7 +39,7 @@ class Artifacts:
 
 
 def artifacts_of(environment: Environment, root: Path = ROOT) -> Artifacts:
-    """Where the artifacts of an environment lie under the top of the repository."""
+    """The artifacts of an environment, below the root of the repository."""
     knowledge = environment.knowledge
     built, target = root / "build" / "layers", f"{environment.python}-{environment.architecture}"
     return Artifacts(

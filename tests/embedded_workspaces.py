@@ -5,6 +5,7 @@ from pathlib import Path
 
 from cragside.adapters.embedded.keywords import keywords_of
 from cragside.adapters.embedded.language_model import EmbeddedLanguageModel
+from cragside.adapters.lightrag.backends.sqlite import SqliteBackend
 from cragside.adapters.lightrag.ledger.sqlite.database import Database
 from cragside.adapters.lightrag.opening import StoreOpener
 from cragside.adapters.lightrag.store import Store
@@ -24,12 +25,14 @@ def embedded_workspaces(
     model: LanguageModel | None = None,
     chunk_words: tuple[int, int] = (100, 10),
     part_passages: int = 20,
+    lease_seconds: float = 30.0,
     saved_queries: int = 3,
     most_open: int = MOST_OPEN,
     patience: float = PATIENCE_SECONDS,
 ) -> EmbeddedWorkspaces:
     """Workspaces below a folder. `chunk_words` are a passage's longest length and overlap."""
     opener = StoreOpener(
+        backend=SqliteBackend(),
         embedding_model=embedding_model,
         open_embedder=open_embedder,
         model=model or EmbeddedLanguageModel(),
@@ -38,6 +41,7 @@ def embedded_workspaces(
         chunking=lambda _: chunk_words,
         parallel=4,
         part_passages=part_passages,
+        lease_seconds=lease_seconds,
     )
     return EmbeddedWorkspaces(
         home,

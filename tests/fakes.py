@@ -1,9 +1,7 @@
 """Ports in memory. They keep the contract suites in tests/contract, as the real adapters do."""
 
-from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, BinaryIO
 
 from cragside.domain.document import Document, SourceText
@@ -12,14 +10,6 @@ from cragside.domain.filter import EVERYTHING, Filter
 from cragside.domain.indexing import DocumentKey, Stored
 from cragside.domain.query import Query
 from cragside.domain.search import Mode, SimilaritySearch
-from cragside.ports.knowledge_graph import (
-    Connection,
-    Entity,
-    EntityView,
-    KnowledgeGraph,
-    Neighbourhood,
-    Relationship,
-)
 from cragside.ports.rag_repository import Indexed, KnowledgeStatus, RagRepository
 from cragside.ports.search_service import SearchService
 from cragside.ports.upload_store import UploadForm
@@ -116,69 +106,6 @@ class FakeWorkspaces:
 
     async def reindex(self, workspace: str, progress: Callable[[str], None]) -> int:
         raise NotImplementedError("the fake has no embedding model to change")
-
-
-class FakeKnowledgeGraph(KnowledgeGraph):
-    """Entities, relationships with the strongest first, and which entities each passage names.
-
-    `documents` gives the id and the name of each passage's document.
-    """
-
-    def __init__(
-        self,
-        entities: Sequence[Entity] = (),
-        relationships: Sequence[Relationship] = (),
-        mentions: Mapping[str, Sequence[str]] = MappingProxyType({}),
-        documents: Mapping[str, tuple[str, str]] = MappingProxyType({}),
-    ) -> None:
-        self._entities = {entity.name: entity for entity in entities}
-        self._relationships = list(relationships)
-        self._mentions = mentions
-        self._documents = documents
-
-    async def entity(self, name: str, *, connections: int = 100, documents: int = 100) -> EntityView | None:
-        if (known := self._known(name)) is None:
-            return None
-        passages = [passage for passage, names in self._mentions.items() if known in names]
-        found = dict.fromkeys(self._documents[passage] for passage in passages)
-        return EntityView(
-            self._entities[known], tuple(self._connections(known))[:connections], tuple(found)[:documents]
-        )
-
-    async def of_passages(self, passage_ids: Sequence[str], *, limit: int = 20) -> list[str]:
-        counts = Counter(name for passage in dict.fromkeys(passage_ids) for name in self._mentions.get(passage, ()))
-        degree = Counter(end for edge in self._relationships for end in (edge.source, edge.target))
-        return sorted(counts, key=lambda name: (-counts[name], -degree[name], name))[:limit]
-
-    async def expand(self, names: Sequence[str], *, depth: int = 2, limit: int = 50) -> Neighbourhood:
-        reached = list(dict.fromkeys(known for name in names if (known := self._known(name))))
-        for _ in range(min(depth, 2)):
-            reached += [
-                other
-                for other in dict.fromkeys(link.entity for name in reached for link in self._connections(name))
-                if other not in reached
-            ]
-        kept = reached[:limit]
-        among = [edge for edge in self._relationships if edge.source in kept and edge.target in kept]
-        return Neighbourhood(tuple(self._entities[name] for name in kept), tuple(among), len(reached) > limit)
-
-    async def search(self, text: str, *, limit: int = 20) -> list[Entity]:
-        found = [entity for name, entity in self._entities.items() if text.strip().casefold() in name.casefold()]
-        return sorted(found, key=lambda entity: (-len(self._connections(entity.name)), entity.name))[:limit]
-
-    def _known(self, name: str) -> str | None:
-        same = [known for known in self._entities if known.casefold() == name.casefold()]
-        return name if name in same else next(iter(same), None)
-
-    def _connections(self, name: str) -> list[Connection]:
-        away = {edge.target: ("outgoing", edge) for edge in self._relationships if edge.source == name}
-        here = {edge.source: ("incoming", edge) for edge in self._relationships if edge.target == name}
-        linked = [(other, *link) for other, link in {**away, **here}.items()]
-        linked.sort(key=lambda each: self._relationships.index(each[2]))
-        return [
-            Connection(other, edge.type, "outgoing" if direction == "outgoing" else "incoming", edge.description)
-            for other, direction, edge in linked
-        ]
 
 
 class ScriptedGrader:

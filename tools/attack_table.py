@@ -1,4 +1,4 @@
-"""Counts the suite's attacks by family, and keeps the table of them in docs/security.md.
+"""Counts the attacks in the test suite by family, and updates their table in docs/security.md.
 
     python -m tools.attack_table          # runs the attacks and writes the table
 
@@ -21,7 +21,7 @@ _TABLE = re.compile(r"(<!-- attacks -->\n).*?(<!-- /attacks -->)", re.DOTALL)
 
 
 class Tally:
-    """A pytest plugin that counts by family the attacks that were tried, and those that were refused."""
+    """A pytest plugin that counts tried and refused attacks by family."""
 
     def __init__(self) -> None:
         self.tried: Counter[str] = Counter()
@@ -29,7 +29,7 @@ class Tally:
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_makereport(self, item: pytest.Item) -> Generator[None, Any, None]:
-        """Count a test that ended."""
+        """Count a finished test."""
         report = (yield).get_result()
         mark = item.get_closest_marker("attack")
         if mark and report.when == "call":
@@ -45,14 +45,14 @@ def table(counted: Tally) -> str:
 
 
 def counts_on_page() -> dict[str, int]:
-    """How many attacks of each family the page says are tried, and refused."""
+    """The number of tried and refused attacks of each family on the page."""
     found = _TABLE.search(PAGE.read_text())
     rows = re.findall(r"^\| ([^|*]+) \| (\d+) \| (\d+) \|$", found.group() if found else "", re.MULTILINE)
     return {family: int(tried) for family, tried, refused in rows if tried == refused}
 
 
 def main() -> int:
-    """Write the table. Ends with 1 if an attack was not refused."""
+    """Write the table. Return 1 if an attack was not refused."""
     counted = Tally()
     pytest.main(["-q", "-m", "attack", str(ROOT / "tests")], plugins=[counted])
     PAGE.write_text(_TABLE.sub(lambda frame: f"{frame[1]}{table(counted)}{frame[2]}", PAGE.read_text()))

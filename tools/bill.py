@@ -1,9 +1,9 @@
-"""Bills of materials in CycloneDX: uv's export of the lock, cut down to what an artifact holds.
+"""Bills of materials in CycloneDX: uv's export of the lock, reduced to the contents of an artifact.
 
     python -m tools.bill FOLDER
 
-Writes `FOLDER/cragside-VERSION.cdx.json`, what the wheel needs on any platform. `make layers` writes the layers'.
-The same lock gives the same bill: it has neither a time nor a serial number.
+Writes `FOLDER/cragside-VERSION.cdx.json` with the dependencies of the wheel on all platforms. `make layers` writes the
+bills of the layers. Equal locks give equal bills, without time and serial number.
 """
 
 import json
@@ -18,23 +18,23 @@ from typing import Any
 from tools import toolchain
 
 _ROOT = Path(__file__).parents[1]
-# CycloneDX gives every component its hashes and where it is from; uv's export is a preview of it.
+# CycloneDX lists each component with hashes and origin. uv's export is a preview feature.
 EXPORT = ("export", "--quiet", "--frozen", "--no-dev", "--extra", "aws", "--format", "cyclonedx1.5")
 
 
 class Unlisted(Exception):
-    """An artifact holds what the lock does not have."""
+    """An artifact contains a package that is not in the lock."""
 
 
 def held(folder: Path) -> dict[str, str]:
-    """The versions of the distributions whose metadata a folder holds, by normalised name."""
+    """The versions of the distributions in a folder, by normalised name."""
     return {_normal(found.metadata["Name"]): found.version for found in distributions(path=[str(folder)])}
 
 
 def bill(exported: str, artifact: str | None = None, contents: Mapping[str, str] | None = None) -> str:
-    """The bill as JSON: of the project with all that it may need, or of an artifact that holds these distributions.
+    """The bill as JSON: of the project with all dependencies, or of an artifact with these distributions.
 
-    Raises `Unlisted` when the lock does not have one of them in its version.
+    Raises `Unlisted` if the lock lacks one of them in its version.
     """
     document: dict[str, Any] = json.loads(exported)
     document.pop("serialNumber", None)
@@ -64,7 +64,7 @@ def _normal(name: str) -> str:
 
 
 def main() -> None:
-    """Write the wheel's."""
+    """Write the bill of the wheel."""
     exported = subprocess.run(  # noqa: S603 - uv, with arguments of this file
         [toolchain.uv() or "uv", *EXPORT], cwd=_ROOT, capture_output=True, text=True, check=True
     ).stdout

@@ -6,9 +6,9 @@ from cragside.settings import Settings, variable_of
 
 _INTRODUCTION = """# Configuration
 
-Everything is set through the environment; variables that are unset or empty take their defaults, and with nothing set
-cragside runs embedded: no server, no download, no GPU. A misspelt `RAG_` variable is an error that names the nearest
-real one. This page is generated from `cragside/settings/` by `tools/configuration_reference.py`.
+All settings are environment variables. Unset and empty variables have their defaults. Without any variable, cragside
+runs embedded: no server, no download, no GPU. A misspelt `RAG_` variable is an error that names the nearest setting.
+This page is generated from `cragside/settings/` by `tools/configuration_reference.py`.
 """
 
 

@@ -1,7 +1,7 @@
-"""Holds the licences of all dependencies against `[tool.licences]` of pyproject.toml: python -m tools.licences.
+"""Checks the licences of all dependencies against `[tool.licences]` of pyproject.toml: python -m tools.licences.
 
-Licences are read from the installed metadata. `runtime` is for what cragside ships or installs, `development` for what
-tests, builds and deployments need beside it.
+Licences come from the installed metadata. `runtime` is for packages that cragside ships or installs, `development` for
+those that only tests, builds and deployments need.
 """
 
 import re
@@ -17,7 +17,7 @@ from packaging.requirements import Requirement
 
 _PROJECT = Path(__file__).parents[1] / "pyproject.toml"
 _ROOT = "cragside[aws]"
-# Trove classifiers and free text as packages write it, in SPDX.
+# The SPDX identifiers of Trove classifiers and common free texts.
 _SPDX = {
     "MIT License": "MIT",
     "MIT No Attribution License (MIT-0)": "MIT-0",
@@ -34,11 +34,11 @@ _NO_LICENCE = ("OSI Approved", "DFSG approved")
 
 
 class Unreadable(Exception):
-    """A licence that is no SPDX expression."""
+    """A licence that is not an SPDX expression."""
 
 
 def stated(found: Distribution) -> str:
-    """The licence as an SPDX expression, or as the metadata has it; "" for none."""
+    """The licence as an SPDX expression, or else as in the metadata; "" for none."""
     metadata = found.metadata
     if expressions := metadata.get_all("License-Expression"):
         return str(expressions[0])
@@ -51,7 +51,7 @@ def stated(found: Distribution) -> str:
 
 
 def permitted(expression: str, allowed: Collection[str]) -> bool:
-    """Whether an SPDX expression allows the use under allowed licences alone. Raises `Unreadable`."""
+    """Whether an SPDX expression permits the use under only the allowed licences. Raises `Unreadable`."""
     try:
         canonicalize_license_expression(expression)
     except InvalidLicenseExpression as error:
@@ -65,7 +65,7 @@ def permitted(expression: str, allowed: Collection[str]) -> bool:
 
 
 def shipped(root: str = _ROOT) -> set[str]:
-    """The normalised names of what a requirement brings with it here."""
+    """The normalised names of all packages that a requirement installs here."""
     reached: set[str] = set()
     waiting = [Requirement(root)]
     while waiting:
@@ -86,7 +86,7 @@ def shipped(root: str = _ROOT) -> set[str]:
 
 
 def complaints(rules: Mapping[str, Any], installed: Iterable[Distribution], runtime: Collection[str]) -> list[str]:
-    """What is wrong: licences that are not allowed or cannot be read, and rules that nothing needs."""
+    """Problems: licences that are not allowed or cannot be read, and unused rules."""
     said: list[str] = []
     unused = set(rules["stated"]) | set(rules["exceptions"])
     for found in sorted(installed, key=lambda each: normal(each.metadata["Name"])):
@@ -100,17 +100,19 @@ def complaints(rules: Mapping[str, Any], installed: Iterable[Distribution], runt
             if not permitted(expression, allowed):
                 said.append(f"{name}: {expression} is not allowed. Do without it, or give a reason in exceptions.")
         except Unreadable:
-            said.append(f"{name}: {expression[:60]!r} is no SPDX expression. Read its licence and enter it in stated.")
+            said.append(
+                f"{name}: {expression[:60]!r} is not an SPDX expression. Read its licence and enter it in stated."
+            )
     return said + [f"{name}: it is not installed, so its entry can go." for name in sorted(unused)]
 
 
 def normal(name: str) -> str:
-    """A distribution's name in one spelling."""
+    """The normalised name of a distribution."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def main() -> None:
-    """Check what is installed here; ends with 1 for what is not allowed."""
+    """Check the installed packages. Exits with 1 if there is a problem."""
     rules = tomllib.loads(_PROJECT.read_text())["tool"]["licences"]
     installed = list(distributions())
     said = complaints(rules, installed, shipped())

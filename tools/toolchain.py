@@ -1,4 +1,4 @@
-"""The interpreters and the uv that are here already. Nothing is installed."""
+"""Finds installed interpreters and uv. Installs nothing."""
 
 import os
 import shutil
@@ -16,7 +16,7 @@ def uv() -> str | None:
 
 
 def interpreter(version: str) -> str | None:
-    """An interpreter of a minor version such as 3.12: this one if it is of that version."""
+    """An interpreter of a minor version such as 3.12: this one if it has that version."""
     if version == "{}.{}".format(*sys.version_info[:2]):
         return sys.executable
     command = ["sh", str(_ROOT / "tools/find_python.sh"), version]

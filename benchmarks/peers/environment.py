@@ -1,4 +1,4 @@
-"""The isolated environment that the peers run from, pinned, kept in the cache folder."""
+"""The isolated environment of the peers, with pinned versions, in the cache folder."""
 
 import shutil
 import subprocess
@@ -7,8 +7,8 @@ from pathlib import Path
 
 from benchmarks.harness import ROOT, cache_folder
 
-# litellm is installed without its dependencies for one thing: its wheel carries the tables that LightRAG's tokenizer
-# would otherwise download at its first use.
+# litellm is installed without its dependencies, because its wheel contains the tables that LightRAG's tokenizer would
+# otherwise download at its first use.
 LIGHTRAG_VERSION = "1.5.7"
 _PINS = (
     f"lightrag-hku[api]=={LIGHTRAG_VERSION}",
@@ -22,7 +22,7 @@ _TABLES = "litellm==1.106.2"
 
 
 def peer_python() -> Path:
-    """The interpreter of the peers' environment, which is made if it is not there."""
+    """The interpreter of the peers' environment, which is made if missing."""
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
     folder = cache_folder() / f"peers-lightrag-{LIGHTRAG_VERSION}-py{version}"
     python = folder / "bin" / "python"

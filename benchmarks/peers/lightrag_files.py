@@ -1,7 +1,7 @@
-"""LightRAG in process on its own file storages, with its own defaults but for the models: cragside's embedded ones.
+"""LightRAG in process on its own file storages, with its own defaults, except cragside's embedded models.
 
-It is asked as cragside asks it, in mode mix with keywords given, so that what differs is the storages and the settings
-around them. Stores are built by LightRAG's own pipeline and kept in the cache folder.
+It is queried as cragside queries it, in mode mix with given keywords, so only the storages and their settings differ.
+LightRAG's own pipeline builds the stores, which are kept in the cache folder.
 """
 
 import argparse
@@ -30,7 +30,7 @@ _WARM_UP = 30
 
 
 def build(passages: int, tables: str) -> Path:
-    """The folder of a store with that many passages; the first call builds it, in a process of its own."""
+    """The folder of a store with that many passages; the first call builds it, in a separate process."""
     folder = cache_folder() / f"lightrag-{LIGHTRAG_VERSION}-files-{passages}-{corpus.VERSION}"
     if not (folder / "ready").exists():
         shutil.rmtree(folder, ignore_errors=True)
@@ -84,7 +84,7 @@ async def fill(passages: int) -> None:
 
 
 async def measure(passages: int, count: int) -> dict[str, float]:
-    """Open, ask, and the CPU of a query; the figures of `benchmarks.scale`."""
+    """Time to open, first query, and CPU per query: the figures of `benchmarks.scale`."""
 
     asked = corpus.questions(passages, count + _WARM_UP + 1)
     began = time.perf_counter()
@@ -118,7 +118,7 @@ async def _ask(rag: LightRAG, question: str) -> None:
 
 
 def main() -> None:
-    """Build or measure; the measurement's figures are the last line, as JSON."""
+    """Build or measure; figures are printed as JSON in the last line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--build", type=int)
     parser.add_argument("--measure", type=int)

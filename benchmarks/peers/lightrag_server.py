@@ -12,7 +12,7 @@ from benchmarks.stubs.ollama import CHAT_MODEL, DIMENSIONS, EMBEDDING_MODEL
 
 @contextmanager
 def lightrag_server(folder: Path, ollama: str, **variables: str) -> Iterator[tuple[str, int]]:
-    """The server on an empty store in `folder`, its defaults but for `variables`; yields address and process id."""
+    """The server on an empty store in `folder`, with its defaults and `variables`; yields address and process id."""
     python = peer_python()
     port = free_port()
     settings = environment(
@@ -39,7 +39,7 @@ def lightrag_server(folder: Path, ollama: str, **variables: str) -> Iterator[tup
 
 
 def ingest(server: str, documents: Sequence[tuple[str, str]], *, seconds: float = 600) -> float:
-    """Index (name, text) pairs and wait for the last; the seconds it took."""
+    """Index (name, text) pairs and wait for the last one. Returns the seconds."""
     began = time.monotonic()
     body = {"texts": [text for _, text in documents], "file_sources": [name for name, _ in documents]}
     get_json(f"{server}/documents/texts", body)

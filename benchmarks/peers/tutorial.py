@@ -1,9 +1,9 @@
-"""The algorithm of LangGraph's corrective RAG tutorial over lightrag-server, up to where the answer would be generated.
+"""The algorithm of LangGraph's corrective RAG tutorial over lightrag-server, without generating the answer.
 
-retrieve -> grade every document with a call of its own, yes or no -> when any is irrelevant: transform the query, then
-search the web. Written anew on LangGraph and ChatOllama, asynchronous throughout, one client each for the whole run:
-kinder to the peer than the notebook, which is synchronous. Runs in the peers' environment, requests made in process
-(no server of its own), and prints its latencies as JSON.
+retrieve -> grade every document in a separate call, yes or no -> if any is irrelevant: transform the query, then search
+the web. Reimplemented on LangGraph and ChatOllama, asynchronous throughout, with one client each for the whole run.
+This favours the peer over the notebook, which is synchronous. Runs in the peers' environment, makes its requests in
+process (without its own server), and prints its latencies as JSON.
 """
 
 import argparse
@@ -30,7 +30,7 @@ class Grade(BaseModel):
 
 
 class State(TypedDict, total=False):
-    """What the graph carries."""
+    """The state of the graph."""
 
     question: str
     documents: list[str]
@@ -118,7 +118,7 @@ async def run(arguments: argparse.Namespace, questions: list[str]) -> dict[str, 
 
 
 def main() -> None:
-    """Questions as a JSON list on standard input, latencies as JSON on standard output."""
+    """Read questions as a JSON list from standard input; print latencies as JSON."""
     parser = argparse.ArgumentParser(description=__doc__)
     for name in ("ollama", "lightrag", "searxng", "model"):
         parser.add_argument(f"--{name}", required=True)

@@ -1,9 +1,10 @@
 """A stub Ollama with fixed latencies: chat 300 ms, embeddings 20 ms for any batch. Loopback only.
 
-It answers what the measured programs ask of a real one, so that each takes its usual path: cragside's batched grading
-(any JSON schema in `format`), LightRAG's keyword, extraction and summary prompts, the tutorial's yes or no. A question
-that names `ABSENT_TOPIC` finds nothing relevant; to any other every document is relevant.
-`GET /stub/calls` counts the calls by kind, `POST /stub/reset` starts the counts again.
+It answers all calls that the measured programs make, so that each takes its usual path: cragside's batched grading (any
+JSON schema in `format`), LightRAG's keyword, extraction and summary prompts, the tutorial's yes or no. A question that
+names
+`ABSENT_TOPIC` finds nothing relevant; for any other question every document is relevant.
+`GET /stub/calls` counts the calls by kind; `POST /stub/reset` resets the counts.
 """
 
 import argparse
@@ -48,7 +49,7 @@ def _word_vector(word: str) -> np.ndarray:
 
 @lru_cache(maxsize=50_000)
 def embedding_json(text: str) -> bytes:
-    """A deterministic unit vector as JSON: words that texts share bring them closer, as a real model does."""
+    """A deterministic unit vector as JSON. Texts that share words are closer, as with a real model."""
     words = [word.lower() for word in _WORD.findall(text)] or ["nothing"]
     vector = np.mean([_word_vector(word) for word in words], axis=0)
     # Real embeddings share a direction: unrelated texts have cosines well above 0.
@@ -58,7 +59,7 @@ def embedding_json(text: str) -> bytes:
 
 
 def kind_of(prompt: str, wanted: Any) -> str:
-    """What a chat call is for, told from its prompt and the format it wants."""
+    """The purpose of a chat call, inferred from its prompt and requested format."""
     if "high_level_keywords" in prompt:
         return "keywords"
     if "<|COMPLETE|>" in prompt:
@@ -75,7 +76,7 @@ def kind_of(prompt: str, wanted: Any) -> str:
 
 
 def answer(kind: str, prompt: str, wanted: Any) -> str:
-    """What the stub says to a call of that kind."""
+    """The stub's answer to a call of that kind."""
     relevant = ABSENT_TOPIC.lower() not in prompt.lower()
     if kind == "keywords":
         question = prompt.rsplit("User Query:", 1)[-1].split("---Output---")[0]
@@ -94,7 +95,7 @@ def answer(kind: str, prompt: str, wanted: Any) -> str:
 
 
 def filled(schema: dict[str, Any], root: dict[str, Any], *, count: int, score: float, position: int = 1) -> Any:
-    """A value that obeys a JSON schema: arrays get `count` items, numbers the score, counters their position."""
+    """A value that conforms to a JSON schema: arrays get `count` items, numbers the score, counters their position."""
     if "$ref" in schema:
         schema = root["$defs"][schema["$ref"].rsplit("/", 1)[-1]]
     kind = schema.get("type")
@@ -111,7 +112,7 @@ def filled(schema: dict[str, Any], root: dict[str, Any], *, count: int, score: f
         items = schema.get("items", {"type": "number"})
         return [filled(items, root, count=count, score=score, position=i + 1) for i in range(length)]
     if kind == "integer":
-        # A whole-number scale: its top or its bottom.
+        # An integer scale: its maximum or its minimum.
         return schema.get("maximum", 10) if score > 0.5 else schema.get("minimum", 0)
     if kind == "number" and schema.get("enum"):
         return min(schema["enum"], key=lambda step: abs(step - score))

@@ -1,7 +1,7 @@
-"""How a stub serves: HTTP on loopback, on a free port that it prints as its first line.
+"""The HTTP server of the stubs: on loopback, on a free port that it prints as its first line.
 
-The bare minimum on a parser in C: what a stub's server costs is taken from the programs that are measured, and what it
-takes longer than the latency that it plays is blamed on them.
+It is minimal, on a parser in C: its CPU time is taken from the measured programs, and any delay beyond the simulated
+latency counts against them.
 """
 
 import asyncio
@@ -16,13 +16,13 @@ import httptools
 import orjson
 import uvloop
 
-# Timers tick in milliseconds and are late rather than early: half a tick less makes them right on average.
+# Timers tick in milliseconds and fire late: half a tick less makes them right on average.
 _HALF_A_TICK = 0.0005
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request, and the moment of `time.monotonic()` at which it came."""
+    """A request, and its arrival in `time.monotonic()`."""
 
     arrived: float
     query: str
@@ -48,7 +48,7 @@ def as_json(value: Any) -> Answer:
 
 
 def serve(routes: Mapping[str, Route]) -> None:
-    """Serve these paths, whatever the method, until the process is told to end."""
+    """Serve these paths, for any method, until the process is stopped."""
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listener.bind(("127.0.0.1", 0))
     print(listener.getsockname()[1], flush=True)
@@ -56,7 +56,7 @@ def serve(routes: Mapping[str, Route]) -> None:
 
 
 async def until(moment: float) -> None:
-    """Wait for a moment of `time.monotonic()`: the stub's own work counts as part of the latency it plays."""
+    """Wait for a moment of `time.monotonic()`, so the stub's own work is part of the simulated latency."""
     await asyncio.sleep(max(0.0, moment - time.monotonic() - _HALF_A_TICK))
 
 
@@ -67,7 +67,7 @@ async def _run(routes: Mapping[str, Route], listener: socket.socket) -> None:
 
 
 class _Connection(asyncio.Protocol):
-    """One client's requests, one after the other; also what the parser calls."""
+    """One client's requests, one after the other; also the parser's callbacks."""
 
     def __init__(self, routes: Mapping[str, Route]) -> None:
         self._routes = routes

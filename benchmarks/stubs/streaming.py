@@ -1,6 +1,6 @@
-"""A stub Ollama that does nothing but stream: 20 chunks, each a write of its own, `--interval` milliseconds apart.
+"""A stub Ollama that only streams: 20 chunks, each written separately, `--interval` milliseconds apart.
 
-Written on bare asyncio, since it stands for a server in Go: the cheaper the direct way, the harder the comparison.
+It uses plain asyncio, because it stands for a server in Go: the cheaper direct access, the harder the comparison.
 """
 
 import argparse
@@ -29,7 +29,7 @@ CHUNKS = [token(number) for number in range(TOKENS)]
 
 
 class Streaming(asyncio.Protocol):
-    """Answers whatever is asked with the same stream."""
+    """Answers every request with the same stream."""
 
     def __init__(self, interval: float) -> None:
         self._interval = interval

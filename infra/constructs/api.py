@@ -14,7 +14,7 @@ from infra.constructs.exceptions import acknowledge
 
 _INTEGRATION_SECONDS = 29
 
-# One line a request: neither headers, which hold the token, nor anything of the body.
+# One line for each request, without headers, which have the token, and without the body.
 _LINE = json.dumps(
     {
         "request": "$context.requestId",
@@ -32,7 +32,7 @@ _LINE = json.dumps(
 
 
 class HttpEndpoint(Construct):
-    """Hands every request to the handler, within limits, and logs that it came. CORS stays closed."""
+    """Passes every request to the handler, within limits, and logs it. CORS is disabled."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class HttpEndpoint(Construct):
     ) -> None:
         super().__init__(scope, name)
         api = HttpApi(self, "Api", api_name=scope.node.id, create_default_stage=False)
-        # The application answers unknown paths too, so that its error envelope is the only one.
+        # The application also answers unknown paths, so all errors have its envelope.
         route = HttpRoute(
             self,
             "Everything",

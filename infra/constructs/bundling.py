@@ -1,4 +1,4 @@
-"""Folders on their way to Lambda."""
+"""Prepares folders for Lambda."""
 
 import shutil
 from pathlib import Path
@@ -9,8 +9,8 @@ from aws_cdk import BundlingOptions, DockerImage, ILocalBundling
 
 
 def readable(folder: Path, into: str = ".") -> BundlingOptions:
-    """The folder, as `into`, for everybody to read: Lambda is a user of its own, and the zip keeps the files' modes."""
-    # CDK wants an image for the case that the local bundling declines, which it never does.
+    """Bundle the folder as `into`, readable for all: Lambda is another user, and the zip keeps the files' modes."""
+    # CDK requires an image in case the local bundling declines, which it never does.
     return BundlingOptions(image=DockerImage.from_registry("unused"), local=_Readable(folder, into))
 
 

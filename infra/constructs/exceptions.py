@@ -5,5 +5,5 @@ from constructs import IConstruct
 
 
 def acknowledge(where: IConstruct, rule: str, reason: str) -> None:
-    """Accept one finding on this construct and what is below it; `rule` is its id with the prefix of who says it."""
+    """Accept a finding on this construct and those below it. `rule` is its id with the prefix of its tool."""
     Validations.of(where).acknowledge(Acknowledgment(id=rule, reason=reason))

@@ -34,7 +34,7 @@ class PythonFunction(Construct):
         snap_start: bool,
     ) -> None:
         super().__init__(scope, name)
-        # A role of its own: the one that CDK would make may create and write every log group of the account.
+        # CDK's default role may create and write every log group of the account.
         self.role = Role(self, "Role", assumed_by=ServicePrincipal("lambda.amazonaws.com"))
         logs.grant_write(self.role)
         self.function = Function(

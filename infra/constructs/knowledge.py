@@ -1,4 +1,4 @@
-"""Where a function finds its baked store."""
+"""The baked store of a function."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ _NO_STORE = "/tmp/knowledge"  # noqa: S108 - the only folder that a function may
 
 @dataclass(frozen=True, slots=True)
 class Knowledge:
-    """What a function needs to open a store: variables, layers, and a permission."""
+    """The variables, layers and permission that a function needs to open a store."""
 
     variables: Mapping[str, str]
     layers: tuple[LayerVersion, ...] = ()
@@ -26,12 +26,12 @@ class Knowledge:
 
 
 def no_knowledge() -> Knowledge:
-    """No store: every `/rag` prompt takes the road of an empty knowledge base."""
+    """No store: every `/rag` prompt finds an empty knowledge base."""
     return Knowledge({"RAG_HOME": _NO_STORE})
 
 
 def layer_knowledge(scope: Construct, name: str, folder: Path) -> Knowledge:
-    """The baked store of this folder as a layer of its own."""
+    """The baked store in this folder as a layer."""
     code = Code.from_asset(str(folder), bundling=readable(folder, _FOLDER))
     layer = LayerVersion(scope, name, code=code, description="cragside: a baked store")
     return Knowledge({"RAG_HOME": f"/opt/{_FOLDER}"}, (layer,))

@@ -1,4 +1,4 @@
-"""The layers that hold the application and what it depends on."""
+"""The layers with the application and its dependencies."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Log groups that forget."""
+"""Log groups with a retention."""
 
 from typing import cast
 
@@ -8,9 +8,9 @@ from constructs import Construct
 
 
 def log_group(scope: Construct, name: str, days: int, *, keep: bool) -> LogGroup:
-    """A log group that keeps its lines for so many days and, if `keep`, outlives the stack.
+    """A log group that keeps its lines for `days` and, if `keep` is set, outlives the stack.
 
-    It has no name of its own: one that outlived its stack would be in the way of the next.
+    It has a generated name, so a group that outlived its stack does not block the next one.
     """
     removal = RemovalPolicy.RETAIN if keep else RemovalPolicy.DESTROY
     group = LogGroup(scope, name, removal_policy=removal)

@@ -23,12 +23,12 @@ class ApiToken(Construct):
 
     @property
     def variables(self) -> Mapping[str, str]:
-        """How a function is told: the secret's ARN, which is no secret."""
+        """The variables of a function: the secret's ARN, which is not secret."""
         return {"RAG_API_TOKEN_SECRET": self.arn}
 
     @property
     def arn(self) -> str:
-        """The secret's ARN, which tools take in place of its name."""
+        """The secret's ARN, which tools accept in place of its name."""
         return self._secret.secret_arn
 
     def grant_read(self, role: IRole) -> None:
@@ -40,7 +40,7 @@ class ApiToken(Construct):
             self,
             "Secret",
             description="The token that requests to cragside have to bring.",
-            # 43 letters and digits are 256 bits, and need no quoting in a header.
+            # 43 letters and digits have 256 bits and need no quoting in a header.
             generate_secret_string=SecretStringGenerator(password_length=43, exclude_punctuation=True),
             removal_policy=RemovalPolicy.RETAIN if keep else RemovalPolicy.DESTROY,
         )

@@ -1,4 +1,4 @@
-"""The environments that can be deployed, each in a file of its own."""
+"""The environments, each in its own file."""
 
 from infra.environments.dev import DEV
 from infra.environments.model import Environment, UnknownEnvironment
@@ -10,7 +10,7 @@ NAMES = tuple(_ALL)
 
 
 def named(name: str | None) -> Environment:
-    """The environment of this name. Raises `UnknownEnvironment` that names them all."""
+    """The environment with this name. Raises `UnknownEnvironment`, which lists them all."""
     if name not in _ALL:
         raise UnknownEnvironment(name, NAMES)
     return _ALL[name]

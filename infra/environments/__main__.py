@@ -9,7 +9,7 @@ from infra.environments.model import NotDeployable
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the options of the build; 2 for what cannot be deployed. Other options are the CDK's command line's."""
+    """Print the options of the build. Return 2 if the environment cannot be deployed. Ignore options of the CDK."""
     parser = argparse.ArgumentParser(
         prog="python -m infra.environments", description="What layers are built for.", allow_abbrev=False
     )

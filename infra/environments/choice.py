@@ -1,4 +1,4 @@
-"""Which environment is deployed, and what is changed of it: the pairs of `-c KEY=VALUE`."""
+"""Chooses and changes the environment with pairs `-c KEY=VALUE`."""
 
 import argparse
 from collections.abc import Mapping
@@ -35,7 +35,7 @@ def chosen(context: Mapping[str, str | None]) -> Environment:
 
 
 def add_context(parser: argparse.ArgumentParser) -> None:
-    """The option `-c KEY=VALUE`, which may be given several times: `context` becomes a list of pairs."""
+    """Add the option `-c KEY=VALUE`, which can be repeated: `context` becomes a list of pairs."""
     told = "env=dev, knowledge=FOLDER, ..."
     parser.add_argument("-c", "--context", action="append", default=[], type=_pair, metavar="KEY=VALUE", help=told)
 
@@ -43,7 +43,7 @@ def add_context(parser: argparse.ArgumentParser) -> None:
 def _pair(said: str) -> tuple[str, str]:
     key, equals, value = said.partition("=")
     if not equals:
-        raise argparse.ArgumentTypeError(f"{said!r} is no KEY=VALUE")
+        raise argparse.ArgumentTypeError(f"{said!r} is not KEY=VALUE")
     return key, value
 
 

@@ -1,4 +1,4 @@
-"""What an environment may say, checked before anything is synthesised."""
+"""The model of an environment, checked before the synthesis."""
 
 from typing import Annotated, Literal, Self
 
@@ -14,16 +14,16 @@ Retention = Literal[
     1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653
 ]  # fmt: skip
 
-# API Gateway gives up on an integration after 30 s at most; the function has to answer before that.
+# API Gateway ends an integration after at most 30 s, so the function must answer before that.
 LONGEST_TIMEOUT = 28
 
 
 class NotDeployable(Exception):
-    """What was asked for cannot be deployed; the message says why, a line a reason, and what to do."""
+    """The environment cannot be deployed. Each line of the message has a reason and a remedy."""
 
 
 class UnknownEnvironment(NotDeployable):
-    """No environment has this name; the message names those that there are."""
+    """No environment has this name. The message lists the existing ones."""
 
     def __init__(self, name: str | None, known: tuple[str, ...]) -> None:
         *rest, last = known
@@ -53,7 +53,7 @@ Knowledge = KnowledgeLayer | KnowledgeBucket | Literal["none"]
 
 
 def knowledge_of(said: str) -> Knowledge:
-    """What a text says: `none`, a folder, or `s3://bucket/prefix#sha256`."""
+    """Parse `none`, a folder, or `s3://bucket/prefix#sha256`."""
     if said == "none":
         return "none"
     if said.startswith("s3://"):
@@ -63,14 +63,14 @@ def knowledge_of(said: str) -> Knowledge:
 
 
 class Throttle(_Data):
-    """What the API lets through; more is answered with 429."""
+    """The limits of the API. Further requests get 429."""
 
     requests_per_second: int = Field(ge=1, le=10_000)
     burst: int = Field(ge=1, le=5_000)
 
 
 class Environment(_Data):
-    """One deployment of cragside. Account and region unset: those of the credentials it is deployed with."""
+    """One deployment of cragside. Account and region default to those of the credentials."""
 
     name: Name
     account: str | None = Field(None, pattern=r"^\d{12}$")
@@ -107,5 +107,5 @@ class Environment(_Data):
         return self
 
     def changed(self, **fields: object) -> "Environment":
-        """This environment with other values, checked as a whole. Raises pydantic's `ValidationError`."""
+        """The environment with other values, checked as a whole. Raises pydantic's `ValidationError`."""
         return Environment.model_validate({**self.model_dump(), **fields})

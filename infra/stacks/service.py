@@ -12,7 +12,7 @@ from infra.constructs.logs import log_group
 from infra.constructs.token import ApiToken
 from infra.environments.model import Environment, KnowledgeBucket
 
-# Lambda takes events of 6 MB; as a string in the event's JSON, a body of text is at most twice as long.
+# Lambda accepts events of 6 MB. A body of text at most doubles its length as a string in the event's JSON.
 _MOST_BODY_BYTES = 2_900_000
 
 

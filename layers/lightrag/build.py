@@ -3,10 +3,10 @@
     python -m layers.lightrag.build [--arch x86_64|arm64] [--python 3.11|3.12|3.13] [--out FOLDER] [--uv UV]
                                     [--sizes] [--canary]
 
-Writes `OUT/{core,lightrag}-PYTHON-ARCH/python/`, which Lambda shows as `/opt/python`, and beside each folder a JSON
+Writes `OUT/{core,lightrag}-PYTHON-ARCH/python/`, which Lambda mounts as `/opt/python`. Beside each folder are a JSON
 file with the hash of its content, and its bill of materials in CycloneDX (`.cdx.json`).
-`OUT/runtime-PYTHON-ARCH/python/` holds what Lambda's own runtime brings, for tests.
-The same lock, sources, recipe and interpreter give the same hash; what is there already is not built again.
+`OUT/runtime-PYTHON-ARCH/python/` has the packages of Lambda's own runtime, for tests.
+Equal lock, sources, recipe and interpreter give an equal hash. Existing layers are not built again.
 """
 
 import argparse
@@ -36,7 +36,7 @@ FOLDER = Path(__file__).parent
 ROOT = FOLDER.parents[1]
 SOURCES = ROOT / "layers/core/python"
 FUNCTION = ROOT / "functions/enrich"
-# Lambda's name, uv's name. Amazon Linux 2023, under Python 3.12 and later, has glibc 2.34.
+# Lambda's names and uv's. Amazon Linux 2023, which Python 3.12 and later use, has glibc 2.34.
 PLATFORMS = {"x86_64": "x86_64-manylinux_2_28", "arm64": "aarch64-manylinux_2_28"}
 PYTHONS = ("3.11", "3.12", "3.13")
 MIB = 2**20
@@ -47,20 +47,20 @@ ROWS = 24
 
 @dataclass(frozen=True)
 class Target:
-    """What the layers are built for; `compiler` is an interpreter of that version, or None."""
+    """The target of a build. `compiler` is an interpreter of its version, or None."""
 
     arch: str
     python: str
     compiler: str | None
 
     def named(self, layer: str) -> str:
-        """The folder's name for a layer."""
+        """The name of a layer's folder."""
         return f"{layer}-{self.python}-{self.arch}"
 
 
 @dataclass(frozen=True)
 class Layer:
-    """A layer that was built. `sha256` covers names and contents, `inputs` what it was built from."""
+    """A built layer. `sha256` covers names and contents, `inputs` all that it was built from."""
 
     name: str
     sha256: str
@@ -70,7 +70,7 @@ class Layer:
 
 
 def main() -> None:
-    """Build, say what was done, and print the sizes."""
+    """Build the layers, and print the sizes."""
     arguments = _arguments()
     compiler = toolchain.interpreter(arguments.python)
     target = Target(arguments.arch, arguments.python, compiler)
@@ -107,7 +107,7 @@ def _arguments() -> argparse.Namespace:
 
 @contextmanager
 def _alone(out: Path) -> Iterator[None]:
-    """One build at a time in a folder; the others wait."""
+    """Allow one build at a time in a folder. Others wait."""
     out.mkdir(parents=True, exist_ok=True)
     with (out / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -185,7 +185,7 @@ def _build(target: Target, out: Path, layer: str, inputs: str, fill: Callable[[P
 
 
 def _requirements(uv: str, pruned: Sequence[str]) -> dict[str, str]:
-    """The lock's distributions with versions, markers and hashes, without the pruned ones and what only they need."""
+    """The lock's distributions with versions, markers and hashes, without pruned ones and their own dependencies."""
     command = [uv, "export", "--frozen", "--no-dev", "--no-emit-project", "--extra", "aws", "--no-header"]
     pruning = [part for name in pruned for part in ("--prune", name)]
     requirements: dict[str, str] = {}
@@ -252,7 +252,7 @@ def _machine() -> str:
 
 
 def _sizes(target: Target, out: Path) -> str:
-    """A table of what a function with these layers takes unzipped, against the budget."""
+    """A table of the unzipped sizes in a function with these layers, and the budget."""
     rows = [row for layer in ("lightrag", "core") for row in _items(layer, out / target.named(layer) / "python")]
     rows.sort(key=lambda row: -row[1] - row[2])
     shown, rest = rows[:ROWS], rows[ROWS:]
@@ -265,7 +265,7 @@ def _sizes(target: Target, out: Path) -> str:
 
 
 def _items(layer: str, folder: Path) -> list[tuple[str, int, int]]:
-    """What a layer holds: each package with the bytes of its files and of its bytecode."""
+    """The packages of a layer, each with the bytes of its files and of its bytecode."""
     items: dict[str, tuple[int, int]] = {}
     for path in files(folder):
         item = "metadata and licences" if path.parts[0].endswith(".dist-info") else path.parts[0]

@@ -1,4 +1,4 @@
-"""Bytecode for a layer. Lambda mounts layers read-only: what has none is compiled at every cold start."""
+"""Bytecode for a layer. Lambda mounts layers read-only, so modules without it are compiled at every cold start."""
 
 import os
 import subprocess
@@ -24,10 +24,10 @@ def version_of(python: str) -> str:
 
 
 def compiled(folder: Path, python: str) -> list[str]:
-    """Compile every module below the folder, for `/opt/python`; returns what could not be compiled.
+    """Compile every module below the folder, for `/opt/python`. Return the failures.
 
-    Unchecked: Python does not look at the sources' dates. In one process with a fixed hash seed: bytecode depends on
-    what else its compiler has seen. Raises `BuildError` when the compiler ended before it was done.
+    The bytecode is unchecked, so Python ignores the sources' dates. It is compiled in one process with a fixed hash
+    seed, because it depends on what the compiler has seen before. Raises `BuildError` if the compiler ends early.
     """
     options = ["-q", "-f", "-s", str(folder), "-p", MOUNTED, "--invalidation-mode", "unchecked-hash"]
     command = [python, "-W", "ignore", "-s", "-S", "-m", "compileall", *options, str(folder)]

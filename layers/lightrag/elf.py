@@ -1,6 +1,6 @@
-"""Takes symbol tables and debug information out of shared objects, for any architecture and the same on any machine.
+"""Removes symbol tables and debug information from shared objects of any architecture, with reproducible output.
 
-`strip` of the binutils knows its own architecture alone, is not everywhere, and its output depends on its version.
+`strip` of the binutils handles only its own architecture, is not installed everywhere, and its output varies.
 """
 
 import struct
@@ -32,9 +32,9 @@ class _Section(NamedTuple):
 
 
 def stripped(image: bytes) -> bytes:
-    """The shared object with what the loader reads, and nothing behind it.
+    """The shared object with only what the loader reads.
 
-    What is no 64-bit little-endian ELF file with a section table, or would not become smaller, comes back as it is.
+    Other files than 64-bit little-endian ELF with a section table, and files that would not shrink, stay unchanged.
     """
     if not image.startswith(_MAGIC) or len(image) < _HEADER.size:
         return image

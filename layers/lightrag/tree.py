@@ -1,4 +1,4 @@
-"""What is done to a layer's files, and what they hash and weigh."""
+"""Prunes and normalises the files of a layer, and computes their hash and size."""
 
 import fnmatch
 import hashlib
@@ -9,20 +9,20 @@ from pathlib import Path
 
 from layers.lightrag.elf import stripped
 
-# The first moment that a zip archive can name.
+# The earliest time in a zip archive.
 _EPOCH = 315_532_800
 CACHE = "__pycache__"
 
 
 def files(folder: Path, *, caches: bool = True) -> Iterator[Path]:
-    """Every file below the folder, relative to it, in a fixed order; on request without Python's bytecode caches."""
+    """Every file below the folder, relative to it, in a fixed order, optionally without bytecode caches."""
     for path in sorted(path.relative_to(folder) for path in folder.rglob("*") if path.is_file()):
         if caches or CACHE not in path.parts:
             yield path
 
 
 def size(folder: Path, *, caches: bool = True) -> int:
-    """Bytes of all files below the folder, 0 when there is no such folder."""
+    """The bytes of all files below the folder; 0 if the folder is missing."""
     return sum((folder / path).stat().st_size for path in files(folder, caches=caches))
 
 
@@ -51,13 +51,13 @@ def prune(
 
 
 def strip(folder: Path) -> None:
-    """Take the symbols out of all shared objects."""
+    """Remove the symbols from all shared objects."""
     for path in folder.rglob("*.so*"):
         path.write_bytes(stripped(path.read_bytes()))
 
 
 def shake(folder: Path) -> None:
-    """Remove folders that hold nothing."""
+    """Remove empty folders."""
     for path in sorted((path for path in folder.rglob("*") if path.is_dir()), reverse=True):
         if not any(path.iterdir()):
             path.rmdir()
@@ -75,7 +75,7 @@ def _keep(info: Path, wanted: Sequence[str]) -> None:
         name = path.relative_to(info).as_posix()
         if not any(fnmatch.fnmatchcase(name, pattern) for pattern in wanted):
             path.unlink()
-    # Behind the first empty line is the project's description.
+    # The project's description follows the first empty line.
     described = info / "METADATA"
     described.write_bytes(described.read_bytes().partition(b"\n\n")[0] + b"\n")
 

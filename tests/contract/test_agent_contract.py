@@ -282,7 +282,7 @@ class TestErrors:
         assert_contract(response.json(), code, retryable=retryable)
         assert response.json()["id"] == REQUEST["id"]
 
-    async def test_what_nobody_foresaw_is_a_processing_error_without_its_text(self) -> None:
+    async def test_an_unexpected_exception_becomes_a_processing_error_without_its_text(self) -> None:
         failure = RuntimeError("postgresql://user:secret@host/db")
         async with client_for(app_for(ScriptedFinder(failure))) as client:
             response = await client.post("/v1/enrich", json=REQUEST)

@@ -36,7 +36,7 @@ async def embedder(request):
 
 
 @pytest.mark.parametrize("count", [1, 3, 33])
-async def test_there_is_one_unit_vector_for_each_text(embedder, count):
+async def test_each_text_gets_one_unit_vector(embedder, count):
     vectors = await embedder.embed([f"passage number {n}" for n in range(count)])
     assert vectors.shape == (count, embedder.dimensions)
     assert vectors.dtype == np.float32

@@ -6,6 +6,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from cragside.adapters.lightrag.backends.interface import Backend
 from cragside.bootstrap import Container
 from cragside.domain.document import SourceText
 from cragside.entrypoints.http.app import create_app
@@ -37,8 +38,9 @@ def model() -> Says:
 
 
 @pytest.fixture
-async def container(model: Says, tmp_path: Path) -> AsyncIterator[Container]:
-    made = Container(load_settings({"RAG_HOME": str(tmp_path), **SETTINGS}), language_model=model)
+async def container(model: Says, tmp_path: Path, backend: Backend) -> AsyncIterator[Container]:
+    settings = load_settings({"RAG_HOME": str(tmp_path), **SETTINGS})
+    made = Container(settings, language_model=model, backend=backend)
     yield made
     await made.queue.close()
     await made.close()

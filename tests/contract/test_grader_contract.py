@@ -55,7 +55,7 @@ def assert_scores(scores, count):
 
 
 @pytest.mark.parametrize("count", [1, 2, 30])
-async def test_there_is_one_probability_for_each_document(grader, count):
+async def test_each_document_gets_one_probability(grader, count):
     passages = documents(*[f"Fact {n}: the tower has stairs." for n in range(count)])
     assert_scores(await grader.grade(QUESTION, passages), count)
 
@@ -107,5 +107,5 @@ async def test_the_documents_are_left_as_they_were(grader):
     assert passages == documents(ABOUT)
 
 
-async def test_a_model_that_nobody_has_does_not_matter(grader):
+async def test_an_unknown_model_is_ignored(grader):
     assert_scores(await grader.grade(QUESTION, documents(ABOUT), model="no-such-model:1b"), 1)

@@ -1,4 +1,4 @@
-"""The index queue port: a file and a FIFO queue of SQS keep the same contract."""
+"""The index queue port: memory, a file and a FIFO queue of SQS keep the same contract."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -9,6 +9,7 @@ import pytest
 from moto import mock_aws
 
 from cragside.adapters.aws.sqs import SqsQueue
+from cragside.adapters.local.memory_queue import MemoryQueue, MemoryTasks
 from cragside.adapters.local.queue import LocalQueue
 from cragside.domain.indexing import Stage, Task
 from cragside.ports.index_queue import Delivery, IndexQueue, QueueStats
@@ -21,8 +22,12 @@ def task(document: str = "doc-1", part: int = 0, stage: Stage = "embed", workspa
     return Task(workspace, document, f"{document}-sha", part, stage)
 
 
-@pytest.fixture(params=["file", "sqs"])
+@pytest.fixture(params=["memory", "file", "sqs"])
 def make(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
+    if request.param == "memory":
+        tasks = MemoryTasks()
+        yield lambda: MemoryQueue(tasks, lease_seconds=2)
+        return
     if request.param == "file":
         yield lambda: LocalQueue(tmp_path / "home", lease_seconds=2)
         return
@@ -105,12 +110,19 @@ async def test_while_a_task_is_open_no_other_of_its_group_is_handed_out(queue: I
     assert await tasks_of(queue) == [task(part=1)]
 
 
-async def test_the_graph_of_a_workspace_is_one_group_and_that_of_another_is_another(queue: IndexQueue) -> None:
-    await queue.send([task("doc-1", stage="enrich"), task("doc-2", stage="enrich")])
+async def test_the_enrichment_of_a_document_is_one_group_and_that_of_another_is_another(queue: IndexQueue) -> None:
+    await queue.send([task(stage="enrich"), task(part=1, stage="enrich"), task("doc-2", stage="enrich")])
     (first,) = await received(queue, limit=1)
-    await queue.send([task("doc-3", stage="enrich", workspace="other")])
-    assert await tasks_of(queue) == [task("doc-3", stage="enrich", workspace="other")]
+    assert await tasks_of(queue) == [task("doc-2", stage="enrich")]
     await queue.finish(first)
+    assert await tasks_of(queue) == [task(part=1, stage="enrich")]
+
+
+async def test_new_text_of_a_document_does_not_wait_for_the_enrichment_of_the_old_one(queue: IndexQueue) -> None:
+    await queue.send([task(stage="enrich")])
+    assert await tasks_of(queue) == [task(stage="enrich")]
+    await queue.send([task()])
+    assert await tasks_of(queue) == [task()]
 
 
 async def test_a_finished_task_does_not_come_again(queue: IndexQueue) -> None:
@@ -153,7 +165,7 @@ async def test_a_task_that_is_put_off_comes_again_after_its_delay(queue: IndexQu
     assert await received(queue) == []
     (again,) = await received(queue, wait=5)
     assert again.task == task()
-    if isinstance(queue, LocalQueue):
+    if isinstance(queue, LocalQueue | MemoryQueue):
         assert again.attempt == 1
 
 

@@ -1,4 +1,4 @@
-"""The graph port: the fake and the real one, whose graph LightRAG has merged, keep the same contract."""
+"""The graph port: a graph that LightRAG has merged answers the same on every database, and baked."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -8,12 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from cragside.adapters.lightrag.baking import Baking
+from cragside.adapters.lightrag.backends.interface import Backend
+from cragside.adapters.lightrag.backends.sqlite import SqliteBackend
 from cragside.bootstrap import Container
+from cragside.composition.store_files import Baking
 from cragside.domain.document import SourceText
-from cragside.ports.knowledge_graph import Entity, KnowledgeGraph, Neighbourhood, Relationship
+from cragside.ports.knowledge_graph import KnowledgeGraph, Neighbourhood
 from cragside.settings import load_settings
-from tests.fakes import FakeKnowledgeGraph
+from tests.contract.conftest import BACKENDS
 
 # What is read out of each text: entities with their type, then relations with their keywords, descriptions last.
 STAFF = "Alice Weber leads the Harbour Museum since 1990."
@@ -64,38 +66,11 @@ class Case:
     passages: dict[str, str]
 
 
-def a_fake() -> Case:
-    described = {name: "\n".join(text for text, names in NAMED.items() if name in names) for name in TYPES}
-    entities = [
-        Entity(
-            name,
-            kind,
-            described[name],
-            mentions=sum(name in names for names in NAMED.values()),
-            first_seen="2026-11-22T10:00:00+00:00",
-            last_seen="2026-11-22T11:00:00+00:00",
-        )
-        for name, kind in TYPES.items()
-    ]
-    relationships = [
-        Relationship("Alice Weber", "Harbour Museum", "leads", f"{STAFF}\n{DIARY}"),
-        Relationship("Harbour Museum", "City Library", "lends", LOAN),
-        Relationship("Zoe Brandt", "City Library", "works at", WORK),
-    ]
-    names = {name: f"passage of {name}" for name in TEXTS}
-    mentions = {names[name]: NAMED[text] for name, text in TEXTS.items()}
-    documents = {names[name]: (f"document {name}", name) for name in TEXTS}
-    graph = FakeKnowledgeGraph(entities, relationships, mentions, documents)
-    return Case(graph, {TEXTS[name]: passage for name, passage in names.items()})
-
-
-@pytest.fixture(params=["fake", "lightrag", "baked"])
+@pytest.fixture(params=[*BACKENDS, "baked"])
 async def case(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Case]:
-    if request.param == "fake":
-        yield a_fake()
-        return
     home = tmp_path / "home"
-    container = Container(load_settings({"RAG_HOME": str(home)}), language_model=Extractor())
+    kept = BACKENDS[request.param]() if request.param in BACKENDS else SqliteBackend()
+    container = Container(load_settings({"RAG_HOME": str(home)}), language_model=Extractor(), backend=kept)
     repository = (await container.workspaces.open("default")).passages
     for name, text in TEXTS.items():
         (outcome,) = await repository.save_documents([SourceText(name, text)])
@@ -233,9 +208,11 @@ async def test_a_search_finds_parts_of_names_best_connected_first(case: Case) ->
     assert len(await case.graph.search("", limit=2)) == 2
 
 
-async def test_an_unknown_workspace_has_an_empty_graph_and_asking_leaves_no_trace(tmp_path: Path) -> None:
+async def test_an_unknown_workspace_has_an_empty_graph_and_asking_leaves_no_trace(
+    tmp_path: Path, backend: Backend
+) -> None:
     home = tmp_path / "home"
-    container = Container(load_settings({"RAG_HOME": str(home)}))
+    container = Container(load_settings({"RAG_HOME": str(home)}), backend=backend)
     graph = (await container.workspaces.open("nobody")).graph
     assert await graph.entity("Harbour Museum") is None
     assert await graph.of_passages(["p"]) == []
@@ -245,8 +222,8 @@ async def test_an_unknown_workspace_has_an_empty_graph_and_asking_leaves_no_trac
     await container.close()
 
 
-async def test_a_graph_that_was_asked_for_early_sees_what_is_indexed_later(tmp_path: Path) -> None:
-    container = Container(load_settings({"RAG_HOME": str(tmp_path)}), language_model=Extractor())
+async def test_a_graph_that_was_asked_for_early_sees_what_is_indexed_later(tmp_path: Path, backend: Backend) -> None:
+    container = Container(load_settings({"RAG_HOME": str(tmp_path)}), language_model=Extractor(), backend=backend)
     graph = (await container.workspaces.open("default")).graph
     repository = (await container.workspaces.open("default")).passages
     await repository.save_documents([SourceText("staff.md", STAFF)])

@@ -1,51 +1,33 @@
 """The library and the part indexer: what was accepted is never lost, and work can be repeated at any moment."""
 
-import asyncio
-import json
-import shutil
-import sqlite3
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import closing
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
-from cragside.adapters.lightrag.drafts import Draft
-from cragside.adapters.lightrag.ledger.failures import LedgerError
-from cragside.adapters.lightrag.ledger.sqlite.database import Database
-from cragside.adapters.lightrag.ledger.sqlite.ledger import SqliteLedger
-from cragside.adapters.lightrag.workspaces import EmbeddedWorkspaces
+from cragside.adapters.lightrag.backends.interface import Backend
+from cragside.adapters.lightrag.backends.memory import MemoryBackend
+from cragside.adapters.lightrag.backends.sqlite import SqliteBackend
 from cragside.bootstrap import Container
 from cragside.domain.document import Mark, SourceText
 from cragside.domain.errors import NotFound, ProcessingError, ServiceUnavailable, ValidationError
 from cragside.domain.filter import Condition, Filter
-from cragside.domain.indexing import Acceptance, Task
 from cragside.domain.search import SimilaritySearch
-from cragside.ports.embedder import Vectors
 from cragside.ports.library import Library
 from cragside.ports.part_indexer import PartIndexer
 from cragside.settings import load_settings
-from tests.embedded_workspaces import embedded_workspaces, store_of
-from tests.fakes import WordGrader
-
-ARMSTRONG = "William Armstrong built Cragside in Northumberland. Joseph Swan lit Cragside with lamps."
-SWAN = "Joseph Swan lived in Gateshead. William Armstrong visited Joseph Swan in Gateshead."
-LONG = "\n\n".join(
-    f"William Armstrong built bridge number {i} over the river Coquet in 18{i + 50}. " * 3 for i in range(9)
-)
-SETTINGS = {"RAG_CHUNK_TOKENS": "60", "RAG_CHUNK_OVERLAP_TOKENS": "10", "RAG_PART_PASSAGES": "2"}
+from tests.indexing import ARMSTRONG, LONG, SMALL_PARTS, SWAN, found, take, text, work
 
 
-def opened(home: Path) -> Container:
-    return Container(load_settings({"RAG_HOME": str(home), **SETTINGS}))
+def opened(home: Path, backend: Backend, **replacements: Any) -> Container:
+    return Container(load_settings({"RAG_HOME": str(home), **SMALL_PARTS}), backend=backend, **replacements)
 
 
 @pytest.fixture
-async def container(tmp_path: Path) -> AsyncIterator[Container]:
-    container = opened(tmp_path)
+async def container(tmp_path: Path, backend: Backend) -> AsyncIterator[Container]:
+    container = opened(tmp_path, backend)
     yield container
     await container.close()
 
@@ -60,23 +42,6 @@ async def indexer(container: Container) -> PartIndexer:
     return (await container.workspaces.open("w")).work
 
 
-async def work(indexer: PartIndexer, tasks: Sequence[Task]) -> None:
-    for task in tasks:
-        if task.stage == "embed":
-            await indexer.embed(task)
-        elif await indexer.begin_enrichment(task):
-            await indexer.extend_graph(task)
-
-
-async def found(container: Container, question: str) -> list[str]:
-    repository = (await container.workspaces.open("w")).passages
-    return [document.content for document in await repository.retrieve(question, limit=8)]
-
-
-def text(name: str, content: str, **fields: Any) -> SourceText:
-    return SourceText(name, content, **fields)
-
-
 async def test_asking_for_documents_of_an_unknown_workspace_leaves_no_trace(library: Library, tmp_path: Path) -> None:
     assert await library.documents() == ([], 0)
     assert await library.document("doc-x") is None
@@ -89,11 +54,13 @@ async def test_asking_for_documents_of_an_unknown_workspace_leaves_no_trace(libr
     assert list(tmp_path.iterdir()) == []
 
 
-async def test_an_accepted_text_is_there_after_a_restart_with_its_tasks(library: Library, tmp_path: Path) -> None:
+async def test_an_accepted_text_is_there_after_a_restart_with_its_tasks(
+    library: Library, tmp_path: Path, backend: Backend
+) -> None:
     source = text("a.md", LONG, title="Bridges", metadata={"team": "x"}, tier1={"pages": 2}, marks=(Mark(0, 1, "One"),))
     acceptance = await library.accept(source, track="t1")
     assert acceptance.outcome == "new"
-    again = opened(tmp_path)
+    again = opened(tmp_path, backend)
     later = (await again.workspaces.open("w")).documents
     record = await later.sourced("a.md")
     assert record == acceptance.record
@@ -329,10 +296,10 @@ async def test_the_same_text_under_two_names_is_two_documents_and_counts_once_as
     assert len(await repository.similar(search)) == 1
     assert len(await repository.similar(replace(search, strategy="mmr"))) == 1
     of_team = replace(search, filter=Filter((Condition("team", "z"),)))
-    assert [found.metadata["filename"] for found in await repository.similar(of_team)] == ["copy.md"]
+    assert [each.metadata["filename"] for each in await repository.similar(of_team)] == ["copy.md"]
     assert await library.delete(first.record.id)
-    for found in (await repository.retrieve(question, limit=5), await repository.similar(search)):
-        assert [document.metadata["filename"] for document in found] == ["copy.md"]
+    for left in (await repository.retrieve(question, limit=5), await repository.similar(search)):
+        assert [document.metadata["filename"] for document in left] == ["copy.md"]
     assert await library.delete(copy.record.id)
     status = await repository.status()
     assert (status.passages, status.entities, status.relations) == (0, 0, 0)
@@ -443,63 +410,28 @@ async def test_documents_are_listed_latest_first_in_pages_by_status_and_by_track
     assert (await library.documents(status="pending"))[1] == 4
 
 
-@pytest.mark.parametrize(
-    ("wrapped", "expected"),
-    [
-        (KeyError("a defect"), ProcessingError),
-        (LedgerError("database is locked", "cannot be used now"), ServiceUnavailable),
-        (ConnectionResetError("reset"), ServiceUnavailable),
-        (ServiceUnavailable("model", "The model is silent."), ServiceUnavailable),
-    ],
-)
-async def test_a_defect_is_not_taken_for_an_outage(
-    library: Library,
-    indexer: PartIndexer,
-    monkeypatch: pytest.MonkeyPatch,
-    wrapped: Exception,
-    expected: type[Exception],
-) -> None:
-    async def fails(*_: Any) -> None:
-        raise RuntimeError("as LightRAG wraps it") from wrapped
-
-    acceptance = await library.accept(text("a.md", ARMSTRONG))
-    monkeypatch.setattr(Draft, "extract", fails)
-    with pytest.raises(expected):
-        await work(indexer, acceptance.tasks)
-
-
-async def test_extending_the_graph_again_changes_nothing(
-    library: Library, indexer: PartIndexer, tmp_path: Path
-) -> None:
-    for source in (text("a.md", ARMSTRONG), text("b.md", SWAN)):
-        await work(indexer, (await library.accept(source)).tasks)
-    before = dump(tmp_path)
-    await work(indexer, await library.restart(force=True))
-    assert dump(tmp_path) == before
-
-
 async def test_names_and_texts_that_cannot_be_stored_as_they_are_are_accepted(library: Library) -> None:
     record = (await library.accept(text("half \ud83d.md", "A\x00B \udc00 text", title="\x01t"))).record
     assert await library.sourced("half \ud83d.md") == record
     assert (await library.passages(record.id))[0].text == "A B   text"
 
 
-def cut_into(home: Path, tokens: int, **settings: str) -> Container:
+def cut_into(home: Path, backend: Backend, tokens: int, **settings: str) -> Container:
     changed = {"RAG_CHUNK_TOKENS": str(tokens), "RAG_CHUNK_OVERLAP_TOKENS": "0", **settings}
-    return Container(load_settings({"RAG_HOME": str(home), **SETTINGS, **changed}))
+    return Container(load_settings({"RAG_HOME": str(home), **SMALL_PARTS, **changed}), backend=backend)
 
 
 @pytest.mark.parametrize("complete", [True, False])
 @pytest.mark.parametrize("passages", [2, 3])
 async def test_a_text_that_comes_back_when_passages_have_another_size_is_found_as_a_whole(
-    tmp_path: Path, complete: bool, passages: int
+    tmp_path: Path, backend: Backend, complete: bool, passages: int
 ) -> None:
-    before = cut_into(tmp_path, 60)
+    before = cut_into(tmp_path, backend, 60)
     library, indexer = (await before.workspaces.open("w")).documents, (await before.workspaces.open("w")).work
     first = await library.accept(text("a.md", LONG))
     await work(indexer, first.tasks if complete else first.tasks[:1])
     await before.close()
-    after = cut_into(tmp_path, 100, RAG_PART_PASSAGES=str(passages))
+    after = cut_into(tmp_path, backend, 100, RAG_PART_PASSAGES=str(passages))
     library, indexer = (await after.workspaces.open("w")).documents, (await after.workspaces.open("w")).work
     await library.accept(text("a.md", ARMSTRONG))
     back = await library.accept(text("a.md", LONG))
@@ -520,169 +452,6 @@ async def test_a_text_that_comes_back_when_passages_have_another_size_is_found_a
     status = await repository.status()
     assert (status.passages, status.entities, status.relations) == (0, 0, 0)
     await after.close()
-
-
-async def test_a_text_that_comes_back_has_its_sections_again_and_no_failure_of_before(
-    library: Library, indexer: PartIndexer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    source = text("a.md", ARMSTRONG, marks=(Mark(0, 3, "Lamps"),), metadata={"team": "x"})
-    first = await library.accept(source)
-    await indexer.failed(first.tasks[0], "no embedder")
-    await interrupted(monkeypatch, library.delete(first.record.id))
-    assert await library.document(first.record.id) is None
-    back = await library.accept(source)
-    assert (back.record.status, back.record.error, back.record.metadata) == ("pending", "", {"team": "x"})
-    assert await library.source(back.record.id) == replace(source, title="a.md", size=len(ARMSTRONG))
-    await work(indexer, back.tasks)
-    assert [(passage.page, passage.section) for passage in await library.passages(back.record.id)] == [(3, "Lamps")]
-
-
-async def test_a_deleted_text_is_nowhere_in_the_store_before_the_graph_is_swept(
-    library: Library, indexer: PartIndexer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    secret = "Zanzibar keeps Quagmire. " * 3
-    source = text("a.md", secret, title="Zanzibar", marks=(Mark(0, 1, "Quagmire"),), metadata={"where": "Zanzibar"})
-    acceptance = await library.accept(replace(source, tier1={"about": "Quagmire"}))
-    for task in acceptance.tasks:
-        if task.stage == "embed":
-            await indexer.embed(task)
-        await indexer.annotate(task, [{"keywords": ["Quagmire"]}], {"summary": "Zanzibar"})
-    await interrupted(monkeypatch, library.delete(acceptance.record.id))
-    with closing(sqlite3.connect(tmp_path / "w" / "store.sqlite3")) as store:
-        left = [line for line in store.iterdump() if "Quagmire" in line or "Zanzibar" in line]
-    assert left == []
-
-
-async def test_a_deletion_does_not_wait_for_the_writer_of_the_graph_and_the_worker_does_the_rest(
-    container: Container, library: Library, indexer: PartIndexer, tmp_path: Path
-) -> None:
-    acceptance = await library.accept(text("a.md", ARMSTRONG))
-    await work(indexer, acceptance.tasks)
-    entities = (await (await container.workspaces.open("w")).passages.status()).entities
-    other = opened(tmp_path)
-    writer = (await other.workspaces.open("w")).passages
-    async with (await store_of(other.workspaces, "w")).writing(), asyncio.timeout(10):
-        assert await container.intake.delete(acceptance.record.id, workspace="w")
-        assert not await container.intake.delete(acceptance.record.id, workspace="w")
-    status = await writer.status()
-    assert (status.documents, status.passages, status.entities) == (0, 0, entities)
-    assert await found(container, "Who built Cragside?") == []
-    await container.worker().run(until_idle=True, sweep=False)
-    status = await writer.status()
-    assert (status.entities, status.relations) == (0, 0)
-    assert await library.restart(failures=False) == []
-    await other.close()
-
-
-async def test_the_worker_begins_with_what_a_deletion_that_was_killed_has_left(
-    container: Container, library: Library, indexer: PartIndexer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    acceptance = await library.accept(text("a.md", LONG))
-    await work(indexer, acceptance.tasks)
-    await interrupted(monkeypatch, library.delete(acceptance.record.id))
-    await container.worker().run(until_idle=True)
-    left = dump(tmp_path)
-    for kind in ("nodes", "edges", "vectors", "words", "documents", "parts", "chunks", "mentions"):
-        assert left[kind] == [], kind
-
-
-async def test_a_sweep_that_fails_does_not_make_a_deletion_fail(
-    library: Library, indexer: PartIndexer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    acceptance = await library.accept(text("a.md", ARMSTRONG))
-    await work(indexer, acceptance.tasks)
-
-    async def fails(*_: Any) -> None:
-        raise RuntimeError("the model is silent")
-
-    with monkeypatch.context() as patched:
-        patched.setattr(Draft, "forget", fails)
-        assert await library.delete(acceptance.record.id)
-    assert dump(tmp_path)["nodes"] != []
-    await work(indexer, await library.restart(failures=False))
-    assert dump(tmp_path)["nodes"] == []
-
-
-async def test_accepting_leaves_the_event_loop_free_while_another_process_commits(
-    library: Library, tmp_path: Path
-) -> None:
-    await library.accept(text("a.md", ARMSTRONG))
-    with closing(sqlite3.connect(tmp_path / "w" / "store.sqlite3", isolation_level=None)) as other:
-        other.execute("BEGIN IMMEDIATE")
-        accepting = asyncio.create_task(library.accept(text("b.md", SWAN)))
-        # Were the loop held, nobody could end the other one's transaction, and the text would be refused.
-        for _ in range(20):
-            await asyncio.sleep(0.01)
-        assert not accepting.done()
-        other.execute("COMMIT")
-    assert (await accepting).outcome == "new"
-
-
-async def interrupted(monkeypatch: pytest.MonkeyPatch, deleting: Awaitable[object]) -> None:
-    """A deletion whose process dies behind its first commit."""
-
-    async def dies(*_: Any, **__: Any) -> None:
-        raise Killed
-
-    with monkeypatch.context() as patched:
-        patched.setattr("cragside.adapters.lightrag.library.sweep_if_free", dies)
-        with pytest.raises(Killed):
-            await deleting
-
-
-class Killed(BaseException):
-    """As if the process were gone."""
-
-
-async def test_a_name_that_many_have_gets_its_number_in_a_few_steps(
-    library: Library, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for number in range(20):
-        record = (await library.accept(text("memory.txt", f"Note {number}."), rename=True)).record
-    assert record.name == "memory (20).txt"
-    asked, has_source = [], SqliteLedger.has_source
-
-    def counted(self: SqliteLedger, source: str) -> bool:
-        asked.append(source)
-        return has_source(self, source)
-
-    monkeypatch.setattr(SqliteLedger, "has_source", counted)
-    assert (await library.accept(text("memory.txt", "Another."), rename=True)).record.name == "memory (21).txt"
-    assert 0 < len(asked) < 12
-
-
-Step = Callable[[Library, PartIndexer], Awaitable[object]]
-
-
-async def take(library: Library, indexer: PartIndexer, source: SourceText) -> Acceptance:
-    acceptance = await library.accept(source)
-    await work(indexer, acceptance.tasks)
-    return acceptance
-
-
-async def drop(library: Library, indexer: PartIndexer, name: str) -> None:
-    if record := await library.sourced(name):
-        await library.delete(record.id)
-    # What could not be swept at once, or was left by whoever was interrupted, is the worker's.
-    await work(indexer, await library.restart(failures=False))
-
-
-STEPS: list[Step] = [
-    lambda library, indexer: take(library, indexer, text("a.md", ARMSTRONG)),
-    lambda library, indexer: take(library, indexer, text("b.md", SWAN)),
-    lambda library, indexer: take(library, indexer, text("a.md", LONG[:400])),
-    lambda library, indexer: drop(library, indexer, "b.md"),
-    lambda library, indexer: take(library, indexer, text("c.md", SWAN + " Lord Kelvin wrote to Joseph Swan.")),
-]
-
-
-def cheap(home: Path) -> EmbeddedWorkspaces:
-    async def open_embedder(name: str | None) -> LetterEmbedder:
-        return LetterEmbedder()
-
-    return embedded_workspaces(
-        home, open_embedder=open_embedder, ranker=WordGrader(), chunk_words=(40, 5), part_passages=2, saved_queries=0
-    )
 
 
 async def test_a_part_that_is_no_longer_being_enriched_waits(library: Library, indexer: PartIndexer) -> None:
@@ -711,110 +480,6 @@ async def test_a_part_that_is_no_longer_being_enriched_waits(library: Library, i
     assert await library.restart() == [second, *others]
 
 
-class LetterEmbedder:
-    name = "letters"
-    dimensions = 8
-
-    async def embed(self, texts: Sequence[str]) -> Vectors:
-        rows = np.full((len(texts), self.dimensions), 0.01, np.float32)
-        for row, content in zip(rows, texts, strict=True):
-            for letter in content:
-                row[ord(letter) % self.dimensions] += 1
-        unit: Vectors = rows / np.linalg.norm(rows, axis=1, keepdims=True)
-        return unit
-
-
-async def perform(home: Path, step: Step) -> bool:
-    """Whether the step was done, rather than ended by a failure of the store."""
-    workspaces = cheap(home)
-    try:
-        await step((await workspaces.open("w")).documents, (await workspaces.open("w")).work)
-    except ServiceUnavailable:
-        return False
-    else:
-        return True
-    finally:
-        await workspaces.close()
-
-
-@pytest.mark.parametrize("number", range(len(STEPS)))
-async def test_whatever_write_fails_repeating_the_work_ends_where_it_would_have(
-    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    before, undisturbed = tmp_path / "before", tmp_path / "undisturbed"
-    before.mkdir()
-    for step in STEPS[:number]:
-        assert await perform(before, step)
-    shutil.copytree(before, undisturbed)
-    assert await perform(undisturbed, STEPS[number])
-    expected = dump(undisturbed)
-    transaction, failing, count = Database.transaction, 0, 0
-
-    def failing_once(self: Database) -> Any:
-        nonlocal count
-        count += 1
-        if count == failing:
-            raise LedgerError("disk I/O error", "cannot be used now")
-        return transaction(self)
-
-    monkeypatch.setattr(Database, "transaction", failing_once)
-    while True:
-        failing, count = failing + 1, 0
-        home = tmp_path / str(failing)
-        shutil.copytree(before, home)
-        done = await perform(home, STEPS[number])
-        if count < failing:
-            break
-        if not done:
-            assert await perform(home, STEPS[number])
-        assert dump(home) == expected, f"write {failing}"
-    assert failing > 2
-
-
-def dump(home: Path) -> dict[str, Any]:
-    """All that a store knows, without times and row numbers."""
-    with closing(sqlite3.connect(home / "w" / "store.sqlite3")) as connection:
-
-        def rows(sql: str) -> list[Any]:
-            return sorted((tuple(map(_timeless, row)) for row in connection.execute(sql)), key=repr)
-
-        return {
-            "nodes": rows("SELECT id, value, degree FROM node"),
-            "edges": rows("SELECT source, target, value FROM edge"),
-            "vectors": rows("SELECT namespace, id, source, target, hex(vector), value FROM vector"),
-            "words": rows("SELECT vector.id, terms FROM passage JOIN vector ON vector.seq = passage.rowid"),
-            "strays": rows("SELECT rowid FROM passage WHERE rowid NOT IN (SELECT seq FROM vector)"),
-            "kv": rows("SELECT namespace, id, value FROM kv"),
-            "documents": rows("SELECT id, content_hash, state, name, title, text FROM document"),
-            "origins": rows("SELECT document_id, source FROM origin"),
-            "parts": rows(
-                "SELECT id, number, key, first, last, embedded, enrichment, error, tier3 FROM part JOIN document"
-                " USING (version)"
-            ),
-            "chunks": rows("SELECT id, part, number, page, section, tier2 FROM chunk"),
-            "mentions": rows("SELECT kind, name, passage FROM mention"),
-        }
-
-
-def _timeless(value: Any) -> Any:
-    if not isinstance(value, str) or not value.startswith("{"):
-        return value
-    fields = json.loads(value)
-    return {key: fields[key] for key in sorted(fields) if not key.endswith(("_at", "_time"))}
-
-
-async def test_of_very_many_documents_of_one_name_each_is_told_with_its_whole_source(
-    library: Library, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("cragside.adapters.lightrag.ledger.sqlite.documents._MOST_NAMESAKES", 2)
-    sources = [f"/home/ann/w{number}/todo.md" for number in range(3)]
-    for source in sources[:2]:
-        await library.accept(text("todo.md", source, source=source))
-    assert [record.label for record in await library.named("todo.md")] == ["w1/todo.md", "w0/todo.md"]
-    await library.accept(text("todo.md", ARMSTRONG, source=sources[2]))
-    assert [record.label for record in await library.named("todo.md")] == sources[::-1]
-
-
 async def test_an_entity_tells_documents_of_one_name_apart(
     container: Container, library: Library, indexer: PartIndexer
 ) -> None:
@@ -823,3 +488,99 @@ async def test_an_entity_tells_documents_of_one_name_apart(
     view = await (await container.workspaces.open("w")).graph.entity("Joseph Swan")
     assert view is not None
     assert [label for _, label in view.documents] == ["w1/todo.md", "w2/todo.md"]
+
+
+class Failing:
+    """A model that fails."""
+
+    def __init__(self, failure: Exception) -> None:
+        self._failure = failure
+
+    async def complete(
+        self, prompt: str, *, system: str | None = None, history: Sequence[Mapping[str, str]] = ()
+    ) -> str:
+        raise self._failure
+
+
+@pytest.mark.parametrize(
+    ("failure", "expected"),
+    [
+        (KeyError("a defect"), ProcessingError),
+        (ConnectionResetError("reset"), ServiceUnavailable),
+        (ServiceUnavailable("model", "The model is silent."), ServiceUnavailable),
+    ],
+)
+async def test_a_defect_is_not_taken_for_an_outage(
+    tmp_path: Path, backend: Backend, failure: Exception, expected: type[Exception]
+) -> None:
+    container = opened(tmp_path, backend, language_model=Failing(failure))
+    workspace = await container.workspaces.open("w")
+    with pytest.raises(expected):
+        await take(workspace.documents, workspace.work, text("a.md", ARMSTRONG))
+    await container.close()
+
+
+async def told(container: Container) -> dict[str, Any]:
+    """All that can be asked of the workspace, without times."""
+    workspace = await container.workspaces.open("w")
+    records, total = await workspace.documents.documents(limit=100)
+    timeless = {"created_at": "", "updated_at": ""}
+    entities = await workspace.graph.search("", limit=100)
+    views = [view for each in entities if (view := await workspace.graph.entity(each.name))]
+    near = await workspace.passages.similar(SimilaritySearch(SWAN, limit=100, threshold=-1.0))
+    return {
+        "documents": [
+            replace(each, **timeless, parts=tuple(replace(part, enriched_at=None) for part in each.parts))
+            for each in records
+        ],
+        "passages": [await workspace.documents.passages(each.id) for each in records],
+        "tasks": await workspace.documents.restart(failures=False),
+        "sizes": (total, await workspace.documents.counts(), await workspace.documents.stored()),
+        "status": await workspace.passages.status(),
+        "entities": [replace(view, entity=replace(view.entity, first_seen=None, last_seen=None)) for view in views],
+        "relations": (await workspace.graph.expand([each.name for each in entities], limit=100)).relationships,
+        # Vectors of one direction are equally near but for the last digits.
+        "near": sorted((-round(document.score or 0.0, 4), document.content) for document in near),
+    }
+
+
+async def test_extending_the_graph_again_changes_nothing(
+    container: Container, library: Library, indexer: PartIndexer
+) -> None:
+    for source in (text("a.md", ARMSTRONG), text("b.md", SWAN)):
+        await take(library, indexer, source)
+    before = await told(container)
+    assert before["entities"]
+    assert before["relations"]
+    await work(indexer, await library.restart(force=True))
+    assert await told(container) == before
+
+
+async def test_a_store_that_is_built_anew_answers_as_before(
+    container: Container, library: Library, indexer: PartIndexer
+) -> None:
+    for source in (text("a.md", LONG), text("b.md", SWAN, metadata={"team": "x"})):
+        await take(library, indexer, source)
+    waiting = await library.accept(text("c.md", ARMSTRONG))
+    await indexer.embed(waiting.tasks[0])
+    before = await told(container)
+    assert await container.workspaces.reindex("w", lambda _: None) == 3
+    after = await told(container)
+    assert after == before
+    assert await container.workspaces.names() == ["w"]
+
+
+SEVERN = LONG.replace("Coquet", "Severn").replace("William Armstrong", "Thomas Telford")
+
+
+async def test_both_databases_tell_the_same(tmp_path: Path) -> None:
+    kept = []
+    for number, backend in enumerate((MemoryBackend(), SqliteBackend())):
+        container = opened(tmp_path / str(number), backend)
+        workspace = await container.workspaces.open("w")
+        for source in (text("a.md", LONG), text("b.md", SWAN), text("a.md", ARMSTRONG), text("c.md", SEVERN)):
+            await take(workspace.documents, workspace.work, source)
+        assert await workspace.documents.delete((await workspace.documents.named("b.md"))[0].id)
+        kept.append(await told(container))
+        await container.close()
+    assert kept[0] == kept[1]

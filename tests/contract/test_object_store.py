@@ -55,7 +55,7 @@ async def test_a_missing_object_is_not_found(objects: ObjectStore, name: str) ->
         await objects.fetch(name, io.BytesIO(), limit=10)
 
 
-async def test_one_that_was_disconnected_is_there_again_when_it_is_asked(objects: ObjectStore) -> None:
+async def test_a_closed_adapter_reconnects_when_it_is_asked(objects: ObjectStore) -> None:
     for _ in range(2):
         await objects.disconnect()
         await objects.fetch("a.json", held := io.BytesIO(), limit=10)

@@ -95,7 +95,7 @@ async def test_without_enrichment_a_text_is_searchable_and_no_more(knowledge: Kn
     assert counts["PROCESSED"] == 1
 
 
-async def test_what_can_be_fetched_is_taken_and_the_rest_is_listed(knowledge: Knowledge) -> None:
+async def test_fetched_pages_are_stored_and_failures_are_listed(knowledge: Knowledge) -> None:
     urls = [*PAGES, "https://example.org/none"]
     body = await ingest(
         knowledge, *({"url": url} for url in urls), {"text": " ", "source": "blank.txt"}, {"text": "x", "source": " "}
@@ -173,7 +173,7 @@ async def test_a_body_over_the_limit_is_refused(tmp_path: Path) -> None:
     assert answer.json() == {"error": "The body is larger than 2048 bytes."}
 
 
-async def test_filters_let_through_what_the_payload_holds(knowledge: Knowledge) -> None:
+async def test_filters_match_the_payload(knowledge: Knowledge) -> None:
     await ingest(
         knowledge,
         {"text": CODE, "source": "src/connect.py", "metadata": REPO},
@@ -239,7 +239,7 @@ async def test_passages_below_the_least_score_are_left_out(knowledge: Knowledge)
     assert result["score"] < 1
 
 
-async def test_what_is_not_given_is_as_the_workspace_prefers(knowledge: Knowledge) -> None:
+async def test_omitted_options_use_the_workspaces_preferences(knowledge: Knowledge) -> None:
     items = [{"text": f"Armstrong built bridge {n}.", "source": f"{n}.txt"} for n in range(12)]
     await ingest(knowledge, *items, enrich=False)
     await knowledge.index()
@@ -296,7 +296,7 @@ async def test_options_of_mmr_go_with_mmr_alone(
     assert "mmr" in answer.json()["error"]
 
 
-async def test_compressed_passages_are_told_as_their_relevant_strips(knowledge: Knowledge) -> None:
+async def test_compressed_passages_consist_of_their_relevant_strips(knowledge: Knowledge) -> None:
     filler = (
         "The weather of the county is mild, and its coast has many castles, of which some can be visited in summer. "
     )
@@ -311,7 +311,7 @@ async def test_compressed_passages_are_told_as_their_relevant_strips(knowledge: 
     assert body["references"][0]["content"] == [result["text"]]
 
 
-async def test_nothing_found_is_said_beside_an_empty_response(knowledge: Knowledge) -> None:
+async def test_an_empty_response_has_a_message(knowledge: Knowledge) -> None:
     await ingest(knowledge, {"text": ARMSTRONG, "source": "armstrong.txt"}, enrich=False)
     await knowledge.index()
     nothing = await query(knowledge, query="Armstrong", threshold=1)
@@ -335,7 +335,7 @@ async def test_options_of_a_search_by_cosine_do_not_go_with_a_mode(
     assert next(iter(options)) in answer.json()["error"]
 
 
-async def test_the_graph_around_the_passages_is_told_on_request(knowledge: Knowledge) -> None:
+async def test_the_graph_around_the_passages_is_returned_on_request(knowledge: Knowledge) -> None:
     await ingest(knowledge, {"text": ARMSTRONG, "source": "armstrong.txt"})
     assert (await query(knowledge, query="Armstrong", graphExpand=True))["graph"] == {
         "entities": [],
@@ -350,7 +350,7 @@ async def test_the_graph_around_the_passages_is_told_on_request(knowledge: Knowl
     assert {each["source"] for each in graph["relationships"]} <= names
 
 
-async def test_an_entity_is_told_with_connections_and_documents(knowledge: Knowledge) -> None:
+async def test_an_entity_is_returned_with_connections_and_documents(knowledge: Knowledge) -> None:
     await ingest(knowledge, {"text": ARMSTRONG, "source": "armstrong.txt"})
     await knowledge.index()
     answer = await knowledge.http.get("/graph/entity/william%20armstrong")
@@ -371,7 +371,7 @@ async def test_an_entity_that_is_not_there_is_a_404(knowledge: Knowledge) -> Non
     assert (answer.status_code, answer.json()) == (404, {"error": "Entity not found"})
 
 
-async def test_enrichment_is_told_by_the_clients_id_the_documents_id_and_the_source(knowledge: Knowledge) -> None:
+async def test_enrichment_status_is_found_by_client_id_document_id_and_source(knowledge: Knowledge) -> None:
     await ingest(knowledge, {"id": "r1:src/connect.py", "text": CODE, "source": "src/connect.py", "docType": "code"})
     path = "/enrichment/status/r1:src%2Fconnect.py"
     waiting = {"total": 1, "enriched": 0, "pending": 1, "processing": 0, "failed": 0, "none": 0}
@@ -391,7 +391,7 @@ async def test_enrichment_is_told_by_the_clients_id_the_documents_id_and_the_sou
         assert (await knowledge.http.get(f"/enrichment/status/{base_id}")).json()["chunks"] == body["chunks"]
 
 
-async def test_items_of_one_source_with_ids_of_their_own_are_documents_of_their_own(knowledge: Knowledge) -> None:
+async def test_items_of_one_source_with_different_ids_are_separate_documents(knowledge: Knowledge) -> None:
     items = [{"id": "a", "text": CODE, "source": "s.txt"}, {"id": "b", "text": ARMSTRONG, "source": "s.txt"}]
     for _ in range(2):
         await ingest(knowledge, *items)
@@ -416,7 +416,7 @@ async def test_a_text_that_two_repositories_have_is_found_in_each_of_them(knowle
         assert len((await query(knowledge, query="How to connect redis?", **mode))["results"]) == 1
 
 
-async def test_an_id_that_nobody_knows_is_a_404(knowledge: Knowledge) -> None:
+async def test_an_unknown_id_is_a_404(knowledge: Knowledge) -> None:
     answer = await knowledge.http.get("/enrichment/status/none")
     assert (answer.status_code, answer.json()) == (404, {"error": "No chunks found for baseId: none"})
 
@@ -434,7 +434,7 @@ async def test_statistics_tell_the_queue_and_the_passages(knowledge: Knowledge) 
     assert after == {"queue": nothing, "totals": {**zero, "enriched": 1}}
 
 
-async def test_enrichment_is_set_off_for_what_is_not_done_and_by_force_for_all(knowledge: Knowledge) -> None:
+async def test_enqueueing_takes_unfinished_documents_and_with_force_all(knowledge: Knowledge) -> None:
     await ingest(knowledge, {"text": ARMSTRONG, "source": "armstrong.txt"})
     await knowledge.index()
     assert (await knowledge.http.post("/enrichment/enqueue")).json() == {"ok": True, "enqueued": 0}
@@ -512,7 +512,7 @@ async def test_the_documentations_examples_are_answered_as_it_says(tmp_path: Pat
     assert taken.json()["status"] == "success"
 
 
-async def test_a_text_is_read_alike_by_whatever_way_it_comes(knowledge: Knowledge) -> None:
+async def test_every_route_reads_a_text_alike(knowledge: Knowledge) -> None:
     text = "# Weirs\n\nA weir raises the {0}.\n\n# Locks\n\nA lock lets boats pass the {0}.\n"
     mail = "From: ada@example.com\nTo: bob@example.com\nSubject: Locks\n\nThe lock of {0} is shut.\n"
     ways = {
@@ -557,7 +557,7 @@ async def test_items_with_addresses_of_their_own_are_documents_of_their_own(know
     assert {record.label for record in records} == {f"forum (https://forum.example/thread?id={n})" for n in (0, 1)}
 
 
-async def test_an_item_does_not_replace_another_one_of_the_same_request(knowledge: Knowledge) -> None:
+async def test_items_of_one_request_do_not_replace_each_other(knowledge: Knowledge) -> None:
     texts = [{"text": text, "source": "notes"} for text in (ARMSTRONG, CODE, ARMSTRONG)]
     answer = await knowledge.http.post("/ingest", json={"items": texts})
     (error,) = answer.json()["errors"]
@@ -569,7 +569,7 @@ async def test_an_item_does_not_replace_another_one_of_the_same_request(knowledg
     assert known.text == ARMSTRONG
 
 
-async def test_a_track_behind_a_source_takes_nobody_elses_document(knowledge: Knowledge) -> None:
+async def test_a_track_suffix_in_a_source_does_not_take_over_another_document(knowledge: Knowledge) -> None:
     for item in (
         {"text": ARMSTRONG, "source": "a.md#b"},
         {"text": "One.", "source": "a.md", "id": "a"},

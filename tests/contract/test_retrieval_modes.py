@@ -6,12 +6,12 @@ from typing import get_args
 
 import pytest
 
-from cragside.adapters.lightrag.ledger.changes import Anyway, GraphChange
+from cragside.adapters.lightrag.backends.interface import Backend
+from cragside.adapters.lightrag.ledger.changes import Always, GraphChange
 from cragside.bootstrap import Container
 from cragside.domain.document import SourceText
 from cragside.domain.search import Mode
 from cragside.settings import load_settings
-from tests.embedded_workspaces import store_of
 
 GRAPH_MODES: tuple[Mode, ...] = ("local", "global", "hybrid")
 # What the scripted extractor reads out of a text has nothing to do with its words, so that a passage that is found by
@@ -33,8 +33,8 @@ class Extractor:
 
 
 @pytest.fixture
-async def container(tmp_path: Path) -> AsyncIterator[Container]:
-    container = Container(load_settings({"RAG_HOME": str(tmp_path)}), language_model=Extractor())
+async def container(tmp_path: Path, backend: Backend) -> AsyncIterator[Container]:
+    container = Container(load_settings({"RAG_HOME": str(tmp_path)}), language_model=Extractor(), backend=backend)
     yield container
     await container.close()
 
@@ -61,13 +61,15 @@ async def test_these_find_through_entities_and_relations(container: Container, m
     assert await everything(container, "Who has the directorship of the Harbour Museum?", mode) == ["hidden.md"]
 
 
-async def test_naive_uses_no_graph(container: Container) -> None:
+async def test_naive_uses_no_graph(container: Container, tmp_path: Path, backend: Backend) -> None:
     await indexed(container)
     repository = (await container.workspaces.open("default")).passages
     known = await (await container.workspaces.open("default")).graph.search("", limit=100)
     assert known
     gone = GraphChange(nodes=dict.fromkeys(entity.name for entity in known))
-    await (await store_of(container.workspaces, "default")).apply(gone, Anyway())
+    ledger = backend.open_ledger(tmp_path / "default", "default", search_text=str.lower)
+    assert await ledger.apply(gone, Always(), await ledger.embedding_model() or "")
+    ledger.release()
     assert (await repository.status()).entities == 0
     assert await names(container, "What do sea otters eat?", "naive") == ["plain.md"]
 

@@ -5,10 +5,10 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from cragside.adapters.embedded.embedder import WordLlamaEmbedder
+from cragside.adapters.lightrag.backends.interface import Backend
 from cragside.bootstrap import Container
 from cragside.domain.document import Mark, SourceText
 from cragside.domain.filter import Condition, Filter
@@ -34,8 +34,8 @@ async def searchable(container: Container, *sources: SourceText) -> None:
 
 
 @pytest.fixture
-async def container(tmp_path: Path) -> AsyncIterator[Container]:
-    container = Container(load_settings({"RAG_HOME": str(tmp_path)}))
+async def container(tmp_path: Path, backend: Backend) -> AsyncIterator[Container]:
+    container = Container(load_settings({"RAG_HOME": str(tmp_path)}), backend=backend)
     yield container
     await container.close()
 
@@ -106,22 +106,22 @@ MANY = 700
 
 
 @pytest.fixture(scope="module")
-def home_of_many(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def home_of_many(tmp_path_factory: pytest.TempPathFactory, shared_backend: Backend) -> Path:
     """More passages than are tried one by one; what the filters want is far from the question."""
     home = tmp_path_factory.mktemp("many")
-    asyncio.run(fill(home))
+    asyncio.run(fill(home, shared_backend))
     return home
 
 
 @pytest.fixture
-async def many(home_of_many: Path) -> AsyncIterator[Container]:
-    container = Container(load_settings({"RAG_HOME": str(home_of_many)}))
+async def many(home_of_many: Path, shared_backend: Backend) -> AsyncIterator[Container]:
+    container = Container(load_settings({"RAG_HOME": str(home_of_many)}), backend=shared_backend)
     yield container
     await container.close()
 
 
-async def fill(home: Path) -> None:
-    container = Container(load_settings({"RAG_HOME": str(home)}))
+async def fill(home: Path, backend: Backend) -> None:
+    container = Container(load_settings({"RAG_HOME": str(home)}), backend=backend)
     texts = [
         SourceText(f"near/{n}.md", f"Sea otters eat sea urchins, number {n}.", metadata={"shelf": "near"})
         for n in range(MANY)
@@ -207,17 +207,3 @@ async def test_mmr_chooses_among_what_the_filter_lets_through(many: Container) -
     results = await found(many, strategy="mmr", threshold=-1.0, limit=2, filter=far)
     assert len(results) == 2
     assert all(name.startswith("far/") for name, _ in results)
-
-
-async def test_cosines_are_exact_where_the_index_would_only_estimate() -> None:
-    from cragside.adapters.lightrag.storages.sqlite.vector_index import EXACT_BELOW, VectorIndex
-
-    noise = np.random.default_rng(7).normal(size=(EXACT_BELOW + 500, 64)).astype(np.float32)
-    vectors = noise / np.linalg.norm(noise, axis=1, keepdims=True)
-    index = VectorIndex(64)
-    index.add(list(range(len(vectors))), vectors)
-    keys, cosines = index.nearest(vectors[11], 0.2)
-    exact = vectors @ vectors[11]
-    assert keys.tolist() == [int(key) for key in np.argsort(-exact, kind="stable") if exact[key] >= 0.2]
-    assert cosines.tolist() == pytest.approx(exact[keys].tolist())
-    assert np.array_equal(index.vectors([11, 3]), vectors[[11, 3]])

@@ -11,12 +11,15 @@ from lightrag.kg.factory import get_storage_class
 from lightrag.kg.shared_storage import finalize_share_data, initialize_share_data
 from lightrag.utils import EmbeddingFunc
 
-from cragside.adapters.lightrag.drafts import DraftVectors
-from cragside.adapters.lightrag.ledger.changes import Anyway, GraphChange
-from cragside.adapters.lightrag.ledger.sqlite.ledger import SqliteLedger
-from cragside.adapters.lightrag.storages.sqlite import register
+from cragside.adapters.lightrag.engine.engine import registered
+from cragside.adapters.lightrag.indexing.drafts import DraftVectors
+from cragside.adapters.lightrag.ledger.changes import Always, GraphChange
+from cragside.adapters.lightrag.ledger.interface import Ledger
+from tests.contract.conftest import BACKENDS
 
 DIMENSIONS = 16
+# The names of LightRAG's own storages.
+FILES = ("JsonKVStorage", "NanoVectorDBStorage", "NetworkXStorage")
 
 
 async def embed(texts: list[str], **_: Any) -> np.ndarray[Any, Any]:
@@ -28,14 +31,13 @@ async def embed(texts: list[str], **_: Any) -> np.ndarray[Any, Any]:
     return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-9)
 
 
-@pytest.fixture(params=["file", "sqlite"])
+@pytest.fixture(params=["file", *BACKENDS])
 async def storages(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[SimpleNamespace]:
-    register()
     initialize_share_data()
-    names = {
-        "file": ("JsonKVStorage", "NanoVectorDBStorage", "NetworkXStorage"),
-        "sqlite": ("SqliteKVStorage", "SqliteVectorStorage", "SqliteGraphStorage"),
-    }[request.param]
+    backend = BACKENDS[request.param]() if request.param in BACKENDS else None
+    ours = registered(backend.storages()).values() if backend else FILES
+    kv, vector, graph, *_ = ours
+    ledger = backend and backend.open_ledger(tmp_path, "w", search_text=str.lower)
     config = {
         "working_dir": str(tmp_path),
         "embedding_batch_num": 4,
@@ -49,7 +51,6 @@ async def storages(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncItera
             namespace=namespace, workspace="w", global_config=config, embedding_func=function, **more
         )
 
-    kv, vector, graph = names
     built = SimpleNamespace(
         kind=request.param,
         kv=build(kv, "text_chunks"),
@@ -63,13 +64,9 @@ async def storages(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncItera
     opened = [built.kv, built.other_kv, built.relations, built.entities, built.graph]
     for storage in opened:
         await storage.initialize()
-    if request.param == "file":
-        built.write = FileWriter(built)
-        yield built
-    else:
-        ledger = SqliteLedger.open(tmp_path, "w")
-        built.write = LedgerWriter(built, ledger)
-        yield built
+    built.write = LedgerWriter(built, ledger) if ledger else FileWriter(built)
+    yield built
+    if ledger:
         ledger.release()
     for storage in opened:
         await storage.finalize()
@@ -99,20 +96,20 @@ class FileWriter:
 class LedgerWriter:
     """Writes as a merge does."""
 
-    def __init__(self, storages: SimpleNamespace, ledger: SqliteLedger) -> None:
+    def __init__(self, storages: SimpleNamespace, ledger: Ledger) -> None:
         self._storages = storages
         self._ledger = ledger
 
     async def graph(self, nodes: dict[str, Any], edges: dict[tuple[str, str], Any]) -> None:
         ordered = {(min(ends), max(ends)): edge for ends, edge in edges.items()}
-        assert await self._ledger.apply(GraphChange(nodes, ordered), Anyway(), "letters")
+        assert await self._ledger.apply(GraphChange(nodes, ordered), Always(), "letters")
 
     async def vectors(self, storage: str, rows: dict[str, Any]) -> None:
         drafted = DraftVectors(getattr(self._storages, storage))
         await drafted.delete([key for key, row in rows.items() if row is None])
         await drafted.upsert({key: row for key, row in rows.items() if row is not None})
         change = GraphChange(vectors={drafted.namespace: await drafted.change()})
-        assert await self._ledger.apply(change, Anyway(), "letters")
+        assert await self._ledger.apply(change, Always(), "letters")
 
 
 async def test_values_are_read_as_written_in_their_namespace_only(storages: SimpleNamespace) -> None:

@@ -36,7 +36,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Uplo
 
 
 @pytest.mark.parametrize("content", [b"x", LARGE])
-async def test_what_a_form_sends_is_there_until_it_is_removed(store: tuple[UploadStore, Send], content: bytes) -> None:
+async def test_an_uploaded_object_stays_until_it_is_removed(store: tuple[UploadStore, Send], content: bytes) -> None:
     uploads, send = store
     send(await uploads.form("kb/1", most_bytes=len(content), seconds=60), content)
     send(await uploads.form("kb/2", most_bytes=len(content), seconds=60), b"other")
@@ -49,7 +49,7 @@ async def test_what_a_form_sends_is_there_until_it_is_removed(store: tuple[Uploa
     await uploads.fetch("kb/2", io.BytesIO(), limit=10)
 
 
-async def test_what_was_never_sent_is_not_found_and_can_be_removed(store: tuple[UploadStore, Send]) -> None:
+async def test_a_missing_object_is_not_found_and_can_be_removed(store: tuple[UploadStore, Send]) -> None:
     uploads, _ = store
     await uploads.form("kb/1", most_bytes=10, seconds=60)
     await uploads.remove("kb/1")
@@ -57,7 +57,7 @@ async def test_what_was_never_sent_is_not_found_and_can_be_removed(store: tuple[
         await uploads.fetch("kb/1", io.BytesIO(), limit=10)
 
 
-async def test_what_is_larger_than_it_should_be_is_not_read_to_its_end(store: tuple[UploadStore, Send]) -> None:
+async def test_an_object_that_is_too_large_is_not_read_to_its_end(store: tuple[UploadStore, Send]) -> None:
     """S3 refuses it ahead (tests/e2e); moto does not hold forms to their policies, and a bucket's rules may change."""
     uploads, send = store
     send(await uploads.form("kb/1", most_bytes=1000, seconds=60), LARGE)

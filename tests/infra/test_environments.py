@@ -181,4 +181,4 @@ def test_nothing_is_built_for_what_cannot_be_deployed(said: list[str], capsys: p
 def test_a_context_without_a_value_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="2"):
         main(["-c", "env"])
-    assert "'env' is no KEY=VALUE" in capsys.readouterr().err
+    assert "'env' is not KEY=VALUE" in capsys.readouterr().err

@@ -51,7 +51,7 @@ async def host(server):
     await host.close()
 
 
-async def test_the_host_says_what_it_has(host):
+async def test_the_host_reports_its_version_models_and_windows(host):
     assert await host.version() == ollama.VERSION
     assert {ollama.CHAT_MODEL, ollama.EMBEDDING_MODEL} <= await host.models()
     assert await host.context_length(ollama.CHAT_MODEL) == 8192
@@ -86,7 +86,7 @@ async def test_a_question_is_rewritten_into_one_usable_line(host):
     assert len(query) <= 200
 
 
-async def test_embeddings_are_unit_vectors_of_384_dimensions_that_know_what_is_alike(host):
+async def test_embeddings_are_384_dimensional_unit_vectors_that_reflect_similarity(host):
     embedder = OllamaEmbedder(host, "all-minilm")
     vectors = await embedder.embed(["a tower in Paris", "the Eiffel tower", "cats sleep", "", "word " * 3000])
     assert vectors.shape == (5, ollama.DIMENSIONS)
@@ -101,7 +101,7 @@ async def test_a_prompt_beyond_the_default_context_is_read_in_a_larger_one(host)
     assert loaded[ollama.CHAT_MODEL] == 8192
 
 
-async def test_a_window_that_was_raised_is_kept_for_what_would_fit_a_smaller_one(host):
+async def test_a_raised_window_is_kept_for_smaller_requests(host):
     await host.chat(ollama.CHAT_MODEL, "Blue sea. " * 350, max_tokens=3000, schema={"const": "yes"})
     await host.chat(ollama.CHAT_MODEL, "Short.", max_tokens=5)
     assert (await host._fetch_loaded())[ollama.CHAT_MODEL] == 8192

@@ -30,7 +30,7 @@ def server():
         pytest.skip(f"the real Ollama did not run: {reason}")
 
 
-async def test_a_document_is_described_and_extracted_and_what_was_wrong_is_told(server, tmp_path, caplog):
+async def test_a_document_is_annotated_and_unusable_rows_are_reported(server, tmp_path, caplog):
     settings = Settings(
         home=tmp_path,
         ollama_base_url=server.url,

@@ -28,7 +28,7 @@ async def container(tmp_path):
     await container.close()
 
 
-async def test_two_exchanges_of_one_second_are_both_found_in_every_mode(container):
+async def test_two_exchanges_within_one_second_are_both_found_in_every_mode(container):
     first = await container.memory.remember(REDIS, workspace="bot")
     second = await container.memory.remember(OTTERS, workspace="bot")
     assert (first.indexed, second.indexed) == (True, True)

@@ -121,7 +121,7 @@ async def test_the_shorter_time_budget_holds() -> None:
 
 
 @pytest.mark.parametrize("left", [0, -3])
-async def test_a_request_whose_time_is_up_gets_none(left: float) -> None:
+async def test_a_request_past_its_deadline_gets_no_time(left: float) -> None:
     finder = ScriptedFinder(FOUND)
     await enricher(finder).enrich({"prompt": "/rag x"}, timeout=left)
     assert finder.calls[0]["seconds"] == 0
@@ -170,7 +170,7 @@ async def test_the_enhanced_request_carries_id_timestamp_and_context_beside_give
 
 
 @pytest.mark.parametrize("nothing", ["", None])
-async def test_an_empty_id_or_timestamp_is_as_good_as_none(nothing: str | None) -> None:
+async def test_an_empty_id_or_timestamp_counts_as_missing(nothing: str | None) -> None:
     enriched = await enricher(ScriptedFinder(FOUND)).enrich({"prompt": "/rag x", "id": nothing, "timestamp": nothing})
     body = enhanced_request(enriched)
     assert body["id"]

@@ -84,7 +84,7 @@ async def test_a_part_that_is_broken_off_waits_again() -> None:
     assert workspaces.log == [("begin", ENRICH), ("back", ENRICH)]
 
 
-async def test_a_failure_is_told_even_when_the_store_cannot_note_that_the_part_waits() -> None:
+async def test_a_failure_is_reported_even_if_the_store_cannot_mark_the_part_as_pending() -> None:
     workspaces = MemoryWorkspaces(passages=PASSAGES)
 
     async def give_back(task: Task | None = None) -> None:
@@ -96,7 +96,7 @@ async def test_a_failure_is_told_even_when_the_store_cannot_note_that_the_part_w
     assert failure.value.component == "model_host"
 
 
-async def test_a_document_that_goes_while_it_is_described_is_no_failure() -> None:
+async def test_a_document_deleted_during_annotation_is_not_a_failure() -> None:
     workspaces = MemoryWorkspaces(passages=PASSAGES)
     workspaces.record = None
     await Indexer(workspaces, EchoAnnotator()).do(ENRICH)

@@ -24,11 +24,11 @@ async def test_a_page_is_read_in_the_encoding_that_its_server_names(tmp_path: Pa
     assert source.metadata == {"fetchedUrl": URL, "contentType": "text/plain"}
 
 
-async def test_a_document_that_the_queue_has_no_place_for_is_kept_and_the_failure_says_so(tmp_path: Path) -> None:
+async def test_a_document_is_kept_when_the_queue_refuses_its_tasks_and_the_failure_says_so(tmp_path: Path) -> None:
     knowledge = Knowledge(tmp_path)
     broken, otter = tmp_path / FILE_NAME, SourceText("otter.txt", "Otters sleep on their backs.")
     broken.write_bytes(b"no database " * 100)
-    with pytest.raises(ServiceUnavailable, match=r"is damaged .* The document itself is kept") as failure:
+    with pytest.raises(ServiceUnavailable, match=r"is damaged .* The document itself is stored") as failure:
         await knowledge.container.intake.text(otter, workspace="default")
     assert failure.value.component == "queue"
     library = (await knowledge.container.workspaces.open("default")).documents
@@ -43,7 +43,7 @@ async def test_a_document_that_the_queue_has_no_place_for_is_kept_and_the_failur
     assert record.status == "enriched"
 
 
-async def test_a_document_that_had_no_place_in_the_queue_gets_one_when_it_is_brought_again(tmp_path: Path) -> None:
+async def test_adding_a_document_again_queues_tasks_that_the_queue_had_refused(tmp_path: Path) -> None:
     knowledge = Knowledge(tmp_path)
     broken, otter = tmp_path / FILE_NAME, SourceText("otter.txt", "Otters sleep on their backs.")
     broken.write_bytes(b"no database " * 100)

@@ -75,7 +75,7 @@ async def test_an_exchange_is_taken_in_under_a_name_of_its_own() -> None:
     ("exchange", "reason"),
     [(Exchange("hi!", SECRET), "greeting"), (Exchange("a", "b"), "too_short"), (Exchange(SECRET, " "), "blank_answer")],
 )
-async def test_what_is_not_worth_it_is_not_taken_and_the_reason_told(exchange: Exchange, reason: str) -> None:
+async def test_trivial_exchanges_are_skipped_with_a_reason(exchange: Exchange, reason: str) -> None:
     intake = FakeIntake()
     remembered = await memory(intake).remember(exchange, workspace="sea")
     assert (remembered.indexed, remembered.reason, remembered.retryable) == (False, reason, False)
@@ -96,7 +96,7 @@ async def test_an_overlong_query_is_refused() -> None:
         await memory().recall("x" * 32_001, workspace="sea")
 
 
-async def test_an_exchange_that_is_there_already_is_not_indexed_twice() -> None:
+async def test_a_known_exchange_is_not_indexed_twice() -> None:
     remembered = await memory(FakeIntake(outcome="unchanged")).remember(EXCHANGE, workspace="sea")
     assert (remembered.indexed, remembered.reason, remembered.document_id) == (False, "known", "doc-1")
 
@@ -109,15 +109,15 @@ async def test_an_exchange_that_is_there_already_is_not_indexed_twice() -> None:
         (OSError("/home/me: disk full"), "The store cannot be used; the log says why."),
     ],
 )
-async def test_an_outage_breaks_no_conversation_and_is_told(
+async def test_an_outage_breaks_no_conversation_and_is_reported(
     failure: Exception, reason: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     remembered = await memory(FakeIntake(failure)).remember(EXCHANGE, workspace="sea")
     assert (remembered.indexed, remembered.reason, remembered.retryable) == (False, reason, True)
-    assert "could not be put into memory" in caplog.text
+    assert "could not be stored in memory" in caplog.text
 
 
-async def test_what_can_never_be_indexed_is_the_callers_to_hear() -> None:
+async def test_an_exchange_that_can_never_be_indexed_raises() -> None:
     with pytest.raises(ValidationError):
         await memory(FakeIntake(ValidationError("too long"))).remember(EXCHANGE, workspace="sea")
 
@@ -149,14 +149,14 @@ async def test_a_blank_question_is_refused() -> None:
         await memory().recall("  ", workspace="sea")
 
 
-async def test_the_log_tells_what_happened_and_nothing_of_what_was_said(caplog: pytest.LogCaptureFixture) -> None:
+async def test_the_log_reports_events_without_the_conversation(caplog: pytest.LogCaptureFixture) -> None:
     repository = FakeRepository(SourceText("conv_1.txt", EXCHANGE.text))
     with caplog.at_level(logging.DEBUG, "cragside"):
         whole = memory(repository=repository)
         await whole.remember(EXCHANGE, workspace="sea")
         await whole.remember(Exchange("hi", SECRET), workspace="sea")
         await whole.recall("lighthouse", workspace="sea")
-    assert f"Took an exchange of {len(EXCHANGE.text)} characters" in caplog.text
+    assert f"Stored an exchange of {len(EXCHANGE.text)} characters" in caplog.text
     assert "greeting" in caplog.text
     assert "Recalled" in caplog.text
     assert "lighthouse" not in caplog.text

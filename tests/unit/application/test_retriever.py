@@ -38,7 +38,7 @@ async def found(retriever: Retriever, text: str = "otters eat", workspace: str =
     return [document.id for document in await retriever.search(search, workspace=workspace)]
 
 
-def test_a_search_takes_what_the_workspace_prefers_for_what_is_not_given() -> None:
+def test_a_search_uses_the_workspaces_preferences_for_omitted_options() -> None:
     search_for = partial(retriever(FakeRepository()).search_for, workspace="sea")
     assert search_for("otters") == SimilaritySearch("otters", 4, 0.6, "mmr")
     only = Filter((Condition("docType", "code"),))
@@ -85,7 +85,7 @@ async def test_a_store_that_changed_is_never_answered_for_from_memory() -> None:
     assert await found(searching) == ["urchin.md"]
 
 
-async def test_what_changes_while_a_search_is_under_way_is_not_missed_by_the_next() -> None:
+async def test_a_change_during_a_search_is_seen_by_the_next_search() -> None:
     class Busy(Counting):
         async def similar(self, search: SimilaritySearch) -> list[Document]:
             before = await super().similar(search)
@@ -128,7 +128,7 @@ async def test_compression_leaves_the_relevant_strips_and_is_remembered_apart() 
     assert (cut.content, cut.score, cut.id) == (eat, whole.score, whole.id)
 
 
-async def test_a_store_that_is_down_is_told_and_not_remembered() -> None:
+async def test_a_failed_store_is_reported_and_not_cached() -> None:
     repository = Counting(OTTER)
     repository.failure = ServiceUnavailable("knowledge_base", "down")
     searching = retriever(repository)

@@ -45,7 +45,7 @@ async def test_all_documents_are_graded_in_one_call_without_their_titles() -> No
     assert {d.title for d in calls[0]} == {""}
 
 
-async def test_a_passage_of_one_strip_is_left_alone_and_nothing_is_asked() -> None:
+async def test_a_passage_of_one_strip_is_returned_without_grading() -> None:
     class Never:
         async def grade(self, query, documents, *, model=None):
             raise AssertionError("nothing to grade")

@@ -111,7 +111,7 @@ async def test_a_task_that_fails_too_often_is_buried_and_recorded_with_its_reaso
     assert tally == {"retried": 2, "buried": 1}
 
 
-async def test_what_no_repetition_mends_is_buried_at_once(queue: HastyQueue) -> None:
+async def test_errors_that_a_retry_cannot_fix_are_buried_at_once(queue: HastyQueue) -> None:
     workspaces = MemoryWorkspaces(before=failing(ValidationError("The text is blank.")))
     await queue.send([task()])
     assert await worker_of(queue, workspaces).run(until_idle=True) == {"buried": 1}
@@ -153,7 +153,7 @@ async def test_an_outage_is_waited_for_and_buries_nothing(queue: HastyQueue, mon
     assert await queue.dead() == []
 
 
-async def test_what_is_down_for_one_task_alone_buries_that_task(queue: HastyQueue) -> None:
+async def test_an_outage_that_affects_one_task_only_buries_that_task(queue: HastyQueue) -> None:
     def before(each: Task) -> None:
         if each.document_id == "doc-bad":
             raise DOWN
@@ -178,7 +178,7 @@ async def test_an_outage_is_not_waited_for_for_ever(queue: HastyQueue, monkeypat
     assert tally == {"retried": 3 * OUTAGE_PATIENCE - 1, "buried": 1}
 
 
-async def test_embedding_goes_on_while_what_enriching_needs_is_down(queue: HastyQueue) -> None:
+async def test_embedding_continues_while_the_enriching_model_is_down(queue: HastyQueue) -> None:
     def before(each: Task) -> None:
         if each.stage == "enrich":
             raise DOWN
@@ -202,9 +202,7 @@ async def test_embedding_goes_on_while_what_enriching_needs_is_down(queue: Hasty
 @pytest.mark.parametrize(
     "error", [ServiceUnavailable("knowledge_base", "The store is damaged."), ConfigurationError("Another model.")]
 )
-async def test_a_workspace_whose_store_is_down_holds_nobody_else_up(
-    tmp_path: Path, stage: Stage, error: Exception
-) -> None:
+async def test_a_failing_store_does_not_delay_other_workspaces(tmp_path: Path, stage: Stage, error: Exception) -> None:
     tried = asyncio.Event()
 
     def before(each: Task) -> None:
@@ -229,7 +227,7 @@ async def test_a_workspace_whose_store_is_down_holds_nobody_else_up(
     await queue.close()
 
 
-async def test_one_task_at_a_time_tries_whether_an_outage_is_over() -> None:
+async def test_one_task_at_a_time_probes_an_outage() -> None:
     slept: list[float] = []
     running, most = 0, 0
 
@@ -254,7 +252,7 @@ async def test_one_task_at_a_time_tries_whether_an_outage_is_over() -> None:
     assert [round(seconds) for seconds in slept] == [2, 4, 8, 16, 32, 60]
 
 
-async def test_those_that_fail_together_count_as_one_failure() -> None:
+async def test_simultaneous_failures_count_once() -> None:
     circuit = Circuit()
     circuit.succeeded()
     for _ in range(10):
@@ -290,7 +288,7 @@ async def test_a_worker_that_is_to_stay_waits_until_the_configuration_is_mended(
     assert "Unset RAG_EMBEDDING_MODEL" in caplog.text
 
 
-async def test_a_stopped_worker_lets_what_is_in_hand_end(queue: HastyQueue) -> None:
+async def test_a_stopped_worker_lets_running_tasks_end(queue: HastyQueue) -> None:
     workspaces = MemoryWorkspaces(before=lambda _: asyncio.sleep(0.2))
     worker = worker_of(queue, workspaces)
     await queue.send([task()])
@@ -301,7 +299,7 @@ async def test_a_stopped_worker_lets_what_is_in_hand_end(queue: HastyQueue) -> N
     assert await running == {"done": 1}
 
 
-async def test_what_does_not_end_in_time_goes_back_uncounted(queue: HastyQueue) -> None:
+async def test_tasks_that_do_not_end_in_time_go_back_uncounted(queue: HastyQueue) -> None:
     worker = worker_of(queue, MemoryWorkspaces(before=lambda _: asyncio.sleep(60)), grace=0.01)
     await queue.send([task()])
     running = asyncio.create_task(worker.run())
@@ -314,7 +312,7 @@ async def test_what_does_not_end_in_time_goes_back_uncounted(queue: HastyQueue) 
     assert again.attempt == 1
 
 
-async def test_the_sweep_sends_what_a_crash_left_unsent(queue: HastyQueue) -> None:
+async def test_the_sweep_queues_tasks_that_a_crash_left_out(queue: HastyQueue) -> None:
     workspaces = MemoryWorkspaces()
     workspaces.unfinished = {"a": [task("doc-1", workspace="a")], "b": [task("doc-2", workspace="b")]}
     await queue.send([task("doc-2", workspace="b")])
@@ -322,14 +320,14 @@ async def test_the_sweep_sends_what_a_crash_left_unsent(queue: HastyQueue) -> No
     assert sorted(each.document_id for each in workspaces.done()) == ["doc-1", "doc-2"]
 
 
-async def test_what_a_killed_worker_had_begun_waits_when_the_next_one_starts(queue: HastyQueue) -> None:
+async def test_parts_of_a_killed_worker_are_pending_when_the_next_one_starts(queue: HastyQueue) -> None:
     workspaces = MemoryWorkspaces()
     workspaces.unfinished = {"a": [], "b": []}
     await worker_of(queue, workspaces).run(until_idle=True)
     assert workspaces.log == [("back", None), ("back", None)]
 
 
-async def test_a_worker_that_waits_for_its_turn_sweeps_when_it_comes(queue: HastyQueue, tmp_path: Path) -> None:
+async def test_a_waiting_worker_sweeps_when_it_takes_over(queue: HastyQueue, tmp_path: Path) -> None:
     first = LocalQueue(tmp_path)
     await first.receive(limit=1, wait=0)
     workspaces, asked = MemoryWorkspaces(), []

@@ -135,7 +135,7 @@ async def test_a_bucket_that_is_not_there_is_named() -> None:
         await S3ObjectStore("no-such-bucket").fetch("baked.json", io.BytesIO(), limit=10)
 
 
-async def test_nobody_listening_is_an_outage(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_refused_connection_is_an_outage(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {
         "AWS_ENDPOINT_URL": "http://127.0.0.1:1",
         "AWS_ACCESS_KEY_ID": "a",
@@ -154,7 +154,7 @@ async def test_without_boto3_the_remedy_is_the_extra(monkeypatch: pytest.MonkeyP
         await S3ObjectStore("a-bucket").fetch("baked.json", io.BytesIO(), limit=10)
 
 
-async def test_a_profile_that_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_missing_profile_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_PROFILE", "nobody")
     with pytest.raises(ConfigurationError, match="nobody"):
         await S3ObjectStore("a-bucket").fetch("baked.json", io.BytesIO(), limit=10)

@@ -80,7 +80,7 @@ async def test_without_boto3_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch
         (EndpointConnectionError(endpoint_url="http://x"), ServiceUnavailable, "does not answer"),
     ],
 )
-async def test_what_keeps_an_object_from_being_removed_is_told(
+async def test_a_failed_removal_of_an_object_is_reported(
     monkeypatch: pytest.MonkeyPatch, failure: Exception, kind: type[CragsideError], said: str
 ) -> None:
     class Client:

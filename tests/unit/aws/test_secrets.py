@@ -41,7 +41,7 @@ def secret(manager: SecretsManager, clock: Clock | None = None) -> Secret:
     return Secret(ARN, connect=lambda: manager, clock=clock or Clock())
 
 
-def test_it_is_read_at_the_first_use_and_remembered() -> None:
+def test_the_secret_is_read_at_first_use_and_cached() -> None:
     manager = SecretsManager(" s3cret\n")
     kept = secret(manager, clock := Clock())
     assert manager.asked == []
@@ -71,7 +71,7 @@ def test_the_old_value_stays_while_the_new_one_cannot_be_read() -> None:
 
 
 @pytest.mark.parametrize("wrong", [Refused(), OSError("no route"), "", "  ", b"bytes"])
-def test_without_a_value_nobody_is_let_in(wrong: Any, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_unusable_secret_is_an_outage(wrong: Any, caplog: pytest.LogCaptureFixture) -> None:
     kept = secret(SecretsManager(wrong))
     with pytest.raises(ServiceUnavailable) as raised:
         kept.value()
@@ -80,7 +80,7 @@ def test_without_a_value_nobody_is_let_in(wrong: Any, caplog: pytest.LogCaptureF
     assert ARN in caplog.text
 
 
-def test_one_that_is_out_of_reach_is_not_asked_for_by_every_request() -> None:
+def test_an_unreachable_secret_is_not_requested_each_time() -> None:
     manager = SecretsManager(Refused(), "s3cret")
     kept = secret(manager, clock := Clock())
     for _ in range(3):
@@ -91,7 +91,7 @@ def test_one_that_is_out_of_reach_is_not_asked_for_by_every_request() -> None:
     assert kept.value() == "s3cret"
 
 
-def test_what_was_forgotten_is_read_anew() -> None:
+def test_a_forgotten_secret_is_read_again() -> None:
     kept = secret(SecretsManager("old", "new"))
     assert kept.value() == "old"
     kept.forget()
@@ -148,7 +148,7 @@ def test_while_the_store_is_down_a_token_is_trusted_for_fifteen_minutes_at_most(
 
 
 @pytest.mark.attack("hostile tokens")
-def test_a_function_that_was_frozen_for_long_does_not_trust_what_it_knew() -> None:
+def test_a_function_frozen_for_long_does_not_trust_its_cached_secret() -> None:
     kept = secret(SecretsManager("old", Refused()), clock := Clock())
     assert kept.value() == "old"
     clock.now = 86_400
@@ -168,7 +168,7 @@ def test_a_clock_that_was_set_back_makes_no_token_live_longer() -> None:
     assert kept.value() == "new"
 
 
-async def test_in_the_background_it_is_read_anew_and_no_request_waits() -> None:
+async def test_the_secret_is_refreshed_in_the_background_without_delaying_requests() -> None:
     class Slow(SecretsManager):
         released = threading.Event()
 

@@ -24,7 +24,7 @@ def aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         yield
 
 
-def test_a_task_comes_out_of_its_message_as_it_went_in() -> None:
+def test_a_task_survives_the_round_trip_through_a_message() -> None:
     assert task_of(body_of(TASK)) == TASK
 
 
@@ -33,7 +33,7 @@ def test_a_part_beyond_all_bounds_is_no_task() -> None:
         task_of(body_of(replace(TASK, part=2**31)))
 
 
-async def test_closing_gives_back_what_it_can(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_closing_gives_back_every_task_even_if_a_call_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     queue = SqsQueue(make_fifo(boto3.client("sqs")))
     await queue.send([TASK, replace(TASK, document_id="doc-2", stage="embed")])
     taken = await queue.receive(limit=10, wait=0)
@@ -82,7 +82,7 @@ async def test_no_region_is_a_matter_of_configuration(monkeypatch: pytest.Monkey
         await SqsQueue("https://sqs.eu-central-1.amazonaws.com/1/a.fifo").send([TASK])
 
 
-async def test_what_is_no_task_is_passed_over_and_becomes_a_dead_letter() -> None:
+async def test_an_invalid_message_becomes_a_dead_letter() -> None:
     client = boto3.client("sqs")
     queue = SqsQueue(url := make_fifo(client))
     client.send_message(QueueUrl=url, MessageBody="nonsense", MessageGroupId="g", MessageDeduplicationId="1")
@@ -92,7 +92,7 @@ async def test_what_is_no_task_is_passed_over_and_becomes_a_dead_letter() -> Non
     assert await queue.dead() == []
 
 
-async def test_what_sqs_gave_up_itself_says_that_nobody_said_why() -> None:
+async def test_dead_letters_moved_by_sqs_have_no_reason() -> None:
     client = boto3.client("sqs")
     queue = SqsQueue(make_fifo(client, receives=1), lease_seconds=1)
     await queue.send([TASK])
@@ -122,7 +122,7 @@ async def test_the_length_of_a_reason_is_bounded() -> None:
     assert json.loads(body_of(letter.task)) == json.loads(body_of(TASK))
 
 
-async def test_deleting_a_document_hides_nobodys_dead_letters() -> None:
+async def test_deleting_a_document_hides_no_dead_letters() -> None:
     queue = SqsQueue(url := make_fifo(boto3.client("sqs")))
     await queue.send([TASK])
     (delivery,) = await queue.receive(limit=1, wait=0)

@@ -1,22 +1,23 @@
-"""A container of fakes."""
+"""What stands in the container of a command for models, stores and workers."""
 
 import asyncio
 import os
 import signal
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
-from cragside.adapters.documents.loader import FileLoader
 from cragside.application.attempts import Handled
 from cragside.application.enricher import Enriched
+from cragside.bootstrap import Container
 from cragside.domain.command import question_of
 from cragside.domain.document import Document, SourceText
 from cragside.domain.outcome import RagContext
 from cragside.domain.prompt import inject
-from cragside.ports.rag_repository import Indexed, KnowledgeStatus
+from cragside.ports.rag_repository import KnowledgeStatus
+from cragside.settings import Settings
 
 OTTER = Document(
     "1", "Otters eat urchins.", "local", title="Sea otter", score=0.91, metadata={"filename": "sea-otter.md"}
@@ -26,31 +27,6 @@ OTTER = Document(
 def context_with(*documents: Document, **fields: Any) -> RagContext:
     given = {"query": "why?", "search_performed": False, "processing_time_ms": 12, "verdict": "local", "threshold": 0.6}
     return RagContext(documents=documents, **{**given, **fields})
-
-
-@dataclass
-class FakeRepository:
-    workspace: str
-    texts: dict[str, str] = field(default_factory=dict)
-    failing: Mapping[str, str] = field(default_factory=dict)
-
-    async def save_documents(self, documents: list[SourceText]) -> list[Indexed]:
-        return [self._save(document) for document in documents]
-
-    def _save(self, document: SourceText) -> Indexed:
-        if document.name in self.failing:
-            return Indexed(document.name, "failed", self.failing[document.name])
-        known = self.texts.get(document.name)
-        self.texts[document.name] = document.text
-        status = "indexed" if known is None else "unchanged" if known == document.text else "updated"
-        return Indexed(document.name, status, passages=0 if status == "unchanged" else 1)
-
-    async def delete_document(self, name: str) -> bool:
-        return self.texts.pop(name, None) is not None
-
-    async def status(self) -> KnowledgeStatus:
-        count = len(self.texts)
-        return KnowledgeStatus(self.workspace, "wordllama", count, count, 7, 3, {"processed": count})
 
 
 class FakeWorker:
@@ -89,69 +65,88 @@ class FakeIntake:
         return SimpleNamespace(tasks=[])
 
 
+class CountingContainer(Container):
+    """Counts how often it is closed."""
+
+    closed = 0
+
+    async def close(self) -> None:
+        self.closed += 1
+        await super().close()
+
+
 @dataclass
-class FakeContainer:
-    settings: Any = None
+class Replacements:
+    """What the container of a command has in place of its models, its store and its worker."""
+
     host: Any = None
     search: Any = None
     context: RagContext = field(default_factory=lambda: context_with(OTTER))
     error: Exception | None = None
-    repositories: dict[str, FakeRepository] = field(default_factory=dict)
-    failing: dict[str, str] = field(default_factory=dict)
+    names: Sequence[str] = ()
+    opened: list[str] = field(default_factory=list)
     asked: list[tuple[dict[str, Any], str | None]] = field(default_factory=list)
-    loader: FileLoader = field(default_factory=FileLoader)
     reindexed: list[str] = field(default_factory=list)
-    closed: int = 0
     made_worker: Any = None
-    intake: Any = field(default_factory=lambda: FakeIntake())
+    intake: FakeIntake = field(default_factory=FakeIntake)
+    built: CountingContainer | None = None
 
-    async def prepare(self) -> None:
-        """Nothing has to be loaded."""
-
-    def keeps_worker(self) -> bool:
-        return False
-
-    def worker(self) -> Any:
-        return self.made_worker
-
-    @property
-    def enricher(self) -> Any:
-        return self
-
-    @property
-    def workspaces(self) -> Any:
-        return SimpleNamespace(
-            open=self._open, prepare=self._prepare_workspace, reindex=self._reindex, check=self._check
+    def build(self, settings: Settings) -> Container:
+        """The real container with these members. The servers are real where a test names none."""
+        servers = {name: each for name in ("host", "search") if (each := getattr(self, name)) is not None}
+        workspaces = SimpleNamespace(
+            open=self._open,
+            prepare=self._check,
+            reindex=self._reindex,
+            check=self._check,
+            names=self._names,
         )
+        self.built = CountingContainer(
+            settings,
+            workspaces=workspaces,
+            enricher=SimpleNamespace(enrich=self._enrich),
+            finder=SimpleNamespace(prepare=self._check),
+            intake=self.intake,
+            worker=lambda: self.made_worker,
+            **servers,
+        )
+        return self.built
+
+    @property
+    def settings(self) -> Settings:
+        assert self.built
+        return self.built.settings
+
+    @property
+    def closed(self) -> int:
+        return self.built.closed if self.built else 0
 
     async def _open(self, name: str) -> Any:
-        if self.error:
-            raise self.error
-        return SimpleNamespace(passages=self.repositories.setdefault(name, FakeRepository(name, failing=self.failing)))
+        await self._check()
+        self.opened.append(name)
 
-    async def _check(self, name: str, *, whole: bool = False) -> None:
+        async def status() -> KnowledgeStatus:
+            return KnowledgeStatus(name, "wordllama", 0, 0, 7, 3, {"processed": 0})
+
+        return SimpleNamespace(passages=SimpleNamespace(status=status))
+
+    async def _check(self, *_: str, **__: bool) -> None:
         if self.error:
             raise self.error
 
-    async def _prepare_workspace(self, name: str) -> None:
-        if self.error:
-            raise self.error
+    async def _names(self) -> Sequence[str]:
+        return self.names
 
     async def _reindex(self, workspace: str, progress: Callable[[str], None]) -> int:
         self.reindexed.append(workspace)
         progress("sea-otter.md")
         return 1
 
-    async def enrich(self, request: dict[str, Any], *, workspace: str | None = None) -> Enriched:
-        if self.error:
-            raise self.error
+    async def _enrich(self, request: dict[str, Any], *, workspace: str | None = None) -> Enriched:
+        await self._check()
         self.asked.append((request, workspace))
         question = question_of(request["prompt"])
         if question is None:
             return Enriched(dict(request), None)
         block = f"<evidence>\n[1] {OTTER.content}\n</evidence>" if self.context.documents else ""
         return Enriched(inject(request, block, question), self.context)
-
-    async def close(self) -> None:
-        self.closed += 1
-        await self.loader.close()

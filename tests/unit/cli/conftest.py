@@ -1,10 +1,10 @@
-"""Running the command line on a container of fakes."""
+"""Running the command line: on a container with replaced members, or on a store."""
 
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from cli_fakes import FakeContainer
+from cli_fakes import Replacements
 from cli_services import RealCommands, Served, answering
 from typer.testing import CliRunner
 
@@ -14,8 +14,8 @@ from cragside.entrypoints.cli.session import Session
 
 
 @pytest.fixture
-def container() -> FakeContainer:
-    return FakeContainer()
+def container() -> Replacements:
+    return Replacements()
 
 
 @pytest.fixture
@@ -25,14 +25,10 @@ def environment(tmp_path) -> dict[str, str]:
 
 @pytest.fixture
 def run(container, environment):
-    """Run `cragside` with these arguments on the fakes."""
-
-    def build(settings: Any) -> FakeContainer:
-        container.settings = settings
-        return container
+    """Run `cragside` with these arguments on a container with replaced members."""
 
     def invoke(*arguments: str, given: str | bytes | None = None) -> Any:
-        session = Session(environment=environment, build=build)
+        session = Session(environment=environment, build=container.build)
         return CliRunner().invoke(app, list(arguments), input=given, obj=session)
 
     return invoke

@@ -7,7 +7,7 @@ import pytest
 
 from cragside.adapters.lightrag.ledger.sqlite.database import failure_of
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
-from cragside.entrypoints.cli import components
+from cragside.entrypoints.cli import doctor_checks
 from tests.services.stub_searxng import StubSearxng
 
 
@@ -101,7 +101,7 @@ def test_a_model_that_fails_its_test_call_is_an_error(run, container, environmen
 
 
 def test_a_model_that_gives_no_answer_is_not_waited_for(run, container, environment, monkeypatch):
-    monkeypatch.setattr(components, "_LOAD_SECONDS", 0.05)
+    monkeypatch.setattr(doctor_checks, "_LOAD_SECONDS", 0.05)
     environment["OLLAMA_BASE_URL"] = "http://127.0.0.1:1"
     container.host = Host("qwen2.5:7b", call="hang")
     assert "no answer" in findings(run("doctor", "--json"))["chat model"]["detail"]
@@ -132,11 +132,11 @@ async def test_searxng_is_asked_directly_whatever_proxy_the_environment_names(mo
         monkeypatch.delenv(name, raising=False)
     async with StubSearxng() as searxng:
         searxng.body = {"version": "2026.1.2"}
-        assert await components._searxng_version(searxng.url) == "2026.1.2"
+        assert await doctor_checks._searxng_version(searxng.url) == "2026.1.2"
 
 
 def test_a_component_that_hangs_is_not_waited_for(run, container, environment, monkeypatch):
-    monkeypatch.setattr(components, "_PATIENCE_SECONDS", 0.05)
+    monkeypatch.setattr(doctor_checks, "_PATIENCE_SECONDS", 0.05)
     environment["SEARXNG_HOST"] = "http://127.0.0.1:1"
     container.search = Search(hang=True)
     assert "no answer" in findings(run("doctor", "--json"))["searxng"]["detail"]
@@ -210,7 +210,7 @@ def test_the_store_is_opened_after_the_servers_have_answered(run, container, env
 
     async def slow_models():
         await asyncio.sleep(0.05)
-        done.append(not container.repositories)
+        done.append(not container.opened)
         return await models()
 
     container.host.models = slow_models

@@ -62,7 +62,7 @@ def test_one_of_two_documents_of_one_name_is_forgotten_by_what_tells_it_apart(re
 
 def test_without_a_name_nothing_is_opened(run, container):
     assert run("forget").exit_code == 2
-    assert not container.repositories
+    assert not container.opened
 
 
 def test_a_store_that_fails_is_exit_code_3(run, container):

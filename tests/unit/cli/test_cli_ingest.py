@@ -10,7 +10,7 @@ from cli_services import Served
 
 from cragside.adapters.documents.loader import MAX_FILE_BYTES
 from cragside.domain.errors import ServiceUnavailable
-from cragside.entrypoints.cli import working
+from cragside.entrypoints.cli import own_worker
 from cragside.entrypoints.cli.service import Service
 
 DATA = Path(__file__).parents[2] / "data"
@@ -168,8 +168,8 @@ def test_hostile_names_cannot_steer_the_terminal(real, tmp_path):
 
 
 def test_a_model_that_is_down_ends_the_run_soon_and_loses_nothing(real, notes, monkeypatch):
-    monkeypatch.setattr(working, "TRIES", 2)
-    monkeypatch.setattr(working, "TRIED_SECONDS", 0.5)
+    monkeypatch.setattr(own_worker, "TRIES", 2)
+    monkeypatch.setattr(own_worker, "TRIED_SECONDS", 0.5)
     down = {"OLLAMA_BASE_URL": "http://127.0.0.1:1", "RAG_CHAT_MODEL": "m:1"}
     result = real("ingest", str(notes / "a.md"), **down, RAG_EMBEDDING_MODEL="embedded")
     assert result.exit_code == 3, result.stderr
@@ -256,7 +256,7 @@ def test_a_service_takes_files_in_and_is_waited_for(real, served, notes):
 def test_a_wrong_token_ends_the_run_at_once(real, served, notes):
     result = real("ingest", str(notes), "--api", served.address, "--token", "wrong")
     assert result.exit_code == 1
-    assert result.stderr.startswith("error: Send a valid token")
+    assert result.stderr == "error: The service refused the token. Set --token or RAG_API_TOKEN.\n"
 
 
 def test_a_service_that_is_not_there_is_unavailable(real, notes):
@@ -332,3 +332,8 @@ def test_a_limit_fails_the_documents_that_it_keeps_out_and_not_the_run(real, tmp
         assert "2 accepted, 2 failed" in result.stdout
         for number in (2, 3):
             assert f"failed    {number}.md  (The token's limit of 2 documents leaves no room" in result.stdout
+
+
+def test_the_address_of_a_service_has_no_v1(real):
+    result = real("documents", "--api", "http://127.0.0.1:1/v1/")
+    assert (result.exit_code, result.stderr) == (2, "error: --api is the address of the service, without /v1.\n")

@@ -8,7 +8,7 @@ import pytest
 
 from cragside.adapters.embedded.annotator import EmbeddedAnnotator
 from cragside.domain.errors import ServiceUnavailable
-from cragside.entrypoints.cli import working
+from cragside.entrypoints.cli import own_worker
 
 TEXT = "# The lamp\n\nAnna Berg is the keeper of Tern Lighthouse. Tern Lighthouse belongs to the Harbour Board.\n"
 
@@ -196,8 +196,8 @@ def test_an_unknown_document_cannot_be_enriched(known):
 
 
 def test_enriching_stops_when_what_it_needs_is_down(known, monkeypatch):
-    monkeypatch.setattr(working, "TRIES", 1)
-    monkeypatch.setattr(working, "TRIED_SECONDS", 0.0)
+    monkeypatch.setattr(own_worker, "TRIES", 1)
+    monkeypatch.setattr(own_worker, "TRIED_SECONDS", 0.0)
 
     async def down(*_):
         raise ServiceUnavailable("annotator", "is down")

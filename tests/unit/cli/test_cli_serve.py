@@ -6,7 +6,7 @@ from cragside.entrypoints.proxy import server
 
 
 @pytest.fixture
-def served(monkeypatch):
+def served(monkeypatch, kept):
     calls = []
 
     async def serve(container, listening, host, *, announce):
@@ -111,20 +111,15 @@ def kept(monkeypatch):
 
 @pytest.mark.parametrize(("names", "at_once"), [([], False), (["default"], True)])
 def test_a_server_keeps_a_worker_that_starts_at_once_where_there_is_a_store(
-    run, container, served, kept, monkeypatch, names, at_once
+    run, container, served, kept, names, at_once
 ):
-    async def listed():
-        return names
-
-    monkeypatch.setattr(type(container), "keeps_worker", lambda _: True)
-    monkeypatch.setattr(
-        type(container), "workspaces", property(lambda _: type("Names", (), {"names": staticmethod(listed)}))
-    )
-    container.queue = None
+    container.names = names
     assert run("serve").exit_code == 0
     assert kept == [at_once]
 
 
-def test_a_server_of_a_baked_store_keeps_none(run, served, kept):
+def test_a_server_of_a_baked_store_keeps_none(run, served, kept, tmp_path):
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "baked.json").touch()
     assert run("serve").exit_code == 0
     assert kept == []

@@ -12,12 +12,12 @@ from cragside.adapters.documents.folders import root_of
 from cragside.adapters.documents.loader import FileLoader
 from cragside.adapters.embedded.embedder import WordLlamaEmbedder
 from cragside.client import Client
+from cragside.composition.text_digests import TextDigests
 from cragside.domain.errors import ValidationError
 from cragside.entrypoints.cli import syncing
-from cragside.entrypoints.cli.in_process import InProcess
+from cragside.entrypoints.cli.in_process_transport import InProcess
 from cragside.entrypoints.cli.progress import Options
 from cragside.entrypoints.cli.service import Service
-from cragside.entrypoints.cli.syncing import Contents
 from cragside.entrypoints.cli.watching import Watch
 
 SKIP_ENRICHMENT = "--no-enrich"
@@ -384,7 +384,7 @@ async def followed(
 ) -> None:
     """Take steps while the notes are watched; each waits until the watch has said something."""
     container = real.container(**environment)
-    loader = FileLoader()
+    digests = TextDigests(10**6)
     told = ""
 
     async def says(text: str) -> None:
@@ -396,16 +396,16 @@ async def followed(
                 told += captured.out + captured.err
 
     service = Service(Client("http://localhost", transport=InProcess(container)), container)
-    watch = Watch(service, [notes], Contents(loader, 10**6), Options(enrich=False))
-    following = asyncio.create_task(watch.follow())
-    try:
-        await says("Following ")
-        await steps(says)
-    finally:
-        following.cancel()
-        await asyncio.gather(following, return_exceptions=True)
-        await loader.close()
-        await container.close()
+    watch = Watch(service, [notes], digests, Options(enrich=False))
+    async with digests:
+        following = asyncio.create_task(watch.follow())
+        try:
+            await says("Following ")
+            await steps(says)
+        finally:
+            following.cancel()
+            await asyncio.gather(following, return_exceptions=True)
+            await container.close()
 
 
 async def test_a_watch_follows_changes(real, notes, capsys):

@@ -63,6 +63,13 @@ def test_every_decision_record_says_when_and_whether_it_holds() -> None:
         assert "Status: accepted." in record.read_text()
 
 
+def test_the_index_links_to_every_page() -> None:
+    docs = ROOT / "docs"
+    linked = re.findall(r"\]\(([^)]*)\)", (docs / "README.md").read_text())
+    pages = {path.relative_to(docs).as_posix() for path in docs.rglob("*.md")} - {"README.md"}
+    assert sorted(linked) == sorted(pages | {"../benchmarks/README.md", "../evals/README.md"})
+
+
 def test_the_readme_begins_with_the_two_commands_and_their_output() -> None:
     blocks = (ROOT / "README.md").read_text().split("```")[1:8:2]
     assert blocks[0].strip() == "make demo"

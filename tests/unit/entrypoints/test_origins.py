@@ -246,7 +246,7 @@ def test_origins_are_listed_exactly_or_with_a_star(allowed: str, origin: str, li
 )
 def test_what_is_no_origin_is_a_wrong_setting(given: str) -> None:
     with pytest.raises(
-        ConfigurationError, match=r"RAG_ALLOW_ORIGINS: .*Entry \d is no origin: write origins as"
+        ConfigurationError, match=r"RAG_ALLOW_ORIGINS: .*Entry \d is not an origin: write origins as"
     ) as error:
         load_settings({"RAG_ALLOW_ORIGINS": given})
     assert "hush" not in error.value.message

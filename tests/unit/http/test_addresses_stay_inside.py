@@ -9,7 +9,7 @@ import pytest
 
 from cragside.bootstrap import Container
 from cragside.domain.errors import ServiceUnavailable
-from cragside.entrypoints.cli.exits import message_of
+from cragside.entrypoints.cli.exit_codes import message_of
 from cragside.entrypoints.http.app import create_app
 from cragside.settings import Settings
 

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from cragside.domain.indexing import Task
-from cragside.entrypoints.http.v1 import documents
+from cragside.entrypoints.http.v1 import document_events
 from tests.knowledge import Knowledge
 
 FORM = "multipart/form-data; boundary=b"
@@ -262,7 +262,7 @@ def events_of(answer: httpx.Response) -> list[tuple[str, dict[str, Any]]]:
 async def test_progress_is_told_until_the_document_is_done(
     knowledge: Knowledge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(documents, "_LOOKS_EVERY", 0.01)
+    monkeypatch.setattr(document_events, "_LOOKS_EVERY", 0.01)
     added = await add(knowledge)
     told = asyncio.create_task(knowledge.http.get(f"/v1/documents/{added['id']}/events"))
     await asyncio.sleep(0)
@@ -290,7 +290,7 @@ async def test_a_document_that_failed_ends_its_progress_with_the_reason(knowledg
 async def test_progress_of_a_document_that_is_forgotten_meanwhile_ends(
     knowledge: Knowledge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(documents, "_LOOKS_EVERY", 0.01)
+    monkeypatch.setattr(document_events, "_LOOKS_EVERY", 0.01)
     added = await add(knowledge)
     told = asyncio.create_task(knowledge.http.get(f"/v1/documents/{added['id']}/events"))
     await asyncio.sleep(0.05)

@@ -16,8 +16,9 @@ import pytest
 from test_no_route_reads_another_workspace import ATTEMPTS
 
 from cragside.adapters.embedded.embedder import WordLlamaEmbedder
+from cragside.adapters.lightrag.indexing.part_indexer import LightRagPartIndexer
 from cragside.adapters.lightrag.ledger.sqlite import database
-from cragside.adapters.lightrag.part_indexer import LightRagPartIndexer
+from cragside.adapters.lightrag.ledger.sqlite.leasing import Leasing
 from tests.knowledge import Knowledge
 
 Break = Callable[[Path, pytest.MonkeyPatch], object]
@@ -88,6 +89,7 @@ BROKEN: dict[str, Break] = {
     "the store's folder may not be made": _raising(database, "make_folder", _denied),
     "the locks may not be taken": _raising(filelock.BaseFileLock, "acquire", _denied),
     "the locks are held": _raising(filelock.BaseFileLock, "acquire", lambda path: filelock.Timeout(str(path))),
+    "no lease may be taken": _raising(Leasing, "take_lease", _denied),
     "SQLite names its file": _raising(
         database.Database, "all", lambda path: database.failure_of(sqlite3.OperationalError(f"unable to open {path}"))
     ),

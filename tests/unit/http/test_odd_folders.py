@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
-from cragside.adapters.lightrag.manifest import misplaced, read_manifest
+from cragside.adapters.lightrag.files.manifest import misplaced, read_manifest
 from cragside.bootstrap import Container
 from cragside.entrypoints.http.app import create_app
 from cragside.settings import load_settings

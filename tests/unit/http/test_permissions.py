@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cragside.adapters.lightrag.baking import Baking
+from cragside.adapters.lightrag.files.baking import Baking
 from cragside.bootstrap import Container
 from cragside.domain.document import SourceText
 from cragside.settings import load_settings

@@ -14,7 +14,7 @@ from pydantic import SecretStr
 from cragside.bootstrap import Container
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.tokens import SCOPES, IssuedToken, TokenScope
-from cragside.entrypoints.http import route_scopes
+from cragside.entrypoints.http import route_rules
 from cragside.entrypoints.http.app import create_app
 from cragside.entrypoints.keyring import Keyring
 from cragside.settings import Settings
@@ -72,7 +72,7 @@ async def test_the_refusal_names_the_scope_in_the_envelope(http: httpx.AsyncClie
     assert "cragside token new" in error["message"]
 
 
-def test_a_route_without_a_scope_keeps_the_application_from_starting(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_route_without_a_rule_keeps_the_application_from_starting(monkeypatch: pytest.MonkeyPatch) -> None:
     routes = APIRouter(prefix="/v1")
 
     @routes.post("/new")
@@ -80,7 +80,7 @@ def test_a_route_without_a_scope_keeps_the_application_from_starting(monkeypatch
         """A route that somebody adds."""
 
     with pytest.raises(KeyError, match="POST /v1/new"):
-        route_scopes.check(routes)
+        route_rules.check(routes)
 
 
 def grant(token: str, *tokens: IssuedToken, **more: Any) -> Any:

@@ -13,7 +13,7 @@ import pytest
 import requests
 from moto import mock_aws
 
-from cragside.adapters.lightrag.baking import Baking
+from cragside.adapters.lightrag.files.baking import Baking
 from cragside.domain.document import SourceText
 from cragside.domain.errors import ConfigurationError, NotFound, ServiceUnavailable
 from tests.fakes import FolderUploadStore

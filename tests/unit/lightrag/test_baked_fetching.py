@@ -14,8 +14,8 @@ import pytest
 from moto import mock_aws
 
 from cragside.adapters.aws.s3 import S3ObjectStore
-from cragside.adapters.lightrag.baking import Baking
-from cragside.adapters.lightrag.fetching import fetch
+from cragside.adapters.lightrag.files.baking import Baking
+from cragside.adapters.lightrag.files.fetching import fetch
 from cragside.bootstrap import Container
 from cragside.domain.document import SourceText
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
@@ -157,9 +157,7 @@ async def test_a_snapshot_holds_no_client_of_the_bucket(
     await container.close()
 
 
-async def test_a_store_that_is_there_is_used_again(
-    made: tuple[Path, str], objects: FolderObjectStore, temporary: Path
-) -> None:
+async def test_a_fetched_store_is_reused(made: tuple[Path, str], objects: FolderObjectStore, temporary: Path) -> None:
     for _ in range(2):
         await fetch(objects, made[1], temporary / "kb")
     assert objects.asked == ["baked.json", STORE]
@@ -243,7 +241,7 @@ async def test_two_processes_may_fetch_at_once(
         ("baked.json", b"{}", "asks for the baked store"),
     ],
 )
-async def test_what_is_not_as_it_was_baked_leaves_nothing_behind(
+async def test_a_fetched_store_that_fails_its_check_leaves_no_files(
     made: tuple[Path, str], objects: FolderObjectStore, temporary: Path, name: str, content: bytes | None, said: str
 ) -> None:
     if content is None:
@@ -282,6 +280,8 @@ async def test_a_folder_that_others_could_change_is_not_opened(
         await fetch(objects, made[1], temporary / "kb")
 
 
-async def test_no_place_to_put_it_is_told(made: tuple[Path, str], objects: FolderObjectStore, tmp_path: Path) -> None:
+async def test_an_unwritable_temporary_directory_is_reported(
+    made: tuple[Path, str], objects: FolderObjectStore, tmp_path: Path
+) -> None:
     with pytest.raises(ServiceUnavailable, match="cannot be kept in the temporary directory"):
         await fetch(objects, made[1], tmp_path / "gone" / "kb")

@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from cragside.adapters.lightrag.baking import Baking
-from cragside.adapters.lightrag.manifest import baked_file, read_manifest
+from cragside.adapters.lightrag.files.baking import Baking
+from cragside.adapters.lightrag.files.manifest import baked_file, read_manifest
 from cragside.bootstrap import Container
 from cragside.domain.document import Document, SourceText
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable, ValidationError
@@ -89,7 +89,7 @@ async def test_it_answers_exactly_as_the_store_that_it_was_made_of(made: tuple[P
     await container.close()
 
 
-def test_it_is_one_compact_file_a_workspace_and_a_manifest(made: tuple[Path, list[Any], str]) -> None:
+def test_a_baked_store_is_one_file_per_workspace_and_a_manifest(made: tuple[Path, list[Any], str]) -> None:
     out, _, sha256 = made
     assert sorted(files(out)) == ["baked.json", "default", "default/store.sqlite3"]
     assert not [path for path in out.parent.iterdir() if path != out]
@@ -319,14 +319,14 @@ async def test_the_manifest_is_read_once(baked: Path, monkeypatch: pytest.Monkey
         read.append(folder)
         return read_manifest(folder)
 
-    monkeypatch.setattr("cragside.adapters.lightrag.home.read_manifest", counted)
+    monkeypatch.setattr("cragside.adapters.lightrag.files.home.read_manifest", counted)
     for workspace in ("default", "unknown", "unknown"):
         await (await container.workspaces.open(workspace)).passages.retrieve(MERCURY, limit=1)
     assert read == [baked]
     await container.close()
 
 
-async def test_a_server_goes_on_with_the_store_that_it_opened_when_a_new_one_takes_its_place(baked: Path) -> None:
+async def test_a_server_keeps_its_open_store_when_a_new_one_replaces_it(baked: Path) -> None:
     container = opened(baked)
     repository = (await container.workspaces.open("default")).passages
     before = await repository.retrieve(MERCURY, limit=3)
@@ -372,9 +372,7 @@ def test_a_damaged_workspace_is_not_carried_over(made: tuple[Path, list[Any], st
     assert files(tmp_path / "kb") == before
 
 
-def test_what_a_killed_run_left_is_cleaned_up_or_brought_back(
-    made: tuple[Path, list[Any], str], tmp_path: Path
-) -> None:
+def test_leftovers_of_a_killed_bake_are_removed_or_restored(made: tuple[Path, list[Any], str], tmp_path: Path) -> None:
     scratch = tmp_path / ".kb.baking"
     (scratch / "home/default").mkdir(parents=True)
     (scratch / "home/default/store.sqlite3").write_text("half")

@@ -31,7 +31,7 @@ class Counting:
 
 
 @pytest.mark.parametrize("text", SHAPES.values(), ids=list(SHAPES))
-def test_whatever_the_shape_of_a_text_cutting_reads_it_a_few_times_and_never_all_at_once(text: str) -> None:
+def test_splitting_reads_any_text_a_few_times_and_never_all_at_once(text: str) -> None:
     counting = Counting()
     pieces = cut(text, (), chunker(counting, 1000, 200), counting)
     assert counting.calls < len(text) / 5
@@ -69,7 +69,7 @@ def test_a_short_text_is_not_cut_and_a_mark_behind_many_blocks_is_found() -> Non
     assert {(piece.page, piece.section) for piece in pieces} == {(1, "Early"), (2, "Late")}
 
 
-def test_a_passage_knows_the_sections_it_goes_through_and_not_the_one_that_begins_behind_it() -> None:
+def test_a_passage_lists_the_sections_it_spans_but_not_the_next_one() -> None:
     text = "No section. " + "Grease is applied in April. " * 3 + "The end."
     marks = (Mark(12, section="Care"), Mark(40, section="Care > Grease"), Mark(96, section="End"))
     split = chunker(count_tokens, count_tokens("Grease is applied in April. ") + 1, 0)

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cragside.adapters.lightrag import embedding_cache
-from cragside.adapters.lightrag.embedding_cache import CachedEmbedder
+from cragside.adapters.lightrag.engine import embedding_cache
+from cragside.adapters.lightrag.engine.embedding_cache import CachedEmbedder
 from cragside.adapters.lightrag.ledger.interface import Ledger
 from cragside.adapters.lightrag.ledger.sqlite.database import Database
 from cragside.adapters.lightrag.ledger.sqlite.ledger import SqliteLedger
@@ -87,7 +87,7 @@ async def test_vectors_are_the_models_in_the_order_of_the_texts(ledger: Ledger) 
     assert (await cached.embed([])).shape[0] == 0
 
 
-async def test_what_is_asked_without_a_document_is_not_kept(ledger: Ledger) -> None:
+async def test_an_embedding_without_a_document_is_not_cached(ledger: Ledger) -> None:
     model = CountingEmbedder()
     cached = CachedEmbedder(model, ledger)
     await cached.embed(["a question"])

@@ -14,7 +14,7 @@ def test_facts_come_back(value: dict[str, object]) -> None:
     assert parsed(json_of(value)) == value
 
 
-def test_a_fact_that_is_no_number_comes_back() -> None:
+def test_a_fact_that_is_not_a_number_is_read_back() -> None:
     assert math.isnan(parsed(json_of({"a": math.nan}))["a"])
 
 

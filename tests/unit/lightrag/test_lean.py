@@ -2,7 +2,7 @@ import subprocess
 import sys
 
 
-def test_lightrag_is_loaded_without_what_is_not_used_and_others_can_load_that() -> None:
+def test_lightrag_loads_without_unused_modules_which_others_can_still_load() -> None:
     script = (
         "import sys, cragside.adapters.lightrag.engine;"
         "assert not {'networkx', 'pypinyin'} & set(sys.modules);"

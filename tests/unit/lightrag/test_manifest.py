@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cragside.adapters.lightrag.manifest import (
+from cragside.adapters.lightrag.files.manifest import (
     MAX_MANIFEST_BYTES,
     BakedWorkspace,
     Manifest,
@@ -88,7 +88,7 @@ def test_a_file_name_that_is_no_workspaces_store_is_refused(manifest: Manifest, 
         (renamed("v/store.sqlite3"), "one store for each workspace"),
     ],
 )
-def test_a_manifest_that_is_wrong_says_so(
+def test_a_wrong_manifest_is_reported(
     manifest: Manifest, change: Callable[[dict[str, Any]], object], said: str
 ) -> None:
     known = json.loads(manifest.content())
@@ -98,7 +98,7 @@ def test_a_manifest_that_is_wrong_says_so(
 
 
 @pytest.mark.parametrize("content", [b"", b"\xff\xfe", b"[]", b"7", b"{", b"[" * 100_000, b'{"format": ' + b"9" * 5000])
-def test_what_is_no_manifest_at_all_is_refused(content: bytes) -> None:
+def test_a_file_that_is_not_a_manifest_is_refused(content: bytes) -> None:
     with pytest.raises(ManifestError):
         parse_manifest(content)
 
@@ -110,7 +110,7 @@ def test_an_endless_manifest_is_not_read(tmp_path: Path) -> None:
         read_manifest(tmp_path)
 
 
-def test_a_changed_file_is_told_by_its_size_or_its_hash(manifest: Manifest, tmp_path: Path) -> None:
+def test_a_changed_file_is_detected_by_size_or_hash(manifest: Manifest, tmp_path: Path) -> None:
     (tmp_path / NAME).write_bytes(b"c0ntent")
     assert damage_of(tmp_path, manifest) == "", "hashes are only checked when that is asked for"
     assert damage_of(tmp_path, manifest, hashes=True) == f"{NAME} is not what was baked (its SHA-256 differs)"

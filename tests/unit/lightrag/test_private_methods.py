@@ -34,7 +34,7 @@ def test_the_private_methods_take_what_the_drafts_give_them(
     owner: type, name: str, positional: int, named: set[str], asynchronous: bool
 ) -> None:
     method = getattr(owner, name, None)
-    assert method is not None, f"LightRAG has no {name} any more: adapters/lightrag/drafts.py and engine.py call it"
+    assert method is not None, f"LightRAG has no {name} any more: drafts.py and engine.py call it"
     holds(method, positional, named, asynchronous)
 
 

@@ -18,6 +18,7 @@ ROOMS = (
     ADAPTERS / "local",
     ADAPTERS / "sqlite_failures.py",
 )
+MODULES = ("cragside.adapters.lightrag.ledger.sqlite", "cragside.adapters.lightrag.storages.sqlite")
 STATEMENT = re.compile(
     r"\s*(SELECT\b.+\bFROM|INSERT (OR \w+ )?INTO|UPDATE \w+ SET|DELETE FROM|PRAGMA \w|CREATE (VIRTUAL )?"
     r"(TABLE|INDEX|TRIGGER|TEMP)|DROP (TABLE|INDEX)|BEGIN IMMEDIATE|WITH \w+ .*\bAS \(|VACUUM\b)",
@@ -62,11 +63,14 @@ def test_the_rooms_are_where_sql_is() -> None:
         assert any(room == path or room in path.parents for path in knowing), room
 
 
-def test_no_interface_of_the_ledger_takes_a_connection() -> None:
-    for name in ("interface", "catalogue", "changes", "entries"):
-        tree = ast.parse((ADAPTERS / "lightrag" / "ledger" / f"{name}.py").read_text())
-        imported = [node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
-        assert [module for module in imported if "sqlite" in module] == []
+def test_only_the_backend_and_baked_stores_which_are_its_files_import_from_the_rooms() -> None:
+    importing = {
+        str(path.relative_to(ADAPTERS / "lightrag"))
+        for path in sources(in_rooms=False)
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(MODULES)
+    }
+    assert importing == {"backends/sqlite.py", "files/baking.py", "files/manifest.py"}
 
 
 @pytest.mark.parametrize(

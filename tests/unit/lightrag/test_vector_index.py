@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cragside.adapters.lightrag.storages.sqlite.vector_index import EXACT_BELOW, VectorIndex
+from cragside.adapters.lightrag.vector_index import EXACT_BELOW, VectorIndex
 
 
 def unit_rows(count: int, dimensions: int, seed: int) -> np.ndarray:
@@ -70,3 +70,21 @@ def test_any_order_of_adding_and_removing_keeps_keys_and_vectors_together(steps:
     assert index.keys() == alive
     for key in alive:
         assert index.search(rows[key], 1, 0.5)[0] == (key, pytest.approx(1.0, abs=1e-5))
+
+
+def test_cosines_are_exact_where_the_index_would_only_estimate() -> None:
+    noise = np.random.default_rng(7).normal(size=(EXACT_BELOW + 500, 64)).astype(np.float32)
+    vectors = noise / np.linalg.norm(noise, axis=1, keepdims=True)
+    index = VectorIndex(64)
+    index.add(list(range(len(vectors))), vectors)
+    keys, cosines = index.nearest(vectors[11], 0.2)
+    exact = vectors @ vectors[11]
+    assert keys.tolist() == [int(key) for key in np.argsort(-exact, kind="stable") if exact[key] >= 0.2]
+    assert cosines.tolist() == pytest.approx(exact[keys].tolist())
+
+
+def test_of_equal_cosines_the_smallest_key_comes_first() -> None:
+    index = VectorIndex(2)
+    index.add([1, 2, 3, 4], np.array([[1, 0], [0, 1], [0, 1], [0, 1]], np.float32))
+    index.remove([1])
+    assert index.nearest(np.array([0, 1], np.float32), 0.5)[0].tolist() == [2, 3, 4]

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cragside.adapters.lightrag.drafts import Draft
+from cragside.adapters.lightrag.indexing.drafts import Draft
 from cragside.adapters.lightrag.ledger.interface import Ledger
 from cragside.adapters.lightrag.ledger.sqlite import database
 from cragside.adapters.lightrag.ledger.sqlite.ledger import SqliteLedger
@@ -285,9 +285,7 @@ async def test_work_in_flight_during_a_reindex_does_not_bring_vectors_of_the_old
     await other.close()
 
 
-async def test_of_two_models_that_begin_a_store_together_one_is_told_to_open_it_anew(
-    build: Build, tmp_path: Path
-) -> None:
+async def test_when_two_models_create_a_store_at_once_the_second_is_refused(build: Build, tmp_path: Path) -> None:
     small, large = build(embedding_model="small"), build(embedding_model="large")
     library = (await small.open("w")).documents
     first, second = [(await library.accept(source)).tasks[0] for source in (OTTER, PUMP)]
@@ -308,7 +306,7 @@ def vectors(home: Path) -> list[tuple[str, int]]:
         return sorted(store.execute("SELECT id, length(vector) / 4 FROM vector").fetchall())
 
 
-async def test_reindexing_keeps_every_document_and_what_is_known_of_it(build: Build) -> None:
+async def test_reindexing_keeps_every_document_and_its_metadata(build: Build) -> None:
     store = build()
     library, indexer = (await store.open("w")).documents, (await store.open("w")).work
     for source, enrich in ((OTTER, True), (PUMP, False), (replace(PUMP, text="Pumps are warm."), False)):
@@ -461,7 +459,7 @@ async def test_an_intact_store_that_cannot_be_opened_is_not_to_be_moved_away(bui
         sqlite3.SQLITE_LOCKED,
     ],
 )
-async def test_what_is_wrong_with_the_place_is_not_called_damage(
+async def test_a_problem_with_the_location_is_not_called_damage(
     build: Build, monkeypatch: pytest.MonkeyPatch, code: int
 ) -> None:
     await indexed(build)
@@ -524,7 +522,7 @@ async def test_the_oldest_queries_are_forgotten(build: Build) -> None:
     await store.close()
 
 
-async def test_what_another_process_writes_is_found_without_reopening(tmp_path: Path) -> None:
+async def test_writes_of_another_process_are_found_without_reopening(tmp_path: Path) -> None:
     from cragside.bootstrap import Container
     from cragside.settings import load_settings
 
@@ -566,7 +564,7 @@ async def test_as_many_stores_are_open_as_may_be_and_the_others_come_back(build:
 
 
 @pytest.mark.attack("exhausted resources")
-async def test_the_store_that_nobody_has_asked_for_in_the_longest_time_is_closed_first(build: Build) -> None:
+async def test_the_least_recently_used_store_is_closed_first(build: Build) -> None:
     store = build(most_open=2)
     for name in ("a", "b", "c"):
         await asyncio.create_task(filled(store, name))
@@ -577,7 +575,7 @@ async def test_the_store_that_nobody_has_asked_for_in_the_longest_time_is_closed
 
 
 @pytest.mark.attack("exhausted resources")
-async def test_stores_in_use_stay_open_and_whoever_needs_another_one_waits(build: Build) -> None:
+async def test_stores_in_use_stay_open_and_requests_for_another_wait(build: Build) -> None:
     store = build(most_open=2)
     for name in ("a", "b", "c"):
         await asyncio.create_task(filled(store, name))
@@ -602,7 +600,7 @@ async def test_stores_in_use_stay_open_and_whoever_needs_another_one_waits(build
 
 
 @pytest.mark.attack("exhausted resources")
-async def test_whoever_waits_too_long_for_a_store_is_told_to_come_again(build: Build) -> None:
+async def test_waiting_too_long_for_a_store_asks_the_client_to_retry(build: Build) -> None:
     store = build(most_open=1, patience=0.05)
     for name in ("a", "b"):
         await asyncio.create_task(filled(store, name))
@@ -647,7 +645,7 @@ async def test_a_workspace_that_is_prepared_is_not_in_use(build: Build) -> None:
     await store.close()
 
 
-async def test_a_store_that_is_closed_to_make_room_is_closed_to_its_end_though_nobody_waits(build: Build) -> None:
+async def test_closing_a_store_to_make_room_completes_even_if_the_waiter_gives_up(build: Build) -> None:
     store = build(most_open=1, patience=0.05)
     await asyncio.create_task(filled(store, "a"))
     ledger = (await asyncio.create_task(store_of(store, "a"))).ledger

@@ -177,6 +177,19 @@ async def test_enriching_leaves_room_for_text_that_comes_later(queue: LocalQueue
     assert free == 1
 
 
+async def test_the_next_free_place_is_for_the_workspace_with_the_fewest_documents_being_enriched(
+    queue: LocalQueue,
+) -> None:
+    await queue.send([task(f"doc-{number}", stage="enrich") for number in range(100)])
+    held: list[Delivery] = []
+    for _ in range(5):
+        held += await queue.receive(limit=8 - len(held), wait=0)
+    assert len(held) == 7
+    await queue.send([task(stage="enrich", workspace="small")])
+    await queue.finish(held.pop())
+    assert [each.workspace for each in await tasks_of(queue, limit=8 - len(held))] == ["small"]
+
+
 async def test_a_worker_of_one_place_enriches_too(queue: LocalQueue) -> None:
     await queue.send([task(stage="enrich")])
     assert await tasks_of(queue, limit=1) == [task(stage="enrich")]

@@ -133,7 +133,7 @@ async def test_a_header_of_another_value_is_refused(knowledge: Knowledge, values
     headers = [("X-RAG-Memory", value.encode("latin-1")) for value in values]
     answer = await knowledge.http.post("/v1/enrich", json={"prompt": "/rag x?"}, headers=headers)  # type: ignore[arg-type]
     assert answer.status_code == 400
-    assert answer.json()["error"]["message"] == "X-RAG-Memory has to be true or false."
+    assert answer.json()["error"]["message"] == "X-RAG-Memory must be true or false."
 
 
 @pytest.mark.parametrize(

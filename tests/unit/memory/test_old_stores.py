@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from cragside.adapters.lightrag import accepting
+from cragside.adapters.lightrag.indexing import accepting
 from cragside.adapters.lightrag.ledger.sqlite import copying
 from cragside.adapters.lightrag.ledger.sqlite.database import FILE_NAME
 from cragside.adapters.lightrag.ledger.sqlite.schema import APART
@@ -280,7 +280,7 @@ async def test_a_store_of_before_without_exchanges_is_parted_too(tmp_path: Path)
 
 
 async def test_a_baked_store_has_no_memory_and_says_so(tmp_path: Path) -> None:
-    from cragside.adapters.lightrag.baking import Baking
+    from cragside.adapters.lightrag.files.baking import Baking
 
     with Baking.into(tmp_path / "baked") as baking:
         async with opened(baking.home) as knowledge:

@@ -105,6 +105,7 @@ class FakeEnricher:
         self,
         request: Mapping[str, Any],
         *,
+        question: str | None = None,
         workspace: str | None = None,
         persona: str | None = None,
         memory: bool | None = None,
@@ -117,7 +118,7 @@ class FakeEnricher:
             await self.before()
         if self.failure:
             raise self.failure
-        question = question_in(request, "/rag")
+        assert question == question_in(request, "/rag")
         assert question is not None, "the proxy asks the enricher for commanded requests only"
         if not question:
             raise ValidationError("The command has no question.")

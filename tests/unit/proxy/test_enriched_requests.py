@@ -190,7 +190,7 @@ async def test_field_and_header_ask_for_memory_and_are_not_forwarded(proxied, fi
 async def test_a_header_that_is_neither_true_nor_false_is_refused(proxied):
     reply = await proxied.post("/api/generate", {"model": "m", "prompt": "/rag x"}, (b"X-Rag-Memory: maybe",))
     assert reply.status == 400
-    assert b"X-RAG-Memory has to be true or false." in reply.body
+    assert b"X-RAG-Memory must be true or false." in reply.body
     assert proxied.ollama.requests == []
 
 

@@ -12,9 +12,10 @@ from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable
 from cragside.entrypoints.keyring import Keys
 from cragside.entrypoints.proxy import exchanges as module
-from cragside.entrypoints.proxy.answers import answered_text, asked_text
+from cragside.entrypoints.proxy.answers import answered_text
 from cragside.entrypoints.proxy.app import create_proxy
 from cragside.entrypoints.proxy.exchanges import Exchanges
+from cragside.entrypoints.proxy.prompts import user_prompt
 from cragside.settings import Settings
 
 CHAT = {"model": "m", "messages": [{"role": "user", "content": "earlier"}, {"role": "user", "content": "How deep?"}]}
@@ -302,7 +303,8 @@ async def test_a_server_that_stops_waits_for_what_is_on_its_way_into_memory():
         stopped_with.append(len(container.memory.exchanges))
 
     proxy = create_proxy(container, app, keys=Keys(container))
-    recording = proxy._exchanges.record(_nowhere, path="/api/chat", request=json.dumps(CHAT).encode(), workspace="w")
+    exchanges = proxy._forwarder._exchanges
+    recording = exchanges.record(_nowhere, path="/api/chat", request=json.dumps(CHAT).encode(), workspace="w")
     await recording({"type": "http.response.start", "status": 200, "headers": []})
     await recording({"type": "http.response.body", "body": said("Very deep.")})
     recording.finish()
@@ -355,7 +357,7 @@ async def test_a_server_that_is_interrupted_ends_its_application_without_a_failu
 )
 def test_no_bytes_break_the_reading(path, body):
     assert not answered_text(path, body)
-    assert not asked_text(path, body, "/rag")
+    assert not user_prompt(path, body, "/rag")
 
 
 def test_a_plain_ok_is_no_answer():

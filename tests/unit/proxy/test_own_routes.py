@@ -3,8 +3,8 @@ import json
 import pytest
 
 from cragside.entrypoints.http.app import create_app
-from cragside.entrypoints.proxy.app import is_own
 from cragside.entrypoints.proxy.errors import error_body
+from cragside.entrypoints.proxy.own_paths import is_own
 from tests.unit.http.test_http_app import container
 
 

@@ -105,5 +105,5 @@ def test_tests_may_need_what_may_not_be_shipped() -> None:
 
 def test_an_unknown_licence_and_an_entry_that_nothing_needs_are_complained_of() -> None:
     said = complaints({**PLAIN, "stated": {"gone": "MIT"}}, [Made("a")], set())
-    assert "no SPDX expression" in said[0]
+    assert "not an SPDX expression" in said[0]
     assert said[1].startswith("gone: it is not installed")

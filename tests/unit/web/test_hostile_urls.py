@@ -18,7 +18,7 @@ ABSOLUTE = "has to begin with http:// or https://"
 UNSAFE = "blanks, backslashes or control characters"
 ENCODED = "percent-encoded or has a zone"
 PORT = "Port"
-PORT_NUMBER = "no number from 1 to 65535"
+PORT_NUMBER = "must be a number from 1 to 65535"
 UNUSABLE = "an address that cannot be used"
 
 NOT_PUBLIC_4 = [

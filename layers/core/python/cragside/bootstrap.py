@@ -3,7 +3,7 @@
 Importing it is cheap, and a new container has opened nothing: each member imports its adapter when it is built.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cached_property, partial
 from importlib import import_module
@@ -103,7 +103,7 @@ class Container(Stores):
 
     @cached_property
     def memory(self) -> Memory:
-        """Takes in conversations, and finds them."""
+        """Stores and finds conversations."""
         return Memory(
             self.intake,
             self.workspaces,
@@ -148,7 +148,7 @@ class Container(Stores):
 
     @cached_property
     def attempts(self) -> Attempts:
-        """Tries tasks, and settles them with the queue."""
+        """Runs tasks and records the outcome in the queue."""
         indexer = Indexer(self.workspaces, self.annotator)
         return Attempts(self.queue, indexer, attempts=self.settings.index_attempts)
 
@@ -180,7 +180,7 @@ class Container(Stores):
         return AuditFile(self.settings.audit_log)
 
     def api_token(self) -> str | None:
-        """The token that requests have to bring, None for none. Raises `ServiceUnavailable` when it cannot be read."""
+        """The token that requests must carry, or None. Raises `ServiceUnavailable` if it cannot be read."""
         if self.secret is not None:
             return self.secret.value()
         return self.settings.api_token.get_secret_value() if self.settings.api_token else None
@@ -189,18 +189,19 @@ class Container(Stores):
         """The tokens of RAG_TOKENS_FILE. Raises `ServiceUnavailable` when they cannot be read."""
         return () if self.tokens is None else self.tokens.tokens()
 
-    def worker(self) -> Worker:
-        """A new worker, which runs once."""
-        return Worker(self.queue, self.attempts, self.workspaces, parallel=self.settings.index_parallel)
+    @cached_property
+    def worker(self) -> Callable[[], Worker]:
+        """A factory of workers, each of which runs once."""
+        return partial(Worker, self.queue, self.attempts, self.workspaces, parallel=self.settings.index_parallel)
 
     def keeps_worker(self) -> bool:
         """Whether `cragside serve` has a worker: not beside a baked store, nor where others empty an SQS queue."""
         return self.settings.queue_url is None and self._writable()
 
     async def prepare(self) -> None:
-        """Build every member, and open what the first request would otherwise wait for. Raises `ConfigurationError`.
+        """Build every member and open what the first request needs. Raises `ConfigurationError`.
 
-        A component that is down is left for the requests to report.
+        If a component is down, the requests will report it.
         """
         self.build()
         workspace = self.settings.workspace
@@ -220,7 +221,7 @@ class Container(Stores):
 
 
 def preload(settings: Settings) -> None:
-    """Load what requests will need, for processes that are forked afterwards to share."""
+    """Load modules and models before a fork, so that the processes share their memory."""
     from cragside.adapters.embedded.embedder import WordLlamaEmbedder
     from cragside.adapters.embedded.grader import packaged_weights
 

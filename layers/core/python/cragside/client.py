@@ -1,4 +1,4 @@
-"""A client of cragside's HTTP interface, and the errors that its answers stand for."""
+"""A client of cragside's HTTP interface. It raises the errors in the answers."""
 
 from collections.abc import Mapping
 from typing import Any, Self
@@ -79,7 +79,7 @@ class Client:
         return await self._answer("GET", path, params=given)
 
     async def find(self, path: str) -> Any:
-        """The JSON of a GET, None when there is no such thing."""
+        """The JSON of a GET, None for a 404."""
         try:
             return await self.get(path)
         except NotFound:
@@ -94,7 +94,7 @@ class Client:
         return await self._answer("PATCH", path, json=dict(body))
 
     async def delete(self, path: str) -> bool:
-        """Delete something. False when there is no such thing."""
+        """Send a DELETE. False for a 404."""
         try:
             await self._answer("DELETE", path)
         except NotFound:
@@ -106,7 +106,7 @@ class Client:
         return await self._answer("POST", path, data=dict(fields), files={"files": (name, content)})
 
     async def send_elsewhere(self, url: str, fields: Mapping[str, str], content: bytes) -> None:
-        """Upload one file to a bucket, which gets none of cragside's headers."""
+        """Upload one file to a bucket, without cragside's headers."""
         try:
             async with httpx.AsyncClient(timeout=self._seconds) as elsewhere:
                 response = await elsewhere.post(url, data=dict(fields), files={"file": content})
@@ -158,10 +158,10 @@ class Client:
 
 
 def error_of(answer: Any, status: int = 500) -> CragsideError | None:
-    """The error that an answer stands for; None when it does not say what is wrong.
+    """The error in an answer, None if the answer has no message.
 
-    It has the form of the error contract, `{"error": {"type", "message", "details"}}`, or of one of the peers whose
-    routes cragside has, `{"error": "..."}` or `{"detail": "..."}`, where the status says what kind of error it is.
+    The answer is `{"error": {"type", "message", "details"}}`, or as the compatible routes have it `{"error": "..."}` or
+    `{"detail": "..."}`. There the status decides the kind of error.
     """
     told = answer.get("error", answer.get("detail")) if isinstance(answer, dict) else None
     error = told if isinstance(told, dict) else {"message": told}
@@ -184,7 +184,7 @@ def _of_code(code: str, status: int, message: str) -> CragsideError:
 
 
 def _unexplained(status: int, service: str) -> CragsideError:
-    """The error for a status without a word, as something else than cragside answers it."""
+    """The error for a status without a message, such as a reverse proxy's."""
     message = f"{service} answered with status {status}."
     if status in (502, 503):
         return ServiceUnavailable("api", message)

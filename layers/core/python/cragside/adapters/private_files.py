@@ -1,9 +1,8 @@
-"""Folders and files that only the user who runs cragside can read: 0700 and 0600, whatever the umask."""
+"""Folders and files that only the current user can read: modes 0700 and 0600, whatever the umask."""
 
 import os
 import stat
 import tempfile
-from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -12,7 +11,7 @@ FILE_MODE = 0o600
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder, and the folders above it. Those that are there keep their permissions. Raises `OSError`."""
+    """Make a folder and its missing parents. Existing folders keep their permissions. Raises `OSError`."""
     if path.is_dir():
         return
     if path.parent != path:
@@ -20,13 +19,13 @@ def make_folder(path: Path) -> None:
     try:
         path.mkdir(mode=FOLDER_MODE)
     except FileExistsError:
-        # Somebody else made it meanwhile, or it is something else.
+        # Another process made it meanwhile, or it is not a folder.
         if not path.is_dir():
             raise
 
 
 def make_file(path: Path) -> None:
-    """Make an empty file. Raises `FileExistsError`, and other kinds of `OSError`."""
+    """Make an empty file. Raises `FileExistsError` and other `OSError`s."""
     os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, FILE_MODE))
 
 
@@ -45,9 +44,9 @@ def replace_file(path: Path, text: str) -> None:
 
 
 def tighten(*paths: Path) -> None:
-    """Take the rights of others away from files and folders that are this user's.
+    """Remove the permissions of other users, which older versions granted.
 
-    For those that an older version made. Nothing happens to other users' files, or where rights cannot be changed.
+    Files of other users stay as they are, and so do files whose permissions cannot be changed.
     """
     for path in paths:
         with suppress(OSError):
@@ -59,12 +58,7 @@ def tighten(*paths: Path) -> None:
 
 
 def tighten_folder(folder: Path) -> None:
-    """`tighten` for a folder and the files in it."""
-    tighten(folder, *_files(folder))
-
-
-def _files(folder: Path) -> Iterable[Path]:
-    try:
-        return [Path(entry.path) for entry in os.scandir(folder) if entry.is_file(follow_symlinks=False)]
-    except OSError:
-        return ()
+    """Apply `tighten` to a folder and the files in it."""
+    tighten(folder)
+    with suppress(OSError):
+        tighten(*(Path(entry.path) for entry in os.scandir(folder) if entry.is_file(follow_symlinks=False)))

@@ -1,4 +1,4 @@
-"""Places that are few, and workspaces that take turns at them."""
+"""Shares a few places fairly among workspaces."""
 
 import asyncio
 from collections import Counter, deque
@@ -7,22 +7,22 @@ from contextlib import asynccontextmanager
 
 
 class Turns:
-    """`places` may be taken at once, by one workspace all but one of them where there are three or more.
+    """Hands out `places`. With three or more, one workspace cannot take the last one.
 
-    Of those who wait the workspace with the fewest places is next, then the one that waits for longest since its last
-    turn. So many requests of one workspace keep another one waiting for a single turn at most.
+    The waiting workspace with the fewest places is next, then the one whose last turn was longest ago. So a workspace
+    waits for at most one turn, however many requests another one has.
     """
 
     def __init__(self, places: int) -> None:
         self._free = places
         self._most = places - 1 if places > 2 else places
         self._taken = Counter[str]()
-        # By workspace, in the order of their turns.
+        # By workspace, in the order of turns.
         self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
 
     @asynccontextmanager
     async def turn(self, workspace: str, *, patience: float) -> AsyncIterator[None]:
-        """A place meanwhile. Raises `TimeoutError` when none is free within `patience` seconds."""
+        """Hold a place during the block. Raises `TimeoutError` if none is free within `patience` seconds."""
         await self.take(workspace, patience=patience)
         try:
             yield
@@ -30,7 +30,7 @@ class Turns:
             self.give_back(workspace)
 
     async def take(self, workspace: str, *, patience: float) -> None:
-        """Wait for a place, which is to be given back. Raises `TimeoutError` as `turn` does."""
+        """Wait for a place; the caller must give it back. Raises `TimeoutError` as `turn` does."""
         place = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(workspace, deque()).append(place)
         self._hand_out()
@@ -45,7 +45,7 @@ class Turns:
             raise
 
     def give_back(self, workspace: str) -> None:
-        """The place is free for others."""
+        """Give a place back."""
         self._free += 1
         self._taken[workspace] -= 1
         if not self._taken[workspace]:
@@ -57,7 +57,7 @@ class Turns:
             workspace = min(able, key=lambda name: self._taken[name])
             line = self._waiting.pop(workspace)
             place = line.popleft()
-            if line:  # now the last one
+            if line:  # the workspace is last now
                 self._waiting[workspace] = line
             if not place.done():
                 self._free -= 1

@@ -1,7 +1,7 @@
-"""How much a client may store.
+"""Limits of what a client may store.
 
-The allowance stands in a context variable for the time of a request. So it holds in every way in, none of which has to
-hand it on, and in one that is added later on.
+A context variable holds the allowance during a request. So it applies to every entry, current and future, without being
+passed on.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ from cragside.domain.memory_name import owner_of
 from cragside.domain.tokens import Limits
 from cragside.ports.workspaces import Workspaces
 
-# What other processes put into other workspaces of the same token is noticed within this time (seconds).
+# Sizes of other workspaces of the same token may be this old (seconds).
 _REMEMBERED = 2.0
 _MOST_KNOWN = 10_000
 _log = logging.getLogger("cragside")
@@ -32,7 +32,7 @@ _log = logging.getLogger("cragside")
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """The limits of a token, and the workspaces that it opens (None is all), in which what is stored counts."""
+    """The limits of a token, and the workspaces that count towards them (None is all)."""
 
     holder: str
     limits: Limits
@@ -43,7 +43,7 @@ _current: ContextVar[Allowance | None] = ContextVar("allowance", default=None)
 
 
 def allow(allowance: Allowance | None) -> None:
-    """Have this allowance hold for what this request does from now on, tasks that it starts included."""
+    """Apply this allowance to the rest of this request, including tasks that it starts."""
     _current.set(allowance)
 
 
@@ -55,7 +55,7 @@ class _Held:
     key: DocumentKey | None
 
     def more(self, stored: Mapping[str, Stored]) -> tuple[int, int]:
-        """How many documents and bytes it adds to `stored`. A document that it replaces is counted there already."""
+        """The documents and bytes that it adds to `stored`, where a document that it replaces is counted already."""
         sizes = stored.get(self.workspace, Stored()).sizes
         if self.key is None or self.key not in sizes:
             return 1, max(self.bytes, 1)
@@ -63,27 +63,27 @@ class _Held:
 
 
 class StorageLimits:
-    """Refuses documents for which their token has no room.
+    """Refuses documents that exceed the limits of their token.
 
-    What this process is about to store counts, so that requests at the same time do not get past a limit together.
-    Other processes count when they have stored: the most that is stored beyond a limit is what they have in hand.
+    Documents that this process is about to store count, so concurrent requests cannot exceed a limit together.
+    Documents that other processes are about to store do not count, so these may exceed it.
     """
 
     def __init__(self, workspaces: Workspaces) -> None:
         self._workspaces = workspaces
         self._held: set[_Held] = set()
-        # A token's requests wait for each other, and for nobody else's.
+        # Requests wait only for requests of the same token.
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._known: FIFOCache[str, tuple[float, Stored]] = FIFOCache(_MOST_KNOWN)
 
     async def check(self, workspace: str, size: int = 0, key: DocumentKey | None = None) -> None:
-        """Raises `Forbidden` when there is no room for a document of at least `size` bytes. See `room`."""
+        """Raises `Forbidden` if there is no room for a document of at least `size` bytes. See `room`."""
         async with self.room(workspace, size, key):
             pass
 
     @asynccontextmanager
     async def room(self, workspace: str, size: int, key: DocumentKey | None = None) -> AsyncIterator[None]:
-        """Keep room for one document of `size` bytes meanwhile. Raises `Forbidden` when there is none.
+        """Reserve room for a document of `size` bytes during the block. Raises `Forbidden` if there is none.
 
         If the workspace has a document of this `key`, only the bytes beyond the size of that document need room.
         """
@@ -102,7 +102,7 @@ class StorageLimits:
 
     async def _check(self, allowance: Allowance, wanted: _Held) -> None:
         limits = allowance.limits
-        # Before what is stored is looked up: what is stored meanwhile counts twice rather than not at all.
+        # Pending documents are read before stored ones: one that is stored meanwhile counts twice, not never.
         others = [held for held in self._held if held.holder == allowance.holder]
         names = await self._names(allowance)
         owners, owner = {owner_of(name) for name in names}, owner_of(wanted.workspace)
@@ -112,7 +112,7 @@ class StorageLimits:
         if limits.documents is None and limits.bytes is None:
             return
         stored = {name: await self._stored(name, [wanted, *others]) for name in names}
-        # Counted again for those under way: somebody may have deleted the documents that they were to replace.
+        # Pending documents are counted again, because the documents that they replace may have been deleted.
         underway = [held.more(stored) for held in others]
         documents, size = wanted.more(stored)
         if limits.documents is not None and documents:
@@ -131,36 +131,36 @@ class StorageLimits:
         )
 
     async def _stored(self, workspace: str, wanted: Sequence[_Held]) -> Stored:
-        """How much is stored in a workspace. It is always read anew for a workspace that `wanted` documents go to."""
+        """The sizes of a workspace. They are read again if `wanted` documents go to it."""
         looked, known = self._known.get(workspace, (0.0, None))
         here = [held for held in wanted if held.workspace == workspace]
         if known is None or here or time.monotonic() - looked > _REMEMBERED:
             try:
                 known = await self._workspaces.stored(workspace, [held.key for held in here if held.key])
             except ServiceUnavailable as error:
-                # One store that cannot be read is no reason to keep everybody out of the others.
+                # An unreadable store must not block the others.
                 known = known or Stored()
-                _log.warning("The limits count workspace %s as it was last read: %s", workspace, error.message)
+                _log.warning("The storage limits use the last known size of workspace %s: %s", workspace, error.message)
             self._known[workspace] = time.monotonic(), replace(known, sizes={})
         return known
 
 
 def weight(source: SourceText) -> int:
-    """The bytes that a document counts for: its file's, or its text's when that is longer, and its metadata's."""
+    """The bytes of a document: those of its file or its text, whichever is larger, and of its metadata."""
     text = len(source.text.encode(errors="replace"))
     return max(source.size or 0, text) + metadata_weight(source.metadata)
 
 
 def metadata_weight(metadata: Mapping[str, Any]) -> int:
-    """The bytes that metadata counts for."""
+    """The bytes of metadata."""
     return len(json.dumps(dict(metadata), default=str)) if metadata else 0
 
 
 def _refuse_above(limit: str, most: int, there: int, more: int) -> None:
     if there + more > most:
-        remedy = "Use a workspace that there is" if limit == "workspaces" else "Delete documents"
+        remedy = "Use an existing workspace" if limit == "workspaces" else "Delete documents"
         raise Forbidden(
-            f"The token's limit of {most} {limit} leaves no room: {there} are stored or on their way. {remedy}, or "
+            f"The token's limit of {most} {limit} leaves no room: {there} are stored or pending. {remedy}, or "
             f"have the limit raised (cragside token new --max-{limit}, RAG_LIMIT_{limit.upper()}).",
             limit=limit,
             most=most,

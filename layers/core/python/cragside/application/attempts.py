@@ -1,4 +1,4 @@
-"""Doing one delivery, and what becomes of one that fails."""
+"""Runs a task, and decides what happens when it fails."""
 
 import asyncio
 import logging
@@ -15,7 +15,7 @@ from cragside.domain.errors import ConfigurationError, CragsideError, NotFound, 
 from cragside.domain.indexing import Stage, Task
 from cragside.ports.index_queue import Delivery, IndexQueue
 
-# While no task of the same kind succeeds, the task is hardly to blame: its number of tries is multiplied by this.
+# While no task of the same stage succeeds, the task is hardly to blame: it gets this many times the attempts.
 OUTAGE_PATIENCE = 10
 LONGEST_PAUSE_SECONDS = 60.0
 
@@ -27,9 +27,9 @@ Sleep = Callable[[float], Awaitable[object]]
 
 @dataclass(frozen=True, slots=True)
 class Handled:
-    """What became of a delivery, and the reason when it was not done.
+    """The outcome of a delivery, and the reason if it failed.
 
-    `unavailable` says that something the task needs was down, for which the task is not to blame.
+    `unavailable` means that something the task needs was down, so the task is not to blame.
     """
 
     task: Task
@@ -41,7 +41,7 @@ class Handled:
 
 
 class Circuit:
-    """Holds tasks back while what they need is down: one at a time tries, after 2, 4, 8 ... 60 seconds."""
+    """Holds tasks back while what they need is down. One at a time tries, after 2, 4, 8 ... 60 seconds."""
 
     def __init__(self, sleep: Sleep = asyncio.sleep) -> None:
         self._failures = 0
@@ -52,19 +52,19 @@ class Circuit:
 
     @property
     def down(self) -> bool:
-        """Whether failures are its own: nothing has succeeded between the last two, or ever."""
+        """Whether an outage, not the task, explains a failure: several failed in a row, or none ever succeeded."""
         return self._failures > 1 or not self._worked
 
     @property
     def left(self) -> float:
-        """Seconds until somebody may try: 0 when it is whole, and a second more while somebody is trying."""
+        """Seconds until a task may try: 0 without an outage, and at least 1 while a task is trying."""
         if not self._failures:
             return 0.0
         return max(self._until - time.monotonic(), 1.0 if self._trying.locked() else 0.0)
 
     @asynccontextmanager
     async def passage(self) -> AsyncIterator[None]:
-        """Enter when it is whole, or alone when it is this one's turn to try."""
+        """Enter at once without an outage, otherwise alone, when it is this task's turn to try."""
         if self._failures:
             async with self._trying:
                 while self._failures and (left := self._until - time.monotonic()) > 0:
@@ -75,24 +75,24 @@ class Circuit:
         yield
 
     def succeeded(self) -> None:
-        """What is needed is there."""
+        """End the outage."""
         self._failures, self._worked = 0, True
 
     def failed(self) -> None:
-        """It is down. Those that were on their way when it broke count as one failure."""
+        """Begin or prolong the outage. Failures of concurrent tasks count as one."""
         if self._until <= time.monotonic() or not self._failures:
             self._failures += 1
             self._until = time.monotonic() + min(2.0**self._failures, LONGEST_PAUSE_SECONDS)
 
 
 class Attempts:
-    """Does deliveries, one after the other or at once, and tells the queue.
+    """Runs deliveries and settles them in the queue.
 
-    A task that fails comes again after min(2^attempt, 60) seconds and some chance, `attempts` times in all; then it is
-    buried, with `failed` in the library first. Input that no repetition mends is buried at once. While no task of a
-    stage succeeds because something is down, tasks wait in hand and have ten times the tries. A configuration that
-    cannot work is not held against any task. What is wrong with a workspace's own store, or with its configuration,
-    keeps the tasks of that workspace alone waiting.
+    - A failed task is retried after min(2^attempt, 60) seconds plus jitter, `attempts` times in all. Then the library
+      records the failure, and the task is buried. Invalid input is buried at once.
+    - While something is down and no task of a stage succeeds, tasks wait in hand and get ten times the attempts.
+    - A wrong configuration does not count as an attempt.
+    - A failing store or configuration of one workspace delays only the tasks of that workspace.
     """
 
     def __init__(
@@ -112,20 +112,20 @@ class Attempts:
         self._stores = defaultdict[tuple[Stage, str], Circuit](lambda: Circuit(sleep))
 
     def wait_of(self, task: Task) -> float:
-        """Seconds for which a task need not be tried, because the store of its workspace is down."""
+        """Seconds for which a task cannot succeed, because the store of its workspace is down."""
         return self._store(task).left
 
     async def handle(self, delivery: Delivery, *, wait: bool = True) -> Handled:
-        """Do a task and settle it. Raises `ConfigurationError`, and the queue's own failures, with it unsettled.
+        """Run a task and settle it. It stays unsettled after a `ConfigurationError` or a failure of the queue.
 
-        Without `wait` it is tried at once, whether or not what it needs is known to be down.
+        Without `wait`, the task is tried at once even if what it needs is known to be down.
         """
         began, unavailable = time.monotonic(), False
         try:
             if delivery.attempt > self._attempts * OUTAGE_PATIENCE:
-                raise ValidationError(f"Nothing came of {delivery.attempt - 1} tries.")
+                raise ValidationError(f"It was tried {delivery.attempt - 1} times without success.")
             if wait:
-                # First the store's: whoever waits for a store is in nobody's way.
+                # The store's circuit comes first: a task that waits for it blocks no other workspace.
                 async with self._store(delivery.task).passage(), self._circuits[delivery.task.stage].passage():
                     await self._done(delivery.task)
             else:
@@ -153,7 +153,7 @@ class Attempts:
         return self._stores[task.stage, task.workspace]
 
     def _broken(self, task: Task, error: Exception) -> Circuit:
-        """The circuit that a failure belongs to: that of the workspace, or of what all workspaces need."""
+        """The circuit of a failure: the workspace's, or that of what all workspaces need."""
         of_all = isinstance(error, ServiceUnavailable) and error.component != "knowledge_base"
         return self._circuits[task.stage] if of_all else self._store(task)
 
@@ -162,7 +162,7 @@ class Attempts:
             try:
                 await self._indexer.failed(delivery.task, reason_of(error))
             except ServiceUnavailable:
-                logger.warning("%s is to be given up, which cannot be recorded now", delivery.task.key)
+                logger.warning("%s cannot be given up: its failure cannot be recorded now", delivery.task.key)
             else:
                 await self._queue.bury(delivery, reason_of(error))
                 return "buried"
@@ -170,18 +170,18 @@ class Attempts:
         return "retried"
 
     def delay(self, attempt: int) -> float:
-        """Seconds until a task comes again: up to a quarter more, so that those that failed together part."""
+        """Seconds until a retry. A jitter of up to a quarter separates tasks that failed together."""
         return float(min(2.0 ** min(attempt, 10), LONGEST_PAUSE_SECONDS) * (1 + self._chance() / 4))
 
     def _most(self, error: Exception, circuit: Circuit) -> int:
-        """How many tries a task has that failed of this."""
+        """The attempts of a task that failed with this error."""
         if isinstance(error, (ValidationError, NotFound)):
             return 0
         return self._attempts * (OUTAGE_PATIENCE if isinstance(error, ServiceUnavailable) and circuit.down else 1)
 
 
 def reason_of(error: Exception) -> str:
-    """What a dead letter says. Messages of others may quote anything."""
+    """The reason in a dead letter. Messages of foreign errors are left out, as they may quote anything."""
     if isinstance(error, ServiceUnavailable):
         return f"{error.component}: {error.message}"
     if isinstance(error, CragsideError):

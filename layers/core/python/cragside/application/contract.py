@@ -9,7 +9,7 @@ from cragside.domain.errors import CragsideError
 
 
 def enhanced_request(enriched: Enriched) -> dict[str, Any]:
-    """The request with id, timestamp and `metadata.rag_context`; one that did not ask for evidence as it came."""
+    """The request with id, timestamp and `metadata.rag_context`; unchanged if it did not ask for evidence."""
     request, context = enriched.request, enriched.rag_context
     if context is None:
         return request

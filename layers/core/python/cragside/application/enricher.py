@@ -1,4 +1,4 @@
-"""The use case: a request with `/rag` in, the same request with evidence out."""
+"""The use case: add evidence to a request that begins with `/rag`."""
 
 import asyncio
 import uuid
@@ -19,7 +19,7 @@ from cragside.domain.verdict import verdict_of
 from cragside.domain.workspace_name import workspace_name
 from cragside.ports.workspaces import Workspaces
 
-# Of the time that evidence has left.
+# Memory gets this share of the time that is left after the evidence.
 _MEMORY_SHARE = 0.8
 _KINDS = {str: "a string", dict: "an object", bool: "true or false"}
 
@@ -38,29 +38,29 @@ class EvidenceFinder(Protocol):
         instruction: str,
         compress: bool,
     ) -> Findings:
-        """Graded evidence of at most `evidence_tokens` tokens behind an instruction, whole or in its relevant strips.
+        """An instruction and graded evidence in at most `evidence_tokens` tokens. Raises only configuration errors.
 
-        Raises for configuration errors only.
+        `compress` reduces the evidence to its relevant strips.
         """
 
 
 class Recalling(Protocol):
-    """`application.memory.Memory`, as far as prompts need it."""
+    """The part of `application.memory.Memory` that prompts need."""
 
     async def evidence(self, question: str, *, workspace: str, tokens: int, seconds: float) -> Recollection:
-        """What was said before on a question, as a block of at most `tokens` tokens. Fails by a degradation alone."""
+        """Earlier exchanges on a question, as a block of at most `tokens` tokens. Failures become degradations."""
 
 
 @dataclass(frozen=True, slots=True)
 class Enriched:
-    """A request ready for the model. `rag_context` is None when the request did not ask for evidence."""
+    """A request for the model. `rag_context` is None if the request did not ask for evidence."""
 
     request: dict[str, Any]
     rag_context: RagContext | None
 
 
 class Enricher:
-    """Finds evidence for requests that begin with the command and leaves all others alone."""
+    """Adds evidence to requests that begin with the command. Other requests stay unchanged."""
 
     def __init__(
         self,
@@ -97,21 +97,23 @@ class Enricher:
         self,
         request: Mapping[str, Any],
         *,
+        question: str | None = None,
         workspace: str | None = None,
         persona: str | None = None,
         memory: bool | None = None,
         evidence_tokens: int | None = None,
         timeout: float | None = None,  # noqa: ASYNC109 (a budget that nodes share, not a cancellation)
     ) -> Enriched:
-        """The request with evidence for its question, within `timeout` seconds and the configured budget.
+        """The request with evidence for its question, within `timeout` seconds and the configured time budget.
 
-        `persona` and `memory` are for requests that do not say themselves. Raises `ValidationError` for fields of a
-        wrong type, an unknown persona, a missing or overlong question; `ConfigurationError`; and in fail mode `closed`
-        `ServiceUnavailable` when neither the knowledge base nor the web could be asked.
+        `question` is that of the request, if the caller has read it already. `persona` and `memory` are defaults for
+        the fields of the request. Raises `ValidationError` for fields of a wrong type, an unknown persona, and a
+        missing or overlong question. Raises `ConfigurationError`, and in fail mode `closed` `ServiceUnavailable` if
+        neither the knowledge base nor the web answers.
         """
         if request.get("prompt") is None and request.get("messages") is None:
             raise ValidationError("The request needs a prompt (string) or messages (list).", field="prompt")
-        question = question_in(request, self._prefix)
+        question = question_in(request, self._prefix) if question is None else question
         if question is None:
             return Enriched(dict(request), None)
         deadline = Deadline(self._timeout if timeout is None else min(self._timeout, timeout))
@@ -145,13 +147,11 @@ class Enricher:
         return Enriched(inject(request, "\n\n".join(filter(None, blocks)), query.text), context)
 
     def _wants_memory(self, request: Mapping[str, Any], memory: bool | None) -> bool:
-        for said in (_optional(request, "memory", bool), memory):
-            if said is not None:
-                return bool(said)
-        return self._recalls
+        given = (_optional(request, "memory", bool), memory)
+        return bool(next((wish for wish in given if wish is not None), self._recalls))
 
     async def _recollected(self, query: Query, deadline: Deadline, tokens: int, evidence: str) -> Recollection:
-        """What memory holds, within the room and the time that the evidence has left."""
+        """Memories within the tokens and the time that are left after the evidence."""
         if self._memory is None:
             return Recollection("")
         left = tokens - (self._count_tokens(evidence) if evidence else 0)
@@ -172,8 +172,7 @@ class Enricher:
             raise ServiceUnavailable("knowledge_base", "Neither the knowledge base nor the web could be asked.", **lost)
 
     async def _remember(self, query: Query, deadline: Deadline) -> None:
-        # A record that cannot be written in time is no reason to withhold evidence; retrieval reports the store's
-        # failure.
+        # Evidence is not withheld because a record cannot be written in time. Retrieval reports failures of the store.
         with suppress(CragsideError, OSError, TimeoutError):
             async with asyncio.timeout(deadline.remaining()):
                 await (await self._workspaces.open(query.workspace)).passages.save_query(query)

@@ -1,4 +1,4 @@
-"""The use case: one step of a document's way into the knowledge base."""
+"""The use case: one step of indexing a document."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -12,46 +12,44 @@ from cragside.ports.workspaces import Workspaces
 
 
 class Indexer:
-    """Does tasks. Each can be repeated, also after it was broken off: what was done is not done twice."""
+    """Runs tasks. A task can be repeated, also after an interruption: finished work is not done twice."""
 
     def __init__(self, workspaces: Workspaces, annotator: Annotator) -> None:
         self._workspaces = workspaces
         self._annotator = annotator
 
     async def do(self, task: Task) -> None:
-        """Do a task; one of a document or version that is gone does nothing.
+        """Run a task. A task of a deleted document or an old version does nothing.
 
-        Raises `ServiceUnavailable` with the component that failed, and `ValidationError` for what cannot be indexed.
+        Raises `ServiceUnavailable` with the component that failed, and `ValidationError` for text that cannot be
+        indexed.
         """
         if task.stage == "embed":
             await (await self._workspaces.open(task.workspace)).work.embed(task)
         else:
-            await self._enrich(task)
+            await self._annotate(task)
 
     async def failed(self, task: Task, reason: str) -> None:
         """Record that a task is given up."""
         await (await self._workspaces.open(task.workspace)).work.failed(task, reason)
 
-    async def _enrich(self, task: Task) -> None:
+    async def _annotate(self, task: Task) -> None:
         part = (await self._workspaces.open(task.workspace)).work
         if not await part.begin_enrichment(task):
             return
         try:
             library = (await self._workspaces.open(task.workspace)).documents
             passages = await library.passages(task.document_id, task.part)
-            tier2 = await asyncio.to_thread(self._tier2, passages)
+            tier2 = await asyncio.to_thread(lambda: [self._annotator.tier2(passage.text) for passage in passages])
             await part.annotate(task, tier2, await self._tier3(task, passages))
             await part.extend_graph(task)
-        except BaseException:  # also when it is broken off: statuses say what is being done
+        except BaseException:  # also when cancelled: the status must not say that work goes on
             with suppress(CragsideError):
                 await part.give_back(task)
             raise
 
-    def _tier2(self, passages: Sequence[Passage]) -> list[Mapping[str, Any]]:
-        return [self._annotator.tier2(passage.text) for passage in passages]
-
     async def _tier3(self, task: Task, passages: Sequence[Passage]) -> Mapping[str, Any] | None:
-        """What a model makes of the document, with its first part; the others have none: one call a document."""
+        """The model's description of the document, with its first part. Other parts have none: one call a document."""
         if task.part > 0 or not passages:
             return None
         library = (await self._workspaces.open(task.workspace)).documents

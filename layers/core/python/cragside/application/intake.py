@@ -1,4 +1,4 @@
-"""The use case: store texts, files and pages at once and queue their indexing."""
+"""The use case: store texts, files and pages, and queue their indexing."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -15,15 +15,15 @@ from cragside.ports.page_fetcher import FetchedPage, FetchFailed, PageFetcher
 from cragside.ports.workspaces import Workspaces
 
 _KEPT = (
-    "The document itself is kept: it is indexed when it is brought again, or by the next worker that looks for what "
-    "has no task."
+    "The document itself is stored. It is indexed when it is sent again, or when a worker starts and queues missing "
+    "tasks."
 )
 
 
 class Intake:
-    """Accepts documents into workspaces. Once a method returned, a crash loses neither the document nor its tasks.
+    """Accepts documents into workspaces. After a method has returned, a crash loses neither document nor tasks.
 
-    Content beyond the client's storage limits raises `Forbidden` before it is read or fetched.
+    A document beyond the client's storage limits raises `Forbidden` before it is read or fetched.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class Intake:
     async def text(
         self, source: SourceText, *, workspace: str, enrich: bool = True, track: str = "", rename: bool = False
     ) -> Acceptance:
-        """Accept a text; see `Library.accept`. When only the queue fails, `ServiceUnavailable` says that it is kept."""
+        """Accept a text; see `Library.accept`. If only the queue fails, `ServiceUnavailable` says that it is stored."""
         library = (await self._workspaces.open(workspace)).documents
         async with self._limits.room(workspace, weight(source), _key(source.source, track, rename)):
             acceptance = await library.accept(source, enrich=enrich, track=track, rename=rename)
@@ -67,9 +67,9 @@ class Intake:
         enrich: bool = True,
         track: str = "",
     ) -> Acceptance:
-        """Accept a file; `doc_type` overrules what it looks like. Without a `source`, its name identifies it.
+        """Accept a file. `doc_type` overrides the detected type; `source` defaults to the name.
 
-        Raises `PayloadTooLarge` and `ValidationError` for what cannot be read.
+        Raises `PayloadTooLarge`, and `ValidationError` for a file that cannot be read.
         """
         size = len(content) + metadata_weight(metadata or {})
         await self._limits.check(workspace, size, _key(source or name, track))
@@ -91,10 +91,10 @@ class Intake:
         track: str = "",
         rename: bool = False,
     ) -> Acceptance:
-        """Accept a text that was read already, with what can be told of a text file of that name.
+        """Accept a text with the tier 1 annotations of a text file of that name.
 
-        A name that is no text file's says nothing: somebody took the text out of that file. `title` and `doc_type`
-        overrule what it looks like; for `rename` see `Library.accept`. Without a `source`, its name identifies it.
+        If the name is not that of a text file, somebody extracted the text from the file: then there are none. `title`
+        and `doc_type` override what is detected; for `rename` see `Library.accept`. `source` defaults to the name.
         """
         size = len(text) + metadata_weight(metadata or {})
         await self._limits.check(workspace, size, _key(source or name, track, rename))
@@ -120,10 +120,7 @@ class Intake:
         enrich: bool = True,
         track: str = "",
     ) -> Acceptance:
-        """Fetch a page and accept it. Its URL identifies it, and names it, unless `source` or `name` say otherwise.
-
-        Raises `FetchFailed` with the reason.
-        """
+        """Fetch a page and accept it. `source` and `name` default to the URL. Raises `FetchFailed` with the reason."""
         await self._limits.check(workspace, key=_key(source or url, track))
         page = await self._fetcher.fetch(url, workspace=workspace)
         text = await self._read(page, name or url, workspace)
@@ -137,9 +134,9 @@ class Intake:
         return await self.text(text, workspace=workspace, enrich=enrich, track=track)
 
     async def delete(self, document_id: str, *, workspace: str) -> bool:
-        """Forget a document and its tasks. False when there is none.
+        """Delete a document and its tasks. False if there is none.
 
-        It is gone from search at once; what only it contributed to the graph may be left to the worker.
+        It disappears from search at once. The worker may remove its contributions to the graph later.
         """
         library = (await self._workspaces.open(workspace)).documents
         await self._queue.discard(workspace=workspace, document_id=document_id)
@@ -150,7 +147,7 @@ class Intake:
     async def restart(self, document_id: str | None = None, *, workspace: str, force: bool = False) -> int:
         """Re-queue unfinished and failed work, or with `force` all work, and dead letters. Return the number of tasks.
 
-        Without a document's id that is all of a workspace, its memory included. Raises `NotFound` for an unknown
+        Without a document's id, this covers the whole workspace and its memory. Raises `NotFound` for an unknown
         document.
         """
         if document_id is None:
@@ -168,9 +165,9 @@ class Intake:
         return sum([await self.restart(identifier, workspace=name) for name in names])
 
     async def delete_either(self, identifier: str, *, workspace: str) -> bool:
-        """Forget the document or the exchange of an id. False when there is none.
+        """Delete the document or the exchange with an id. False if there is none.
 
-        Raises `ValidationError` when both have it, as in a store of an older version, and forgets neither.
+        Raises `ValidationError` if both exist, as in a store of an older version, and deletes neither.
         """
         names = await self._stores_with(identifier, workspace)
         if len(names) > 1:
@@ -181,12 +178,12 @@ class Intake:
         return await self.delete(identifier, workspace=names[0]) if names else False
 
     async def _stores_with(self, identifier: str, workspace: str) -> list[str]:
-        """The documents' store, the memory's, both or none: those in which something has this id."""
+        """The stores, of documents and of memory, that contain this id."""
         names = workspace, memory_of(workspace)
         return [n for n in names if await (await self._workspaces.open(n)).documents.document(identifier) is not None]
 
     async def backlog(self, workspace: str) -> QueueStats:
-        """What a workspace's documents and its memory still wait for: as the queue has it, else as the store has it."""
+        """The unfinished tasks of a workspace and its memory, counted by the queue, or else by the store."""
         documents, memory = await self._waiting(workspace), await self._waiting(memory_of(workspace))
         return QueueStats(
             documents.pending + memory.pending,
@@ -232,5 +229,5 @@ class Intake:
 
 
 def _key(source: str, track: str, rename: bool = False) -> DocumentKey | None:
-    """The document that the text replaces if it is there. With `rename`, a text replaces none."""
+    """Identifies the document that the text replaces, if it exists. With `rename`, a text replaces none."""
     return None if rename else DocumentKey(source, track)

@@ -1,6 +1,6 @@
-"""The use case: conversations remembered, recalled, listed and forgotten.
+"""The use case: remember, recall, list and forget conversations.
 
-Exchanges are kept in a store of their own: they are no documents, and no evidence unless somebody asks for them.
+Exchanges have their own store. They are not documents, and evidence only if a request asks for them.
 """
 
 import asyncio
@@ -38,11 +38,11 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """Whether an exchange was taken into memory.
+    """Whether an exchange was stored in memory.
 
-    When it was not, `reason` is `blank_answer`, `too_short`, `greeting`, `repeated` (the answer says again what the
-    model was told from memory) or `known` (the same exchange is there already, as `document_id`), or what failed. Only
-    a failure is worth another try, and `retryable` is True.
+    If not, `reason` is `blank_answer`, `too_short`, `greeting`, `repeated` (the answer repeats what the model was told
+    from memory), `known` (the exchange exists, as `document_id`), or what failed. After a failure that may pass,
+    `retryable` is True.
     """
 
     indexed: bool
@@ -53,7 +53,7 @@ class Remembered:
 
 @dataclass(frozen=True, slots=True)
 class Recollection:
-    """What memory holds on a question: `text` for a system prompt ("" for nothing) and the passages behind it."""
+    """Memories for a question: `text` for a system prompt ("" for none) and its passages."""
 
     text: str
     documents: tuple[Document, ...] = ()
@@ -62,7 +62,7 @@ class Recollection:
 
 @dataclass(frozen=True, slots=True)
 class KeptExchange:
-    """An exchange in memory. `at` is when it took place, ISO 8601 in UTC."""
+    """An exchange in memory. `at` is its time, ISO 8601 in UTC."""
 
     record: DocumentRecord
     text: str
@@ -70,9 +70,9 @@ class KeptExchange:
 
 
 class Memory:
-    """Stores exchanges and finds them again. An outage is reported in the result, so no conversation fails.
+    """Stores and finds exchanges. Results report outages, so no conversation fails.
 
-    The log says what became of an exchange and how long it was, never what was said.
+    The log has the outcome and the length of an exchange, never its text.
     """
 
     def __init__(
@@ -93,16 +93,16 @@ class Memory:
         self._count_tokens = count_tokens
 
     async def remember(self, exchange: Exchange, *, workspace: str, told: Sequence[str] = ()) -> Remembered:
-        """Take an exchange in, durably; indexing follows. Raises `ValidationError` for what can never be indexed.
+        """Store an exchange durably and queue its indexing. Raises `ValidationError` if it can never be indexed.
 
-        Raises `Forbidden` when the client has no room for it. Of an enriched prompt the question alone is kept, never
-        what was injected ahead of it. `told` are the exchanges that the model was given for its answer. One that merely
-        repeats them is left out.
+        Raises `Forbidden` if the client has no room for it. Of an enriched prompt, only the question is stored, without
+        the injected evidence. `told` are the exchanges that the model got for its answer. An exchange that only repeats
+        them is not stored.
         """
         refuse_overlong(exchange)
         exchange = replace(exchange, user=behind_blocks(exchange.user))
         reason = reason_to_forget(exchange, self._least)
-        # Long texts take a tenth of a second, for which no other request should wait.
+        # Long texts take a tenth of a second, which must not block other requests.
         if not reason and told and await asyncio.to_thread(merely_repeats, exchange.assistant, told):
             reason = "repeated"
         if reason:
@@ -113,27 +113,27 @@ class Memory:
         except (ValidationError, Forbidden):
             raise
         except (CragsideError, OSError) as error:
-            logger.warning("An exchange could not be put into memory: %s", _told(error))
+            logger.warning("An exchange could not be stored in memory: %s", _told(error))
             return Remembered(False, _reason(error).reason, retryable=not isinstance(error, ReadOnlyStore))
         if acceptance.outcome == "unchanged":
             return Remembered(False, "known", acceptance.record.id)
-        logger.info("Took an exchange of %d characters into memory", len(exchange.text))
+        logger.info("Stored an exchange of %d characters in memory", len(exchange.text))
         return Remembered(True, "", acceptance.record.id)
 
     async def keep(self, text: str, *, name: str, workspace: str, track: str = "") -> Acceptance:
-        """Take in an exchange that somebody else has written down. Raises as `Intake.text` does."""
+        """Store an exchange that is already written as text. Raises as `Intake.text` does."""
         source = SourceText(name, text, metadata=_CONVERSATION)
         return await self._intake.text(source, workspace=memory_of(workspace), track=track, rename=True)
 
     async def recall(
         self, query: str, *, workspace: str, mode: Mode | None = None, limit: int = DEFAULT_LIMIT
     ) -> Recollection:
-        """At most `limit` passages on a question, most promising first.
+        """At most `limit` passages for a question, most promising first.
 
-        Raises `ValidationError` for a blank or an overlong one.
+        Raises `ValidationError` for a blank or overlong question.
         """
         if not query.strip():
-            raise ValidationError("Memory needs something to look for.", field="query")
+            raise ValidationError("A search of memory needs a text.", field="query")
         refuse_overlong_query(query)
         try:
             documents = await self._found(query, workspace, limit, mode)
@@ -157,7 +157,7 @@ class Memory:
         limit: int = DEFAULT_LIMIT,
         least: float = PLAUSIBLE,
     ) -> Recollection:
-        """Exchanges to put behind the evidence for a question, as a block of at most `tokens` tokens.
+        """Exchanges for a question, as a block of at most `tokens` tokens that follows the evidence.
 
         `least` is the lowest relevance of a result. Failures are reported as a degradation of `memory`.
         """
@@ -173,7 +173,7 @@ class Memory:
         return Recollection(packed.block, packed.documents)
 
     async def exchanges(self, *, workspace: str, limit: int = 100, offset: int = 0) -> tuple[list[KeptExchange], int]:
-        """A page of what is remembered, latest first, and how much there is in all. Raises `ServiceUnavailable`."""
+        """A page of the exchanges, latest first, and their total number. Raises `ServiceUnavailable`."""
         library = (await self._workspaces.open(memory_of(workspace))).documents
         records, total = await library.documents(limit=limit, offset=offset)
         kept: list[KeptExchange] = []
@@ -184,7 +184,7 @@ class Memory:
         return kept, total
 
     async def forget(self, exchange_id: str, *, workspace: str) -> bool:
-        """Forget an exchange. False when there is none of this id. Raises `ServiceUnavailable`."""
+        """Forget an exchange. False if there is none with this id. Raises `ServiceUnavailable`."""
         return await self._intake.delete(exchange_id, workspace=memory_of(workspace))
 
     async def _found(self, question: str, workspace: str, limit: int, mode: Mode | None) -> list[Document]:
@@ -197,9 +197,9 @@ def _told(error: Exception) -> str:
 
 
 def _reason(error: Exception) -> Degradation:
-    """What failed, without what is for the log alone."""
+    """What failed, without details that only the log may have."""
     if isinstance(error, ReadOnlyStore):
-        return Degradation("memory", "The knowledge base is a baked store: nothing can be remembered in it.")
+        return Degradation("memory", "The knowledge base is a baked store, which cannot remember exchanges.")
     if not isinstance(error, CragsideError) or isinstance(error, ConfigurationError):
         return Degradation("memory", "The store cannot be used; the log says why.")
     return Degradation(str(error.details.get("component", "memory")), error.message)

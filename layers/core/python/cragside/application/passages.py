@@ -1,4 +1,4 @@
-"""The use case: stored passages for a question, with the documents they are from and the graph around them."""
+"""The use case: stored passages for a question, with their documents and the graph around them."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -13,20 +13,20 @@ from cragside.domain.search import Mode, Strategy
 from cragside.ports.knowledge_graph import Neighbourhood
 from cragside.ports.workspaces import Workspaces
 
-# Candidates to filter: the graph cannot be told what to leave out.
+# Candidates before filtering: the graph cannot filter.
 _WIDE = 100
-# Entities that a graph is expanded from, and that it has in all.
+# The entities that a graph is expanded from, and the most in all.
 _SEEDS = 20
 _ENTITIES = 50
 
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """What to look for. `mode` is LightRAG's way through the graph; without one, passages are taken by cosine.
+    """A search. `mode` is LightRAG's; without one, passages are ranked by cosine.
 
-    `threshold` is the least score of a passage. The other options are those of a search by cosine (see
-    `SimilaritySearch`), for which the workspace's preferences hold where `limit`, `threshold` or `strategy` is None.
-    `compress` leaves the strips of a passage that are relevant.
+    `threshold` is the least score of a passage. The other options are those of `SimilaritySearch`; the workspace's
+    preferences are the defaults of `limit`, `threshold` and `strategy`. `compress` reduces a passage to its relevant
+    strips.
     """
 
     question: str
@@ -42,7 +42,7 @@ class Lookup:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A passage that was found, with its document. `evidence` is what of it was retrieved, with its score."""
+    """A found passage with its document. `evidence` is its retrieved text, with its score."""
 
     evidence: Document
     record: DocumentRecord
@@ -60,22 +60,23 @@ class Hit:
 
 
 class PassageFinder:
-    """Looks up passages and their surroundings. Failures of the store raise `ServiceUnavailable`."""
+    """Finds passages and the graph around them. Failures of the store raise `ServiceUnavailable`."""
 
     def __init__(self, workspaces: Workspaces, retriever: Retriever) -> None:
         self._workspaces = workspaces
         self._retriever = retriever
 
     async def find(self, lookup: Lookup, *, workspace: str) -> list[Hit]:
-        """Passages, most promising first. One whose document is deleted in this moment is left out."""
+        """Passages, most promising first, without those whose document was just deleted."""
         documents = await self._retrieved(lookup, workspace)
         library = (await self._workspaces.open(workspace)).documents
         known = await library.passages_by_id([document.id for document in documents])
         hits = [Hit(document, *known[document.id]) for document in documents if document.id in known]
-        return [hit for hit in hits if _near(hit, lookup.threshold)][: lookup.limit]
+        least = float("-inf") if lookup.threshold is None else lookup.threshold
+        return [hit for hit in hits if (hit.evidence.score or 0.0) >= least][: lookup.limit]
 
     async def around(self, hits: Sequence[Hit], *, workspace: str, depth: int = 2) -> Neighbourhood:
-        """The entities that the passages mention, and what is reached from them in `depth` steps."""
+        """The entities that the passages mention, and all that `depth` steps lead to."""
         if not hits:
             return Neighbourhood()
         graph = (await self._workspaces.open(workspace)).graph
@@ -83,7 +84,7 @@ class PassageFinder:
         return await graph.expand(names, depth=depth, limit=_ENTITIES) if names else Neighbourhood()
 
     async def mentions(self, hits: Sequence[Hit], *, workspace: str) -> dict[str, list[Hit]]:
-        """The entities that the passages mention, each with the passages that do, in the passages' order."""
+        """The entities that the passages mention, each with its passages in order."""
         graph = (await self._workspaces.open(workspace)).graph
         mentioned: dict[str, list[Hit]] = {}
         for hit in hits:
@@ -92,7 +93,7 @@ class PassageFinder:
         return mentioned
 
     async def among(self, names: Iterable[str], *, workspace: str) -> Neighbourhood:
-        """Entities, and what connects them with each other."""
+        """Entities and the relations between them."""
         chosen = list(names)[:_ENTITIES]
         graph = (await self._workspaces.open(workspace)).graph
         return await graph.expand(chosen, depth=0, limit=_ENTITIES) if chosen else Neighbourhood()
@@ -116,7 +117,3 @@ class PassageFinder:
             wanted=lookup.filter,
         )
         return await self._retriever.search(search, workspace=workspace, compress=lookup.compress)
-
-
-def _near(hit: Hit, threshold: float | None) -> bool:
-    return threshold is None or (hit.evidence.score or 0.0) >= threshold

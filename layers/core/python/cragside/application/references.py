@@ -1,4 +1,4 @@
-"""Which documents somebody means by what they call them."""
+"""Finds documents by what people call them."""
 
 from collections.abc import Sequence
 
@@ -7,14 +7,14 @@ from cragside.domain.indexing import DocumentRecord
 from cragside.domain.naming import names_below
 from cragside.ports.library import Library
 
-# How many documents of one name are listed.
+# The most documents that an error lists.
 _TOLD = 10
 
 
 async def documents_meant(library: Library, called: str, *, path: str = "") -> list[DocumentRecord]:
-    """The documents that `called` may mean: an id, a source, a label or a name. `path` is the same taken for a file.
+    """The documents that `called` may mean: an id, a source, a label or a name. `path` is `called` as a file's source.
 
-    More than one means that the reference is ambiguous. An id, an address or an absolute path means one document.
+    Several mean that the reference is ambiguous. An id, a URL or an absolute path means one document.
     """
     if (known := await library.document(called)) is not None:
         return [known]
@@ -30,7 +30,7 @@ async def documents_meant(library: Library, called: str, *, path: str = "") -> l
 
 
 def unclear(called: str, meant: Sequence[DocumentRecord]) -> ValidationError:
-    """The error that asks which of several documents is meant."""
+    """The error for an ambiguous reference."""
     told = ", ".join(f"{record.label} ({record.id})" for record in meant[:_TOLD])
     more = f" and {len(meant) - _TOLD} more" if len(meant) > _TOLD else ""
     return ValidationError(

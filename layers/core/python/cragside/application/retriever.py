@@ -18,9 +18,9 @@ _REMEMBERED = 100
 
 
 class Retriever:
-    """Searches a workspace's passages by likeness.
+    """Searches a workspace's passages by similarity.
 
-    The answers to the last 100 searches are remembered, each for as long as its store does not change.
+    It caches the answers to the last 100 searches until their store changes.
     """
 
     def __init__(self, workspaces: Workspaces, grader: RelevanceGrader, preferences: WorkspacePreferences) -> None:
@@ -41,9 +41,9 @@ class Retriever:
         balance: float | None = None,
         wanted: Filter | None = None,
     ) -> SimilaritySearch:
-        """A search as the workspace prefers it where nothing is given.
+        """A search, with the workspace's preferences as defaults.
 
-        Raises `ValidationError` for a blank or an overlong text.
+        Raises `ValidationError` for a blank or overlong text.
         """
         if not text.strip():
             raise ValidationError("A search needs a text.", field="query")
@@ -60,12 +60,12 @@ class Retriever:
         )
 
     async def search(self, search: SimilaritySearch, *, workspace: str, compress: bool = False) -> list[Document]:
-        """Passages with their cosine as score, nearest first, or as `mmr` chooses them; none is a proper answer.
+        """Passages with their cosine as score, nearest first, or in the order of `mmr`. Raises `ServiceUnavailable`.
 
-        `compress` leaves the strips of each passage that are relevant. Raises `ServiceUnavailable`.
+        `compress` reduces each passage to its relevant strips.
         """
         repository = (await self._workspaces.open(workspace)).passages
-        # Asked before the search: what is written meanwhile makes the answer stale, not the other way round.
+        # The version is read before the search, so a write during the search makes the answer stale.
         version = await repository.version()
         key = (workspace, repr(search), compress)
         known = self._answers.get(key)

@@ -1,4 +1,4 @@
-"""Passages cut down to what answers the question: the strips of corrective RAG (arXiv 2401.15884, section 4.4)."""
+"""Reduces passages to their relevant strips, as corrective RAG does (arXiv 2401.15884, section 4.4)."""
 
 import re
 from collections.abc import Sequence
@@ -9,18 +9,17 @@ from cragside.domain.document import Document
 from cragside.ports.relevance_grader import RelevanceGrader
 
 GAP = " … "
-# A strip is a run of sentences of at least so many bytes (17 English words, 33 Chinese characters): a grader can tell
-# little of fewer.
+# The least bytes of a strip (17 English words, 33 Chinese characters): a grader cannot judge shorter texts.
 _SHORTEST_STRIP = 100
 _MOST_STRIPS = 48
 _SENTENCE_END = re.compile(r"(?<=[.!?])[\"'”’)\]]{0,2}\s+(?=\S)|(?<=[。！？])|\n\s*\n|\n(?=\s*(?:[-*+#>|]|\d+[.)]))")
-# Strips are kept that score at least this share of the passage's best. Scores of short texts are lower than those
-# that the threshold was calibrated on, but they compare with each other.
+# A strip is kept if it has at least this share of the best score in its passage. The threshold was calibrated on longer
+# texts, whose scores are higher, but scores of strips can be compared with each other.
 _SHARE_OF_BEST = 0.3
 
 
 def strips_of(text: str) -> list[str]:
-    """The text in runs of whole sentences, about 17 words or more each, in their order; at most 48."""
+    """The text as at most 48 runs of whole sentences, each of about 17 words or more."""
     least = max(_SHORTEST_STRIP, _size(text) // _MOST_STRIPS + 1)
     strips: list[str] = []
     start = begun = size = 0
@@ -39,10 +38,10 @@ def strips_of(text: str) -> list[str]:
 
 
 async def compressed(question: str, documents: Sequence[Document], grader: RelevanceGrader) -> list[Document]:
-    """The documents with their relevant strips alone, joined by ` … ` where something was left out; scores stay.
+    """The documents with only their relevant strips, joined by ` … ` at gaps. Scores stay.
 
-    Each keeps at least its best strip. `grader` is asked once for all strips, so it had better be a cheap one. It is
-    not told the titles: they speak for the whole passage and would make all of its strips alike.
+    Each keeps at least its best strip. One call of `grader` rates all strips, so the grader should be a cheap one. It
+    gets no titles: they describe the whole passage and would make the scores of its strips alike.
     """
     split = [strips_of(document.content) for document in documents]
     pieces = [

@@ -21,7 +21,7 @@ _log = logging.getLogger("cragside")
 
 @dataclass(frozen=True, slots=True)
 class UploadOffer:
-    """The form to send one file with, of 1 to `max_bytes` bytes, and the id by which it is known then."""
+    """The form for one file of 1 to `max_bytes` bytes, and the id of the upload."""
 
     id: str
     url: str
@@ -31,7 +31,7 @@ class UploadOffer:
 
 
 class Uploads:
-    """Files of at most `most_bytes` that wait in `store`, below their workspaces, under ids that nobody can guess."""
+    """Files of at most `most_bytes` bytes in `store`, by workspace, under ids that nobody can guess."""
 
     def __init__(
         self,
@@ -47,9 +47,9 @@ class Uploads:
         self._most_bytes = most_bytes
 
     async def offer(self, workspace: str) -> UploadOffer:
-        """A form for a file. Raises `ValidationError` where there is no store, `ReadOnlyStore` for a baked store.
+        """A form for a file. Raises `Forbidden` if the client has no room for another document.
 
-        Raises `Forbidden` when the client has no room for another document.
+        Raises `ValidationError` if uploads are not configured, and `ReadOnlyStore` for a baked store.
         """
         store = self._configured()
         await (await self._workspaces.open(workspace)).documents.check_writable()
@@ -61,11 +61,11 @@ class Uploads:
 
     @asynccontextmanager
     async def opened(self, identifier: str, *, workspace: str) -> AsyncIterator[bytes]:
-        """The content of an upload, for a block that takes it in.
+        """The content of an upload, for a block that accepts it.
 
-        It is removed when the block has ended, and when it raised a `ValidationError`: the same file would be refused
-        again. After another failure, such as an outage, it stays to be tried again. Raises `NotFound` for an upload
-        that is none of the workspace's, and `PayloadTooLarge`.
+        The upload is removed when the block ends or raises `ValidationError`, as the same file would be refused again.
+        It stays after any other failure, so that it can be tried again. Raises `NotFound` if the workspace has no such
+        upload, and `PayloadTooLarge`.
         """
         store = self._configured()
         if not re.fullmatch(UPLOAD_ID, identifier):
@@ -86,7 +86,7 @@ class Uploads:
             await store.fetch(name, content, limit=self._most_bytes)
         except NotFound as error:
             raise _unknown(identifier) from error
-        except PayloadTooLarge as error:  # stores that do not hold clients to the form's limit
+        except PayloadTooLarge as error:  # a store may not enforce the form's limit
             message = f"The upload has more than {self._most_bytes} bytes (RAG_MAX_FILE_BYTES)."
             raise PayloadTooLarge(message, limit=self._most_bytes) from error
         return content.getvalue()
@@ -101,7 +101,7 @@ class Uploads:
 
 
 async def _remove(store: UploadStore, name: str) -> None:
-    """Leave nothing behind; what cannot be removed is left to the bucket's own rules."""
+    """Remove an upload. If that fails, the bucket's lifecycle rules remove it."""
     try:
         await store.remove(name)
     except CragsideError as error:
@@ -110,6 +110,6 @@ async def _remove(store: UploadStore, name: str) -> None:
 
 def _unknown(identifier: str) -> NotFound:
     return NotFound(
-        f"There is no upload {identifier} in this workspace. It has not been sent, or it was taken in or refused "
-        "already. Ask for another: POST /v1/documents/uploads."
+        f"There is no upload {identifier} in this workspace. It was not sent, or it was already accepted or "
+        "refused. Ask for another one: POST /v1/documents/uploads."
     )

@@ -1,4 +1,4 @@
-"""The worker: takes tasks from the queue until it is told to stop, or until there are none."""
+"""The worker: runs tasks from the queue until it is stopped, or until there are none."""
 
 import asyncio
 import logging
@@ -58,11 +58,11 @@ class Worker:
         sweep: bool = True,
         progress: Callable[[Handled], object] | None = None,
     ) -> Counter[str]:
-        """Do tasks until stopped, or with `until_idle` until there were none for `idle_seconds`; counts the outcomes.
+        """Run tasks until stopped, or with `until_idle` until there were none for `idle_seconds`. Count the outcomes.
 
-        With `sweep` it begins by sending the tasks of documents that lack some, as after a crash between accepting one
-        and sending its tasks, as soon as it is its turn to do tasks at all. With `until_idle` a `ConfigurationError` is
-        raised; without, it is logged and tried again until somebody has mended it.
+        With `sweep`, the worker first queues tasks that are missing, as after a crash between accepting a document and
+        queueing its tasks. It waits for that until it leads. A `ConfigurationError` is raised with `until_idle`;
+        otherwise it is logged, and the task is tried again until the configuration is fixed.
         """
         tally = Counter[str]()
 
@@ -91,7 +91,7 @@ class Worker:
                 await self._something_ends()
                 continue
             try:
-                # The first time nothing is waited for: the sweep may find more.
+                # The first call does not wait, because the sweep may find more tasks.
                 deliveries = await self._queue.receive(limit=free, wait=0 if sweep and first else wait)
                 first = False
                 if sweep and self._queue.leads():
@@ -117,7 +117,7 @@ class Worker:
         while not self._stopping.is_set():
             try:
                 if (delay := self._attempts.wait_of(delivery.task)) > 0:
-                    # In hand it would take the place of another workspace's.
+                    # A task in hand would take the place of another workspace's task.
                     await self._queue.put_off(delivery, delay=delay)
                     return
                 told(await self._attempts.handle(delivery))
@@ -126,7 +126,7 @@ class Worker:
                     self._failure = error
                     self.stop()
                     return
-                # It comes again, and so do those that need the same: none of them is to blame.
+                # This task and others like it come again: none of them is to blame.
                 logger.error("Indexing pauses: %s", error.message)
                 continue
             except CragsideError as error:
@@ -134,10 +134,10 @@ class Worker:
             return
 
     async def _sweep(self, deliveries: list[Delivery]) -> None:
-        """Send again what the library waits for and the queue does not hold. What a killed worker had begun waits."""
+        """Queue tasks that the library waits for and the queue lacks, also those that a killed worker had begun."""
         in_hand = {delivery.task.key for delivery in deliveries}
         swept = set[str]()
-        # To open a workspace of an older version makes its memory, which is to be swept as well.
+        # Opening a workspace of an older version creates its memory, which must be swept as well.
         while names := [name for name in await self._workspaces.names() if name not in swept]:
             swept.update(names)
             for name in names:
@@ -176,7 +176,7 @@ class Worker:
                     logger.warning("A lease could not be renewed: %s", error.told_to_operator)
 
     async def _give_back(self) -> None:
-        """Break off what is in hand; the queue hands it out again once this worker is gone."""
+        """Cancel running tasks. The queue hands them out again when this worker is gone."""
         tasks = list(self._in_hand)
         for task in tasks:
             task.cancel()

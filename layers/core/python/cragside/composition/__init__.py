@@ -1,1 +1,1 @@
-"""What the container is made of, and which adapters the command line uses without one."""
+"""The parts of the container, and the functions of adapters that commands use without one."""

@@ -1,4 +1,4 @@
-"""How many files and sockets this process may hold open, and how they are shared out."""
+"""Shares the open-file limit of this process between stores and connections."""
 
 import sys
 from contextlib import suppress
@@ -17,7 +17,7 @@ _A_CONNECTION = 2
 
 
 def raise_limit() -> int:
-    """Raise the limit as far as the system lets this process; the limit from now on."""
+    """Raise the limit of open files as far as the system allows. Returns the new limit."""
     if sys.platform == "win32":
         return _UNKNOWN
     import resource
@@ -31,7 +31,7 @@ def raise_limit() -> int:
 
 
 def limit() -> int:
-    """Most descriptors of this process."""
+    """The limit of open files of this process."""
     if sys.platform == "win32":
         return _UNKNOWN
     import resource
@@ -41,12 +41,12 @@ def limit() -> int:
 
 
 def most_stores(wanted: int | None = None) -> int:
-    """Stores to have open at once: as many as are wanted, as far as a quarter of the descriptors is enough for them."""
+    """The most stores to keep open: as many as wanted, within a quarter of the limit."""
     return max(4, min(wanted or _STORES, _free() // 4 // _A_STORE))
 
 
 def most_connections(wanted: int | None = None) -> int:
-    """Clients' connections to have at once: as many as are wanted, as far as half of the descriptors is enough."""
+    """The most client connections: as many as wanted, within half of the limit."""
     return max(8, min(wanted or _CONNECTIONS, _free() // 2 // _A_CONNECTION))
 
 

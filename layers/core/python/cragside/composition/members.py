@@ -1,4 +1,4 @@
-"""Members that are built when they are first used, replaced by keyword, and closed by whoever built them."""
+"""A container whose members are built at first use, can be replaced by keyword, and are closed with it."""
 
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
@@ -14,7 +14,9 @@ Member = TypeVar("Member")
 class Members:
     """Each `cached_property` of a subclass is a member. A keyword replaces the member of that name.
 
-    What was built here is closed here; whoever passes a replacement closes that.
+    mypy checks no replacement against its member: a signature would list every member a second time.
+
+    The container closes the members that it built. The caller closes replacements.
     """
 
     def __init__(self, settings: Settings, **replacements: Any) -> None:

@@ -1,4 +1,4 @@
-"""The models and the hosts that run them: embedded ones, and Ollama's where it is configured."""
+"""The models and their hosts: embedded ones, and Ollama's if it is configured."""
 
 from collections.abc import Awaitable, Callable
 from functools import cached_property, partial
@@ -16,22 +16,22 @@ from cragside.ports.search_service import SearchService
 
 if TYPE_CHECKING:
     from cragside.adapters.embedded.embedder import WordLlamaEmbedder
+    from cragside.adapters.lightrag.opening import OpenEmbedder
     from cragside.adapters.ollama.host import OllamaHost
     from cragside.ports.embedder import Embedder
 
 EMBEDDED = "embedded"
 DEFAULT_EMBEDDING_MODEL = "nomic-embed-text"
 
-OpenEmbedder = Callable[[str | None], Awaitable["Embedder"]]
 Rewrite = Callable[[str, str | None], Awaitable[str]]
 
 
 class Models(Members):
-    """What embeds, grades, writes and searches the web."""
+    """The members that embed, grade, write and search the web."""
 
     @cached_property
     def host(self) -> "OllamaHost | None":
-        """The configured Ollama, None for none."""
+        """The configured Ollama, None if there is none."""
         settings = self.settings
         return self._ollama(settings.ollama_base_url, settings.chat_model) if settings.ollama_base_url else None
 
@@ -58,7 +58,7 @@ class Models(Members):
         return self.word_vectors
 
     @cached_property
-    def open_embedder(self) -> OpenEmbedder:
+    def open_embedder(self) -> "OpenEmbedder":
         """A factory of embedding models by name; None asks for the model of a new store. Only that asks the host."""
         return partial(_open_embedder, self.embedder, self.host)
 

@@ -1,5 +1,46 @@
-"""Git repositories for the command line."""
+"""Git repositories as files that can be indexed."""
 
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from cragside.adapters.documents.folders import Refused
+from cragside.adapters.documents.kinds import ENDINGS, named_kind, unsupported
 from cragside.adapters.git.checkout import Checkout, RepositoryFile, cloned, files_of, paths_of
 
-__all__ = ["Checkout", "RepositoryFile", "cloned", "files_of", "paths_of"]
+
+@dataclass(frozen=True, slots=True)
+class Clone:
+    """A repository on this machine. `paths` are those of all files of its newest commit."""
+
+    checkout: Checkout
+    paths: frozenset[str]
+
+    async def files(
+        self, *, include: Sequence[str], exclude: Sequence[str], max_files: int, max_bytes: int
+    ) -> AsyncIterator[RepositoryFile | Refused]:
+        """The files of supported formats; refused are those that cannot be indexed. `files_of` tells the options."""
+        file_types = (*ENDINGS, "")  # a Makefile has none
+        async for found in files_of(
+            self.checkout,
+            include=include,
+            exclude=exclude,
+            file_types=file_types,
+            max_files=max_files,
+            max_bytes=max_bytes,
+        ):
+            if not isinstance(found, RepositoryFile):
+                yield Refused(found.path, found.reason, skipped=True)
+            elif named_kind(found.path) is None:
+                yield Refused(found.path, unsupported(found.path), skipped=True)
+            else:
+                yield found
+
+
+@asynccontextmanager
+async def clone(
+    source: str, *, branch: str | None, repo_id: str | None, allow: Sequence[str], keep: bool
+) -> AsyncIterator[Clone]:
+    """Clone a repository for the length of the block; `cloned` tells the options and the errors."""
+    async with cloned(source, branch=branch, repo_id=repo_id, allow=allow, keep=keep) as checkout:
+        yield Clone(checkout, await paths_of(checkout))

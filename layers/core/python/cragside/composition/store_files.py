@@ -1,25 +1,42 @@
-"""What can be said and done about a store's files without opening it."""
+"""Checks and bakes the files of a store without opening it."""
 
-from dataclasses import replace
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-from cragside.adapters.lightrag.baking import Baking
-from cragside.adapters.lightrag.manifest import damage_of, is_baked, misplaced, read_manifest
+from cragside.adapters.lightrag.files.baking import Baking
+from cragside.adapters.lightrag.files.manifest import damage_of, is_baked, misplaced, read_manifest
 from cragside.adapters.sqlite_failures import is_damage
-from cragside.domain.document import SourceText
+from cragside.domain.errors import ServiceUnavailable
+from cragside.settings import Settings
 
-__all__ = ["Baking", "damage_in", "is_baked", "is_damage", "misplaced", "stored_digest"]
+__all__ = ["baking", "damage_in", "is_baked", "may_be_damaged", "misplaced"]
 
 
 def damage_in(home: Path) -> str:
-    """What differs from the manifest of a baked store, by hash; "" for nothing, and where there is no baked store."""
+    """The differences from a baked store's manifest, by hash. "" if there are none, or no baked store."""
     found = read_manifest(home)
     return "" if found is None else damage_of(home, found[0], hashes=True)
 
 
-def stored_digest(text: SourceText) -> str:
-    """The `content_hash` that a store gives to a text."""
-    from cragside.adapters.lightrag.chunking import storable
-    from cragside.adapters.lightrag.versions import digest_of
+def may_be_damaged(error: Exception) -> bool:
+    """Whether the store itself failed, and not its place or its model."""
+    if isinstance(error, ServiceUnavailable):
+        return error.component == "knowledge_base" and (error.__cause__ is None or is_damage(error.__cause__))
+    return is_damage(error)
 
-    return digest_of(replace(text, text=storable(text.text)))
+
+@contextmanager
+def baking(settings: Settings, out: Path) -> Iterator[tuple[Settings, Baking]]:
+    """Settings that index into a new store with the embedded models, and the `Baking` that publishes it as `out`."""
+    with Baking.into(out) as baked:
+        changed = {
+            "home": baked.home,
+            "home_sha256": None,
+            "ollama_base_url": None,
+            "searxng_host": None,
+            "queue_url": None,
+            "chat_model": "embedded",
+            "embedding_model": "embedded",
+        }
+        yield settings.model_copy(update=changed), baked

@@ -1,4 +1,4 @@
-"""What is kept: knowledge bases, tasks, preferences and uploads; in a folder, or at AWS where that is configured."""
+"""The storage: workspaces, tasks, preferences and uploads, in a folder or at AWS."""
 
 import tempfile
 from functools import cached_property
@@ -17,11 +17,12 @@ from cragside.ports.workspaces import Workspaces
 from cragside.settings import BucketAddress
 
 if TYPE_CHECKING:
+    from cragside.adapters.lightrag.backends.interface import Backend
     from cragside.adapters.local.conversations import Conversations
 
 
 class Stores(Models):
-    """What lasts from one start to the next."""
+    """The members that store something."""
 
     @cached_property
     def object_store(self) -> ObjectStore | None:
@@ -45,7 +46,7 @@ class Stores(Models):
 
     @cached_property
     def preference_store(self) -> PreferenceStore:
-        """Keeps what is changed of the settings while it serves."""
+        """Stores the preferences of workspaces."""
         from cragside.adapters.local.preferences import NoPreferences, PreferenceFile
 
         return PreferenceFile(self._folder) if self._writable() else NoPreferences()
@@ -59,9 +60,21 @@ class Stores(Models):
 
     @cached_property
     def preferences(self) -> WorkspacePreferences:
-        """The settings that can be changed while it serves."""
+        """The preferences of workspaces: settings that can change while the service runs."""
         defaults = Preferences(**{name: getattr(self.settings, name) for name in CHANGEABLE})
         return WorkspacePreferences(defaults, self.preference_store)
+
+    @cached_property
+    def backend(self) -> "Backend":
+        """The database of the knowledge bases."""
+        from cragside.adapters.lightrag.backends.sqlite import SqliteBackend
+
+        return SqliteBackend()
+
+    @cached_property
+    def lease_seconds(self) -> float:
+        """How long a process that writes to a workspace may be stopped before others go on without it."""
+        return 30.0
 
     @cached_property
     def workspaces(self) -> Workspaces:
@@ -78,6 +91,7 @@ class Stores(Models):
             return preferred.chunk_tokens, preferred.chunk_overlap_tokens
 
         opener = StoreOpener(
+            backend=self.backend,
             embedding_model=settings.embedding_model,
             open_embedder=self.open_embedder,
             model=self.language_model,
@@ -86,6 +100,7 @@ class Stores(Models):
             chunking=chunking,
             parallel=settings.ollama_parallel,
             part_passages=settings.part_passages,
+            lease_seconds=self.lease_seconds,
         )
         workspaces = EmbeddedWorkspaces(
             self._folder,
@@ -102,7 +117,7 @@ class Stores(Models):
 
     @cached_property
     def queue(self) -> IndexQueue:
-        """The tasks that wait."""
+        """The queue of indexing tasks."""
         if self.settings.queue_url:
             from cragside.adapters.aws.sqs import SqsQueue
 
@@ -122,6 +137,6 @@ class Stores(Models):
 
     def _writable(self) -> bool:
         """Whether RAG_HOME is a folder that this process may change: neither a bucket nor a baked store."""
-        from cragside.composition.store_files import is_baked
+        from cragside.adapters.lightrag.files.manifest import is_baked
 
         return isinstance(self.settings.home, Path) and not is_baked(self.settings.home)

@@ -1,4 +1,4 @@
-"""Corrective RAG as the application knows it: a question in, findings out."""
+"""Corrective RAG behind the application's port."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,13 +21,13 @@ class CorrectiveRag(EvidenceFinder):
 
     @cached_property
     def graph(self) -> Any:
-        """The compiled graph, imported at its first use: LangGraph takes the better part of a second."""
+        """The compiled graph. It is imported at first use, because LangGraph takes most of a second."""
         from cragside.crag.graph import build_graph
 
         return build_graph()
 
     async def prepare(self) -> None:
-        """Compile the graph ahead of the first question."""
+        """Compile the graph before the first question."""
         _ = self.graph
 
     @override

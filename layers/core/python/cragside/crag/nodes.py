@@ -1,4 +1,4 @@
-"""The steps. Each asks one port or the domain, within its share of the deadline, and degrades instead of failing."""
+"""The steps. Each calls one port or the domain, within its share of the deadline, and degrades instead of failing."""
 
 import asyncio
 import hashlib
@@ -26,10 +26,10 @@ class Node(Protocol):
     __name__: str
 
     async def __call__(self, state: CragState, runtime: Runtime[CragContext]) -> Update:
-        """What changes in the state."""
+        """The changes of the state."""
 
 
-# Shares of the time that is left when a step begins. Retrieval has to leave enough for a search, grading for a rewrite.
+# Each step's share of the remaining time. Retrieval must leave enough for a search, grading for a rewrite.
 RETRIEVE_SHARE = 0.4
 GRADE_SHARE = 0.6
 TRANSFORM_SHARE = 0.4
@@ -37,7 +37,7 @@ SEARCH_SHARE = 0.9
 
 
 def timed(node: Node) -> Node:
-    """The node, with its time in milliseconds added to its update."""
+    """The node, which also reports its time in milliseconds."""
 
     @wraps(node)
     async def run(state: CragState, runtime: Runtime[CragContext]) -> Update:
@@ -60,13 +60,13 @@ async def retrieve(state: CragState, runtime: Runtime[CragContext]) -> Update:
     try:
         return {"local": await _within(context.deadline.share(RETRIEVE_SHARE), "knowledge_base", candidates())}
     except ServiceUnavailable as error:
-        # Whatever part of it failed (the store, the embedding model), it is the knowledge base that could not be asked.
+        # Whichever part failed, the store or the embedding model, the knowledge base did not answer.
         return {"local": [], "degraded": [Degradation("knowledge_base", error.message)]}
 
 
 @timed
 async def grade(state: CragState, runtime: Runtime[CragContext]) -> Update:
-    """A probability of relevance for every passage; the embedded grader steps in for a model that fails."""
+    """The probability that each passage is relevant. The embedded grader replaces a model that fails."""
     context, documents = runtime.context, state["local"]
     if not documents:
         return {}
@@ -82,7 +82,7 @@ async def grade(state: CragState, runtime: Runtime[CragContext]) -> Update:
 
 @timed
 async def transform_query(state: CragState, runtime: Runtime[CragContext]) -> Update:
-    """The question as a search engine likes it."""
+    """The question as a query for a search engine."""
     context, question = runtime.context, state["question"]
     if context.tools.search is None:
         return {"search_query": question}
@@ -96,7 +96,7 @@ async def transform_query(state: CragState, runtime: Runtime[CragContext]) -> Up
 
 @timed
 async def web_search(state: CragState, runtime: Runtime[CragContext]) -> Update:
-    """Passages from the web, graded by the embedded grader so that no further model call is waited for."""
+    """Passages from the web. The embedded grader rates them, which saves a model call."""
     context = runtime.context
     if context.tools.search is None:
         reason = "SEARXNG_HOST is not set, so the web was not searched."
@@ -113,7 +113,7 @@ async def web_search(state: CragState, runtime: Runtime[CragContext]) -> Update:
 
 @timed
 async def inject(state: CragState, runtime: Runtime[CragContext]) -> Update:
-    """The best evidence in hand, packed into one block."""
+    """The best evidence, packed into one block."""
     context, tools = runtime.context, runtime.context.tools
     local, web = state["local"], state.get("web", [])
     chosen = [*tools.policy.passing(local), *tools.policy.plausible(web or [])]
@@ -129,7 +129,7 @@ async def inject(state: CragState, runtime: Runtime[CragContext]) -> Update:
 
 
 async def _within(seconds: float, component: str, step: Awaitable[T]) -> T:
-    """The step's result; running out of its share of time makes the component unavailable."""
+    """The result of a step. If its time runs out, the component counts as unavailable."""
     try:
         async with asyncio.timeout(seconds):
             return await step

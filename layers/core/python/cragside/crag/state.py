@@ -1,4 +1,4 @@
-"""What flows through the graph, and what its nodes may use."""
+"""The state of the graph, and the tools of its nodes."""
 
 import operator
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from cragside.ports.workspaces import Workspaces
 
 
 class CragState(TypedDict, total=False):
-    """The question, the evidence as it is found, and the truth about the way."""
+    """The question, the evidence found so far, and how it was found."""
 
     question: str
     workspace: str
@@ -34,7 +34,7 @@ class CragState(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class CragTools:
-    """The ports and settings of every run. `search` is None when no search engine is configured."""
+    """The ports and settings of every run. `search` is None if no search engine is configured."""
 
     workspaces: Workspaces
     grader: RelevanceGrader
@@ -49,7 +49,7 @@ class CragTools:
 
 @dataclass(frozen=True, slots=True)
 class CragContext:
-    """What one run may use, how much time (a deadline) and room (tokens) it has, and how its evidence is presented."""
+    """The tools, deadline and token budget of one run, and how it presents its evidence."""
 
     tools: CragTools
     deadline: Deadline

@@ -12,9 +12,9 @@ def _pattern(prefix: str) -> re.Pattern[str]:
 
 
 def question_of(text: str, prefix: str = DEFAULT_PREFIX) -> str | None:
-    """The text behind the command, or None when the text does not begin with it.
+    """The text after the command, or None if the text does not begin with the command.
 
-    The prefix counts as a word of its own (`/rag`, not `/ragtime`), in any case, after any blanks.
+    The command may follow blanks, is case-insensitive, and must be a whole word (`/rag`, not `/ragtime`).
     """
     match = _pattern(prefix).match(text)
     return text[match.end() :].strip() if match else None

@@ -1,8 +1,8 @@
-"""Turning evidence into the block that a prompt carries.
+"""Packs evidence into the block of a prompt.
 
-Evidence is untrusted. It is numbered and stands between delimiters that carry a random code of the request, as does
-each heading. What looks like either in the evidence is altered. What does not fit the token budget is left out, least
-relevant first.
+Evidence is untrusted. Delimiters and numbered headings carry a random code of the request. Text in the evidence that
+looks like a delimiter or a heading is altered. If the token budget is exceeded, the least relevant evidence is left
+out.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,18 +16,18 @@ from cragside.domain.quoting import CODE_LENGTH, new_code, quoted
 
 CountTokens = Callable[[str], int]
 
-# What an instruction says where the code of the request is to stand.
+# In an instruction, this stands for the code of the request.
 CODE = "{code}"
 
 _NAME = "evidence"
 _LONGEST_TITLE = 300
-# Two headings of 120 characters, which is the most that a loader keeps of one.
+# Two headings of 120 characters, the most that a loader keeps.
 _LONGEST_PLACE = 260
 
 
 @dataclass(frozen=True, slots=True)
 class PackedContext:
-    """The block to inject ("" when nothing fits) and the documents in it, in the order of their numbers."""
+    """The block ("" if nothing fits) and the documents in it, in the order of their numbers."""
 
     block: str
     documents: tuple[Document, ...]
@@ -43,9 +43,8 @@ def pack(
 ) -> PackedContext:
     """Evidence as one delimited block of at most `budget` tokens, best document first.
 
-    `instruction` stands ahead of the evidence and says what to do with it; `{code}` in it becomes the code, which is
-    random unless it is given. A document that is too long for what is left is cut at a word; with fewer than 32 tokens
-    left it is dropped.
+    `instruction` precedes the evidence and says what to do with it. `{code}` in it becomes `code`, by default a random
+    one. A document that exceeds the remaining budget is cut at a word; it is dropped if fewer than 32 tokens remain.
     """
     code = code or new_code()
     told = instruction.replace(CODE, code)
@@ -70,7 +69,7 @@ def pack(
 
 @lru_cache(maxsize=64)
 def _frame_tokens(count_tokens: CountTokens, instruction: str) -> int:
-    """The tokens of what stands around the evidence. No code takes more than one of digits."""
+    """The tokens of the instruction and the delimiters. No code takes more tokens than one of digits."""
     code = "2" * CODE_LENGTH
     return count_tokens(f"{instruction.replace(CODE, code)}\n{quoted(_NAME, '', code)}")
 
@@ -84,14 +83,14 @@ def _heading(number: int, document: Document, code: str) -> str:
 
 
 def _place(document: Document) -> tuple[str, ...]:
-    """Where in its file the passage is, as far as that is known."""
+    """The page and the section of the passage, if they are known."""
     page, section = document.metadata.get("page"), document.metadata.get("section")
     shown = (f"p. {page}" if page else "", f"section {section}" if section else "")
     return tuple(as_name(part, _LONGEST_PLACE) for part in shown if part)
 
 
 def cut(text: str, budget: int, count_tokens: CountTokens) -> tuple[str, int]:
-    """The text, cut at a word to at most `budget` tokens if need be, and its tokens."""
+    """The text, cut at a word to at most `budget` tokens, and the number of its tokens."""
     total = count_tokens(text)
     while total > budget and text:
         keep = int(len(text) * budget / total * 0.95)

@@ -1,4 +1,4 @@
-"""The control tokens of chat templates in circulation. New families are added here and nowhere else."""
+"""The control tokens of known chat templates. Add new families here and nowhere else."""
 
 import re
 
@@ -30,7 +30,7 @@ _SQUARE = (
     # GLM, InternLM, Kimi
     "gMASK", "sMASK", r"UNUSED_TOKEN_\d+", r"extra_id_\d+", "(?:start|end)_header_id",
 )  # fmt: skip
-# As in `_SQUARE`, in capitals alone: in small letters they are words of usage texts, such as `[args]`.
+# As in `_SQUARE`, but only in capitals: in lower case they occur in usage texts, such as `[args]`.
 _SQUARE_CAPITALS = (
     "THINK", "ARGS", "PREFIX", "MIDDLE", "SUFFIX", "IMG", "AUDIO", "TRANSCRIBE", "MASK", "PAD", "UNK", "CLS", "SEP",
     "BOS", "EOS", "EOT", "EOD", "SYS",
@@ -46,7 +46,7 @@ _OTHERS = (
     r"\|\|\|(?-i:IP_ADDRESS|EMAIL_ADDRESS|PHONE_NUMBER)\|\|\|",  # OLMo
 )
 
-# It is held against folded texts, in which bars and brackets of full width are plain ones.
+# It is matched against folded texts, in which full-width bars and brackets are plain ones.
 CONTROL_TOKEN = re.compile(
     f"{'|'.join(_OTHERS)}|</?(?:{'|'.join(_ANGLED)})/?>"
     f"|\\[/?(?:{'|'.join(_SQUARE)})\\]|\\[/?(?-i:{'|'.join(_SQUARE_CAPITALS)})\\]",

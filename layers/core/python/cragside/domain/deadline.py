@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 
 class Deadline:
-    """Counts down from `seconds`; each step may take a share of what is left."""
+    """Counts down from `seconds`. Each step may take a share of the remaining time."""
 
     def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -13,13 +13,13 @@ class Deadline:
         self._ends = self._started + seconds
 
     def elapsed_ms(self) -> float:
-        """Milliseconds since the budget was opened."""
+        """Milliseconds since the start."""
         return (self._clock() - self._started) * 1000
 
     def remaining(self) -> float:
-        """Seconds left, never below 0."""
+        """Remaining seconds, never below 0."""
         return max(0.0, self._ends - self._clock())
 
     def share(self, fraction: float) -> float:
-        """Seconds that a step may take."""
+        """The seconds of a step that gets this fraction of the remaining time."""
         return self.remaining() * fraction

@@ -1,4 +1,4 @@
-"""A passage of evidence, and the file or page it came from."""
+"""Passages of evidence, and texts to index."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -10,7 +10,7 @@ from cragside.domain.errors import ValidationError
 EvidenceSource = Literal["local", "web"]
 DocType = Literal["code", "slack", "email", "meeting", "pdf", "image", "article", "text"]
 
-# Between the headings of a path to a section.
+# Separates the headings in the path to a section.
 _BELOW = " > "
 
 
@@ -46,7 +46,7 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """From the character `start` of a text on, until the next mark: its page (from 1) and its section's heading."""
+    """The page (from 1) and section of the text from the character `start` to the next mark."""
 
     start: int
     page: int | None = None
@@ -54,10 +54,10 @@ class Mark:
 
 
 def cited_section(sections: Sequence[str]) -> str:
-    """How a passage is cited that goes through these sections, given in their order as paths: "A > B".
+    """The citation of a passage that covers these sections, given in their order as paths: "A > B".
 
-    From the first to the last, what their paths share told once: "A > B – C" for "A > B" and "A > C". A passage that
-    begins outside of any section ("") has none.
+    It names the first and the last section, and their common path once: "A > B – C" for "A > B" and "A > C". It is ""
+    for a passage that begins outside of any section.
     """
     if not sections or not sections[0]:
         return ""
@@ -71,13 +71,13 @@ def cited_section(sections: Sequence[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SourceText:
-    """A whole text to index. `name` is what people are shown; `source` identifies the document in its workspace.
+    """A whole text to index. `name` is shown to people; `source` identifies the document in its workspace.
 
-    A source is a file's absolute path, a page's URL, or whatever id a client chose; without one it is the name. Two
+    A source is a file's absolute path, a page's URL, or an id that the client chose; the default is the name. Two
     sources with one name are two documents.
 
-    `marks` are in the order of their starts. `tier1` is what its loader could tell without a model, by `doc_type`;
-    `metadata` comes from the client; passages can be filtered by it.
+    `marks` are in the order of their starts. `tier1` holds the loader's annotations, whose fields depend on `doc_type`.
+    `metadata` comes from the client; searches can filter by it.
     """
 
     name: str
@@ -97,4 +97,4 @@ class SourceText:
         if not self.name.strip():
             raise ValidationError("A text to index needs a name.")
         if not self.text.strip():
-            raise ValidationError(f"{self.name} is empty: there is nothing to index.")
+            raise ValidationError(f"{self.name} is empty. There is nothing to index.")

@@ -1,11 +1,11 @@
-"""Everything that can go wrong, as one tree. Only entrypoints turn a code into a status or an exit code.
+"""All errors, as one tree. Only entrypoints turn a code into a status or an exit code.
 
 CragsideError
-├── ValidationError        validation_error      the input is at fault; the message says what to do
+├── ValidationError        validation_error      the input is wrong; the message says what to do
 │   ├── PayloadTooLarge    payload_too_large
 │   └── UnsupportedMediaType  unsupported_media_type  the body is of a type that the route does not read
-├── ConfigurationError     service_unavailable   the settings or the store are at fault, not the request
-│   └── ReadOnlyStore      validation_error      a baked store, to which nothing is written
+├── ConfigurationError     service_unavailable   the settings or the store are wrong, not the request
+│   └── ReadOnlyStore      validation_error      a baked store cannot be written
 ├── Unauthorized           unauthorized
 ├── Forbidden              forbidden             the token or the origin does not allow this
 ├── NotFound               not_found
@@ -21,8 +21,8 @@ from typing import Any, ClassVar, Self
 class CragsideError(Exception):
     """Carries a code of the error contract, a message for a human and optional details without secrets.
 
-    Clients see message and details, which therefore name no path and no host. What is for whoever runs cragside is the
-    `place`: the log and the command line show it.
+    Clients see message and details, so these name no path and no host. The `place` is for the operator: only the log
+    and the command line show it.
     """
 
     code: ClassVar[str] = "processing_error"
@@ -35,13 +35,13 @@ class CragsideError(Exception):
         self.place = ""
 
     def at(self, place: object) -> Self:
-        """The error with the place where it happened."""
+        """Set the place where the error happened."""
         self.place = str(place)
         return self
 
     @property
     def where(self) -> str:
-        """Its place, or that of the error from which it was raised."""
+        """Its place, or the place of its cause."""
         cause = self.__cause__
         return self.place or (cause.where if isinstance(cause, CragsideError) else "")
 
@@ -52,7 +52,7 @@ class CragsideError(Exception):
 
 
 class ValidationError(CragsideError):
-    """The input cannot be used; the message names the field and the remedy."""
+    """The input is invalid. The message names the field and the remedy."""
 
     code = "validation_error"
 
@@ -70,9 +70,9 @@ class UnsupportedMediaType(ValidationError):
 
 
 class ConfigurationError(CragsideError):
-    """A setting or a store contradicts what was asked; the message names the way out.
+    """A setting or a store does not fit the request. The message says what to do.
 
-    It is for the operator: no component steps in, and clients are not shown it, for it names places.
+    It is for the operator: no other component takes over, and clients do not see it, because it names places.
     """
 
     code = "service_unavailable"
@@ -83,7 +83,7 @@ class ConfigurationError(CragsideError):
 
 
 class ReadOnlyStore(ConfigurationError):
-    """A baked store was to be written. Clients are told so, without its place."""
+    """A write to a baked store. Clients see the message, without the store's place."""
 
     code = "validation_error"
     retryable = False
@@ -96,9 +96,9 @@ class Unauthorized(CragsideError):
 
 
 class Forbidden(CragsideError):
-    """The token, or where the request comes from, does not allow this.
+    """The token, or the origin of the request, does not allow this.
 
-    `details` name the missing `scope`, or the `limit` that is reached.
+    `details` name the missing `scope` or the exceeded `limit`.
     """
 
     code = "forbidden"
@@ -111,7 +111,7 @@ class NotFound(CragsideError):
 
 
 class ServiceUnavailable(CragsideError):
-    """A component did not answer, or answered nonsense. `component` is `grader`, `search`, `knowledge_base`, ..."""
+    """A component did not answer, or its answer is invalid. `component` is `grader`, `search`, `knowledge_base`, ..."""
 
     code = "service_unavailable"
     retryable = True
@@ -129,4 +129,4 @@ class DeadlineExceeded(CragsideError):
 
 
 class ProcessingError(CragsideError):
-    """Something inside failed that should not have."""
+    """An unexpected failure inside cragside."""

@@ -1,4 +1,4 @@
-"""What of a conversation is worth remembering, and how it is written down and told again."""
+"""Exchanges: which are worth remembering, their text form, and how a prompt quotes them."""
 
 import re
 from collections.abc import Sequence
@@ -32,18 +32,18 @@ _INSTRUCTION = (
 _LONGEST_SKILL = 200
 _LABELS = tuple(re.compile(rf"^{label}: ", re.MULTILINE) for label in ("Date", "Skill", "User", "Assistant"))
 _LEAST_ROOM = 16  # tokens
-# The name and the form of an exchange, as golemcore-bot and we write them.
+# The file name and the text form of an exchange, as golemcore-bot and cragside write them.
 _FILE = re.compile(r"conv_(\d{8}_\d{6})(?: \(\d+\))?\.txt")
 _FORM = re.compile(r"\s*Date: (\d{4}-\d\d-\d\d \d\d:\d\d)\r?\n(?:Skill: [^\r\n]*\r?\n)?User:")
 _ANSWER = re.compile(r"\nAssistant:")
 _WORD = re.compile(r"\w+")
-# An answer says nothing new when the model was told so much of it, in runs of so many words.
+# An answer says nothing new if this share of it occurs, in runs of this many words, in what the model was told.
 _RUN, _REPEATED = 4, 0.8
 
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """What a user said and what the assistant answered. A time without a zone is taken for UTC."""
+    """A user's text and the assistant's answer. A time without a zone is UTC."""
 
     user: str
     assistant: str
@@ -57,12 +57,12 @@ class Exchange:
 
     @property
     def name(self) -> str:
-        """The name of its document; two exchanges of one second have the same."""
+        """The name of its document. Exchanges of the same second share a name."""
         return f"conv_{self.when:%Y%m%d_%H%M%S}.txt"
 
     @property
     def text(self) -> str:
-        """Its document. What looks like one of its labels in what was said is altered, so each label is its own."""
+        """The text of its document. Text in the exchange that looks like a label is altered."""
         skill = as_name(self.skill, _LONGEST_SKILL)
         lines = [f"Date: {self.when:%Y-%m-%d %H:%M}", *([f"Skill: {skill}"] if skill else [])]
         said = (unlabelled(text.strip()) for text in (self.user, self.assistant))
@@ -72,7 +72,7 @@ class Exchange:
 
 
 def refuse_overlong(exchange: Exchange) -> None:
-    """Raises `ValidationError` when the user or the assistant said more than memory takes."""
+    """Raises `ValidationError` if the text of the user or the assistant is too long for memory."""
     for field_name, text in (("user", exchange.user), ("assistant", exchange.assistant)):
         if len(text) > LONGEST_TEXT:
             raise ValidationError(
@@ -84,9 +84,9 @@ def refuse_overlong(exchange: Exchange) -> None:
 
 
 def reason_to_forget(exchange: Exchange, least: int = DEFAULT_LEAST) -> str:
-    """Why an exchange is not worth remembering: `blank_answer`, `too_short`, `greeting`; "" when it is.
+    """Why an exchange is not worth remembering: `blank_answer`, `too_short` or `greeting`; "" if it is.
 
-    `least` is the fewest characters of user and assistant together.
+    `least` is the minimum length of both texts together, in characters.
     """
     if not exchange.assistant.strip():
         return "blank_answer"
@@ -98,12 +98,12 @@ def reason_to_forget(exchange: Exchange, least: int = DEFAULT_LEAST) -> str:
 
 
 def is_exchange(name: str, text: str) -> bool:
-    """Whether a text is an exchange, by the name or by the form of one."""
+    """Whether the name or the form of a text is that of an exchange."""
     return _FILE.fullmatch(name) is not None or _has_form(text)
 
 
 def is_written_by_us(name: str, text: str) -> bool:
-    """Whether a text has both the name and the form in which `Exchange` is written down."""
+    """Whether a text has both the name and the form of an `Exchange`."""
     return _FILE.fullmatch(name) is not None and _has_form(text)
 
 
@@ -112,7 +112,7 @@ def _has_form(text: str) -> bool:
 
 
 def moment_of(name: str, text: str) -> str | None:
-    """When an exchange took place, ISO 8601 in UTC, by its text or by its name; None when neither tells."""
+    """The time of an exchange, ISO 8601 in UTC, from its name or its text; None if neither has it."""
     for found, form in ((_FILE.fullmatch(name), "%Y%m%d_%H%M%S"), (_FORM.match(text), "%Y-%m-%d %H:%M")):
         if found is not None:
             with suppress(ValueError):
@@ -121,9 +121,9 @@ def moment_of(name: str, text: str) -> str | None:
 
 
 def merely_repeats(answer: str, told: Sequence[str]) -> bool:
-    """Whether an answer says little but what the model was told from memory, in the same words.
+    """Whether most of an answer repeats the exchanges that the model was told.
 
-    Words count as repeated in runs of four: a new sentence that shares names and numbers with an old one is new.
+    Only runs of four words count as repeated, so a new sentence with old names and numbers is new.
     """
     known = {run for text in told for run in _runs(text)}
     runs = _runs(answer)
@@ -139,8 +139,8 @@ def _runs(text: str) -> list[tuple[str, ...]]:
 def recollect(documents: Sequence[Document], *, budget: int, count_tokens: CountTokens, code: str | None = None) -> str:
     """Memories as a section of a system prompt, most relevant first, in at most `budget` tokens; "" for none.
 
-    They are untrusted: they can neither leave their delimiters, which carry a random code, nor open another section,
-    nor forge who said what, nor smuggle a chat template's control tokens.
+    They are untrusted. They cannot leave their delimiters, which carry a random code, open another section, forge who
+    said what, or smuggle in control tokens of a chat template.
     """
     return _quoting(documents, f"{HEADING}\n{_INSTRUCTION}", budget, count_tokens, code).block
 
@@ -150,7 +150,7 @@ def earlier_conversation(
 ) -> PackedContext:
     """Exchanges as a block that follows the evidence, most relevant first, in at most `budget` tokens.
 
-    They are as untrusted as those of `recollect`. None of them has a number, so none can be cited.
+    They are untrusted, as in `recollect`. They have no numbers, so they cannot be cited.
     """
     return _quoting(documents, EARLIER, budget, count_tokens, code)
 
@@ -158,7 +158,7 @@ def earlier_conversation(
 def _quoting(
     documents: Sequence[Document], ahead: str, budget: int, count_tokens: CountTokens, code: str | None
 ) -> PackedContext:
-    """Memories between delimiters, with `ahead` ahead of them, and those that fitted."""
+    """The text `ahead` and the memories between delimiters, with the documents that fit."""
     code = code or new_code()
     ahead = ahead.replace(CODE, code)
     left = budget - count_tokens(f"{ahead}\n{quoted(_NAME, '', code)}")
@@ -177,7 +177,7 @@ def _quoting(
 
 
 def _of_one_exchange(text: str) -> str:
-    """A memory in which each label stands once, in its order: others that look like labels are altered."""
+    """A memory with each label once, in order. Other texts that look like labels are altered."""
     told, rest = "", text
     for label in _LABELS:
         if found := label.search(rest):

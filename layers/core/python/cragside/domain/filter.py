@@ -1,4 +1,4 @@
-"""Which passages a search may return, by the payload of rag-stack's passages."""
+"""Conditions on the payload of the passages that a search may return."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """`key` (dots lead into objects) equals `value`, is a list that has it, or, with `text`, contains it as text."""
+    """The value at `key` equals `value` or is a list with it; with `text`, it contains it. Dots lead into objects."""
 
     key: str
     value: Any
@@ -29,7 +29,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """All conditions have to hold; none at all lets everything through."""
+    """All conditions must hold. Without conditions, everything passes."""
 
     must: tuple[Condition, ...] = ()
 

@@ -1,8 +1,8 @@
 """The states of a document while it is indexed.
 
-A document is cut into parts, runs of passages that each fit a worker's time. A part is embedded first, which makes its
-text searchable, and enriched afterwards: keywords, entities and language (tier 2), what a model makes of it (tier 3),
-and its share of the graph.
+A document is cut into parts: runs of passages, each small enough for one task. First a part is embedded, which makes
+its text searchable. Then it is annotated with keywords, entities and language (tier 2) and with a model's description
+(tier 3), and merged into the graph.
 """
 
 from collections import Counter
@@ -19,7 +19,7 @@ DocumentStatus = Literal["pending", "searchable", "enriched", "failed"]
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One stage of one part. `content_hash` names the document's version; a task of another version is void."""
+    """One stage of one part. `content_hash` identifies the document's version. A task of another version is void."""
 
     workspace: str
     document_id: str
@@ -29,21 +29,21 @@ class Task:
 
     @property
     def key(self) -> str:
-        """Equal for equal work."""
+        """Identifies the work: equal tasks have equal keys."""
         return f"{self.workspace}/{self.document_id}/{self.content_hash[:16]}/{self.part}/{self.stage}"
 
     @property
     def group(self) -> str:
-        """Tasks of one group are handed to one worker at a time: a workspace's graph has one writer."""
-        return f"{self.workspace}/graph" if self.stage == "enrich" else f"{self.workspace}/{self.document_id}"
+        """One worker at a time gets tasks of a group. A document's text and its enrichment are two groups."""
+        return f"{self.workspace}/{self.document_id}" + ("/graph" if self.stage == "enrich" else "")
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
     """The passages `first` to `last` (inclusive) of a document. `error` is the reason of the last failure.
 
-    `tier3` is what a model makes of the document, with its first part, and of each part what the `extraction` of its
-    entities and relations gave.
+    `tier3` of the first part has the model's description of the document. `tier3` of every part has, as `extraction`,
+    the counts of its extracted entities and relations.
     """
 
     number: int
@@ -58,10 +58,10 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class DocumentRecord:
-    """A document as the library knows it. Times are ISO 8601 in UTC.
+    """A document in the library. Times are ISO 8601 in UTC.
 
-    `source` identifies it in its workspace, `name` is what people are shown. `label` is the name with as much of the
-    source as tells the document from others of that name. Without more said, both are the name.
+    `source` identifies it in its workspace; `name` is shown to people. `label` is the name with as much of the source
+    as distinguishes the document from others of that name. Both default to the name.
     """
 
     id: str
@@ -87,17 +87,17 @@ class DocumentRecord:
 
     @property
     def passages(self) -> int:
-        """How many passages it has."""
+        """The number of its passages."""
         return self.parts[-1].last + 1 if self.parts else 0
 
     @property
     def searchable(self) -> bool:
-        """Whether all of its text can be found."""
+        """Whether all of its text is searchable."""
         return all(part.embedded for part in self.parts)
 
     @property
     def tier3(self) -> Mapping[str, Any]:
-        """Tier 3 of its parts in one, with the sums of their extractions."""
+        """Tier 3 of all its parts, with the sums of their extractions."""
         known = [part.tier3 for part in self.parts if part.tier3]
         extraction = Counter[str]()
         for tier3 in known:
@@ -107,12 +107,12 @@ class DocumentRecord:
 
     @property
     def error(self) -> str:
-        """Why it failed; "" when it did not."""
+        """Why it failed; "" if it did not."""
         return next((part.error for part in self.parts if part.error and self.status == "failed"), "")
 
     @property
     def enrichment(self) -> EnrichmentStatus | Literal["mixed"]:
-        """What its parts have in common: any failed is failed, different ones are mixed."""
+        """The state of its parts: `failed` if any failed, `mixed` if they differ."""
         states = {part.enrichment for part in self.parts}
         if "failed" in states:
             return "failed"
@@ -120,7 +120,7 @@ class DocumentRecord:
 
     @property
     def status(self) -> DocumentStatus:
-        """How far it has come. A document that failed may be searchable all the same."""
+        """Its state. A failed document may still be searchable."""
         if any(part.error and not part.embedded for part in self.parts) or self.enrichment == "failed":
             return "failed"
         if not self.searchable:
@@ -130,7 +130,7 @@ class DocumentRecord:
 
 @dataclass(frozen=True, slots=True)
 class DocumentKey:
-    """Identifies the document that a text replaces: by its source, and by its track if it has one."""
+    """Identifies the document that a text replaces, by its source and track."""
 
     source: str
     track: str = ""
@@ -138,9 +138,9 @@ class DocumentKey:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """How many documents a workspace has, and how many bytes they count for: files or texts, and metadata.
+    """The number of a workspace's documents, and their bytes: files or texts, and metadata.
 
-    `sizes` has the bytes of those documents that the caller asked for and that are there.
+    `sizes` has the bytes of the requested documents that exist.
     """
 
     documents: int = 0
@@ -150,11 +150,10 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far the documents of a workspace have come.
+    """The progress of a workspace's documents.
 
-    Nothing of the `waiting` ones can be found yet; of those `underway` something is still to be done; `done` ones need
-    nothing more. Of all their parts' stages `tasks` are left to do, `processing` of them at the moment, and `given_up`
-    failed.
+    `waiting` documents are not searchable yet, `underway` ones have unfinished work, `done` ones have none. `tasks`
+    counts the remaining stages of parts, `processing` those that run now, and `given_up` those that failed.
     """
 
     waiting: int = 0
@@ -168,9 +167,9 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A stored passage. `tier2` is {"entities": [{"text", "label"}], "keywords": [...], "language": ...} once known.
+    """A stored passage. `tier2` is {"entities": [{"text", "label"}], "keywords": [...], "language": ...} or None.
 
-    `section` is how it is cited, `sections` are those that it goes through.
+    `section` is its citation; `sections` are all that it covers.
     """
 
     id: str
@@ -187,7 +186,7 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class Acceptance:
-    """What became of a text that was brought: `new` and `changed` texts have `tasks`, others are there already."""
+    """The outcome of accepting a text. `new` and `changed` texts have `tasks`."""
 
     record: DocumentRecord
     outcome: Literal["new", "changed", "unchanged"]

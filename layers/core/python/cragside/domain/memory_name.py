@@ -1,8 +1,8 @@
-"""Where the exchanges of a workspace are kept: in a store of their own, which no client can name."""
+"""The name of the store with a workspace's exchanges. Clients cannot use this name."""
 
 from cragside.domain.workspace_name import workspace_name
 
-# No name of a workspace that a client or a setting may give has this character.
+# Names of workspaces cannot contain this character.
 _MEMORY = "~memory"
 
 
@@ -12,22 +12,22 @@ def memory_of(workspace: str) -> str:
 
 
 def is_memory(name: str) -> bool:
-    """Whether a name is that of a workspace's exchanges."""
+    """Whether this is the name of a memory store."""
     return name.endswith(_MEMORY)
 
 
 def owner_of(name: str) -> str:
-    """The workspace that a store belongs to: its own name for documents, the owner's for exchanges."""
+    """The workspace that a store of documents or exchanges belongs to."""
     return name.removesuffix(_MEMORY)
 
 
 def store_name(given: object) -> str:
-    """The name of a workspace, or of its exchanges, in lower case. Raises `ValidationError` for what is neither."""
+    """The name of a workspace or of its memory, in lower case. Raises `ValidationError` for an invalid name."""
     if isinstance(given, str) and is_memory(given):
         return memory_of(workspace_name(owner_of(given)))
     return workspace_name(given)
 
 
 def spoken(name: str) -> str:
-    """A store's name as people are told it."""
+    """The name of a store in messages."""
     return f"{owner_of(name)} (its memory)" if is_memory(name) else name

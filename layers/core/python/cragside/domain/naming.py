@@ -1,16 +1,19 @@
-"""Names that people are shown, and what tells documents of one name apart."""
+"""Names for display, and labels that distinguish documents of one name."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
+
+# Of more documents of one name than that, each is shown with its whole source: telling all of them apart takes long.
+MOST_NAMESAKES = 200
 
 
 def told_apart(
     name: str, sources: Collection[str], *, taken: Callable[[Collection[str]], Collection[str]]
 ) -> dict[str, str]:
-    """By source, what the documents of one name are called: the name with as much of the source as tells them apart.
+    """A label for each source of one name: the name with as much of the source as makes it unique.
 
-    Of a path these are the nearest parent folders: "w1/todo.md" and "w2/todo.md". `taken` says which of such longer
-    names other documents have.
+    For paths these are the nearest parent folders: "w1/todo.md" and "w2/todo.md". `taken` returns those of the given
+    labels that other documents already have.
     """
     if len(sources) < 2:
         return dict.fromkeys(sources, name)
@@ -32,14 +35,14 @@ def names_below(path: str) -> list[str]:
 
 
 def in_full(name: str, source: str) -> str:
-    """The name with the whole source, where that says more."""
+    """The name with the whole source, unless the source ends with the name."""
     if source == name or source.endswith(f"/{name}"):
         return source
     return f"{name} ({source})"
 
 
 def _longer(name: str, source: str) -> Iterator[str]:
-    """The name with one more of its parent folders at a time. Nothing when the source is no path to it."""
+    """The name with one, two, ... of its parent folders. Nothing if the source is not a path to it."""
     if not source.endswith(f"/{name}"):
         return
     for folder in reversed(source.removesuffix(f"/{name}").split("/")):

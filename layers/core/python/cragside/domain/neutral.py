@@ -1,7 +1,7 @@
-"""Making untrusted texts harmless for a prompt: what looks like our framing or a control token is altered visibly.
+"""Makes untrusted texts harmless for a prompt: text that looks like our framing or a control token is altered.
 
-An alteration puts a similar character in the place of a bracket or a sign, so people can still read the text. Ordinary
-text stays as it is, and a text that was altered once is not altered further.
+An alteration replaces a bracket or a sign by a similar character, so people can still read the text. Ordinary text is
+unchanged. Altering a text twice changes nothing more.
 """
 
 import re
@@ -15,7 +15,7 @@ from cragside.domain.folding import fold, visible
 Spans = Callable[[str], Iterable[tuple[int, int]]]
 Rule = tuple[Spans, dict[int, str]]
 
-# What we put in the place of brackets.
+# The replacements of brackets.
 _NO_BRACKETS = "⟦⟧⦅⦆"
 
 
@@ -26,7 +26,7 @@ def _brackets(*categories: str) -> str:
     return "".join(each for each in found if each in "«»‹›" or "QUOTATION" not in unicodedata.name(each))
 
 
-# Some brackets are symbols by Unicode's categories. Both ornate parentheses open and close: they are mirrored.
+# Unicode lists some brackets as symbols. The ornate parentheses are mirrored, so each both opens and closes.
 _OPENING = "[{<⎡⎢⎣❮❰﴾" + _brackets("Ps", "Pi")
 _CLOSING = "]}>⎤⎥⎦❯❱﴿" + _brackets("Pe", "Pf")
 
@@ -41,7 +41,7 @@ _BRACKETS = _ESCAPES | _table(**{"⟦": f"{_OPENING}＜﹤≮｛", "⟧": f"{_CL
 _SIGNS = _ANGLES | _table(**{"⟦": "[［{｛", "⟧": "]］}｝", "¦": "|｜", "∼": "~～"})
 _PARENTHESES = _BRACKETS | _table(**{"⦅": "(（﹙❨❪⟮⁽₍", "⦆": ")）﹚❩❫⟯⁾₎", "‚": ",，﹐"})
 
-# Names that our delimiters have or had. The code in a delimiter is random, so no text can hold it.
+# Current and earlier names of our delimiters. Their code is random, so no text can contain it.
 _NAME = r"\s*+[^\w\s<>‹›]{0,4}\s*+[^\w\s<>‹›]{0,4}\s*+(?:evidences?|memory|memories|conversations?)(?![a-z])"
 _DELIMITER = re.compile(
     rf"(?:[<〈⟨❬❮⦑⧼˂ᐸ]|&(?:amp;){{0,3}}(?:lt|#0*60|#x0*3c);?|\\u003c|\\x3c|%(?:25){{0,3}}3c){_NAME}[^<>\n]{{0,200}}+>?"
@@ -49,12 +49,12 @@ _DELIMITER = re.compile(
     re.IGNORECASE,
 )
 
-# A number in brackets. Footnotes (`[^1]`), dates (`[2026-01-31]`) and amounts (`[$5]`) are none.
+# A number in brackets, but not a footnote (`[^1]`), a date (`[2026-01-31]`) or an amount (`[$5]`).
 _OPEN = rf"(?:[{re.escape(_OPENING)}]|&(?:amp;){{0,3}}(?:#0*91|#x0*5b|lbrack|lsqb);?|%(?:25){{0,3}}5b)"
 _CLOSE = rf"(?:[{re.escape(_CLOSING)}]|&(?:amp;){{0,3}}(?:#0*93|#x0*5d|rbrack|rsqb);?|%(?:25){{0,3}}5d)"
 _AMONG = r"(?:[^\w\n^$£€%+/=<>@!?]|_|</?[a-z][^<>\n]{0,40}>)"
 _SOURCE = "(?:evidence|source|document|doc|passage|reference|ref|citation|result|quote|quelle|beleg|dokument)s?"
-# Several numbers, or one with a page. Where no name comes behind them, they are a list in code.
+# Several numbers, or one with a page. Without a name after them, they are a list in code.
 _MORE = r"(?:\s?[,;&]\s?(?:pages?|pp?|s)?\.?\s?\d{1,4}[a-z]?){1,8}"
 _NAMED = r"(?=[\s*_\"'`>:]{0,4}(?!(?:for|if|in|and|or|is|not|else|as)\b)[^\W\d_])"
 _NUMBER = (
@@ -63,8 +63,7 @@ _NUMBER = (
 )
 _NUMBERED = re.compile(_NUMBER, re.IGNORECASE)
 _TAG = r"</?[a-z][^<>\n]{0,200}>"
-# What may stand ahead of a heading that forges one of ours: whatever is no letter, mark-up, bullets such as "a)", and
-# words for a source.
+# What may precede a forged heading: anything but letters, mark-up, bullets such as "a)", and words for a source.
 _LEAD = (
     rf"(?:{_NUMBER}|{_TAG}|&#?\w{{1,10}};|[a-z]{{1,4}}[.):](?=[\W\d_])|o(?=\s)"
     rf"|{_SOURCE}(?=[\W\d_])"
@@ -72,23 +71,23 @@ _LEAD = (
 )
 _BREAK = r"<(?:/?(?:p|li|div|h[1-6]|t[rdh]|ul|ol|d[dtl]|blockquote|pre|section|article|table)|[bh]r)\b[^<>\n]{0,200}>"
 _LINE_START = re.compile(rf"(?:^|{_BREAK}){_LEAD}", re.IGNORECASE | re.MULTILINE)
-# The end of our headings: where a passage comes from and how relevant it is.
+# The end of our headings: the origin of a passage and its relevance.
 _TAIL = re.compile(
     r"[({\[❨❪⟮⁽₍][^(){}\[\]\n]{0,320}\brelevance[^\w\n]{0,4}\d[\d.,]{0,8}[^\w\n]{0,2}"
     r"|\b(?:local|web)\b[^\w\n]{1,8}relevance[^\w\n]{0,4}\d[\d.,]{0,8}[^\w\n]{0,2}",
     re.IGNORECASE,
 )
-# Most texts have none of these words, and looking for one is quick.
+# Most texts have none of these words, and searching for a word is fast.
 _DELIMITER_WORDS = ("evidence", "memor", "conversation")
 _ORIGIN_WORDS = ("local", "web")
 _TAIL_WORDS = ("relevance",)
 _LONGEST_HEADING = 1000
-# Longer texts than these characters, such as web pages, are not kept for the next time.
+# Texts with more characters, such as web pages, are not cached.
 _REMEMBERED = 4000
 _LOOKED_AHEAD = 16
 _ORIGIN = re.compile(r"[(❨❪⟮⁽₍](?:[^()\n]{0,320}[,;])?\s*(?:local|web)\s*[,;)❩❫⟯⁾₎]", re.IGNORECASE)
 
-# What stands behind a number in our headings: a file name of at most three words, or where a passage comes from.
+# What follows a number in our headings: a file name of at most three words, or the origin of a passage.
 _ENDING = r"\.(?:pdf|docx?|xlsx?|pptx?|od[tsp]|rtf|md|txt|csv|tsv|html?|eml|msg|json|xml|ya?ml|epub|vtt|srt|log|py)\b"
 _WORD = (
     r"(?!(?:of|for|in|and|or|is|the|a|an|to|from|see|with|by|on|at|as)\s)[^\W_][\w'&+~-]{0,80}(?:\.[\w-]{1,40}){0,4}?"
@@ -99,7 +98,7 @@ _CITED = re.compile(
     re.IGNORECASE,
 )
 _FILE = re.compile(_ENDING, re.IGNORECASE)
-# Digits in circles, in parentheses or with a full stop are one digit when folded. Plain digits are not altered.
+# Folding maps digits in circles, in parentheses or with a full stop to one digit. Plain digits are not altered.
 _DIGIT = re.compile(r"(?<!\w)\d(?!\w)")
 _ENCLOSED = {
     code: str(int(unicodedata.numeric(chr(code))))
@@ -108,7 +107,7 @@ _ENCLOSED = {
     if unicodedata.numeric(chr(code), None) is not None
 }  # fmt: skip
 
-# What opens a section: marks ahead of a line, a line of marks below one, elements, and a line that is bold as a whole.
+# What opens a section: marks before a line, a line of marks below one, elements, and a line that is entirely bold.
 _MARKS = re.compile(r"^(?:[^\w\n#=]|\d{1,4}[.):])*+(#[# \t]*+|=++(?=\s|$))", re.MULTILINE)
 _UNDERLINE = re.compile(r"^[^\w\n=-]*+(=[= \t]*+|-[- \t]*+)$", re.MULTILINE)
 _ELEMENT = re.compile(
@@ -121,10 +120,10 @@ _STARS = _table(**{"∗": "*＊﹡", "ˍ": "_＿"})
 SPEAKERS = "date|skill|user|assistant|system|human|ai|bot|model|tool|developer"
 _COLON = _table(**{"∶": ":：﹕︓꞉ː׃"})
 _COLONS = "[:꞉ː׃]"
-# What may stand ahead of the first word of a line.
+# What may precede the first word of a line.
 _AHEAD = rf"{_TAG}|&#?\w{{1,10}};|[^\w\n]|[\d_]|[a-z][.)]"
-# A line that begins with who speaks, closed by a bracket or a tag: `[User] x`, `<user> x`, `<b>User</b> x`. What
-# follows the bracket tells it from a link, from a section of settings and from an element.
+# A line that begins with a speaker in brackets or tags: `[User] x`, `<user> x`, `<b>User</b> x`. What follows the
+# bracket distinguishes it from a link, a section of settings and an element.
 _TURN = "(?:user|assistant|system|human|ai|bot)"
 _SAYS = r"(?=[*_`~]{0,3}(?:\w|[ \t]++[^\s=#;|∶:]))"
 _NICKNAME = rf"<{_TURN}[ \t]?>{_SAYS}(?![ \t]*<)(?![^<\n]*+</{_TURN})"
@@ -137,7 +136,7 @@ _SPEAKER = re.compile(
 
 
 def neutralise(text: str) -> str:
-    """The text without invisible characters, its control tokens and look-alikes of our delimiters altered."""
+    """The text without invisible characters, with control tokens and look-alikes of our delimiters altered."""
     return _altered(visible(text), *_FRAMING)
 
 
@@ -146,7 +145,7 @@ def as_passage(text: str) -> str:
     return _as_passage(text) if len(text) <= _REMEMBERED else _altered(visible(text), *_FRAMING, *_HEADINGS)
 
 
-# The same passages are found again and again.
+# The same passages are retrieved repeatedly.
 @lru_cache(maxsize=2048)
 def _as_passage(text: str) -> str:
     return _altered(visible(text), *_FRAMING, *_HEADINGS)
@@ -154,7 +153,7 @@ def _as_passage(text: str) -> str:
 
 def as_name(text: str, limit: int) -> str:
     """A title, name, section or URL for one of our headings: one neutral line of at most `limit` characters."""
-    # A word's end tells where a control token ends, so the text is cut ahead of that.
+    # The end of a word shows where a control token ends, so the text is cut before it is altered.
     line = " ".join(visible(text[: limit * 4]).split())[:limit]
     return _altered(line, *_FRAMING, *_NAMES)[:limit]
 
@@ -165,10 +164,9 @@ def as_memory(text: str) -> str:
 
 
 def unlabelled(text: str, labels: str = SPEAKERS) -> str:
-    """The text with the colons altered that follow labels such as `User:` at the start of a line; else as it was.
+    """The text with altered colons after labels such as `User:` at the start of a line.
 
-    `labels` are lower-case words with bars between them. Speakers in brackets or tags, as in `[User] x`, are altered
-    too.
+    `labels` are lower-case words separated by bars. Speakers in brackets or tags, as in `[User] x`, are altered too.
     """
     seen = visible(text)
     altered = _altered(seen, (lambda folded: _labels(folded, labels), _COLON), (_speakers, _BRACKETS | _ANGLES))
@@ -176,7 +174,7 @@ def unlabelled(text: str, labels: str = SPEAKERS) -> str:
 
 
 def _found(*patterns: re.Pattern[str], near: tuple[str, ...] = ()) -> Spans:
-    """The spans of all that is found, of a pattern's group if it has one. Skips texts without a word of `near`."""
+    """Finds the spans of all matches, or of a pattern's group. Skips texts without a word of `near`."""
 
     def spans(text: str) -> Iterator[tuple[int, int]]:
         if near and not _has(text, near):
@@ -196,14 +194,14 @@ def _has(text: str, words: tuple[str, ...]) -> bool:
 def _numbers_at_line_starts(text: str) -> Iterator[tuple[int, int]]:
     if _NUMBERED.search(text):
         for start in _LINE_START.finditer(text):
-            # What stands behind the last number tells whether it is one.
+            # The text after the last number decides whether it is a number.
             for number in _NUMBERED.finditer(text, start.start(), start.end() + _LOOKED_AHEAD):
                 if number.end() <= start.end():
                     yield number.span()
 
 
 def _cited(text: str) -> Iterator[tuple[int, int]]:
-    """Numbers anywhere in a line with a file name or our parenthesis behind them."""
+    """Numbers anywhere in a line that are followed by a file name or our parenthesis."""
     if _FILE.search(text) or _has(text, (*_ORIGIN_WORDS, *_TAIL_WORDS)):
         for pattern in (_NUMBERED, _DIGIT):
             for found in pattern.finditer(text):
@@ -214,7 +212,7 @@ def _cited(text: str) -> Iterator[tuple[int, int]]:
 def _origins_behind_numbers(text: str) -> Iterator[tuple[int, int]]:
     if not _has(text, _ORIGIN_WORDS):
         return
-    # Numbers that stand close together share what is behind them: it is searched once.
+    # Numbers that are close together share the text after them, which is searched once.
     places: list[tuple[int, int]] = []
     for _, end in _numbers_at_line_starts(text):
         line_end = text.find("\n", end, end + _LONGEST_HEADING)

@@ -1,4 +1,4 @@
-"""Where a web page comes from: the value of `Origin`, and the patterns that allow some."""
+"""Origins of web pages, and patterns that allow them."""
 
 import ipaddress
 import re
@@ -7,7 +7,7 @@ from typing import Self
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _WEB = re.compile(r"(?P<scheme>https?)://(?P<host>[a-z0-9_][a-z0-9_.-]*|\[[0-9a-f:.]+\])(?::(?P<port>[0-9]{1,5}))?")
-# Schemes of applications that bring their own pages: `app://obsidian.md`, `chrome-extension://<id>`, `file://`.
+# Schemes of applications with pages of their own: `app://obsidian.md`, `chrome-extension://<id>`, `file://`.
 _APPLICATION = re.compile(r"(?P<scheme>(?!https?:)[a-z][a-z0-9+.-]*)://(?P<host>[!-~]*)")
 _OPAQUE = "null"
 _HOW = (
@@ -18,7 +18,7 @@ _HOW = (
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The origin of a page; `port` is the scheme's own one where none is written, None for applications' schemes."""
+    """The origin of a page. `port` defaults to that of the scheme; it is None for schemes of applications."""
 
     scheme: str
     host: str = ""
@@ -26,7 +26,7 @@ class Origin:
 
     @classmethod
     def parse(cls, text: str) -> Self | None:
-        """The origin as browsers write it, in lower case and without credentials or path; None for what is none."""
+        """Parse an origin as browsers send it, in lower case, without credentials or path; None if it is invalid."""
         if text == _OPAQUE:
             return cls(_OPAQUE)
         web = _WEB.fullmatch(text)
@@ -44,7 +44,7 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class OriginPattern:
-    """Allows one origin, or several by `*` in place of a port, of a subdomain, or of an application's host."""
+    """Allows one origin, or several with `*` as the port, the subdomain, or the host of an application."""
 
     origin: Origin
     any_port: bool = False
@@ -53,7 +53,7 @@ class OriginPattern:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """The pattern. Raises `ValueError` that says how patterns are written, and does not quote this one."""
+        """Parse a pattern. Raises `ValueError` that says how to write patterns, and does not quote this one."""
         scheme, separator, rest = text.strip().lower().partition("://")
         web, rest = scheme in _DEFAULT_PORTS, rest.removesuffix("/")
         any_port, any_subdomain, any_host = web and rest.endswith(":*"), web and rest.startswith("*."), rest == "*"
@@ -62,7 +62,7 @@ class OriginPattern:
         if web:
             rest = rest.removesuffix(":*").removeprefix("*.")
         origin = Origin.parse(f"{scheme}{separator}{rest}")
-        # A single name after `*.` would be all of `com`.
+        # A single name after `*.` would allow all of `com`.
         if origin is None or "*" in origin.host or (any_subdomain and "." not in origin.host.strip(".")):
             raise ValueError(_HOW)
         return cls(origin, any_port, any_subdomain, any_host)
@@ -79,18 +79,18 @@ class OriginPattern:
 
 
 def origin_patterns(text: str) -> tuple[OriginPattern, ...]:
-    """The patterns of a list that is separated by commas. Raises `ValueError` that numbers the first wrong entry."""
+    """Parse a comma-separated list of patterns. Raises `ValueError` with the number of the first invalid entry."""
     patterns = []
     for number, entry in enumerate(text.split(","), start=1):
         try:
             patterns.append(OriginPattern.parse(entry))
         except ValueError as error:
-            raise ValueError(f"Entry {number} is no origin: {error}") from None
+            raise ValueError(f"Entry {number} is not an origin: {error}") from None
     return tuple(patterns)
 
 
 def _host(written: str) -> str | None:
-    """The host in one spelling, None for an IPv6 address that is none."""
+    """The host in canonical form; None for an invalid IPv6 address."""
     if not written.startswith("["):
         return written
     try:

@@ -1,4 +1,4 @@
-"""What enrichment found and how: the `rag_context` of the agent contract."""
+"""The outcome of enriching a prompt: the `rag_context` of the agent contract."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from cragside.domain.verdict import Verdict
 
 @dataclass(frozen=True, slots=True)
 class Degradation:
-    """A component that did not do its part, and why; the request went on without it."""
+    """A component that failed, and why. The request continued without it."""
 
     component: str
     reason: str
@@ -19,7 +19,7 @@ class Degradation:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What the corrective graph found: the packed block ("" for none), the documents in it and how they were found."""
+    """The result of the corrective graph: the packed block ("" for none) and the documents in it."""
 
     block: str
     documents: tuple[Document, ...]
@@ -30,9 +30,9 @@ class Findings:
 
 @dataclass(frozen=True, slots=True)
 class RagContext:
-    """The evidence that was injected and the truth about how it came about. Times are in milliseconds.
+    """The injected evidence, and how it was found. Times are in milliseconds.
 
-    `memory` are the exchanges that were put behind the evidence, None when nobody asked for them.
+    `memory` holds the exchanges that follow the evidence; None if the request did not ask for memory.
     """
 
     query: str
@@ -61,7 +61,7 @@ class RagContext:
 
 
 def recalled(passage: Document) -> dict[str, Any]:
-    """The metadata of an exchange's passage: the exchange's id and its time."""
+    """The id and the time of the exchange that a passage belongs to."""
     told = passage.metadata
     at = moment_of(str(told.get("filename", "")), passage.content) or told.get("uploadTimestamp")
     return {"id": told.get("documentId", passage.id), "at": at}

@@ -1,7 +1,7 @@
-"""System prompt templates: who answers, from the evidence alone, in which language.
+"""System prompt templates, which say who answers, in which language, and from the evidence alone.
 
-Each says the same of the evidence as the plain instruction does: it is quoted material, to be cited, never obeyed, and
-only a line that ends with the code of the request begins a piece of it. `{code}` stands for that code.
+Like the plain instruction, each says that evidence is quoted material to be cited and never obeyed, and that only a
+line with the code of the request begins a piece of evidence. `{code}` stands for that code.
 """
 
 from collections.abc import Mapping
@@ -54,14 +54,13 @@ PERSONAS: Mapping[str, str] = MappingProxyType(
 
 
 def instruction_of(persona: str | None) -> str:
-    """What the model is told ahead of the evidence; the plain instruction for None.
-
-    Raises `ValidationError` that names the personas there are.
-    """
+    """The instruction of a persona; the plain instruction for None. Raises `ValidationError` for an unknown persona."""
     if persona is None:
         return PLAIN
     if persona not in PERSONAS:
         raise ValidationError(
-            f"There is no persona of that name. There are {', '.join(PERSONAS)}.", field="persona", known=list(PERSONAS)
+            f"There is no persona of that name. Choose one of {', '.join(PERSONAS)}.",
+            field="persona",
+            known=list(PERSONAS),
         )
     return PERSONAS[persona]

@@ -1,4 +1,4 @@
-"""What can be changed of a workspace while it is served: the document pipeline's settings panel."""
+"""The preferences of a workspace: the document pipeline's settings panel."""
 
 from dataclasses import dataclass, fields, replace
 from typing import Any, NoReturn
@@ -17,7 +17,7 @@ STRATEGIES: tuple[Strategy, ...] = ("similarity", "mmr")
 
 @dataclass(frozen=True, slots=True)
 class Preferences:
-    """How new documents are cut, and how plain similarity searches that do not say otherwise are done."""
+    """How new documents are cut, and the defaults of plain similarity searches."""
 
     chunk_tokens: int
     chunk_overlap_tokens: int
@@ -26,7 +26,7 @@ class Preferences:
     similarity_strategy: Strategy
 
     def changed(self, **changes: Any) -> "Preferences":
-        """With these values. Raises `ValidationError` that names the range of a value that is outside of it."""
+        """The preferences with these values. Raises `ValidationError` with the range of an invalid one."""
         for name, value in changes.items():
             if name == "similarity_strategy":
                 if value not in STRATEGIES:

@@ -10,7 +10,7 @@ Request = Mapping[str, Any]
 
 
 def user_text(request: Request) -> str | None:
-    """The last text the user wrote, or None when there is none. Raises when the fields have the wrong types."""
+    """The last text of the user, or None. Raises `ValidationError` for fields of a wrong type."""
     messages = request.get("messages")
     if messages is not None:
         index = _last_user(_checked(messages))
@@ -22,15 +22,15 @@ def user_text(request: Request) -> str | None:
 
 
 def question_in(request: Request, prefix: str) -> str | None:
-    """The question behind the command, "" when there is none behind it, None when the request is not commanded."""
+    """The question after the command: "" for none, None if the request does not begin with the command."""
     text = user_text(request)
     return None if text is None else question_of(text, prefix)
 
 
 def inject(request: Request, block: str, question: str) -> dict[str, Any]:
-    """A copy of the request with the command removed and the block in place; every other field as it was.
+    """A copy of the request without the command and with the block. Other fields are unchanged.
 
-    `prompt`: block, then question. `messages`: the block as a system message right before the last user message.
+    In a `prompt`, the block precedes the question. In `messages`, it is a system message before the last user message.
     An empty block adds nothing.
     """
     if request.get("messages") is None:

@@ -1,4 +1,4 @@
-"""The question that evidence is sought for."""
+"""Questions."""
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from cragside.domain.errors import ValidationError
 
 DEFAULT_WORKSPACE = "default"
-LONGEST_QUERY = 32_000  # characters; what searches do with a text runs on the event loop
+LONGEST_QUERY = 32_000  # characters; searches process the text on the event loop
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,11 +22,11 @@ class Query:
         if not self.id:
             raise ValidationError("A query needs an id.")
         if not self.text.strip():
-            raise ValidationError("The command has no question. Write it behind the command: /rag what is ...?")
+            raise ValidationError("The command has no question. Write it after the command: /rag what is ...?")
 
 
 def refuse_overlong_query(text: str) -> None:
-    """Raises `ValidationError` for a text that is too long to be searched for."""
+    """Raises `ValidationError` if the text is too long for a search."""
     if len(text) > LONGEST_QUERY:
         raise ValidationError(
             f"The query has {len(text)} characters; a search takes at most {LONGEST_QUERY}. Shorten it.",
@@ -36,7 +36,7 @@ def refuse_overlong_query(text: str) -> None:
 
 
 def ask(identifier: str, text: str, *, workspace: str, limit: int) -> Query:
-    """A query of at most `limit` characters; longer ones raise, with the limit named."""
+    """A query of at most `limit` characters. Raises `ValidationError` for a longer one."""
     if len(text) > limit:
         raise ValidationError(
             f"The question has {len(text)} characters; the limit is {limit}.", field="prompt", limit=limit

@@ -14,10 +14,10 @@ DEFAULT_BALANCE = 0.5
 
 @dataclass(frozen=True, slots=True)
 class SimilaritySearch:
-    """Passages by the cosine between their vector and the question's, at least `threshold`.
+    """Passages whose vector has a cosine of at least `threshold` with the question's.
 
-    `mmr` chooses `limit` of the `fetch` nearest (of `limit`, if that is more), `balance` (lambda) weighing relevance
-    (1) against diversity (0).
+    `mmr` chooses `limit` of the `fetch` nearest passages (or of the `limit` nearest, if that is more). `balance`
+    (lambda) weighs relevance (1) against diversity (0).
     """
 
     text: str

@@ -1,10 +1,10 @@
-"""What has to be done so that the knowledge base holds what a folder holds."""
+"""The changes that make the knowledge base match a folder."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-# A larger share of a folder's documents is removed only when somebody has agreed.
+# Removing a larger share of a folder's documents needs consent.
 _LARGEST_SHARE = 0.1
 
 Item = TypeVar("Item", "FileState", "KnownDocument")
@@ -31,7 +31,7 @@ class KnownDocument:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """A document whose file has another path now."""
+    """A document whose file has a new path."""
 
     document: KnownDocument
     to: FileState
@@ -39,7 +39,7 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What has to be done, each in the order of the sources."""
+    """The changes, each kind in the order of the sources."""
 
     added: tuple[FileState, ...] = ()
     changed: tuple[FileState, ...] = ()
@@ -48,7 +48,7 @@ class Plan:
     unchanged: tuple[FileState, ...] = ()
 
     def without_removals(self) -> "Plan":
-        """The same, with every document kept."""
+        """The plan with every document kept."""
         return replace(self, removed=())
 
 
@@ -56,7 +56,7 @@ def plan(files: Sequence[FileState], known: Sequence[KnownDocument], *, kept: Co
     """Compare the files of a folder with the documents that came from below it.
 
     A document whose file is gone is moved to a new file with the same text, or else removed. A document whose source is
-    in `kept` stays: its file is there, and cannot be read at the moment or is passed over.
+    in `kept` stays: its file exists, but is skipped or cannot be read now.
     """
     by_source = {document.source: document for document in known}
     there = {file.source for file in files}
@@ -75,12 +75,12 @@ def plan(files: Sequence[FileState], known: Sequence[KnownDocument], *, kept: Co
 
 
 def removes_much(removed: int, known: int) -> bool:
-    """Whether this number of removals, of this number of documents below a folder, needs consent."""
+    """Whether removing `removed` of the `known` documents below a folder needs consent."""
     return removed > 0 and (removed == known or removed > known * _LARGEST_SHARE)
 
 
 def _moves(gone: Sequence[KnownDocument], new: Sequence[FileState]) -> list[Move]:
-    """Each document that is gone with a new file of its text, the one of the same file name first."""
+    """Each missing document with a new file of the same text, preferably of the same file name."""
     free: dict[str, list[FileState]] = {}
     for file in new:
         free.setdefault(file.digest, []).append(file)

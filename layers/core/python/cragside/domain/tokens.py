@@ -1,4 +1,4 @@
-"""What a token opens: scopes, workspaces, a time, and how much may be stored with it."""
+"""Access tokens: their scopes, workspaces, expiry and storage limits."""
 
 import math
 from collections.abc import Collection, Iterable
@@ -9,15 +9,15 @@ from typing import Literal, get_args
 TokenScope = Literal["read", "write", "chat", "models"]
 SCOPES: tuple[TokenScope, ...] = get_args(TokenScope)
 ALL_SCOPES: frozenset[TokenScope] = frozenset(SCOPES)
-# What a token may do that is made without a word on scopes: everything but to change the models of the host.
+# The scopes of a token that names none. Changing the models of the host must be granted explicitly.
 USUAL_SCOPES: frozenset[TokenScope] = ALL_SCOPES - {"models"}
-# Every issued token begins like this, so that scanners for secrets find one that was published by mistake.
+# Secret scanners recognise a published token by this prefix.
 TOKEN_PREFIX = "crag_"  # noqa: S105 (no password)
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The most that may be stored: workspaces, and documents and their bytes in all of the workspaces together."""
+    """The most workspaces, and the most documents and bytes in all of them together."""
 
     workspaces: int | None = None
     documents: int | None = None
@@ -41,7 +41,7 @@ NO_LIMITS = Limits()
 
 @dataclass(frozen=True, slots=True)
 class IssuedToken:
-    """A token as it is kept: by its SHA-256. `workspaces` None means all, `expires` None means never."""
+    """A stored token; `digest` is its SHA-256. `workspaces` None means all, `expires` None means never."""
 
     id: str
     name: str
@@ -53,7 +53,7 @@ class IssuedToken:
     limits: Limits = NO_LIMITS
 
     def expired(self, now: datetime) -> bool:
-        """Whether its time is over."""
+        """Whether the token is expired."""
         return self.expires is not None and self.expires <= now
 
 
@@ -65,12 +65,12 @@ def new_token(
     expires: datetime | None = None,
     limits: Limits = NO_LIMITS,
 ) -> IssuedToken:
-    """A token without id and hash, which it gets when it is stored."""
+    """A token without id and hash; the store adds both."""
     return IssuedToken("", name, b"", scopes, workspaces, datetime.now(UTC), expires, limits)
 
 
 def in_order(scopes: Collection[TokenScope]) -> list[TokenScope]:
-    """The scopes in the order in which the documentation names them."""
+    """The scopes in the order of the documentation."""
     return [scope for scope in SCOPES if scope in scopes]
 
 

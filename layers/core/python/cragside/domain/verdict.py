@@ -1,4 +1,4 @@
-"""Whether graded evidence suffices. A poor retrieval is an outcome, not an error: correcting it is the product."""
+"""Decides whether graded evidence suffices. Poor retrieval is an outcome, not an error."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,15 +8,15 @@ from cragside.domain.document import Document
 
 Verdict = Literal["local", "web", "mixed", "none"]
 DEFAULT_THRESHOLD = 0.6
-# A search engine has already judged its results, so only those that our grader is sure about are dropped.
+# The search engine has already ranked its results, so only clearly irrelevant ones are dropped.
 PLAUSIBLE = 0.05
 
 
 @dataclass(frozen=True, slots=True)
 class DecisionPolicy:
-    """When local evidence is good enough: a passage passes only above `threshold`, never at it.
+    """Decides when local evidence suffices. A passage passes above `threshold`, not at it.
 
-    `any`: one passing passage suffices. `mean`: the mean score has to pass as well.
+    `any`: one passing passage suffices. `mean`: the mean score must pass as well.
     """
 
     threshold: float = DEFAULT_THRESHOLD
@@ -28,15 +28,15 @@ class DecisionPolicy:
         return sorted(kept, key=lambda document: -(document.score or 0.0))
 
     def best_effort(self, documents: Sequence[Document]) -> list[Document]:
-        """What is injected when the web could not be asked: above half the threshold; less than that is noise."""
+        """The documents above half the threshold, best first: the evidence when the web cannot be searched."""
         return DecisionPolicy(self.threshold / 2).passing(documents)
 
     def plausible(self, documents: Sequence[Document]) -> list[Document]:
-        """Results of a web search that are not plainly beside the point, best first."""
+        """The web results that are not clearly irrelevant, best first."""
         return DecisionPolicy(PLAUSIBLE).passing(documents)
 
     def suffices(self, documents: Sequence[Document]) -> bool:
-        """True when the local route is kept, False when the web has to be asked."""
+        """Whether local evidence suffices. If not, the web is searched."""
         if not self.passing(documents):
             return False
         if self.rule == "any":
@@ -45,7 +45,7 @@ class DecisionPolicy:
 
 
 def verdict_of(documents: Sequence[Document]) -> Verdict:
-    """Where the evidence that was injected came from."""
+    """Where the injected evidence came from."""
     sources = {document.source for document in documents}
     if not sources:
         return "none"

@@ -1,28 +1,28 @@
-"""Which names a workspace can have. Its name is the name of its folder in RAG_HOME."""
+"""The rules for names of workspaces. A workspace's folder in RAG_HOME has its name."""
 
 import re
 
 from cragside.domain.errors import ValidationError
 
-_SHAPE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
-# How files end that a store, a queue or a baked store keeps, may keep later, or that SQLite puts beside its own.
+WORKSPACE_PATTERN = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}"
+# Endings of files in RAG_HOME: those of stores, queues and baked stores, now or later, and those of SQLite.
 _ENDS_OF_FILES = (
     *(".json", ".db", ".sqlite", ".sqlite3", ".lock", ".tmp", ".log", ".pid"),
     *("-wal", "-shm", "-journal"),
 )
-# Windows takes these for devices, whatever follows a dot.
+# On Windows these are names of devices, with any extension.
 _DEVICES = frozenset(
     {"con", "prn", "aux", "nul", *(f"com{number}" for number in range(10)), *(f"lpt{number}" for number in range(10))}
 )
 
 
 def is_shaped_like_a_name(text: str) -> bool:
-    """Whether a text has the form of a name. A store made by an older version may have one that is refused now."""
-    return _SHAPE.fullmatch(text) is not None
+    """Whether a text has the form of a name. Stores of older versions may have such a name that is invalid now."""
+    return re.fullmatch(WORKSPACE_PATTERN, text) is not None
 
 
 def workspace_name(given: object) -> str:
-    """The name in lower case: names that differ in case only are one. Raises `ValidationError` for what is no name."""
+    """The name in lower case: case makes no difference. Raises `ValidationError` for an invalid name."""
     if not isinstance(given, str) or not is_shaped_like_a_name(given):
         raise _refused(
             "A workspace name has 1 to 63 letters, digits, dots, dashes or underscores and begins with a letter or "
@@ -30,11 +30,11 @@ def workspace_name(given: object) -> str:
         )
     name = given.lower()
     if name.endswith("."):
-        raise _refused("A workspace name does not end with a dot. Choose another name.")
+        raise _refused("A workspace name must not end with a dot. Choose another name.")
     if name.partition(".")[0] in _DEVICES:
-        raise _refused(f"Windows takes {name} for a device. Choose another name for the workspace.")
+        raise _refused(f"{name} is the name of a device on Windows. Choose another name for the workspace.")
     if end := next((end for end in _ENDS_OF_FILES if name.endswith(end)), None):
-        raise _refused(f"A workspace name does not end with {end}: files of the store do. Choose another name.")
+        raise _refused(f"A workspace name must not end with {end}, as files of the store do. Choose another name.")
     return name
 
 

@@ -1,4 +1,4 @@
-"""What a request may do: its grant, its workspace, and the guard against DNS rebinding where there are no tokens."""
+"""What a request may do: its grant and its workspace. Without tokens, a check of `Host` prevents DNS rebinding."""
 
 import ipaddress
 from collections.abc import Iterable
@@ -18,7 +18,7 @@ WORKSPACE_HEADERS = (b"x-rag-workspace", b"lightrag-workspace")
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """What one token opens. `id` and `name` are for people and logs; `workspaces` None means all."""
+    """What one token allows. `id` and `name` are for people and logs. `workspaces` None means all."""
 
     id: str = "anonymous"
     name: str = "anonymous"
@@ -34,9 +34,9 @@ class Pass:
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """What the tokens of a request open. Each token's scopes hold in its own workspaces only.
+    """What the tokens of a request allow. Each token's scopes apply only to its own workspaces.
 
-    `headers` are the names of those that brought our tokens, which are no business of Ollama's.
+    `headers` are the names of the headers with our tokens. They are not forwarded to Ollama.
     """
 
     passes: tuple[Pass, ...] = (Pass(),)
@@ -54,7 +54,7 @@ class Grant:
         return any(not each.scopes.isdisjoint(scopes) for each in self.passes)
 
     def narrowed(self, *scopes: TokenScope) -> "Grant":
-        """What the tokens with one of these scopes open. Raises `Forbidden` when there is none."""
+        """The grant of the tokens with one of these scopes. Raises `Forbidden` if there is none."""
         passes = tuple(each for each in self.passes if not each.scopes.isdisjoint(scopes))
         if not passes:
             raise Forbidden(
@@ -65,23 +65,23 @@ class Grant:
         return self if len(passes) == len(self.passes) else Grant(passes, self.headers)
 
     def bearer(self, workspace: str | None, *scopes: TokenScope) -> Pass:
-        """The token that a request is put down to: one that has one of the scopes and opens the workspace.
+        """The token to which a request is attributed: one with one of the scopes that opens the workspace.
 
-        When several do it is the one with the widest limits. A request that none of them allows is the first token's.
+        Of several such tokens it is the one with the widest limits. Without any it is the first token.
         """
         scoped = [each for each in self.passes if not scopes or not each.scopes.isdisjoint(scopes)]
         opening = [each for each in scoped if workspace is None or each.opens(workspace)]
         return max(opening, key=lambda each: each.limits.width, default=self.passes[0])
 
     def allowance(self, workspace: str) -> Allowance:
-        """How much may be stored in a workspace: what the token that opens it allows."""
+        """How much may be stored in a workspace with the token that opens it."""
         bearer = self.bearer(workspace)
         return Allowance(bearer.id, bearer.limits, bearer.workspaces)
 
     def choose(self, named: str | None, default: str) -> str:
-        """The workspace that is named, else the only one granted, else the default.
+        """The named workspace, else the only granted one, else the default.
 
-        Raises `Unauthorized` for one that is not granted, whether it exists or not.
+        Raises `Unauthorized` for a workspace that is not granted, whether it exists or not.
         """
         granted = self.workspaces
         if granted is None:
@@ -96,7 +96,7 @@ class Grant:
 
 
 def credential(name: bytes, value: bytes) -> bytes | None:
-    """The token that a header brings, or None when it is not a header that brings one."""
+    """The token in a header, or None if the header has none."""
     if name == b"x-api-key":
         return value.strip()
     if name == b"authorization":
@@ -106,17 +106,17 @@ def credential(name: bytes, value: bytes) -> bytes | None:
 
 
 def workspace_of(grant: Grant, headers: RawHeaders, named: object, default: str) -> str:
-    """The workspace of a request: `named` by a field of it, else by `X-RAG-Workspace`, else by `LIGHTRAG-WORKSPACE`.
+    """The workspace of a request: `named` in a field, else `X-RAG-Workspace`, else `LIGHTRAG-WORKSPACE`.
 
-    When none of them names one it is the only one granted, else the default. Raises `ValidationError` for a name that
-    is none, and `Unauthorized` for a workspace that is not granted, whether it exists or not.
+    Without a name it is the only granted workspace, else the default. Raises `ValidationError` for an invalid name, and
+    `Unauthorized` for a workspace that is not granted, whether it exists or not.
     """
     given = _named_by_header(headers) if named is None else named
     return grant.choose(None if given is None else workspace_name(given), default)
 
 
 def _named_by_header(headers: RawHeaders) -> str | None:
-    """A blank header names none."""
+    """The workspace in the headers. Blank headers do not count."""
     values: dict[bytes, bytes] = {}
     for name, value in headers:
         if name in WORKSPACE_HEADERS:
@@ -128,7 +128,7 @@ def _named_by_header(headers: RawHeaders) -> str | None:
 def local_host(headers: RawHeaders, bound: str | None = None) -> bool:
     """Whether `Host` names this machine: localhost, a name below it, a loopback address, or `bound`.
 
-    A web page whose name was rebound to 127.0.0.1 sends its own name there. What sends no `Host` is not a browser.
+    A web page whose name was rebound to 127.0.0.1 sends its own name. A client without `Host` is not a browser.
     """
     hosts = [value for name, value in headers if name == b"host"]
     return all(_is_local(host, bound) for host in hosts) and len(hosts) < 2

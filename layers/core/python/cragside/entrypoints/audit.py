@@ -1,4 +1,4 @@
-"""Who did what, when, and with which outcome: never what stands in documents, questions or tokens."""
+"""Audit events: who did what, when, and with which outcome. Never texts of documents, questions or tokens."""
 
 import os
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ _MOST_DOCUMENTS = 1000
 
 
 class Audit:
-    """Writes events to the audit log, if there is one. Raises `ConfigurationError` for one that cannot be written."""
+    """Writes events to the audit log, if there is one. Raises `ConfigurationError` if it is not writable."""
 
     def __init__(self, log: AuditLog | None) -> None:
         self._log = log
@@ -38,7 +38,7 @@ class Audit:
         workspace: str | None = None,
         documents: Sequence[str] = (),
     ) -> None:
-        """Write what became of a request. `who` is the token that has one of the scopes and opens the workspace."""
+        """Write the outcome of a request. `who` is the token with one of the scopes that opens the workspace."""
         if self._log is None:
             return
         who = grant.bearer(workspace, *scopes) if grant is not None else None
@@ -58,7 +58,7 @@ class Audit:
         self._log.write(event)
 
     def note_command(self, action: str, token_id: str, token_name: str) -> None:
-        """Write what a command did to a token."""
+        """Write that a command made or changed a token."""
         if self._log is None:
             return
         user = f"uid {os.getuid()}" if hasattr(os, "getuid") else "command line"
@@ -67,7 +67,7 @@ class Audit:
 
 
 class Sent:
-    """`send`, which remembers the status; 500 until there is one."""
+    """Wraps `send` and records the status: 500 until the response starts."""
 
     def __init__(self, send: Send) -> None:
         self._send = send

@@ -1,4 +1,4 @@
-"""Who may come in: the tokens that are known."""
+"""The known tokens, and what they allow."""
 
 import hashlib
 import hmac
@@ -14,11 +14,10 @@ from cragside.entrypoints.access import Grant, Pass, RawHeaders, credential
 
 
 class Keyring:
-    """The tokens that are known: one that opens everything, others that open some workspaces, and those in the file.
+    """The known tokens: one for everything (`token`), some for workspaces (`bound`), and those in the file (`issued`).
 
-    What a later one of these kinds says of a token holds. Without any of them everything is open to everybody, unless
-    `asked` says that tokens are asked for all the same, as when all of them were revoked. `outage` is why some tokens
-    are not known at present.
+    If several kinds have the same token, the later kind applies. Without any token everything is open to everybody,
+    unless `asked` requires a token, for example because all were revoked. `outage` is why some tokens are unknown now.
     """
 
     def __init__(
@@ -45,15 +44,14 @@ class Keyring:
 
     @property
     def empty(self) -> bool:
-        """Whether no token is asked for."""
+        """Whether requests need no token."""
         return self._open
 
     def grant(self, headers: RawHeaders) -> Grant | None:
-        """What the headers (lower-case names) open, None for nothing.
+        """What the tokens in the headers (lower-case names) allow, None for nothing.
 
-        Takes `Authorization: Bearer` and `X-API-Key`. Each token that is brought is held against all that are known,
-        in constant time, so that the time it takes tells of none. Raises `ServiceUnavailable` when a token is not known
-        while some cannot be read.
+        Reads `Authorization: Bearer` and `X-API-Key`. Each token is compared with all known tokens in constant time, so
+        that the time reveals nothing. Raises `ServiceUnavailable` for an unknown token while some cannot be read.
         """
         if self._open:
             return self._anonymous
@@ -64,7 +62,7 @@ class Keyring:
         for name, given in brought:
             known = self._opened_by(_digest(given))
             opened |= {each: None for each in known if each.expires is None or each.expires > now}
-            # What looks like a token of ours may be one that was revoked.
+            # An unknown token of our form may have been revoked. It is not forwarded either.
             if known or given.startswith(TOKEN_PREFIX.encode()):
                 ours.append(name)
         if opened:
@@ -84,7 +82,7 @@ def _pass_of(token: IssuedToken, limits: Limits) -> Pass:
 
 
 def _names(workspaces: Sequence[str]) -> tuple[str, ...]:
-    """The names as requests are held against them; what is none opens nothing."""
+    """The names in their normal form. Invalid names are left out."""
     names = []
     for workspace in workspaces:
         with suppress(ValidationError):
@@ -93,7 +91,7 @@ def _names(workspaces: Sequence[str]) -> tuple[str, ...]:
 
 
 class Keys:
-    """The keyring as it is at present. Both layers of `cragside serve` ask one of these, once for each request."""
+    """Provides the current keyring. Both layers of `cragside serve` share one, and use it once for each request."""
 
     def __init__(self, container: Container) -> None:
         self._container = container
@@ -101,16 +99,18 @@ class Keys:
         self._bound = settings.bound_tokens
         self._asked = settings.asks_for_token
         self._limits = Limits(settings.limit_workspaces, settings.limit_documents, settings.limit_bytes)
-        self._made: tuple[str | None, Sequence[IssuedToken], ServiceUnavailable | None] | None = None
+        # What the keyring was built from. The tokens of the file are compared by identity.
+        self._built_from: tuple[object, ...] = ()
+        self._issued: Sequence[IssuedToken] = ()
         self._keyring = Keyring(None, {}, asked=True)
 
     @property
     def asked(self) -> bool:
-        """Whether requests have to bring a token."""
+        """Whether requests need a token."""
         return self._asked
 
     def keyring(self) -> Keyring:
-        """The tokens that are valid now; made anew only when they have changed."""
+        """The tokens that are valid now. The keyring is built again only when they change."""
         token: str | None = None
         issued: Sequence[IssuedToken] = ()
         outage: ServiceUnavailable | None = None
@@ -122,20 +122,14 @@ class Keys:
             issued = self._container.issued_tokens()
         except ServiceUnavailable as error:
             outage = error
-        made = self._made
-        if made is None or made[0] != token or made[1] is not issued or not _same(made[2], outage):
+        # Each failure is a new error, so outages are compared by what they say.
+        built_from = token, outage and (outage.component, outage.message)
+        if built_from != self._built_from or issued is not self._issued:
             self._keyring = Keyring(token, self._bound, issued, limits=self._limits, asked=self._asked, outage=outage)
-            self._made = token, issued, outage
+            self._built_from, self._issued = built_from, issued
         return self._keyring
 
 
-def _same(one: ServiceUnavailable | None, other: ServiceUnavailable | None) -> bool:
-    """Whether two outages say the same: each failure is an error of its own."""
-    if one is None or other is None:
-        return one is other
-    return (one.component, one.message) == (other.component, other.message)
-
-
 def _digest(token: bytes) -> bytes:
-    """Of one length for all tokens, so that a comparison does not tell how long the known one is."""
+    """A hash. All have one length, so that a comparison does not reveal the length of a known token."""
     return hashlib.sha256(token).digest()

@@ -1,6 +1,6 @@
-"""Which web pages may call what. Every browser says where a page comes from, and no page can change what it says.
+"""Which web pages may call which routes. Browsers send the origin of a page, and the page cannot change it.
 
-Programs that are no browsers send neither `Origin` nor `Sec-Fetch-Site`; what they may do is a matter of tokens.
+Other programs send neither `Origin` nor `Sec-Fetch-Site`. Tokens decide what they may do.
 """
 
 import re
@@ -13,7 +13,7 @@ _Header = tuple[bytes, bytes]
 
 # Headers of our answers that pages may read.
 EXPOSED = ("X-Rag-Verdict", "X-Rag-Documents", "X-Rag-Memory", "X-Rag-Degraded", "Retry-After")
-FOREIGN = "This web page may not call cragside. List its origin in RAG_ALLOW_ORIGINS where cragside is started."
+FOREIGN_PAGE = "This web page may not call cragside. List its origin in RAG_ALLOW_ORIGINS where cragside is started."
 
 # What Ollama accepts without OLLAMA_ORIGINS (envconfig.AllowedOrigins).
 _OLLAMAS_HOSTS = frozenset({"localhost", "127.0.0.1", "0.0.0.0"})  # noqa: S104 (a page's host, not one to bind to)
@@ -25,7 +25,7 @@ _PREFLIGHT_SECONDS = b"600"
 
 
 class Origins:
-    """Judges requests (header names in lower case) by the page that sent them; `allowed` are RAG_ALLOW_ORIGINS."""
+    """Judges requests (header names in lower case) by the page that sent them. `allowed` is RAG_ALLOW_ORIGINS."""
 
     def __init__(self, allowed: Sequence[OriginPattern]) -> None:
         self._allowed = tuple(allowed)
@@ -33,39 +33,39 @@ class Origins:
     def may_call(self, headers: Iterable[_Header]) -> bool:
         """Whether the request may use cragside's own routes.
 
-        It may if no page sent it, or a page of the same origin, of this machine (where the server is reached as this
-        machine), or of an allowed origin.
+        It may if no page sent it, or a page of the same origin, of an allowed origin, or of this machine if `Host`
+        names this machine too.
         """
-        said = _Said(headers)
-        if not said.origins:
-            return said.by_no_stranger
-        origin = said.origin
+        sender = _Sender(headers)
+        if not sender.origins:
+            return sender.from_no_foreign_page
+        origin = sender.origin
         return origin is not None and (
-            self._lists(origin) or said.same_origin or (said.to_this_machine and local(origin))
+            self._lists(origin) or sender.same_origin or (sender.to_this_machine and local(origin))
         )
 
     def may_ask(self, headers: Iterable[_Header]) -> bool:
         """Whether the request may have evidence and memory on Ollama's routes.
 
-        It may if no page sent it, or a page that Ollama accepts by default, or one of an allowed origin.
+        It may if no page sent it, or a page that Ollama accepts by default, or a page of an allowed origin.
         """
-        said = _Said(headers)
-        if not said.origins:
-            return said.by_no_stranger
-        origin = said.origin
+        sender = _Sender(headers)
+        if not sender.origins:
+            return sender.from_no_foreign_page
+        origin = sender.origin
         return origin is not None and (self._lists(origin) or _ollama_accepts(origin))
 
     def lists(self, headers: Iterable[_Header]) -> bool:
         """Whether a page of an allowed origin sent the request."""
-        origin = _Said(headers).origin
+        origin = _Sender(headers).origin
         return origin is not None and self._lists(origin)
 
     def _lists(self, origin: Origin) -> bool:
         return any(pattern.allows(origin) for pattern in self._allowed)
 
 
-class _Said:
-    """What a request says of the page that sent it, and of whom it is for."""
+class _Sender:
+    """The page that sent a request, and the host that it is for."""
 
     def __init__(self, headers: Iterable[_Header]) -> None:
         self.origins: list[str] = []
@@ -81,19 +81,19 @@ class _Said:
 
     @property
     def origin(self) -> Origin | None:
-        """The origin; None for none, for several, and for what no browser writes."""
+        """The origin. None for no origin, for several, and for an invalid one."""
         return Origin.parse(self.origins[0]) if len(self.origins) == 1 else None
 
     @property
     def to_this_machine(self) -> bool:
-        """Whether the server is reached under a name of this machine."""
+        """Whether `Host` names this machine."""
         return bool(self._hosts) and local_host(self._hosts)
 
     @property
     def same_origin(self) -> bool:
         """Whether the page comes from the server that it calls.
 
-        A proxy before us may have ended TLS, so the scheme is the page's; the browser knows better if it says so.
+        A proxy before us may have ended TLS, so this assumes the page's scheme. `Sec-Fetch-Site` overrides it.
         """
         origin = self.origin
         if origin is None or not origin.is_web or len(self._hosts) != 1 or not self._sites_among("same-origin", "none"):
@@ -101,11 +101,11 @@ class _Said:
         return origin == Origin.parse(f"{origin.scheme}://{self._hosts[0][1].decode('latin-1').strip().lower()}")
 
     @property
-    def by_no_stranger(self) -> bool:
-        """Whether a request without `Origin` comes from no page, or from one that is not foreign.
+    def from_no_foreign_page(self) -> bool:
+        """Whether a request without `Origin` comes from no page, or from a page that is not foreign.
 
-        Pages on other ports of a host are `same-site`, and so are those on its sister domains: on this machine these
-        are the user's own, elsewhere they may be anybody's.
+        `same-site` are pages on other ports of a host and on its sister domains. On this machine they are the user's
+        own, elsewhere they may be anybody's.
         """
         own = ("same-origin", "none")
         return self._sites_among(*own, "same-site") if self.to_this_machine else self._sites_among(*own)
@@ -115,7 +115,7 @@ class _Said:
 
 
 def local(origin: Origin) -> bool:
-    """Whether a web server of this machine sent the page, by the same rule that `Host` is held against."""
+    """Whether the page is from this machine, by the same rule as for `Host`."""
     return origin.is_web and local_host([(b"host", origin.host.encode())])
 
 
@@ -124,7 +124,7 @@ def _ollama_accepts(origin: Origin) -> bool:
 
 
 def is_preflight(method: str, headers: Sequence[_Header]) -> bool:
-    """Whether a browser asks beforehand what a page may send. It sends no body with that."""
+    """Whether a browser asks what a page may send. Such a request has no body."""
     if method != "OPTIONS":
         return False
     names = {name for name, value in headers if name != b"content-length" or value.strip() != b"0"}
@@ -134,8 +134,8 @@ def is_preflight(method: str, headers: Sequence[_Header]) -> bool:
     }
 
 
-def permission(headers: Sequence[_Header]) -> list[_Header]:
-    """The headers that answer the preflight of a page that may call: it may send what it asked for."""
+def preflight_headers(headers: Sequence[_Header]) -> list[_Header]:
+    """The answer to the preflight of an accepted page: it may send what it asked for."""
     given = dict(headers)
     allowed = [(b"access-control-allow-origin", given[b"origin"].strip()), (b"access-control-allow-methods", _METHODS)]
     asked = given.get(b"access-control-request-headers", b"").strip()
@@ -147,8 +147,8 @@ def permission(headers: Sequence[_Header]) -> list[_Header]:
     return [*allowed, (b"access-control-max-age", _PREFLIGHT_SECONDS), (b"vary", varies)]
 
 
-def readable(answer: Sequence[_Header], request: Sequence[_Header]) -> list[_Header]:
-    """An answer's headers with those that let the page which sent the request read it; those there are stay."""
+def cors_headers(answer: Sequence[_Header], request: Sequence[_Header]) -> list[_Header]:
+    """An answer's headers, and those that let the page behind the request read it. Existing headers stay."""
     origin = next((value.strip() for name, value in request if name == b"origin"), None)
     if origin is None:
         return list(answer)

@@ -1,4 +1,4 @@
-"""The worker beside a server: a process of its own, there only while there is something to do."""
+"""The indexing worker of a server: a separate process that runs only while there is work."""
 
 import asyncio
 import contextlib
@@ -19,10 +19,10 @@ logger = logging.getLogger("cragside")
 
 
 class WorkerProcess:
-    """Runs `command` while the queue has work; it is to end by itself when there is none.
+    """Runs `command` while the queue has work. The command ends when there is none.
 
-    The first one, and each one after one that failed, is given `--sweep`, so that it looks for what a crash left. One
-    that fails, or cannot be started, is started again after 2, 4, 8 ... 60 seconds.
+    The first worker, and each one after a failure, gets `--sweep` and looks for work that a crash left. A worker that
+    fails or cannot be started is started again after 2, 4, 8 ... 60 seconds.
     """
 
     def __init__(
@@ -34,7 +34,7 @@ class WorkerProcess:
         self._poll = poll
 
     async def keep(self, *, at_once: bool) -> None:
-        """Go on until cancelled, which ends the process, too. With `at_once` one is started without a look."""
+        """Run until cancelled, which also ends the process. With `at_once`, the first worker starts without a look."""
         failures, sweep = 0, True
         while True:
             if at_once or await self._has_work():
@@ -55,7 +55,7 @@ class WorkerProcess:
         return stats.pending + stats.processing > 0
 
     async def _run(self, arguments: Sequence[str]) -> str:
-        """How it failed; "" when it did not."""
+        """How the process failed, "" if it did not."""
         try:
             process = await asyncio.create_subprocess_exec(
                 *self._command,
@@ -64,11 +64,11 @@ class WorkerProcess:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
             )
-        except OSError as error:  # no memory, no free process or file: that may pass
+        except OSError as error:  # no memory, process or descriptor is free, which may pass
             return f"cannot be started ({error.strerror or type(error).__name__})"
         try:
             code = await process.wait()
-            # Ctrl-C reaches the worker as well, also while it starts: that is no failure to tell.
+            # Ctrl-C also reaches the worker, even while it starts. That is not a failure.
             return f"ended with {code}" if code not in (0, 130, -signal.SIGINT) else ""
         finally:
             if process.returncode is None:
@@ -77,7 +77,7 @@ class WorkerProcess:
 
 @asynccontextmanager
 async def kept(process: WorkerProcess, *, at_once: bool) -> AsyncIterator[None]:
-    """Keep a worker meanwhile."""
+    """Keep a worker running while the block is open."""
     keeping = asyncio.create_task(process.keep(at_once=at_once))
     try:
         yield

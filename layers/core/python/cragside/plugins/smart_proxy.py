@@ -21,7 +21,7 @@ ProxyRequest = dict[str, Any]
 FailMode = Literal["open", "closed"]
 
 _log = logging.getLogger("cragside.plugins")
-# What ollama-smart-proxy takes for commands and takes off the text: every word with a slash at its start.
+# ollama-smart-proxy treats every word at the start that begins with a slash as a command, and removes it.
 _PROXY_COMMANDS = re.compile(r"(?:\s*/\w+)+")
 
 
@@ -42,19 +42,19 @@ class PluginConfiguration:
 
 
 class _Source(Protocol):
-    async def enhanced(self, request: ProxyRequest) -> ProxyRequest: ...
+    async def enhanced(self, request: ProxyRequest, question: str) -> ProxyRequest: ...
 
     async def close(self) -> None: ...
 
 
 class RagAgent:
-    """Puts evidence into requests that begin with the command, and never stands in the way of the others.
+    """Adds evidence to requests that begin with the command. Other requests pass through unchanged.
 
-    It works with the given `enricher`, or asks the cragside at `endpoint`, or builds one of its own from the
-    environment at its first use. `fail_mode` says what a failure does: `open` logs the error contract and returns the
-    request as it came, `closed` raises. Unset, it is that of the environment for an own cragside, else `open`.
+    It uses the given `enricher`, or the cragside at `endpoint`. Without both it builds its own from the environment at
+    its first use. On a failure, `fail_mode` `open` logs the error contract and returns the request unchanged, and
+    `closed` raises. Without `fail_mode`, an own cragside uses the environment's; otherwise it is `open`.
 
-    An enricher or endpoint that is given has to know the same command as `configuration.command_prefix`.
+    A given enricher or endpoint must have the same command as `configuration.command_prefix`.
     """
 
     def __init__(
@@ -80,22 +80,22 @@ class RagAgent:
 
     @property
     def name(self) -> str:
-        """The word behind the slash by which the proxy chooses the plugin: `rag`."""
+        """The word after the slash, by which the proxy chooses the plugin: `rag`."""
         return self.configuration.name
 
     async def on_retrieve(self, request: ProxyRequest) -> ProxyRequest:
-        """The agent contract's hook: the enhanced request, or the very same request without the command."""
+        """The agent contract's hook: the enhanced request, or the same object if it has no command."""
         return await self._answer(request, lambda same: same)
 
     async def on_request(self, request: ProxyRequest) -> ProxyRequest:
-        """The real proxy's hook, with its context: `messages` or `prompt`, and the `agents` it has read from the text.
+        """The proxy's hook. Its request has `messages` or `prompt`, and the `agents` that the proxy read from the text.
 
-        `/other /rag question` names this plugin too; the commands in front of the question are taken as read.
+        `/other /rag question` names this plugin too. The commands before the question are removed.
         """
         return await self._answer(request, self._as_commanded)
 
     async def on_response(self, request: ProxyRequest, response: dict[str, Any] | None = None) -> dict[str, Any]:
-        """The response untouched. The contract gives it alone, the real proxy behind the request."""
+        """The unchanged response. The contract passes only the response; the proxy passes the request first."""
         return request if response is None else response
 
     async def close(self) -> None:
@@ -103,19 +103,18 @@ class RagAgent:
         await self._source.close()
 
     async def _answer(self, request: ProxyRequest, read: Callable[[ProxyRequest], ProxyRequest]) -> ProxyRequest:
-        # A host that hands over something else than its interface says gets it back, as after any failure.
+        # A host that passes anything but a request gets it back, as after any failure.
         if not self.configuration.enabled or not isinstance(request, dict):
             return request
         try:
             commanded = read(request)
-            if question_in(commanded, self.configuration.command_prefix) is None:
-                return request
-            return await self._source.enhanced(commanded)
+            question = question_in(commanded, self.configuration.command_prefix)
+            return request if question is None else await self._source.enhanced(commanded, question)
         except CragsideError as error:
             return self._failed(error, request)
         except Exception as unexpected:
             _log.debug("enrichment failed", exc_info=unexpected)
-            failure = ProcessingError(f"Something failed inside ({type(unexpected).__name__}).")
+            failure = ProcessingError(f"An internal error occurred ({type(unexpected).__name__}).")
             failure.__cause__ = unexpected
             return self._failed(failure, request)
 
@@ -135,7 +134,7 @@ class RagAgent:
         agents = request.get("agents")
         if not isinstance(agents, list) or self.name not in agents:
             return request
-        # The model gets what the proxy has read first, whatever other plugins have made of the message since.
+        # The proxy's original text: other plugins may have changed the message since.
         text = request.get("_original_content")
         commands = _PROXY_COMMANDS.match(text) if isinstance(text, str) else None
         if commands is None or user_text(request) is None:
@@ -144,12 +143,12 @@ class RagAgent:
 
 
 class _Elsewhere:
-    """A cragside that runs elsewhere, asked over HTTP."""
+    """A cragside at an HTTP endpoint."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
 
-    async def enhanced(self, request: ProxyRequest) -> ProxyRequest:
+    async def enhanced(self, request: ProxyRequest, question: str) -> ProxyRequest:
         answer = await self._client.post("/v1/enrich", request)
         text = "prompt" if request.get("messages") is None else "messages"
         if not isinstance(answer, dict) or not isinstance(answer.get(text), type(request.get(text))):
@@ -161,28 +160,28 @@ class _Elsewhere:
 
 
 class _Given:
-    """An enricher that somebody else closes."""
+    """The caller's enricher. The caller closes it."""
 
     def __init__(self, enricher: Enricher) -> None:
         self._enricher = enricher
 
-    async def enhanced(self, request: ProxyRequest) -> ProxyRequest:
-        return enhanced_request(await self._enricher.enrich(request))
+    async def enhanced(self, request: ProxyRequest, question: str) -> ProxyRequest:
+        return enhanced_request(await self._enricher.enrich(request, question=question))
 
     async def close(self) -> None:
         return
 
 
 class _Own:
-    """A cragside of the agent's own, built from the environment when it is first needed, on the loop that needs it."""
+    """The agent's own cragside, built from the environment at its first use, on the event loop that uses it."""
 
     def __init__(self, prefix: str) -> None:
         self._prefix = prefix
         self._container: Container | None = None
         self.fail_mode: FailMode = "open"
 
-    async def enhanced(self, request: ProxyRequest) -> ProxyRequest:
-        return enhanced_request(await self._opened().enricher.enrich(request))
+    async def enhanced(self, request: ProxyRequest, question: str) -> ProxyRequest:
+        return enhanced_request(await self._opened().enricher.enrich(request, question=question))
 
     async def close(self) -> None:
         container, self._container = self._container, None
@@ -191,7 +190,7 @@ class _Own:
 
     def _opened(self) -> "Container":
         if self._container is None:
-            # Imported here: an agent that asks an endpoint needs none of what this brings along.
+            # Imported here because an agent with an endpoint does not need it.
             from cragside.bootstrap import Container
             from cragside.settings import load_settings
 

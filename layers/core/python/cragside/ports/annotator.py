@@ -1,10 +1,10 @@
-"""What can be said of a text beside the graph: tiers 2 and 3 of rag-stack's enrichment."""
+"""Annotations of passages and documents: tiers 2 and 3 of rag-stack's enrichment."""
 
 from typing import Any, Protocol
 
 from cragside.domain.document import DocType
 
-# As rag-stack has it: what a document is about is said of its first 8000 characters.
+# As in rag-stack, tier 3 describes the first 8000 characters of a document.
 DESCRIBED_CHARACTERS = 8000
 
 
@@ -17,6 +17,6 @@ class Annotator(Protocol):
     async def tier3(self, doc_type: DocType, text: str) -> dict[str, Any]:
         """The fields of tier 3 for the type, such as `{"summary", "key_entities"}` for a text.
 
-        Raises `ServiceUnavailable("annotator", ...)` when the model does not answer; nonsense from it is replaced by
-        what can be said without it, and `"degraded"` then says so.
+        `by` names what found them. Raises `ServiceUnavailable("annotator", ...)` if the model does not answer. If its
+        answer is invalid, rules find the fields instead, and `degraded` says so.
         """

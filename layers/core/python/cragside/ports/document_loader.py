@@ -1,4 +1,4 @@
-"""From the bytes of a file to its text."""
+"""Reads the text of files."""
 
 from typing import Protocol
 
@@ -6,14 +6,14 @@ from cragside.domain.document import SourceText
 
 
 class DocumentLoader(Protocol):
-    """Reads files of many types. Files are untrusted: time and memory are bounded whatever is in them."""
+    """Reads files of many types. Files are untrusted, so time and memory are bounded."""
 
     async def load(
         self, content: bytes, *, name: str, content_type: str | None = None, workspace: str = ""
     ) -> SourceText:
         """The text of a file, with pages, sections, title, document type and tier 1.
 
-        The type follows `content_type` where it is a telling one, else the name's ending. Raises `PayloadTooLarge` with
+        The type follows `content_type` if it is specific, else the ending of the name. Raises `PayloadTooLarge` with
         the limit, and `ValidationError` with the reason for unsupported, damaged, encrypted, hostile or empty files.
-        Workspaces take turns; `ServiceUnavailable` is raised when the file's turn does not come in time.
+        Workspaces take turns; `ServiceUnavailable` is raised if the file's turn does not come in time.
         """

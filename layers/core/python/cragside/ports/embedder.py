@@ -1,4 +1,4 @@
-"""Turning text into vectors."""
+"""Embedding models."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -14,14 +14,14 @@ class Embedder(Protocol):
 
     @property
     def name(self) -> str:
-        """Identifies the model; a store goes on with the one that built it."""
+        """Identifies the model. A store keeps using the one that built it."""
 
     @property
     def dimensions(self) -> int | None:
-        """Length of a vector; None while the model has not been asked yet, which the first `embed` does."""
+        """Length of a vector; None until the first `embed` asks the model."""
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
         """Unit vectors of shape (len(texts), dimensions). Raises `ServiceUnavailable("embedder", ...)`.
 
-        No texts at all are a way to have the model loaded. Raises `ConfigurationError` when there is no host to ask.
+        Without texts, it only loads the model. Raises `ConfigurationError` if no host is configured.
         """

@@ -10,7 +10,7 @@ from cragside.domain.indexing import Task
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """A task that was handed out. `attempt` counts from 1; `receipt` is the queue's own."""
+    """A task that a worker has in hand. `attempt` counts from 1; `receipt` belongs to the queue."""
 
     task: Task
     attempt: int
@@ -19,7 +19,7 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """A task that was given up, and why. `at` is ISO 8601 in UTC."""
+    """A task that was given up, and the reason. `at` is ISO 8601 in UTC."""
 
     id: str
     task: Task
@@ -30,7 +30,7 @@ class DeadLetter:
 
 @dataclass(frozen=True, slots=True)
 class QueueStats:
-    """How many tasks wait, are being done, and were given up."""
+    """The numbers of waiting tasks, tasks in hand and dead letters."""
 
     pending: int
     processing: int
@@ -40,39 +40,38 @@ class QueueStats:
 class IndexQueue(ABC):
     """Hands each task to one worker at a time, as FIFO queues of SQS do.
 
-    Several tasks of a group may come in one batch, in their order; while one of them is open, no other call gets tasks
-    of that group. A delivery that is neither finished, given back nor buried comes again when its lease runs out or its
-    worker is gone.
-    Failures raise `ServiceUnavailable("queue", ...)`.
+    One call may get several tasks of a group, in order. While one of them is open, no other call gets tasks of that
+    group. A delivery that is not settled comes again when its lease ends or its worker is gone. Failures raise
+    `ServiceUnavailable("queue", ...)`.
     """
 
     @abstractmethod
     async def send(self, tasks: Sequence[Task]) -> None:
-        """Add tasks, durably. One whose equal waits already is not added twice."""
+        """Add tasks durably, except those whose equals are waiting. A task replaces an equal dead letter."""
 
     @abstractmethod
     async def receive(self, *, limit: int, wait: float) -> list[Delivery]:
-        """At most `limit` tasks, as soon as there are any, and none after `wait` seconds."""
+        """At most `limit` tasks, as soon as there are any; none after `wait` seconds."""
 
     @abstractmethod
     async def extend(self, delivery: Delivery) -> None:
-        """Renew the lease of a task that takes long."""
+        """Renew the lease of a task."""
 
     @abstractmethod
     async def finish(self, delivery: Delivery) -> None:
-        """The task is done."""
+        """Settle a task that is done."""
 
     @abstractmethod
     async def retry(self, delivery: Delivery, *, delay: float) -> None:
-        """The task failed; it comes again after `delay` seconds, with its attempt counted."""
+        """Settle a task that failed. It comes again after `delay` seconds and counts one attempt more."""
 
     @abstractmethod
     async def put_off(self, delivery: Delivery, *, delay: float) -> None:
-        """The task was not tried; it comes again after `delay` seconds, uncounted where the queue does the counting."""
+        """Settle a task that was not tried. It comes again after `delay` seconds, uncounted if possible."""
 
     @abstractmethod
     async def bury(self, delivery: Delivery, reason: str) -> None:
-        """The task is given up and becomes a dead letter."""
+        """Settle a task that is given up. It becomes a dead letter."""
 
     @abstractmethod
     async def dead(self, *, workspace: str | None = None, limit: int = 100) -> list[DeadLetter]:
@@ -80,29 +79,26 @@ class IndexQueue(ABC):
 
     @abstractmethod
     async def revive(self, *, workspace: str | None = None, document_id: str | None = None) -> int:
-        """Put dead letters back into the queue, as new; how many there were."""
+        """Queue dead letters again as new tasks. Return their number."""
 
     @abstractmethod
     async def discard(self, *, workspace: str, document_id: str) -> None:
-        """A document was deleted: forget its tasks and dead letters, where that does not disturb those of others.
+        """Forget the tasks and dead letters of a deleted document, if that does not disturb those of others.
 
-        What stays does nothing when its turn comes.
+        Tasks that stay do nothing when they are run.
         """
 
     @abstractmethod
     def leads(self) -> bool:
-        """Whether this receiver may look for tasks that were never sent.
-
-        Where only one process receives tasks, that process may, from its first `receive` on.
-        """
+        """Whether this process may queue missing tasks: it is the only receiver, or there is no single one."""
 
     @abstractmethod
     async def stats(self) -> QueueStats:
-        """How much there is, of all workspaces."""
+        """The counts of all workspaces."""
 
     @abstractmethod
     async def stats_of(self, workspace: str) -> QueueStats | None:
-        """How much there is of a workspace; None where the queue cannot count one workspace."""
+        """The counts of a workspace; None if the queue cannot count one workspace."""
 
     @abstractmethod
     async def close(self) -> None:
@@ -114,7 +110,4 @@ class PushQueue(IndexQueue):
 
     @abstractmethod
     async def accept(self, body: str, receipt: str, attempt: int) -> Delivery | None:
-        """The task of a message that the function was called with.
-
-        None for a message that is no task; it becomes a dead letter.
-        """
+        """The task of a message that the function was called with. Another message becomes a dead letter: None."""

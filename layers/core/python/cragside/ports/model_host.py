@@ -5,7 +5,7 @@ from typing import Protocol
 
 
 class ModelHost(Protocol):
-    """An Ollama host. Answers are remembered for a short while, so asking is cheap."""
+    """An Ollama host. Answers are cached for a short time, so calls are cheap."""
 
     async def version(self) -> str:
         """The host's version. Raises `ServiceUnavailable("ollama", ...)`."""
@@ -14,12 +14,12 @@ class ModelHost(Protocol):
         """Names of the models the host has. Raises `ServiceUnavailable("ollama", ...)`."""
 
     async def context_length(self, model: str) -> int | None:
-        """The longest context the model can take, in tokens; None when the host does not say."""
+        """The model's longest context in tokens; None if the host does not say."""
 
     async def window(self, model: str) -> int | None:
-        """Tokens that the host reads of a request that sets no `num_ctx`; None when the host does not say.
+        """The context in tokens of a request without `num_ctx`; None if the host does not say.
 
-        May have the host load the model. Raises `ServiceUnavailable("ollama", ...)`.
+        The host may have to load the model. Raises `ServiceUnavailable("ollama", ...)`.
         """
 
     async def writer(self, wanted: str | None) -> str:
@@ -35,7 +35,7 @@ class ModelHost(Protocol):
         """
 
     async def check_chat(self, model: str) -> None:
-        """Have a model write a few words. Raises `ServiceUnavailable("ollama", ...)` when it does not."""
+        """Have a model write a few words. Raises `ServiceUnavailable("ollama", ...)` if it fails."""
 
     async def check_embedding(self, model: str) -> None:
-        """Have a model embed a word. Raises `ServiceUnavailable("ollama", ...)` when it does not."""
+        """Have a model embed a word. Raises `ServiceUnavailable("ollama", ...)` if it fails."""

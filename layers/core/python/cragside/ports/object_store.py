@@ -1,4 +1,4 @@
-"""Files kept elsewhere, by name."""
+"""Named files in another place."""
 
 from typing import BinaryIO, Protocol
 
@@ -8,15 +8,14 @@ class ObjectStore(Protocol):
 
     @property
     def address(self) -> str:
-        """Where it is, for messages; without secrets."""
+        """Its address for messages, without secrets."""
 
     async def fetch(self, name: str, to: BinaryIO, *, limit: int) -> None:
         """Write an object of at most `limit` bytes to `to`.
 
-        Raises `NotFound`; `PayloadTooLarge` for a longer one, of which no more than `limit` bytes are written;
-        `ConfigurationError` when the store cannot be used like this (no access, no such bucket, no client library);
-        and `ServiceUnavailable("object_store", ...)`.
+        Raises `NotFound`; `PayloadTooLarge` for a longer one, after at most `limit` bytes; `ConfigurationError` if the
+        store cannot be used (no access, no such bucket, no client library); `ServiceUnavailable("object_store", ...)`.
         """
 
     async def disconnect(self) -> None:
-        """Close connections and forget credentials; the next `fetch` connects anew."""
+        """Close connections and forget credentials. The next `fetch` connects again."""

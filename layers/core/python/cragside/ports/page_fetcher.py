@@ -1,4 +1,4 @@
-"""Getting what is behind a URL that somebody else chose."""
+"""Fetches pages from untrusted URLs."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -7,11 +7,11 @@ from cragside.domain.errors import ValidationError
 
 
 class FetchFailed(ValidationError):
-    """A URL that could not or must not be fetched, or whose page cannot be read.
+    """A URL that cannot or must not be fetched, or whose page cannot be read.
 
     `reason` is rag-stack's: `fetch_failed`, `timeout`, `ssrf_blocked`, `too_large`, `redirect_limit` or
-    `unsupported_content_type: ...`; or ours for a page of a type that can be read: `unreadable: ...`. `status` is the
-    HTTP status if there was an answer.
+    `unsupported_content_type: ...`; or, for a damaged page of a supported type, `unreadable: ...`. `status` is the HTTP
+    status if there was an answer.
     """
 
     def __init__(self, url: str, reason: str, message: str, *, status: int | None = None) -> None:
@@ -23,7 +23,7 @@ class FetchFailed(ValidationError):
 
 @dataclass(frozen=True, slots=True)
 class FetchedPage:
-    """A page's bytes. `url` is where the last redirect led; `content_type` is without parameters, in lower case."""
+    """The bytes of a page. `url` is that of the last redirect; `content_type` is in lower case, without parameters."""
 
     url: str
     content: bytes

@@ -21,12 +21,15 @@ class PartIndexer(ABC):
     async def begin_enrichment(self, task: Task) -> bool:
         """Mark the part as being enriched. False when there is nothing left to do for this task.
 
-        When its version is gone, what is left of it in the graph is taken out.
+        When its version is gone, what is left of it in the graph is taken out. Waits while another worker enriches it.
         """
 
     @abstractmethod
     async def give_back(self, task: Task | None = None) -> None:
-        """What was begun and not ended is no longer being enriched, and waits: the task's part, or all without one."""
+        """Have the task's part wait again that was begun and not ended; without a task, all such parts.
+
+        Parts that another living worker enriches stay as they are.
+        """
 
     @abstractmethod
     async def annotate(self, task: Task, tier2: Sequence[Mapping[str, Any]], tier3: Mapping[str, Any] | None) -> None:

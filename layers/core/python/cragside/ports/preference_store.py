@@ -1,17 +1,17 @@
-"""Changed preferences of workspaces, shared by all processes."""
+"""Changed preferences of workspaces, for all processes."""
 
 from collections.abc import Mapping
 from typing import Any, Protocol
 
 
 class PreferenceStore(Protocol):
-    """Keeps the changes by workspace. Cheap enough to be asked by every request."""
+    """Stores changes by workspace. It is cheap enough for every request."""
 
     def changes(self, workspace: str) -> Mapping[str, Any]:
-        """What was changed, by the names of the preferences."""
+        """The changed values, by the names of the preferences."""
 
     def change(self, workspace: str, changes: Mapping[str, Any]) -> None:
-        """Add changes, durably; a value of None goes back to the default.
+        """Add changes durably. A value of None restores the default.
 
-        Raises `ValidationError` when nothing can be kept here, and `ServiceUnavailable("settings", ...)`.
+        Raises `ValidationError` if the store is read-only, and `ServiceUnavailable("settings", ...)`.
         """

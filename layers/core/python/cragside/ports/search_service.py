@@ -9,14 +9,14 @@ class SearchService(ABC):
 
     @abstractmethod
     async def search(self, query: str) -> list[dict[str, Any]]:
-        """Results as `{"title", "url", "content"}`, best first; [] when the web truly has nothing.
+        """Results as `{"title", "url", "content"}`, best first; [] if there are none.
 
-        Raises `ServiceUnavailable("search", ...)` when the engine is down, misconfigured, or all its sources failed.
+        Raises `ServiceUnavailable("search", ...)` if the engine is down or misconfigured, or if all its sources failed.
         """
 
     @abstractmethod
     async def transform_query(self, query: str, *, model: str | None = None) -> str:
-        """The query as a search engine likes it. `model` is the chat model that the request names.
+        """The question as a query for a search engine. `model` is the chat model of the request.
 
-        Raises `ServiceUnavailable("rewriter", ...)` when the model that should rewrite does not.
+        Raises `ServiceUnavailable("rewriter", ...)` if the model fails.
         """

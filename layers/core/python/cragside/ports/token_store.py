@@ -1,4 +1,4 @@
-"""The tokens that were issued, by their hashes."""
+"""Issued tokens, by their hashes."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -7,19 +7,19 @@ from cragside.domain.tokens import IssuedToken
 
 
 class TokenStore(Protocol):
-    """Keeps issued tokens where every process of the service sees them."""
+    """Stores issued tokens for all processes of the service."""
 
     def tokens(self) -> Sequence[IssuedToken]:
-        """The tokens for a request; the same object while nothing has changed.
+        """The tokens for a request. The object stays the same until something changes.
 
-        Raises `ConfigurationError` when the store cannot be used from the start, later `ServiceUnavailable`.
+        Raises `ConfigurationError` if the store was never usable, and `ServiceUnavailable` if it no longer is.
         """
 
     def all(self) -> Sequence[IssuedToken]:
-        """The tokens as they are stored now, expired ones included. Raises `ConfigurationError`."""
+        """The tokens in the store, including expired ones. Raises `ConfigurationError`."""
 
     def create(self, token: IssuedToken) -> tuple[str, IssuedToken]:
-        """Add a token: its secret, which is not stored, and the entry with its new id. Raises `ValidationError`."""
+        """Add a token. Return its secret, which is not stored, and its entry. Raises `ValidationError`."""
 
     def revoke(self, name: str) -> IssuedToken:
         """Remove a token by its id or name. Raises `NotFound`."""

@@ -9,9 +9,9 @@ from cragside.ports.object_store import ObjectStore
 
 @dataclass(frozen=True, slots=True)
 class UploadForm:
-    """Where one file is sent to: `multipart/form-data` with these fields, and the file after them as `file`.
+    """A form for one file: `multipart/form-data` with these fields, followed by the file as `file`.
 
-    The holder of the fields can send this one file and nothing else.
+    Its holder can upload this one file and nothing else.
     """
 
     url: str
@@ -19,10 +19,10 @@ class UploadForm:
 
 
 class UploadStore(ObjectStore, Protocol):
-    """An object store whose objects come from clients. What `fetch` says of errors holds for all of it."""
+    """An object store to which clients upload. All methods raise the errors of `fetch`."""
 
     async def form(self, name: str, *, most_bytes: int, seconds: int) -> UploadForm:
         """A form for an object of that name, of 1 to `most_bytes` bytes, valid for `seconds`."""
 
     async def remove(self, name: str) -> None:
-        """Remove an object; there need not be one."""
+        """Remove an object if it exists."""

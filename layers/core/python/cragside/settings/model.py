@@ -19,7 +19,7 @@ from cragside.settings.values import (
     ServerAddress,
     Sha256,
     StorePlace,
-    Workspace,
+    WorkspaceSetting,
     WorkspaceTokens,
     workspaces_by_token,
 )
@@ -67,7 +67,7 @@ class Settings(BaseSettings):
         description="SHA-256 of the baked store's `baked.json`, as `cragside bake` prints it. A store with another "
         "manifest is not opened. A store in a bucket needs it, and all its files are checked against it.",
     )
-    workspace: Workspace = Field(
+    workspace: WorkspaceSetting = Field(
         DEFAULT_WORKSPACE,
         description="The workspace of requests that name none. Upper and lower case make no difference.",
     )
@@ -119,7 +119,7 @@ class Settings(BaseSettings):
     chunk_tokens: int = Field(1000, ge=50, le=8000, description="Longest passage, in tokens.")
     chunk_overlap_tokens: int = Field(200, ge=0, le=4000, description="Tokens that neighbouring passages share.")
     part_passages: int = Field(
-        20, ge=1, le=500, description="Most passages of a document that a worker enriches in one task."
+        20, ge=1, le=500, description="Most passages of a document that a worker annotates in one task."
     )
     max_file_bytes: int = Field(50 * 1024 * 1024, ge=1024, description="Largest file to index, in bytes.")
     uploads: Bucket | None = Field(

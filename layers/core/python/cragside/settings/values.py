@@ -77,7 +77,7 @@ def _workspace(value: str) -> str:
 
 def _persona(value: str) -> str:
     if value not in PERSONAS:
-        raise ValueError(f"There are the personas {', '.join(PERSONAS)}")
+        raise ValueError(f"Choose one of the personas {', '.join(PERSONAS)}")
     return value
 
 
@@ -97,7 +97,7 @@ OllamaAddress = Annotated[str, BeforeValidator(_ollama)]
 Bucket = Annotated[BucketAddress, BeforeValidator(_bucket)]
 StorePlace = Annotated[Path | BucketAddress, BeforeValidator(_home), AfterValidator(_expanded)]
 File = Annotated[Path, AfterValidator(Path.expanduser)]
-Workspace = Annotated[str, AfterValidator(_workspace)]
+WorkspaceSetting = Annotated[str, AfterValidator(_workspace)]
 Persona = Annotated[str, AfterValidator(_persona)]
 WorkspaceTokens = Annotated[SecretStr, AfterValidator(_tokens)]
 AllowedOrigins = Annotated[str, AfterValidator(_origins)]

@@ -1,4 +1,4 @@
-"""A value that is kept in AWS Secrets Manager."""
+"""A secret in AWS Secrets Manager."""
 
 import asyncio
 import logging
@@ -11,20 +11,20 @@ from typing import Any
 from cragside.adapters.aws.client import make_client
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
 
-# A value that was exchanged is taken up within this time.
+# A changed value is noticed within this time.
 _FRESH_SECONDS = 300.0
-# So long after the last successful read a value is trusted; then nobody is let in by it until it is read again.
+# A value is trusted for this time after it was read. Then no token is accepted until it is read again.
 _TRUSTED_SECONDS = 900.0
 _TRIES_AFTER_SECONDS = 5.0
 _log = logging.getLogger("cragside")
 
 
 class Secret:
-    """The text of one secret, by ARN or name; neither is part of any message that a client may see.
+    """The text of a secret, by ARN or name. No message to clients has either.
 
-    It is read at the first call of `value`, not before, and again after five minutes. While it cannot be read anew the
-    old value is trusted until 15 minutes after it was read. The clock is the wall's, which alone counts on while a
-    machine sleeps or a function is frozen.
+    The first call of `value` reads it, and later calls read it again after five minutes. If that fails, the old value
+    is trusted until 15 minutes after it was read. Only the wall clock continues while a machine sleeps or a function is
+    frozen.
     """
 
     def __init__(
@@ -48,9 +48,9 @@ class Secret:
         return f"Secret({self._name!r})"
 
     def value(self) -> str:
-        """The text, without surrounding blanks. Raises `ServiceUnavailable("secrets", ...)` while none can be trusted.
+        """The text without surrounding blanks. Raises `ServiceUnavailable("secrets", ...)` without a trusted value.
 
-        Waits for a read that is due, unless `keep_fresh` runs.
+        It waits for a read that is due, unless `keep_fresh` runs.
         """
         if not self._kept_fresh:
             self._renew()
@@ -61,9 +61,9 @@ class Secret:
 
     @asynccontextmanager
     async def keep_fresh(self, every: float = _TRIES_AFTER_SECONDS) -> AsyncIterator[None]:
-        """Read the secret in the background meanwhile, as soon as it is due: no call of `value` waits for it.
+        """Read the secret in the background during the block, so no call of `value` waits for it.
 
-        Raises `ServiceUnavailable` when there is no value to begin with.
+        Raises `ServiceUnavailable` if there is no value at the start.
         """
         await asyncio.to_thread(self.value)
         self._kept_fresh = True
@@ -75,7 +75,7 @@ class Secret:
             task.cancel()
 
     def forget(self) -> None:
-        """Drop the text and the client; the next call reads anew."""
+        """Forget the text and the client. The next call reads both again."""
         self._client, self._text, self._renews_at = None, None, None
 
     async def _keep_fresh(self, every: float) -> None:
@@ -83,24 +83,24 @@ class Secret:
             await asyncio.sleep(every)
             try:
                 await asyncio.to_thread(self._renew)
-            except Exception as error:  # whatever it is, the next try may be better
+            except Exception as error:  # whatever failed, the next try may succeed
                 _log.error("The secret %s could not be read: %s", self._name, type(error).__name__)
 
     def _renew(self) -> None:
         with self._lock:
             now = self._clock()
-            # A clock that was set back says nothing about the age of what was read.
+            # After the clock was set back, the age of the text is unknown.
             if self._renews_at is not None and self._renews_at - _FRESH_SECONDS <= now < self._renews_at:
                 return
             try:
                 self._text = self._read()
-                # The time before the question: what was exchanged meanwhile may be missing from the answer.
+                # The time before the read: the answer may miss a change made during it.
                 self._read_at = now
                 self._renews_at = now + _FRESH_SECONDS
             except ConfigurationError:
                 raise
-            except Exception as error:  # the SDK has no common base for what may go wrong
-                # A secret that is out of reach is not asked for by every request.
+            except Exception as error:  # the SDK's errors have no common base
+                # Not every request tries again while the secret cannot be read.
                 self._renews_at = self._clock() + _TRIES_AFTER_SECONDS
                 _log.error("The secret %s could not be read: %s", self._name, _reason(error))
 
@@ -113,7 +113,7 @@ class Secret:
 
 
 def _reason(error: Exception) -> str:
-    """The SDK's error code, such as AccessDeniedException, else the kind of error: messages may quote anything."""
+    """The SDK's error code, such as AccessDeniedException, or the type of error. Messages may quote anything."""
     response = getattr(error, "response", None)
     code = response.get("Error", {}).get("Code") if isinstance(response, dict) else None
     return str(code or (error if type(error) is ValueError else type(error).__name__))

@@ -1,4 +1,4 @@
-"""Chats: Slack's export as JSON, and transcripts with a time and a name before each message."""
+"""Reads chats: Slack's JSON export, and transcripts with a time and a name before each message."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ _LEAST_MESSAGES = 3
 
 
 def described(name: str, text: str) -> tuple[bool, dict[str, Any]]:
-    """Whether the text is a chat's transcript, and its channel, participants and first time."""
+    """Whether a text is the transcript of a chat, and its channel, participants and first time."""
     lines = [line for line in text[:_HEAD].split("\n") if line.strip()]
     inline = [match for line in lines if (match := _MESSAGE.match(line))]
     headed = [match for line in lines if (match := _HEADED.match(line))]
@@ -37,7 +37,7 @@ def described(name: str, text: str) -> tuple[bool, dict[str, Any]]:
 
 
 def is_export(value: object) -> bool:
-    """Whether this is what Slack exports for a day of a channel: a list of messages."""
+    """Whether this is Slack's export of a channel: a list of messages."""
     if not isinstance(value, list) or not value:
         return False
     return all(

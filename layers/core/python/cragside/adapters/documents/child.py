@@ -1,4 +1,4 @@
-"""The process that parses: reads requests from standard input, answers on standard output, and is bounded.
+"""The child process that parses, within limits. It reads requests from standard input and answers on standard output.
 
     python -P -m cragside.adapters.documents.child MEMORY_BYTES CPU_SECONDS IDLE_SECONDS KIND
 
@@ -22,14 +22,14 @@ from cragside.adapters.documents.reading import FileOrigin, Unreadable
 
 
 def main() -> None:
-    """Serve until standard input ends, nothing comes for a while, or a limit ends the process."""
+    """Serve until standard input ends, no request comes for a while, or a limit ends the process."""
     memory, seconds, idle = (int(argument) for argument in sys.argv[1:4])
     requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
-    # What libraries print must not get between the answers.
+    # Output of libraries must not mix with the answers.
     nowhere = os.open(os.devnull, os.O_RDWR)
     os.dup2(nowhere, 0)
     os.dup2(nowhere, 1)
-    # Before files cannot be written any more: Python keeps the bytecode of these, which saves seconds the next time.
+    # Imported before the limits forbid writing files, so Python can cache the bytecode, which saves seconds.
     for library in KINDS[sys.argv[4]].libraries:
         with suppress(ImportError):
             import_module(library)
@@ -53,15 +53,15 @@ def _answer(asked: Mapping[str, Any], requests: BinaryIO) -> bytes:
     except ModuleNotFoundError as error:
         return orjson.dumps({"missing": error.name})
     except MemoryError:
-        return orjson.dumps({"refused": "takes more memory to read than a file is given"})
+        return orjson.dumps({"refused": "needs more memory than a file may take"})
     except RecursionError:
-        return orjson.dumps({"refused": "is nested too deep"})
+        return orjson.dumps({"refused": "is nested too deeply"})
     except Exception as error:
         return orjson.dumps({"refused": f"cannot be read: its parser stopped ({type(error).__name__})"})
 
 
 def _clean(text: str) -> str:
-    """Without the halves of surrogate pairs, which no UTF-8 holds; as long as it was."""
+    """The text with lone surrogates replaced, which UTF-8 cannot encode. The length stays."""
     return text.encode("utf-8", "replace").decode()
 
 
@@ -72,7 +72,7 @@ def _awaited(requests: BinaryIO, idle: int) -> bool:
 
 
 def _bound(memory: int) -> None:
-    """No more memory than this, no files, no core dumps: what a parser can be made to do stays in here."""
+    """Limit the memory, and forbid writing files and core dumps."""
     if sys.platform == "win32":
         return
     import resource
@@ -85,11 +85,11 @@ def _bound(memory: int) -> None:
         try:
             resource.setrlimit(limit, (value, value))
         except (ValueError, OSError):
-            continue  # macOS knows no limit of address space; the time is bounded all the same
+            continue  # macOS cannot limit the address space; the time limit still applies
 
 
 def _allow(seconds: int) -> None:
-    """This much more processor time, for the next file."""
+    """Allow this much processor time for the next file."""
     if sys.platform == "win32":
         return
     import resource

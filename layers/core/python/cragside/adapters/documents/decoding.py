@@ -1,9 +1,9 @@
-"""From bytes to text: byte order marks, what was declared, UTF-8, and what Windows writes."""
+"""Decodes bytes by byte order mark, declared charset, UTF-8, or Windows' code page."""
 
 import codecs
 import re
 
-# UTF-32's little-endian mark begins with UTF-16's, so the longer ones come first.
+# The little-endian mark of UTF-32 begins with that of UTF-16, so the longer marks come first.
 _BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
     (codecs.BOM_UTF32_LE, "utf-32"),
@@ -14,18 +14,18 @@ _BYTE_ORDER_MARKS = (
 _CONTROL_CHARACTER = re.compile(r"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f\x7f]")
 _MOST_CONTROL_CHARACTERS = 0.01
 _SAMPLE = 100_000
-# In UTF-16 one byte of each pair is nearly always small: 0 for Latin, 4 for Cyrillic. Other texts have none of these.
+# In UTF-16 one byte of each pair is nearly always small: 0 for Latin, 4 for Cyrillic. Other texts have no such bytes.
 _WIDE = {0: "utf-16-be", 1: "utf-16-le"}
-# Python knows them as encodings of text, but no text is written in them, and some take long.
+# Python decodes these as text, but nobody writes texts in them, and some are slow.
 _NOT_FOR_TEXTS = frozenset({"idna", "punycode", "unicode-escape", "raw-unicode-escape", "undefined"})
 _HIGH_BYTES = frozenset(range(7))
 
 
 def decode(content: bytes, charset: str | None = None) -> str | None:
-    """The text that the bytes hold, with plain line ends and without byte order mark; None when they are binary.
+    """The text with line feeds as line ends and without byte order mark; None for binary data.
 
-    A byte order mark decides; without one `charset` does where it fits, then UTF-8, then UTF-16 if it looks so, and
-    then Windows' code page, which is Latin-1 with quotes and dashes in place of control characters.
+    A byte order mark decides. Without one, these are tried: `charset`, UTF-8, UTF-16 if the bytes look like it, and
+    Windows' code page, which is Latin-1 with quotes and dashes in place of control characters.
     """
     text = _decoded(content, charset)
     if text is None or "\x00" in text:
@@ -53,7 +53,7 @@ def _decoded(content: bytes, charset: str | None) -> str | None:
 
 
 def _wide(content: bytes) -> str | None:
-    """The text if it is UTF-16 without byte order mark: half of its bytes are of few kinds, and it reads as text."""
+    """The text if it is UTF-16 without byte order mark: every other byte has few values, and the text is readable."""
     sample = content[:_SAMPLE]
     if len(content) % 2 or len(content) < 4:
         return None

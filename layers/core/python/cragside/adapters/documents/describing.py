@@ -1,4 +1,4 @@
-"""Telling what kind of document a text is, and tier 1: what can be said of it without a model."""
+"""Detects the type of a document, and annotates it without a model (tier 1)."""
 
 import mimetypes
 import re
@@ -19,9 +19,9 @@ _PAGES = re.compile(r"(?im)^(?:pages|page ?count):[ \t]*+(\d{1,6})$")
 
 
 def describe(name: str, text: str, doc_type: DocType | None = None) -> tuple[DocType, dict[str, Any]]:
-    """The type of a text, told by its name and content unless it is given, and what tier 1 says by that type.
+    """The type of a text, by default detected from name and content, and its tier 1 annotations.
 
-    Fields that nothing is known of are left out. Takes time in proportion to the text.
+    Unknown fields are left out. The time is linear in the length of the text.
     """
     if doc_type is None:
         doc_type = _detected(name, text)
@@ -60,7 +60,7 @@ def _tier1(doc_type: DocType, name: str, text: str) -> dict[str, Any]:
 
 
 def _stated(name: str, text: str, dated: str, *, url: bool = False) -> dict[str, Any]:
-    """Title, author and date as a text's first lines or its front matter give them."""
+    """Title, author and date from the first lines or the front matter of a text."""
     head = text[:_HEAD]
     front = _FRONT_MATTER.match(head)
     stated = front[1] if front else head

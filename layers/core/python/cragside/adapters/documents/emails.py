@@ -1,4 +1,4 @@
-"""E-mail: headers and text; attachments are named and not indexed."""
+"""Reads e-mail: headers and text. Attachments are only named."""
 
 import re
 from email import message_from_bytes, message_from_string, policy
@@ -17,7 +17,7 @@ _OTHER = re.compile(r"(?im)^(?:to|subject|date|message-id):[ \t]*+\S")
 _MESSAGE_ID = re.compile(r"<[^<>\s]{1,250}>")
 _MOST_PARTS = 1000
 _MOST_HEADERS = 1000
-# The standard library's parser takes more than linear time for these: seconds for 100 KB.
+# For these headers, the standard library's parser is slower than linear: seconds for 100 KB.
 _LONGEST_HEADER = 32 * 1024
 _LONGEST_IN_TEXT = 4096
 _PARSED = re.compile(
@@ -28,14 +28,14 @@ _PARSED = re.compile(
 
 
 def read(content: bytes, origin: FileOrigin) -> Reading:
-    """The message's headers and its text part, else its HTML part. Raises `Unreadable` when neither is there."""
+    """The headers and the text part, or else the HTML part. Raises `Unreadable` if the message has neither."""
     if _longest_header("\n".join(content.decode("latin-1").splitlines())) > _LONGEST_HEADER:
         raise Unreadable(f"has a header of more than {_LONGEST_HEADER:,} bytes, which is the limit")
     message = message_from_bytes(content, policy=policy.default)
     if len(message.keys()) > _MOST_HEADERS:
         raise Unreadable(f"has more than {_MOST_HEADERS:,} headers, which is the limit")
     if not message.keys():
-        raise Unreadable("has no headers, so it is no e-mail; save it as .txt to index it as text")
+        raise Unreadable("has no headers, so it is not an e-mail: save it as .txt to index it as text")
     composer = Composer()
     for header in _SHOWN:
         if value := _header(message, header):
@@ -48,7 +48,7 @@ def read(content: bytes, origin: FileOrigin) -> Reading:
 
 
 def described(text: str) -> tuple[bool, dict[str, Any]]:
-    """Whether a text begins as an e-mail does, with headers, and its tier 1."""
+    """Whether a text begins with the headers of an e-mail, and its tier 1 annotations."""
     head = _HEAD.match(text[:20_000] + "\n")
     if head is None or not (_SENDER.search(head[0]) and _OTHER.search(head[0])):
         return False, {}
@@ -105,7 +105,7 @@ def _raw(message: Any, name: str) -> str:
     try:
         return str(message.get(name, ""))
     except (ValueError, LookupError, AttributeError, IndexError, TypeError, RecursionError):
-        return ""  # a header that the standard library's parser trips over
+        return ""  # the standard library cannot parse the header
 
 
 def _header(message: Any, name: str) -> str:

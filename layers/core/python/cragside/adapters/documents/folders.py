@@ -1,4 +1,4 @@
-"""Files to index, found in folders. What cannot be read is data with a reason, never an exception."""
+"""Finds files to index. A file that cannot be read is a result with a reason, never an exception."""
 
 import os
 import re
@@ -19,20 +19,20 @@ _LEADS_OUT = "is a link that leads out of the folder; give its target itself to 
 
 @dataclass(frozen=True, slots=True)
 class FoundFile:
-    """A file worth reading; `name` is what people are shown, `source` identifies it (see `source_of`)."""
+    """A file to read. `name` is shown to people; `source` identifies the file (see `source_of`)."""
 
     name: str
     path: Path
 
     @property
     def source(self) -> str:
-        """Its absolute path as text."""
+        """The absolute path as text."""
         return source_of(self.path)
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A file or folder that is not read, and why. `skipped`: nobody asked for this very file, so it is no failure."""
+    """A file or folder that is not read, and why. If `skipped`, it was not named itself, so it is no failure."""
 
     name: str
     reason: str
@@ -43,10 +43,9 @@ class Refused:
 def find_files(paths: Iterable[Path]) -> Iterator[FoundFile | Refused]:
     """The supported files among `paths` and below their folders, each once, in the order of their names.
 
-    A file below a folder is named by its path relative to that folder, a file given by itself by its own name. Several
-    files may have one name; their sources differ.
-    Hidden files and folders below a given folder are passed over; a folder that links lead back to is entered once.
-    Links below a given folder that lead out of it are refused: who wrote the folder may not be who reads it.
+    A file below a folder is named by its path relative to that folder; a file in `paths` has its own name. Files may
+    share a name, but not a source. Hidden files and folders below a folder are skipped. A folder is entered once, even
+    if links lead back to it. Links that lead out of a given folder are refused, because its author may be untrusted.
     """
     seen_files: set[Path] = set()
     for found in (item for path in paths for item in _found_in(path)):
@@ -67,44 +66,42 @@ def read_file(found: FoundFile, max_bytes: int = MAX_FILE_BYTES) -> bytes | Refu
         if status.st_size > max_bytes:
             return Refused(found.name, too_large(status.st_size, max_bytes), source=found.source)
         with found.path.open("rb") as file:
-            # It may grow while it is read.
+            # The file may grow while it is read.
             return file.read(max_bytes + 1)
     except OSError as error:
         return Refused(found.name, _reason(error), source=found.source)
 
 
 def source_name(path: str) -> str:
-    """The path as valid, normalised Unicode: file systems hold any bytes, and macOS decomposes accents."""
+    """The path as valid, normalised Unicode. File systems allow any bytes, and macOS decomposes accents."""
     return unicodedata.normalize("NFC", os.fsencode(path).decode("utf-8", "replace"))
 
 
 def source_of(path: str | Path) -> str:
-    """A file's absolute path, however it was spelt, links to its folder resolved; it need not be there.
+    """The absolute path of a file, with links to its folder resolved. The file need not exist.
 
-    No two files have the same: bytes that are no text, control characters and backslashes are escaped.
+    It is unique: invalid bytes, control characters and backslashes are escaped.
     """
     folder, name = os.path.split(os.fspath(path).rstrip("/"))
     if name in ("", ".", ".."):
         folder, name = os.fspath(path), ""
     absolute = Path(os.path.realpath(folder or "."), name).as_posix()
-    if sys.platform == "darwin":  # which takes both spellings of an accent for one name
+    if sys.platform == "darwin":  # on which both forms of an accent are the same name
         absolute = unicodedata.normalize("NFC", absolute)
     text = os.fsencode(absolute).replace(b"\\", b"\\\\").decode("utf-8", "backslashreplace")
     return _CONTROL.sub(lambda mark: f"\\x{ord(mark[0]):02x}", text)
 
 
 def root_of(folder: Path) -> str:
-    """What the sources of all files below a folder begin with: its absolute path, itself no link."""
+    """The prefix of the sources of all files below a folder: its absolute path with links resolved."""
     return source_of(folder / "_").removesuffix("/_")
 
 
 def path_of(source: str) -> str:
-    """The path that `source_of` made a source of."""
-    return os.fsdecode(_ESCAPED.sub(_unescaped, source.encode()))
-
-
-def _unescaped(mark: re.Match[bytes]) -> bytes:
-    return bytes.fromhex(mark[1].decode()) if mark[1] else b"\\"
+    """The path of a source from `source_of`."""
+    return os.fsdecode(
+        _ESCAPED.sub(lambda mark: bytes.fromhex(mark[1].decode()) if mark[1] else b"\\", source.encode())
+    )
 
 
 def _found_in(path: Path) -> Iterator[FoundFile | Refused]:

@@ -1,4 +1,4 @@
-"""The headings of Markdown: each begins a section, the first one is the title; none stands in a code fence."""
+"""Finds the headings of Markdown outside of code fences. Each begins a section; the first one is the title."""
 
 import re
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ _NO_PARAGRAPH = re.compile(r"\s|[-*+>|#]|\d++[.)]\s|$")
 
 
 def sections(text: str) -> tuple[Mark, ...]:
-    """A mark at each heading, with the path to it: "A > B"."""
+    """A mark at each heading, with its path: "A > B"."""
     headings, marks = Headings(), list[Mark]()
     for start, level, heading in _headings(text):
         marks.append(Mark(start, section=headings.enter(level, heading)))
@@ -27,13 +27,13 @@ def sections(text: str) -> tuple[Mark, ...]:
 
 
 def title_of(name: str, text: str) -> str:
-    """A Markdown text's first heading, else the file's name made readable."""
+    """The first heading of a Markdown text, or else a readable form of the file's name."""
     heading = next(_headings(text), None) if PurePath(name).suffix.lower() in _ENDINGS else None
     return label(heading[2]) if heading else name_as_title(name)
 
 
 def _headings(text: str) -> Iterator[tuple[int, int, str]]:
-    """Start, level and words of each heading, written with `#` or underlined."""
+    """Start, level and text of each heading, with `#` or underlined."""
     front = _FRONT_MATTER.match(text)
     start = front.end() if front else 0
     fence, paragraph, began, single = "", "", start, False

@@ -1,4 +1,4 @@
-"""Web pages: the article without what surrounds it, or all of the text where no article is found."""
+"""Reads web pages: the main article, or all of the text if no article is found."""
 
 import re
 from typing import Any
@@ -29,7 +29,7 @@ _HEADING = re.compile(r"h([1-6])$")
 
 
 def read(content: bytes, origin: FileOrigin) -> Reading:
-    """An article's text in Markdown's form; its headings are sections."""
+    """The text of an article as Markdown, with its headings as sections."""
     from trafilatura import bare_extraction
 
     from cragside.adapters.documents.headings import sections
@@ -43,7 +43,7 @@ def read(content: bytes, origin: FileOrigin) -> Reading:
         with_metadata=True,
         include_comments=False,
         include_formatting=True,
-        # htmldate's extensive search looks for dates in all of the text; a page states its own in its head.
+        # htmldate's extensive search finds dates anywhere in the text. A page states its own date in its head.
         date_extraction_params={"extensive_search": False, "original_date": True},
     )
     text = (article.text or "").strip() if article else ""
@@ -63,9 +63,9 @@ def read(content: bytes, origin: FileOrigin) -> Reading:
 
 
 def tree_of(content: bytes, charset: str | None) -> Any:
-    """The page's elements, without text that a reader cannot see.
+    """The elements of a page, without text that a reader cannot see.
 
-    Raises `Unreadable` for binary data, for pages without elements, and for what is cut short.
+    Raises `Unreadable` for binary data, for a page without elements, and if the parser stops early.
     """
     from lxml import etree
     from lxml import html as lxml_html
@@ -78,7 +78,7 @@ def tree_of(content: bytes, charset: str | None) -> Any:
         raise Unreadable("holds binary data, not a page")
     if not text.strip():
         raise Unreadable(EMPTY)
-    # What declares an encoding is refused in text that is decoded already.
+    # lxml refuses an XML declaration with an encoding in decoded text.
     text = re.sub(r"\A\s*+<\?xml[^>]{0,300}+>", "", text)
     if _most_attributes(text) > _MOST_ATTRIBUTES:
         raise Unreadable(f"has an element with more than {_MOST_ATTRIBUTES:,} attributes, which is the limit")
@@ -86,9 +86,9 @@ def tree_of(content: bytes, charset: str | None) -> Any:
     try:
         tree = lxml_html.document_fromstring(text, parser=parser)
     except (etree.ParserError, etree.XMLSyntaxError, ValueError):
-        # libxml2 does not tell which: it ran out of memory, or there is no element in it.
-        raise Unreadable("cannot be read as a page: it is none, or needs more memory than a file is given") from None
-    # Here libxml2 stops without an error, and all that follows is missing from the tree.
+        # libxml2 does not say whether it ran out of memory or found no element.
+        raise Unreadable("cannot be read as a page, or needs more memory than a file may take") from None
+    # At these limits libxml2 stops without an error, and the rest of the page is missing.
     for limit in parser.error_log.filter_types(etree.ErrorTypes.ERR_RESOURCE_LIMIT):
         if "depth" in limit.message:
             raise Unreadable("is nested more than 256 elements deep, which is the limit")
@@ -98,12 +98,12 @@ def tree_of(content: bytes, charset: str | None) -> Any:
 
 
 def _most_attributes(text: str) -> int:
-    """About how many attributes the element with the most of them has; libxml2 compares each with all others."""
+    """An estimate of the most attributes of one element. libxml2 compares each attribute with all others."""
     return max((tag.count("=") + len(tag.split()) for tag in _TAG.findall(_VALUE.sub("= ", text))), default=0) // 2
 
 
 def whole(tree: Any) -> Composer:
-    """All of the text that a reader would see, with the headings as sections."""
+    """All of the visible text, with headings as sections."""
     composer, headings, line = Composer(), Headings(), list[str]()
 
     def flush() -> None:
@@ -112,7 +112,7 @@ def whole(tree: Any) -> Composer:
         line.clear()
 
     unseen = 0
-    # A walk without recursion: pages may be nested as deep as their makers like.
+    # The walk is not recursive, because pages may be nested deeply.
     stack: list[tuple[Any, bool]] = [(tree, True)]
     while stack:
         element, entering = stack.pop()

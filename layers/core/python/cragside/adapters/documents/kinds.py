@@ -1,4 +1,4 @@
-"""Which reader a file is for: told by its first bytes, by what its carrier says of it, and by its name's ending."""
+"""Chooses the reader of a file, by its first bytes, its content type and the ending of its name."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from cragside.adapters.documents.reading import Reader, Unreadable
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A format. `module` reads it with `libraries`; `isolated` says that this always happens in a child process."""
+    """A format. `module` reads it with `libraries`. If `isolated`, that always happens in a child process."""
 
     module: str
     endings: tuple[str, ...]
@@ -24,7 +24,7 @@ class Kind:
 
     @property
     def reader(self) -> Reader:
-        """The function that reads it; its module is imported now."""
+        """The function that reads the format. This imports its module."""
         return cast(Reader, import_module(f"cragside.adapters.documents.{self.module}").read)
 
 
@@ -85,13 +85,13 @@ _FOREIGN: tuple[tuple[Callable[[bytes], bool], str], ...] = (
     (lambda head: head.startswith(b"{\\rtf"), "is rich text (.rtf): save it as .docx or .txt"),
     (
         lambda head: head.startswith((b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"7z\xbc\xaf", b"Rar!", b"\x28\xb5\x2f\xfd")),
-        "is an archive: unpack it and index what is in it",
+        "is an archive: unpack it and index its files",
     ),
 )
 
 
 def kind_of(content: bytes, name: str, content_type: str | None) -> tuple[Kind, str]:
-    """The format of a file and its type, such as `pdf`. Raises `Unreadable` with the supported ones."""
+    """The format of a file and its type, such as `pdf`. Raises `Unreadable` with the supported formats."""
     head = content[:1024]
     carried = media_type(content_type)
     told = JSON if carried.endswith("+json") else _BY_CONTENT_TYPE.get(carried)
@@ -119,12 +119,12 @@ def kind_of(content: bytes, name: str, content_type: str | None) -> tuple[Kind, 
 
 
 def named_kind(name: str) -> Kind | None:
-    """The format that a name promises, None for one that is not supported."""
+    """The format of a name, None if it is not supported."""
     return _BY_ENDING.get(ending_of(name)) or _BY_NAME.get(_last(name).lower())
 
 
 def ending_of(name: str) -> str:
-    """The ending of a file's name or of a URL's path, in lower case and with its dot; "" when there is none."""
+    """The ending of a file's name or a URL's path, in lower case, with its dot; "" for none."""
     return PurePath(_last(name)).suffix.lower()
 
 
@@ -134,7 +134,7 @@ def media_type(content_type: str | None) -> str:
 
 
 def unsupported(name: str) -> str:
-    """Why a file of this name is not read."""
+    """Why a file with this name is not read."""
     ending = ending_of(name)
     if ending in _ENDINGS_OF_PICTURES:
         return f"is a picture, and pictures are not supported: describe it in words; supported are {SUPPORTED}"

@@ -1,4 +1,4 @@
-"""Source code: its language by the name's ending, and what a look at its lines tells."""
+"""Detects the language of source code, and finds declarations, imports and exports line by line."""
 
 import re
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ LANGUAGES = frozenset({*BY_ENDING.values(), *BY_NAME.values()})
 
 @dataclass(frozen=True)
 class Grammar:
-    """What declares what, each held against the beginning of a line; the last group that took part is the name."""
+    """Patterns for the beginning of a line. The last matching group is the name."""
 
     functions: tuple[str, ...] = ()
     classes: tuple[str, ...] = ()
@@ -241,13 +241,13 @@ _KINDS = ("classes", "functions", "imports", "exports")
 
 
 def language_of(name: str) -> str | None:
-    """The language of a file of this name, None when it is none."""
+    """The language of a file with this name; None if it is not source code."""
     path = PurePath(name)
     return BY_ENDING.get(path.suffix.lower()) or BY_NAME.get(path.name.lower())
 
 
 def outline(text: str, language: str) -> tuple[tuple[Mark, ...], dict[str, Any]]:
-    """Marks where functions and classes begin ("Class > method"), and tier 1: lang, functions, classes, ..."""
+    """Marks at functions and classes ("Class > method"), and tier 1: lang, functions, classes, ..."""
     patterns = _patterns(language)
     comments = _GRAMMARS.get(language, Grammar()).comment
     marks: list[Mark] = []
@@ -281,7 +281,7 @@ def _patterns(language: str) -> dict[str, tuple[re.Pattern[str], ...]]:
 
 
 def _lines(text: str) -> Iterator[tuple[int, str]]:
-    """Lines that a human wrote, with their starts: machines write longer ones, which take long to look at."""
+    """Lines with their starts, without overlong ones, which are generated and slow to match."""
     start = 0
     for line in text.splitlines(keepends=True):
         if len(line) <= _LONGEST_LINE:

@@ -1,4 +1,4 @@
-"""Files of all supported types as texts to index."""
+"""Loads files of all supported types as texts to index."""
 
 import asyncio
 import re
@@ -19,11 +19,11 @@ from cragside.ports.document_loader import DocumentLoader
 
 MAX_FILE_BYTES = 50 * 1024 * 1024
 
-# Reading this much takes milliseconds; beyond, the event loop does not wait for it, and beyond that a process of its
-# own does it, for even plain text can be made to take much memory.
+# Files up to the first size take milliseconds. Larger ones are read in a thread, and above the second size in a child
+# process, because even plain text can be made to take much memory.
 _AT_ONCE = 32 * 1024
 _IN_PROCESS = 256 * 1024
-_BLANKS = b"\xef\xbb\xbf \t\r\n\v\f"  # a byte order mark is no text either
+_BLANKS = b"\xef\xbb\xbf \t\r\n\v\f"  # with the byte order mark
 _CHARSET = re.compile(r"""charset\s*+=\s*+["']?([\w:.+-]{1,40})""", re.IGNORECASE)
 
 
@@ -101,11 +101,11 @@ class FileLoader(DocumentLoader):
         loop = asyncio.get_running_loop()
 
         def ended(_: object) -> None:
-            with suppress(RuntimeError):  # the loop is closed, and nobody waits for a turn
+            with suppress(RuntimeError):  # the loop is closed, so nobody waits for a turn
                 loop.call_soon_threadsafe(self._turns.give_back, workspace)
 
         reading = self._threads.submit(read, *arguments)
-        # Not when this task ends: the file of a client that has left is read to its end.
+        # The turn ends with the reading, not with this task: a client may leave before its file is read.
         reading.add_done_callback(ended)
         return await asyncio.wrap_future(reading)
 

@@ -1,4 +1,4 @@
-"""Notes of meetings, told by the lines that such notes have."""
+"""Detects notes of meetings by their typical lines."""
 
 import re
 from typing import Any
@@ -32,7 +32,7 @@ _KNOWN_PLATFORM = re.compile(r"(?i)\b(zoom|microsoft teams|ms teams|google meet|
 
 
 def described(text: str) -> tuple[bool, dict[str, Any]]:
-    """Whether the text reads like notes of a meeting, and its date, duration, platform and participants."""
+    """Whether a text is the notes of a meeting, and their date, duration, platform and participants."""
     head = text[:_HEAD]
     people, listed = _PARTICIPANTS.search(head), _LIST.search(head)
     signs = (_TITLE.search(head[:300]), people or listed, _PARTS.search(head), _DATE.search(head))
@@ -41,19 +41,13 @@ def described(text: str) -> tuple[bool, dict[str, Any]]:
         "date": _first(_DATE, head),
         "duration": _first(_DURATION, head),
         "platform": platform[1] if platform else _first(_PLATFORM, head),
-        "participants": _people(people[1]) if people else _listed(listed[1]) if listed else [],
+        "participants": [name.strip(" .*_") for name in re.split(r"[,;]| and | und ", people[1])] if people else [],
     }
+    if listed and not people:
+        fields["participants"] = [line.strip(" \t-*+") for line in listed[1].splitlines()]
     return (people or listed) is not None and sum(map(bool, signs)) >= 3, present(fields)
 
 
 def _first(pattern: re.Pattern[str], text: str) -> str | None:
     found = pattern.search(text)
     return found[1].strip(" *_") if found else None
-
-
-def _people(names: str) -> list[str]:
-    return [name.strip(" .*_") for name in re.split(r"[,;]| and | und ", names)]
-
-
-def _listed(lines: str) -> list[str]:
-    return [line.strip(" \t-*+") for line in lines.splitlines()]

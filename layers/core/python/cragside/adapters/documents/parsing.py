@@ -1,4 +1,4 @@
-"""Parsing in child processes: whatever a file does to its parser, it ends there, in time, and with a reason."""
+"""Runs parsers in child processes, which contain crashes, endless loops and memory exhaustion."""
 
 import os
 import subprocess
@@ -14,7 +14,7 @@ from cragside.adapters.documents.reading import MAX_CHARACTERS, FileOrigin, Read
 from cragside.domain.document import Mark
 from cragside.domain.errors import ServiceUnavailable
 
-# UTF-8 has at most four bytes for a character, JSON's escapes six; the rest is for marks and tier 1.
+# A character takes at most four bytes in UTF-8 and six in JSON's escapes. The rest is for marks and tier 1.
 _LONGEST_ANSWER = 6 * MAX_CHARACTERS + 64 * 1024 * 1024
 _IDLE_SECONDS = 60
 _TOO_SLOW = "takes more than {seconds} s to read, which is the limit"
@@ -25,10 +25,10 @@ class _Ended(Exception):
 
 
 class ParserProcesses:
-    """Runs readers in children that are kept for the next file; each is replaced after `files` files or a failure.
+    """Runs readers in reusable children, each replaced after `files` files or a failure.
 
-    A child sees nothing of this process' environment but where Python finds its modules. It may take `memory` bytes of
-    address space and `seconds` a file, by the clock and of the processor.
+    Of this process' environment, a child gets only the paths of Python's modules. It may take `memory` bytes of address
+    space, and `seconds` of time and of processor time for each file.
     """
 
     def __init__(self, *, seconds: int, memory: int, files: int = 100) -> None:
@@ -41,14 +41,14 @@ class ParserProcesses:
         self._closed = False
 
     def read(self, kind: Kind, content: bytes, origin: FileOrigin) -> Reading:
-        """What `kind`'s reader makes of it; blocks. Raises `Unreadable`, for a child that dies as well."""
+        """Read a file; blocks. Raises `Unreadable`, also when the child dies."""
         while True:
             child, fresh = self._take(kind)
             try:
                 answer = child.ask(kind, content, origin, self._seconds)
             except _Ended as ended:
                 child.kill()
-                # A child that was kept ends by itself when nothing comes for a while: the file has not been its matter.
+                # An idle child ends by itself, so this end has nothing to do with the file.
                 if not fresh and child.left and not self._closed:
                     continue
                 raise Unreadable(str(ended)) from None
@@ -59,7 +59,7 @@ class ParserProcesses:
             return _reading(answer)
 
     def close(self) -> None:
-        """End the children, those at work too."""
+        """Kill all children, also those that are reading."""
         with self._lock:
             self._closed = True
             children = [*self._idle, *self._busy]
@@ -102,7 +102,7 @@ class _Child:
             ) from error
 
     def ask(self, kind: Kind, content: bytes, origin: FileOrigin, seconds: int) -> Mapping[str, Any]:
-        """The child's answer. Raises `_Ended` with the reason when there is none in time."""
+        """The child's answer. Raises `_Ended` with the reason if there is none in time."""
         late = threading.Event()
 
         def end() -> None:
@@ -120,7 +120,7 @@ class _Child:
             timer.cancel()
 
     def kill(self) -> None:
-        """End it, and take note of how it ended."""
+        """Kill the child and wait for its end."""
         self._process.kill()
         self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout):
@@ -128,7 +128,7 @@ class _Child:
                 try:
                     pipe.close()
                 except OSError:
-                    continue  # what was not written is for nobody now
+                    continue  # unwritten data is no longer needed
 
     def _exchange(self, kind: Kind, content: bytes, origin: FileOrigin) -> Mapping[str, Any]:
         requests, answers = self._process.stdin, self._process.stdout
@@ -162,7 +162,7 @@ class _Child:
         # 24 is SIGXCPU: its processor time was up.
         if late or code == -24:
             return _TOO_SLOW.format(seconds=seconds)
-        return "cannot be read: its parser crashed, or needed more memory than a file is given"
+        return "cannot be read: its parser crashed, or needed more memory than a file may take"
 
 
 def _environment() -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""PDF: the text of each page, with pdfium. Runs in a child process."""
+"""Reads PDF: the text of each page, with pdfium. Runs in a child process."""
 
 import ctypes
 import re
@@ -19,12 +19,12 @@ MAX_PAGES = 5000
 _MOST_BOOKMARKS = 5000
 _LONGEST_BOOKMARK = 2000
 _DATE = re.compile(r"D?:?(\d{4})(\d{2})?(\d{2})?(?:(\d{2})(\d{2})(\d{2})?)?(?:([+-])(\d{2})'?(\d{2})?|(Z))?")
-# pdfium shows a hyphen at which a word was divided as U+FFFE or U+0002.
+# pdfium writes the hyphen of a divided word as U+FFFE or U+0002.
 _DIVIDED = re.compile(r"[\ufffe\x02]\s*+")
 
 
 def read(content: bytes, origin: FileOrigin) -> Reading:
-    """Pages, title, author and date. Raises `Unreadable` when encrypted, damaged, without text or endless."""
+    """Pages, title, author and date. Raises `Unreadable` for encrypted, damaged, textless or overlong files."""
     import pypdfium2
 
     try:
@@ -81,7 +81,7 @@ def _text(document: Any, index: int) -> str:
 
 
 def _sections(document: Any) -> dict[int, str]:
-    """The path of bookmarks that each page is under."""
+    """The path of bookmarks of each page."""
     headings, begun = Headings(), dict[int, str]()
     for level, title, page in _bookmarks(document):
         begun.setdefault(page, headings.enter(level, title))
@@ -93,7 +93,7 @@ def _sections(document: Any) -> dict[int, str]:
 
 
 def _bookmarks(document: Any) -> Iterator[tuple[int, str, int]]:
-    """Level, title and page of each bookmark; those that lead nowhere, or circle, are left out."""
+    """Level, title and page of each bookmark, without those that lead nowhere or form circles."""
     import pypdfium2
 
     try:

@@ -1,4 +1,4 @@
-"""What a reader of a format hands back, and the bounds that hold for all of them."""
+"""The result of a reader, and the limits of all readers."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -19,7 +19,7 @@ EMPTY = "is empty"
 
 
 class Unreadable(Exception):
-    """A file that cannot be read; `reason` goes on after its name: "is empty"."""
+    """A file that cannot be read. `reason` continues a sentence after its name: "is empty"."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -28,7 +28,7 @@ class Unreadable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class FileOrigin:
-    """What is known of a file beside its bytes. `charset` is what its carrier said of it."""
+    """The facts about a file besides its bytes. `charset` was declared by whoever sent it."""
 
     name: str
     file_type: str
@@ -37,7 +37,7 @@ class FileOrigin:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A file's text, and what could be told about it."""
+    """The text of a file, with marks and annotations."""
 
     text: str
     doc_type: DocType = "text"
@@ -50,7 +50,7 @@ Reader = Callable[[bytes, FileOrigin], Reading]
 
 
 class Composer:
-    """Puts a text together from pieces, with marks where pages and sections begin; both are bounded."""
+    """Composes a text of pieces, with marks at pages and sections, within limits."""
 
     def __init__(self) -> None:
         self._pieces: list[str] = []
@@ -58,12 +58,12 @@ class Composer:
         self._length = 0
 
     def mark(self, *, page: int | None = None, section: str = "") -> None:
-        """What is added from here on is on this page and in this section."""
+        """Begin a page or a section."""
         if len(self._marks) < MAX_MARKS:
             self._marks.append(Mark(self._length, page, section))
 
     def add(self, text: str, *, end: str = "\n\n") -> None:
-        """Append a piece. Raises `Unreadable` when the whole gets too long."""
+        """Append a piece. Raises `Unreadable` if the text gets too long."""
         self._pieces += (text, end)
         self._length += len(text) + len(end)
         if self._length > MAX_CHARACTERS:
@@ -71,23 +71,23 @@ class Composer:
 
     @property
     def text(self) -> str:
-        """All of it."""
+        """The whole text."""
         return "".join(self._pieces)
 
     @property
     def marks(self) -> tuple[Mark, ...]:
-        """The marks in their order."""
+        """The marks, in order."""
         return tuple(self._marks)
 
 
 class Headings:
-    """The path of headings that leads to where one is: "A > B"."""
+    """The path of headings to the current position: "A > B"."""
 
     def __init__(self) -> None:
         self._path: list[tuple[int, str]] = []
 
     def enter(self, level: int, heading: str) -> str:
-        """Go to a heading of this level; those of its level and below are left behind. The path."""
+        """Enter a heading, which ends those of its level and below. Return the path."""
         while self._path and self._path[-1][0] >= level:
             self._path.pop()
         self._path.append((level, label(heading, 120)))
@@ -106,13 +106,13 @@ def label(text: str, limit: int = MAX_LABEL) -> str:
 
 
 def name_as_title(name: str) -> str:
-    """A file's name made readable."""
+    """A readable form of a file's name."""
     readable = re.sub(r"[-_\s]+", " ", PurePath(name).stem).strip()
     return readable[:1].upper() + readable[1:]
 
 
 def present(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields that say something; lists hold each thing once, and not too many."""
+    """The fields with values. Lists are shortened and have no duplicates."""
     kept: dict[str, Any] = {}
     for name, value in fields.items():
         if isinstance(value, str):

@@ -7,11 +7,11 @@ from typing import Any, TypeVar
 Value = Sequence[Any]
 T = TypeVar("T")
 
-# In pixels, roughly: what matters is the difference between a line and a screen.
+# Rough sizes in pixels, enough to distinguish a line from a screen.
 _PIXELS = {"px": 1.0, "pt": 1.33, "pc": 16.0, "in": 96.0, "cm": 38.0, "mm": 3.8, "q": 0.94, "em": 16.0, "rem": 16.0}
 _PIXELS |= {"ex": 8.0, "ch": 8.0, "vw": 10.0, "vh": 8.0, "vmin": 8.0, "vmax": 10.0}
 OFF_SCREEN = -450.0
-# No box that a reader sees is as wide, and no place to the right of the screen as near.
+# Visible boxes are narrower, and places off the screen to the right are farther.
 FAR = 5_000.0
 # A shape's share of 100 per cent is FAR, so a length counts as a whole box only if it exceeds every box.
 _SHARE = FAR / 100
@@ -19,7 +19,7 @@ _SLIVER = 0.02 * FAR
 
 
 def in_pixels(tokens: Value, share: float) -> Iterator[float]:
-    """The numbers and lengths in a value, in pixels, calculations included; one per cent is `share` pixels."""
+    """The numbers and lengths in a value in pixels, also in calculations. One per cent is `share` pixels."""
     for token in tokens:
         if token.type == "number":
             yield float(token.value)
@@ -28,18 +28,18 @@ def in_pixels(tokens: Value, share: float) -> Iterator[float]:
         elif token.type == "dimension" and token.lower_unit in _PIXELS:
             yield float(token.value) * _PIXELS[token.lower_unit]
         elif token.type == "function" and token.lower_name in ("calc", "min", "max", "clamp"):
-            # Roughly: the largest part decides, and whether anything is negative.
+            # An estimate: the largest part, negative if any part is.
             numbers = list(in_pixels(token.arguments, share)) or [1000.0]
             yield max(map(abs, numbers)) * (-1 if min(numbers) < 0 else 1)
 
 
 def sides(values: Sequence[T]) -> list[T]:
-    """Top, right, bottom and left, from the one to four values that CSS lets a page state."""
+    """Top, right, bottom and left, from one to four values as in CSS."""
     return [values[place if place < len(values) else min(max(0, place - 2), len(values) - 1)] for place in range(4)]
 
 
 def covers(function: Any) -> bool:
-    """Whether a shape or a filter leaves nothing to be seen."""
+    """Whether a shape or a filter hides everything."""
     tokens = [token for token in function.arguments if token.type not in ("whitespace", "comment")]
     match function.lower_name:
         case "inset":
@@ -89,7 +89,7 @@ def _round(tokens: Value) -> bool:
 
 
 def _polygon(numbers: list[float]) -> bool:
-    """Whether all points lie on one line, or outside of the box on one side."""
+    """Whether all points are on one line, or outside of the box on one side."""
     xs, ys = numbers[::2], numbers[1::2]
     if not xs or len(xs) != len(ys):
         return False

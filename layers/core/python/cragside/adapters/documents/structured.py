@@ -1,4 +1,4 @@
-"""JSON and JSON lines: laid out for reading, numbers as they are written; Slack's exports become chats."""
+"""Reads JSON and JSON lines as indented text with unchanged numbers. Slack's exports become chats."""
 
 import json
 import re
@@ -15,7 +15,7 @@ _BRACKET = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*(?:"|\Z)|([\[{])|([\]}])', re.D
 
 
 def read(content: bytes, origin: FileOrigin) -> Reading:
-    """The values, indented. Raises `Unreadable` for what is no JSON, and for what is nested too deep."""
+    """The values, indented. Raises `Unreadable` for invalid JSON, and for JSON that is nested too deeply."""
     text = decoded(content, origin)
     _check_depth(text)
     if origin.file_type in ("jsonl", "ndjson"):
@@ -53,7 +53,7 @@ def _lines(text: str, origin: FileOrigin) -> Reading:
 
 def _parsed(text: str) -> Any:
     try:
-        # Numbers stay as they are written: 19.90 is a price, and long numbers are no floats.
+        # Numbers keep their form: 19.90 is a price, and long numbers do not fit a float.
         return json.loads(text, parse_float=_as_written, parse_int=_as_written, parse_constant=_as_written)
     except RecursionError:
         raise Unreadable(f"is nested more than {_DEEPEST} deep, which is the limit") from None
@@ -67,7 +67,7 @@ def _laid_out(value: Any, text: str) -> str:
     try:
         return orjson.dumps(value, option=orjson.OPT_INDENT_2).decode()
     except orjson.JSONEncodeError:
-        return text  # it holds halves of surrogate pairs, which orjson does not write
+        return text  # it has lone surrogates, which orjson refuses
 
 
 def _check_depth(text: str) -> None:

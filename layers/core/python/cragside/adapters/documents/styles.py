@@ -22,7 +22,7 @@ _RELEVANT = frozenset(
     | {"translate"}
     | {"background", "background-color", "background-image", "-webkit-text-fill-color"}
 )
-# As in a page that is written from left to right and from top to bottom.
+# For pages that are written from left to right and from top to bottom.
 _LOGICAL = {
     "inset-inline-start": "left",
     "inset-inline-end": "right",
@@ -43,12 +43,12 @@ _SHORTHANDS = {
 
 
 def declarations(style: str) -> Declared:
-    """What a `style` attribute or the body of a rule declares, of what can hide text."""
+    """The declarations in a `style` attribute or the body of a rule that can hide text."""
     return _declared(tinycss2.parse_blocks_contents(style[:_LONGEST_INLINE], skip_comments=True, skip_whitespace=True))
 
 
 def rules(sheet: str) -> Iterator[StyleRule]:
-    """The rules of a style sheet that hold on every screen and may hide text, each for one simple selector.
+    """The rules of a style sheet that apply on every screen and may hide text, one for each simple selector.
 
     A selector is the set of what an element needs (`name`, `.class`, `#id`, `*`), and its specificity.
     """
@@ -98,7 +98,7 @@ def _flat(parsed: Sequence[Any], depth: int) -> Iterator[Any]:
 
 
 def _selectors(prelude: Sequence[Any]) -> Iterator[tuple[frozenset[str], int]]:
-    """The simple selectors of a list, those with combinators, attributes and pseudo-classes left out."""
+    """The simple selectors of a list, without those with combinators, attributes or pseudo-classes."""
     one: list[Any] = []
     for token in [*prelude, None]:
         if token is not None and not (token.type == "literal" and token.value == ","):

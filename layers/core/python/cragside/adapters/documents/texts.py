@@ -1,4 +1,4 @@
-"""Plain text, whatever its ending; a text may be an e-mail, a chat or the notes of a meeting all the same."""
+"""Reads plain text of any ending. It may be an e-mail, a chat or the notes of a meeting."""
 
 from cragside.adapters.documents.decoding import decode
 from cragside.adapters.documents.describing import describe
@@ -6,7 +6,7 @@ from cragside.adapters.documents.reading import FileOrigin, Reading, Unreadable
 
 
 def read(content: bytes, origin: FileOrigin) -> Reading:
-    """The text as it is."""
+    """The text, unchanged."""
     text = decoded(content, origin)
     doc_type, tier1 = describe(origin.name, text)
     return Reading(text, doc_type, tier1=tier1)

@@ -1,4 +1,4 @@
-"""Transcripts of meetings (WebVTT, SubRip): what was said by whom, without the times of each line."""
+"""Reads transcripts of meetings (WebVTT, SubRip): speakers and their words, without times."""
 
 import re
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ _NAMED = re.compile(r"([A-ZÀ-Þ][\w .'-]{0,60}?): ")
 
 
 def read(content: bytes, origin: FileOrigin) -> Reading:
-    """The spoken text. Raises `Unreadable` when there is none."""
+    """The spoken text. Raises `Unreadable` if there is none."""
     text = decoded(content, origin)
     speakers, lines, seconds = list[str](), list[str](), 0
     for end, block in _cues(text):
@@ -27,7 +27,7 @@ def read(content: bytes, origin: FileOrigin) -> Reading:
             said = f"{voice[1].strip()}: {said}"
         if voice or named:
             speakers.append((voice or named)[1].strip())  # type: ignore[index]
-        # Players show a line again while the next one appears.
+        # Captions repeat a line while the next one appears.
         if said and (not lines or lines[-1] != said):
             lines.append(said)
     if not lines:
@@ -50,7 +50,7 @@ def _cues(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _joined(lines: list[str]) -> Iterator[str]:
-    """Consecutive lines of one speaker as one."""
+    """Join consecutive lines of one speaker."""
     speaker, said = "", list[str]()
     for line in lines:
         named = _NAMED.match(line)

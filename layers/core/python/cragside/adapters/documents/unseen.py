@@ -1,7 +1,7 @@
-"""Taking out of a page what a reader cannot see: hidden elements, and text that its styles hide.
+"""Removes from a page what a reader cannot see: hidden elements, and text that styles hide.
 
-Styles are those of the page itself, inline and in `style` elements, as far as their selectors are simple: an element's
-name, classes and id. Nothing is fetched, and no script runs.
+Only the page's own styles count: inline ones, and those in `style` elements whose selectors are simple (an element's
+name, classes and id). Nothing is fetched, and no script runs.
 """
 
 from collections import defaultdict
@@ -12,18 +12,18 @@ from typing import Any
 from cragside.adapters.documents.styles import Declared, declarations, rules
 from cragside.adapters.documents.visibility import Look, hides
 
-# Beside scripts and styles, which extraction leaves out itself.
+# Scripts and styles are missing here, because extraction leaves them out itself.
 _NEVER_SHOWN = frozenset(
     {"template", "noscript", "datalist", "iframe", "object", "audio", "video", "canvas", "noframes", "noembed"}
 )
-# Rules held against elements; beyond that only inline styles count.
+# The most comparisons of rules with elements. After these, only inline styles count.
 _MOST_CHECKS = 2_000_000
 _WHITE = (255, 255, 255)
 
 
 @dataclass
 class _Sheet:
-    """The page's rules by an id, class or name that an element needs, and what a kind of element gets of them."""
+    """The page's rules by an id, class or name that they need, and the declarations of each kind of element."""
 
     by_key: dict[str, list[tuple[frozenset[str], tuple[int, int], Declared]]] = field(
         default_factory=lambda: defaultdict(list)
@@ -32,7 +32,7 @@ class _Sheet:
     checks: int = 0
 
     def declared(self, element: Any) -> Declared:
-        """What the rules declare for an element, the stronger rule last."""
+        """The declarations of the rules for an element; stronger rules take precedence."""
         kind = (element.tag, element.get("class") or "", element.get("id") or "")
         if kind not in self.known:
             marks = {"*", kind[0], f"#{kind[2]}", *(f".{name}" for name in kind[1].split())}
@@ -49,19 +49,19 @@ class _Sheet:
 
 
 def drop_unseen(tree: Any) -> None:
-    """Remove from the body of a page, in place, what a reader cannot see. Text behind a hidden element stays."""
+    """Remove from the body of a page, in place, what a reader cannot see. Text after a hidden element stays."""
     body = tree.find("body")
     if body is None:
         return
     sheet = _sheet_of(tree)
-    # Where there are style sheets that are not fetched, the colour of the page is not known.
+    # Linked style sheets are not fetched, so with them the colour of the page is unknown.
     linked = any("stylesheet" in (link.get("rel") or "").lower() for link in tree.iter("link"))
     look = Look(behind=None if linked else _WHITE).within(_declared(tree, sheet))
     stack: list[tuple[Any, Look]] = [(body, look)]
     while stack:
         element, look = stack.pop()
         declared = _declared(element, sheet)
-        # Scripts fade whole pages in.
+        # A hidden body is kept: scripts fade whole pages in.
         if element is not body and (_never_shown(element) or hides(declared)):
             element.clear(keep_tail=True)
             continue
@@ -74,7 +74,7 @@ def drop_unseen(tree: Any) -> None:
 
 
 def merged(*declared: Declared) -> Declared:
-    """Later declarations in the place of earlier ones, important ones ahead of others."""
+    """Merge declarations. Later ones replace earlier ones, and important ones take precedence."""
     result: Declared = {}
     for each in declared:
         for name, (value, important) in each.items():
@@ -91,7 +91,7 @@ def _sheet_of(tree: Any) -> _Sheet:
             continue
         for needed, specificity, declared in rules(style.text or ""):
             order += 1
-            # An id or a class tells more elements apart than a name does.
+            # An id or a class is more selective than a name.
             sheet.by_key[min(needed, key=lambda mark: (mark[0] not in "#.", mark))].append(
                 (needed, (specificity, order), declared)
             )

@@ -1,4 +1,4 @@
-"""Whether styles hide text."""
+"""Decides whether styles hide text."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +16,7 @@ _SMALLEST = 0.05
 
 
 def hides(declared: Declared) -> bool:
-    """Whether an element with these declarations cannot be seen, with all that is in it."""
+    """Whether these declarations hide an element with all its content."""
     return bool(declared) and (
         _word(declared, "display") == "none"
         or _word(declared, "content-visibility") == "hidden"
@@ -29,7 +29,7 @@ def hides(declared: Declared) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What an element's text inherits. `behind` is the colour behind it, `colour` its own; None where not known."""
+    """The inherited look of text. `behind` is the background, `colour` that of the text; None means unknown."""
 
     behind: Colour | None = None
     colour: Colour | None = None
@@ -39,12 +39,12 @@ class Look:
 
     @property
     def unseen(self) -> bool:
-        """Whether text that looks so cannot be seen."""
+        """Whether text with this look is invisible."""
         alike = self.colour is not None and self.colour == self.behind
         return self.tiny or self.invisible or self.transparent or alike
 
     def within(self, declared: Declared) -> "Look":
-        """The look of an element with these declarations inside this one."""
+        """The look of a child element with these declarations."""
         look = self
         for name in ("background-image", "background", "background-color"):
             if name in declared:
@@ -62,7 +62,7 @@ class Look:
 
 
 def literal_colour(value: Value) -> Colour | None:
-    """The colour that a value states, None for none, for a transparent one and for one that is computed."""
+    """The colour in a value; None if it has none, or a transparent or computed one."""
     for token in value:
         colour = parse_color(token)
         if isinstance(colour, Color) and colour.alpha > _SMALLEST:
@@ -74,7 +74,7 @@ def _rgb(colour: Any) -> Colour | None:
     try:
         red, green, blue = (round(part * 255) for part in colour.to("srgb").coordinates)
     except (NotImplementedError, OverflowError, ValueError):
-        # Wide colour spaces, and numbers without end.
+        # Wide colour spaces and infinite numbers.
         return None
     return red, green, blue
 
@@ -85,7 +85,7 @@ def _word(declared: Declared, name: str) -> str:
 
 
 def _numbers(declared: Declared, name: str, share: float) -> list[float]:
-    """The numbers and lengths of a property, in pixels, those of a calculation too; one per cent is `share` pixels."""
+    """The numbers and lengths of a property in pixels, also in calculations. One per cent is `share` pixels."""
     return list(in_pixels(declared.get(name, ((), False))[0], share))
 
 
@@ -95,10 +95,10 @@ def _amount(declared: Declared, name: str) -> bool:
 
 
 def _font_size(declared: Declared) -> tuple[float, bool] | None:
-    """The size of text, and whether it is a share of the size around it."""
+    """The size of text, and whether it is relative to the parent's size."""
     value = declared.get("font-size", ((), False))[0]
     if not value:
-        # In the shorthand, the first length is the size. `font: 0/0 a` has none; numbers may be weights.
+        # In the shorthand, the first length is the size. In `font: 0/0 a` it is the zero; other numbers are weights.
         shorthand = declared.get("font", ((), False))[0]
         lengths = [token for token in shorthand if token.type in ("dimension", "percentage")]
         value = lengths[:1] or [token for token in shorthand if token.type == "number" and not token.value][:1]
@@ -121,12 +121,12 @@ def _away(declared: Declared) -> bool:
     position = _word(declared, "position")
     placed = position in ("absolute", "fixed", "relative", "sticky")
     places = [(name, 4.5) for name in ("left", "top", "right", "bottom")] if placed else []
-    # Shares of a margin or of a shift are those of columns and of centred boxes.
+    # Columns and centred boxes use percentages in margins and shifts.
     for name, share in (*places, ("text-indent", 4.5), ("margin-left", 0.0), ("margin-top", 0.0)):
         numbers = _numbers(declared, name, share)
         if min(numbers, default=0.0) <= OFF_SCREEN:
             return True
-        # A reader can scroll down to what stands far below, unless its place on the screen is fixed.
+        # A reader can scroll down to text far below, unless its position is fixed.
         ends = name in ("left", "right", "bottom") or (name == "top" and position == "fixed")
         if ends and max(numbers, default=0.0) >= FAR:
             return True
@@ -154,7 +154,7 @@ def _transformed(function: Any) -> bool:
 
 
 def _shifted(numbers: Sequence[float]) -> bool:
-    """Whether a shift to the right and down leads off the screen. A reader can scroll down."""
+    """Whether a shift moves an element off the screen. A reader can scroll down, so downwards does not count."""
     return min(numbers, default=0.0) <= OFF_SCREEN or (bool(numbers) and numbers[0] >= FAR)
 
 

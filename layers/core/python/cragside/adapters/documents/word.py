@@ -1,6 +1,6 @@
-"""DOCX: paragraphs and tables in the order of the document, headings as sections. Runs in a child process.
+"""Reads DOCX: paragraphs and tables in order, with headings as sections. Runs in a child process.
 
-Text as the document reads when it is printed: insertions count, deletions and hidden text do not.
+The text is that of the printed document: with insertions, without deletions and hidden text.
 """
 
 import io
@@ -26,7 +26,7 @@ _HEADING = re.compile(r"heading (\d)$", re.IGNORECASE)
 
 
 def read(content: bytes, origin: FileOrigin) -> Reading:
-    """Text, title, author and date. Raises `Unreadable` when damaged, or when it grows too big unzipped."""
+    """Text, title, author and date. Raises `Unreadable` for damaged files, and for those too large when unpacked."""
     check_archive(content)
     import docx
     from docx.opc.exceptions import PackageNotFoundError
@@ -37,7 +37,7 @@ def read(content: bytes, origin: FileOrigin) -> Reading:
         body = document.element.body
         levels, titles = _heading_styles(document)
     except (PackageNotFoundError, etree.XMLSyntaxError, KeyError, ValueError, AttributeError, zipfile.BadZipFile):
-        raise Unreadable("is damaged, or no Word document") from None
+        raise Unreadable("is damaged, or not a Word document") from None
     composer, headings = Composer(), Headings()
     title = ""
     for block in _blocks(body):
@@ -60,16 +60,16 @@ def read(content: bytes, origin: FileOrigin) -> Reading:
 
 
 def check_archive(content: bytes) -> None:
-    """Raises `Unreadable` for what is no DOCX, and for archives made to explode.
+    """Raises `Unreadable` if the file is not a DOCX or is a zip bomb.
 
-    What is declared is checked first; then each entry is unpacked piece by piece, for what is declared may be a lie.
+    The declared sizes are checked first. They may be false, so each entry is then unpacked piece by piece.
     """
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             entries = archive.infolist()
             names = {entry.filename for entry in entries}
             if not {"[Content_Types].xml", "word/document.xml"} <= names:
-                raise Unreadable("is an archive, but no Word document (.docx); unpack it and index what is in it")
+                raise Unreadable("is an archive, but not a Word document (.docx): unpack it and index its files")
             if len(entries) > MAX_ENTRIES:
                 raise Unreadable(f"is an archive of {len(entries):,} entries, the limit is {MAX_ENTRIES:,}")
             if any(entry.flag_bits & 1 for entry in entries):
@@ -79,7 +79,7 @@ def check_archive(content: bytes) -> None:
             for entry in entries:
                 total = _unpack(archive, entry, total, len(content))
     except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError, ValueError, OSError, zlib.error):
-        raise Unreadable("is damaged, or no Word document") from None
+        raise Unreadable("is damaged, or not a Word document") from None
 
 
 def _unpack(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, total: int, packed: int) -> int:
@@ -89,7 +89,7 @@ def _unpack(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, total: int, packed
             total += len(piece)
             _check_size(total, packed)
             if entry.filename.endswith((".xml", ".rels")):
-                # UTF-16 has a NUL in each character of these.
+                # Without the NULs, UTF-16 looks like ASCII.
                 if b"<!DOCTYPE" in (before + piece).replace(b"\x00", b""):
                     raise Unreadable("declares a document type in its XML, which Word documents never do")
                 before = piece[-32:]
@@ -100,11 +100,11 @@ def _check_size(unzipped: int, packed: int) -> None:
     if unzipped > MAX_UNZIPPED:
         raise Unreadable(f"unpacks to more than {MAX_UNZIPPED // 1024**2} MB, which is the limit")
     if unzipped > _RATIO_MATTERS_FROM and unzipped > MAX_RATIO * packed:
-        raise Unreadable(f"unpacks to more than {MAX_RATIO} times its size, as only archives made to explode do")
+        raise Unreadable(f"unpacks to more than {MAX_RATIO} times its size, which is the limit: it may be a zip bomb")
 
 
 def _blocks(container: Any) -> Iterator[Any]:
-    """Paragraphs and tables, those in content controls and insertions too."""
+    """Paragraphs and tables, also those in content controls and insertions."""
     for child in container:
         if child.tag in (f"{_W}p", f"{_W}tbl"):
             yield child
@@ -125,7 +125,7 @@ def _rows(table: Any) -> Iterator[str]:
 
 
 def _text(paragraph: Any) -> str:
-    """What a paragraph reads; of shapes that are there in two forms, the first."""
+    """The text of a paragraph. Of shapes with two forms, the first counts."""
     pieces: list[str] = []
     stack = list(reversed(paragraph))
     while stack:
@@ -150,7 +150,7 @@ def _text(paragraph: Any) -> str:
 
 
 def _hidden(run: Any) -> bool:
-    """Whether a run is hidden, at most a point high, or white where nothing says that it stands on a colour."""
+    """Whether a run is hidden, at most a point high, or white without a known background colour."""
     properties = run.find(f"{_W}rPr")
     if properties is None:
         return False
@@ -165,7 +165,7 @@ def _hidden(run: Any) -> bool:
 
 
 def _on_colour(run: Any, properties: Any) -> bool:
-    """Whether a run is, or may be, on a colour: shaded itself, or in a paragraph that is, in a table or in a shape."""
+    """Whether a run may have a background colour: its own, its paragraph's, a table's or a shape's."""
     if any(properties.find(f"{_W}{name}") is not None for name in ("shd", "highlight")):
         return True
     for around in run.iterancestors(f"{_W}p", f"{_W}tbl", f"{_W}txbxContent", f"{_W}body"):
@@ -182,7 +182,7 @@ def _style(paragraph: Any) -> str:
 
 
 def _own_level(paragraph: Any) -> int | None:
-    """The level at which a paragraph stands in the outline by itself; LibreOffice writes headings so."""
+    """The outline level of the paragraph itself, with which LibreOffice writes headings."""
     outline = paragraph.find(f"{_W}pPr/{_W}outlineLvl")
     return _level(outline) if outline is not None else None
 
@@ -193,7 +193,7 @@ def _level(outline: Any) -> int | None:
 
 
 def _heading_styles(document: Any) -> tuple[dict[str, int], set[str]]:
-    """Levels of the styles of headings, and the styles of titles, by their ids; styles inherit."""
+    """The levels of heading styles, and the title styles, by their ids. Styles inherit."""
     levels, titles, based = dict[str, int](), set[str](), dict[str, str]()
     for style in document.styles.element.iter(f"{_W}style"):
         identity = style.get(f"{_W}styleId", "")
@@ -221,9 +221,9 @@ def _heading_styles(document: Any) -> tuple[dict[str, int], set[str]]:
 
 
 def _properties(document: Any) -> dict[str, Any]:
-    """Title, author and date; {} when the document states none, for which python-docx would make some up."""
+    """Title, author and date; {} without core properties, for which python-docx would invent some."""
     try:
-        # By content type: LibreOffice has named the relation that leads there in a way of its own.
+        # Found by content type, because LibreOffice names the relation differently.
         stated = [part for part in document.part.package.iter_parts() if part.content_type == _CORE_PROPERTIES]
         known = stated[0].core_properties
         created = known.created

@@ -1,4 +1,4 @@
-"""Tiers 2 and 3 without a model: what rules can quote from a text, and nothing that they would have to invent."""
+"""Annotates texts (tiers 2 and 3) by rules, which only quote from the text."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -52,13 +52,13 @@ class EmbeddedAnnotator(Annotator):
 
 
 def extractive(doc_type: DocType, text: str) -> dict[str, Any]:
-    """The fields of tier 3 that the text itself states."""
+    """The fields of tier 3 that can be taken from the text."""
     found = {name: field(text) for name, field in _FIELDS[doc_type].items()}
     return {name: value for name, value in found.items() if value}
 
 
 def _comment(code: str) -> str:
-    """The first sentence or paragraph that the code says about itself."""
+    """The first paragraph of the code's comment or docstring."""
     opening = _COMMENTS.match(code)
     quoted = _DOCSTRING.search(code)
     if opening:

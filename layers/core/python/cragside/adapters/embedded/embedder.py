@@ -22,7 +22,7 @@ EMBEDDED_DIMENSIONS = 256
 
 _TOKENIZER_FILE = "tokenizers/l2_supercat_tokenizer_config.json"
 _WEIGHTS_FILE = "weights/l2_supercat_256.safetensors"
-# About 10 ms of work: more than that leaves the event loop to others.
+# About 10 ms of work. More runs in a thread, so that it does not block the event loop.
 _INLINE_CHARACTERS = 20_000
 _BATCH = 256
 
@@ -36,8 +36,8 @@ class _Model(NamedTuple):
 def _load() -> _Model:
     """The model of the process, read once (0.2 s, 33 MB).
 
-    The package `wordllama` is located but not imported: its import costs a second, brings `requests` and hangs a
-    handler on the root logger, while all we need of it are its two files.
+    The package `wordllama` is located but not imported. Its import takes a second, loads `requests` and adds a handler
+    to the root logger, and only its two files are needed.
     """
     from safetensors.numpy import load_file
     from tokenizers import Tokenizer
@@ -74,7 +74,7 @@ class WordLlamaEmbedder(Embedder, TokenVectors):
 
     @staticmethod
     def load() -> None:
-        """Read the model ahead of the first text. Raises `ServiceUnavailable("embedder", ...)`."""
+        """Read the model before the first text. Raises `ServiceUnavailable("embedder", ...)`."""
         _load()
 
     @override
@@ -84,7 +84,7 @@ class WordLlamaEmbedder(Embedder, TokenVectors):
         return await asyncio.to_thread(self.encode, texts)
 
     def encode(self, texts: Sequence[str]) -> Vectors:
-        """The same without an event loop. Raises `ServiceUnavailable("embedder", ...)` when wordllama is missing."""
+        """`embed` without an event loop. Raises `ServiceUnavailable("embedder", ...)` if wordllama is missing."""
         model = _load()
         vectors = np.zeros((len(texts), EMBEDDED_DIMENSIONS), dtype=np.float32)
         for start in range(0, len(texts), _BATCH):
@@ -112,5 +112,5 @@ def unit(vectors: Vectors) -> Vectors:
 
 
 def _encodable(text: str) -> str:
-    """Lone surrogates, which no UTF-8 tokenizer takes, as question marks."""
+    """The text with lone surrogates, which tokenizers refuse, as question marks."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")

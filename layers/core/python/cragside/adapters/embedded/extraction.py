@@ -1,4 +1,4 @@
-"""Entities and relations by rules: what a language model is asked for when there is one."""
+"""Extracts entities and relations by rules, in place of a language model."""
 
 import re
 from collections import Counter
@@ -49,7 +49,7 @@ _PLACE_CUE = frozenset({"in", "near", "from", "at"})
 
 @dataclass(slots=True)
 class ExtractedEntity:
-    """A thing the text speaks of, with a description taken from it."""
+    """An entity of the text, with a description taken from the text."""
 
     name: str
     kind: str
@@ -58,7 +58,7 @@ class ExtractedEntity:
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """Two entities of one sentence; the sentence is the description."""
+    """Two entities of one sentence, which is the description."""
 
     source: str
     target: str
@@ -77,9 +77,9 @@ Key = tuple[str, ...]
 
 
 def extract(text: str, types: Collection[str] = ()) -> tuple[list[ExtractedEntity], list[Relation]]:
-    """At most 12 entities and 12 relations between them, most telling first, the same for the same text.
+    """At most 12 entities and 12 relations between them, most relevant first. Equal texts give equal results.
 
-    `types` are the allowed entity types; what does not fit them is `Other`.
+    `types` are the allowed entity types; entities of other types are `Other`.
     """
     read = sentences(text)
     candidates = _candidates(read)
@@ -131,7 +131,7 @@ def _cleaned(word: str) -> str:
 
 
 def _spelling(mention: Mention, lower: Counter[str]) -> str:
-    """The name as it is told everywhere: no possessive, singular where the text shows it to be a common noun."""
+    """The name to compare: without possessive, and singular if the text shows that it is a common noun."""
     words = [word.replace("’", "'").removesuffix("'s").rstrip("'.") for word in mention.words]
     if mention.kind == "code":
         return words[0]
@@ -149,7 +149,7 @@ def _capitalised(word: str) -> str:
 
 
 def _singular(word: str) -> str:
-    """English plurals only, and only the plain ones; German and the rest stay as written."""
+    """The singular of a regular English plural. Other words stay as written."""
     if (
         len(word) < 4
         or not word.endswith("s")
@@ -170,7 +170,7 @@ def _display(key: Key, candidate: _Candidate) -> str:
 
 
 def _places(read: Sequence[Sentence], candidates: Collection[Key]) -> dict[Key, list[int]]:
-    """The sentences that speak of each candidate, in whatever case or number."""
+    """The sentences that mention each candidate, in any case or number."""
     places: dict[Key, list[int]] = {key: [] for key in candidates}
     for position, sentence in enumerate(read):
         for key, _ in _spans(sentence, candidates):
@@ -179,7 +179,7 @@ def _places(read: Sequence[Sentence], candidates: Collection[Key]) -> dict[Key, 
 
 
 def _spans(sentence: Sentence, wanted: Collection[Key]) -> list[tuple[Key, int]]:
-    """The wanted names in their order with the index of their first token; the longest at a place wins."""
+    """The wanted names in order, each with the index of its first token. At each place the longest name wins."""
     spans = []
     words = [_cleaned(token.strip("`")) for token in sentence.tokens]
     endings = [_singular(word) for word in words]
@@ -206,7 +206,7 @@ def _chosen(candidates: dict[Key, _Candidate], places: dict[Key, list[int]]) -> 
 
 
 def _description(read: Sequence[Sentence], places: Sequence[int]) -> str:
-    """The first sentences that speak of it; a heading only when nothing else does."""
+    """The first sentences that mention it; a heading only if no sentence does."""
     told = [position for position in dict.fromkeys(places) if not read[position].heading] or [places[0]]
     text = ""
     for position in told[:3]:
@@ -267,7 +267,7 @@ def _distinct(spans: list[tuple[Key, int]]) -> list[tuple[Key, int]]:
 
 
 def _between(sentence: Sentence, start: int, end: int, names: set[str]) -> str:
-    """The telling words between two names: mostly the verb and its object."""
+    """The content words between two names: mostly the verb and its object."""
     telling = [
         token.lower()
         for token in sentence.tokens[start + 1 : end]

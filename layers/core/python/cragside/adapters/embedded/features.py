@@ -1,4 +1,4 @@
-"""What the grader looks at when it compares a question with a passage."""
+"""The features with which the grader compares a question with a passage."""
 
 import re
 from collections.abc import Sequence
@@ -17,17 +17,17 @@ FEATURES = ("likeness", "coverage", "title_match", "gap")
 Features = npt.NDArray[np.float64]
 
 _MOST_QUESTION_WORDS = 24
-# Passages longer than the first figure are judged by their best window, so that length alone collects no matches.
+# A longer passage is judged by its best window, so that length alone collects no matches.
 _LONGEST_SEGMENT, _WINDOW, _STRIDE = 300, 240, 160
-# A passage of more words than the first figure may say it in one sentence among many on something else. So it is also
-# looked at in runs of as many words as the web snippets have that the weights were fitted on.
+# In a passage with more words than the first figure, one sentence among many may have the answer. So it is also read in
+# runs as long as the web snippets that the weights were fitted on.
 _LONG, _RUN, _RUN_STRIDE = 200, 40, 20
-# Runs with less of the question than this are no evidence. Whatever a run has, the segment around it has as well.
+# Runs with a smaller share of the question are not scored. The segment around a run has everything that the run has.
 _MOST_OF_IT = 0.6
-# In English, likeness beyond this says nothing new. In other languages any pair of texts goes beyond it, because the
+# In English, more similarity than this means nothing. In other languages all pairs of texts exceed it, because the
 # background is English.
 _MOST_LIKENESS = 6.0
-# Words of the title are read with each segment, so that a long one would be read over and over.
+# The title is read with each segment, so a long one would cost much.
 _LONGEST_TITLE = 500
 _PARENTHESIS = re.compile(r"\([^()]*\)")
 _FILE_SUFFIX = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,4}$")
@@ -35,7 +35,7 @@ _FILE_SUFFIX = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,4}$")
 
 @dataclass(frozen=True, slots=True)
 class Background:
-    """How vectors of passages lie in general: their mean, main axes, variances along these and in all other directions.
+    """The distribution of passage vectors: mean, main axes, and the variances along these and in all other directions.
 
     Against it a cosine becomes a number of standard deviations, comparable between questions.
     """
@@ -46,7 +46,7 @@ class Background:
     rest: float
 
     def standardised(self, question: Vectors, passages: Vectors) -> Vectors:
-        """By how many standard deviations each passage (rows) is more like the question than any passage would be."""
+        """The similarity of each passage (rows) to the question, in standard deviations above that of any passage."""
         along = self.axes @ question
         variance = float((along**2 * self.variances).sum()) + self.rest * float(question @ question)
         likeness: Vectors = ((passages - self.mean) @ question) / np.sqrt(max(variance, 1e-9))
@@ -55,7 +55,7 @@ class Background:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question's content words, their rows and weights (summing to 1), and its direction.
+    """A question's content words, with their rows and weights (sum 1), and its direction.
 
     `spelt` is 1 for words in Latin letters, else 0: WordLlama knows other scripts by the letter and numbers by the
     digit, so that the nearness of two such words means nothing. A number is there, or it is not.
@@ -69,7 +69,7 @@ class Question:
     spelt: Vectors
 
     def stems(self, language: Language) -> list[str]:
-        """The content words' stems, as a passage in that language would have them."""
+        """The stems of the content words in the language of a passage."""
         return [stem(word, language) for word in self.content]
 
 
@@ -84,7 +84,7 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class PassageWords:
-    """A passage taken apart: nothing in it depends on a question. `length` is in words, without the title."""
+    """The analysis of a passage, which depends on no question. `length` is in words, without the title."""
 
     language: Language
     title: tuple[str, ...]
@@ -93,7 +93,7 @@ class PassageWords:
 
 
 def read_question(text: str, lexicon: Lexicon) -> Question:
-    """A question taken apart. One without content words is represented by all its words."""
+    """Analyse a question. If it has no content words, all its words count."""
     every = words(text)
     stop = function_words(every) | SCAFFOLDING
     content = list(dict.fromkeys(w for w in every if w not in stop)) or list(dict.fromkeys(every))
@@ -109,7 +109,7 @@ def read_question(text: str, lexicon: Lexicon) -> Question:
 
 
 def read_passage(title: str, text: str, lexicon: Lexicon, *, closely: bool = False) -> PassageWords:
-    """A passage taken apart, its title included in each segment; `closely` into runs of 40 words that overlap by 20."""
+    """Analyse a passage; each segment includes the title. `closely` makes runs of 40 words that overlap by 20."""
     body = words(text)
     title = title[:_LONGEST_TITLE]
     language = language_of(body)
@@ -144,12 +144,12 @@ def compare(
 
 
 def deserves_a_closer_look(passage: PassageWords, features: Features) -> bool:
-    """Whether a run of words in a long passage, given the features of its segments, could have most of the question."""
+    """Whether a run of words in a long passage with these features could have most of the question."""
     return passage.length > _LONG and bool(has_most_of_it(features).any())
 
 
 def has_most_of_it(features: Features) -> npt.NDArray[np.bool_]:
-    """Which rows of features have most of what is asked."""
+    """The rows of features that have most of the question."""
     found: npt.NDArray[np.bool_] = features[:, FEATURES.index("coverage")] >= _MOST_OF_IT
     return found
 
@@ -165,7 +165,7 @@ def _nearest(question: Question, segments: Sequence[Segment], lexicon: Lexicon) 
 
 
 def _found(question: Question, passages: Sequence[PassageWords]) -> Vectors:
-    """1 where a segment (rows) has a content word (columns) itself, in whatever inflection."""
+    """1 where a segment (rows) has a content word (columns), in any inflection."""
     stems_by_language = {language: question.stems(language) for language in {p.language for p in passages}}
     return np.array(
         [
@@ -178,7 +178,7 @@ def _found(question: Question, passages: Sequence[PassageWords]) -> Vectors:
 
 
 def title_match(question: Question, passage: PassageWords, lexicon: Lexicon) -> float:
-    """The share (0..1, by weight) of the title that the question names; 1 when it quotes the title word for word."""
+    """The share (0..1, by weight) of the title that the question names; 1 if it quotes the whole title."""
     if not passage.title:
         return 0.0
     if _contains(question.every_word, passage.title):
@@ -193,7 +193,7 @@ def title_match(question: Question, passage: PassageWords, lexicon: Lexicon) -> 
 
 
 def novelty(question: Question, passage: PassageWords) -> int:
-    """How many different content words the richest segment has beyond the question's: an echo has none."""
+    """The most content words of a segment that the question lacks. An echo of the question has none."""
     sought = set(question.stems(passage.language))
     return max(len(segment.stems - sought) for segment in passage.segments)
 

@@ -34,18 +34,18 @@ from cragside.ports.relevance_grader import RelevanceGrader
 WEIGHTS_FILE = "grader_weights.json"
 
 _REMEMBERED_PASSAGES = 2048
-# Taken apart more closely, a passage needs several times as much memory: 0.1 MB for one of 700 words.
+# The close analysis of a passage takes several times as much memory: 0.1 MB for 700 words.
 _REMEMBERED_CLOSELY = 256
 _REMEMBERED_QUESTIONS = 128
-# A passage with fewer new content words than this cannot answer much; the score falls in proportion.
+# With fewer content words that the question lacks, a passage cannot answer much: its score falls in proportion.
 _ENOUGH_NEW_WORDS = 5
-# A passage has many runs of words and the best one counts, so its odds are taken e times lower.
+# A passage has many runs and the best one counts, so the odds of a run are divided by e.
 _HANDICAP = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class GraderWeights:
-    """The fitted model: one coefficient for each of `FEATURES`, an intercept, and the background of likeness."""
+    """The fitted model: one coefficient for each of `FEATURES`, an intercept, and the background of similarity."""
 
     coefficients: Vectors
     intercept: float
@@ -59,7 +59,7 @@ class GraderWeights:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "GraderWeights":
-        """Reads what `evals/calibrate_grader.py` writes."""
+        """Read the output of `evals/calibrate_grader.py`."""
         if tuple(data["features"]) != FEATURES:
             raise ValueError(f"weights are for the features {data['features']}")
         background = data["background"]
@@ -77,12 +77,12 @@ class GraderWeights:
 
 
 class EmbeddedGrader(RelevanceGrader):
-    """Grades with WordLlama's vectors and the words themselves; each document is judged on its own.
+    """Grades with WordLlama's vectors and the words themselves. Each document is judged on its own; `model` is ignored.
 
-    The score is the probability that a passage which retrieval brought up is relevant, as measured on CLAP-NQ
-    (evals/README.md). It tells whether a passage is about what is asked, not whether the answer is in it. Passages
-    of more than 200 words are also scored by their best 40-word window, at a penalty.
-    The 2,048 passages graded last are remembered, taken apart, and the scores of the last 128 questions.
+    The score is the probability that a retrieved passage is relevant, as measured on CLAP-NQ (evals/README.md). It says
+    whether a passage is about the question, not whether it has the answer. Passages of more than 200 words are also
+    scored by their best 40-word window, at a penalty. The analyses of the last 2,048 passages and the scores of the
+    last 128 questions are cached; a cached passage takes about 0.1 ms.
     """
 
     def __init__(self, embedder: TokenVectors, *, weights: GraderWeights | None = None) -> None:
@@ -101,9 +101,9 @@ class EmbeddedGrader(RelevanceGrader):
         return self.scores(query, [(document.title, document.content) for document in documents])
 
     def scores(self, query: str, passages: Sequence[tuple[str, str]]) -> list[float]:
-        """The same for (title, text) pairs, without an event loop."""
+        """`grade` for (title, text) pairs, without an event loop."""
         with self._lock:
-            # What ranking has scored is soon graded again.
+            # Passages that ranking has scored are soon graded again.
             known = self._questions.setdefault(query, {})
             fresh = [pair for pair in dict.fromkeys(passages) if pair not in known]
             if fresh:
@@ -148,7 +148,7 @@ class EmbeddedGrader(RelevanceGrader):
 
 @cache
 def packaged_weights() -> GraderWeights:
-    """The weights that come with the package. Raises `ServiceUnavailable("grader", ...)` when they are unreadable."""
+    """The weights of the package. Raises `ServiceUnavailable("grader", ...)` if they cannot be read."""
     try:
         text = resources.files(__package__).joinpath(WEIGHTS_FILE).read_text(encoding="utf-8")
         return GraderWeights.from_json(json.loads(text))

@@ -1,4 +1,4 @@
-"""What a question is about, by rules: the part that LightRAG asks a language model for."""
+"""Extracts the keywords of a question by rules, in place of LightRAG's language model."""
 
 import re
 from dataclasses import dataclass
@@ -17,9 +17,9 @@ _EDGES = ".'’‘*_~-–—/\\"
 
 @dataclass(frozen=True, slots=True)
 class QueryKeywords:
-    """`low`: names, things, numbers, as LightRAG matches them with entities; `high`: themes, matched with relations.
+    """LightRAG matches `low` (names, things, numbers) with entities, and `high` (themes) with relations.
 
-    Neither is ever empty, unless the question holds no word at all.
+    Both have keywords unless the question has no words.
     """
 
     low: list[str]
@@ -27,7 +27,7 @@ class QueryKeywords:
 
 
 def keywords_of(question: str) -> QueryKeywords:
-    """The keywords of a question, at most 12 a list, most telling first; the language is English, German or any."""
+    """The keywords of a question in any language, at most 12 a list, most relevant first."""
     text = question[:_LONGEST_READ]
     stop = function_words(words(text)) | SCAFFOLDING
     quoted = ["".join(groups).strip() for groups in _QUOTED.findall(text)]
@@ -49,7 +49,7 @@ def keywords_of(question: str) -> QueryKeywords:
 
 
 def runs(text: str, stop: frozenset[str]) -> list[list[str]]:
-    """Neighbouring content words, cut at function words and punctuation, at most four words each."""
+    """Runs of at most four content words, cut at function words and punctuation."""
     runs: list[list[str]] = [[]]
     for token in _TOKEN.findall(text):
         word = token.strip(_EDGES)
@@ -65,7 +65,7 @@ def runs(text: str, stop: frozenset[str]) -> list[list[str]]:
 
 
 def _names(run: list[str]) -> list[str]:
-    """The capitalised stretches of a run."""
+    """The capitalised parts of a run."""
     names: list[list[str]] = [[]]
     for word in run:
         if word[0].isupper() or any(c.isdigit() for c in word):

@@ -1,4 +1,4 @@
-"""Answers to LightRAG's indexing prompts without a language model."""
+"""Answers LightRAG's indexing prompts without a language model."""
 
 import json
 import re
@@ -14,7 +14,7 @@ from cragside.ports.language_model import LanguageModel
 DELIMITER = "<|#|>"
 COMPLETE = "<|COMPLETE|>"
 
-# A prompt is known by its first words, which no document can reach.
+# The first words of a prompt identify it. No document can change them.
 _HEAD = 400
 _INPUT_START = "\n---Input Text---\n```\n"
 _INPUT_END = "\n```\n"
@@ -24,14 +24,14 @@ _RECORD_LIMIT = re.compile(r"at most (\d{1,6}) total")
 _SUMMARY_LIMIT = re.compile(r"must not exceed (\d{1,6}) tokens")
 _SENTENCE = re.compile(r"(?<=[.!?。])\s+|\n+")
 _CHARACTERS_A_TOKEN = 4
-# Field delimiters are built of these; in a field their look-alikes stand in for them.
+# Field delimiters consist of these characters; in a field, look-alikes replace them.
 _HARMLESS = str.maketrans({"<": "‹", ">": "›", "|": "¦"})
 
 
 class EmbeddedLanguageModel(LanguageModel):
-    """A rule-based extractor that speaks LightRAG's prompts: extraction, gleaning, merging descriptions, keywords.
+    """Answers LightRAG's prompts by rules: extraction, gleaning, merging descriptions, keywords.
 
-    Deterministic and linear in the length of the text. It refuses any other prompt.
+    It is deterministic and takes time linear in the length of the text. It refuses any other prompt.
     """
 
     @override
@@ -47,7 +47,7 @@ class EmbeddedLanguageModel(LanguageModel):
             return _summary(prompt)
         if "high_level_keywords" in prompt and "User Query:" in prompt:
             return _keywords(prompt)
-        raise ServiceUnavailable("extractor", "The embedded extractor only knows LightRAG's own prompts.")
+        raise ServiceUnavailable("extractor", "The embedded extractor answers only LightRAG's own prompts.")
 
 
 def _extraction(prompt: str, system: str) -> str:
@@ -85,7 +85,7 @@ def _limit(pattern: re.Pattern[str], text: str, ours: int) -> int:
 
 
 def _summary(prompt: str) -> str:
-    """The distinct sentences of all descriptions, in their order, within the length that the prompt allows."""
+    """The distinct sentences of all descriptions, in order, within the length limit of the prompt."""
     listed = prompt.partition("Description List:")[2]
     limit = _limit(_SUMMARY_LIMIT, prompt, 100_000) * _CHARACTERS_A_TOKEN
     kept: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""Vectors of whole words, summed from WordLlama's token vectors and remembered."""
+"""Vectors of words, summed from WordLlama's token vectors and cached."""
 
 from collections.abc import Iterable
 from typing import Protocol
@@ -11,7 +11,7 @@ from cragside.ports.embedder import Vectors
 Rows = npt.NDArray[np.intp]
 
 _FIRST_CAPACITY = 4096
-# Beyond this many words the memory (1 KB a word) is given back: a corpus of 1,000 passages has about 10,000.
+# With more words, the memory (1 KB a word) is released. A corpus of 1,000 passages has about 10,000 words.
 _MOST_WORDS = 40_000
 
 
@@ -33,7 +33,7 @@ class TokenVectors(Protocol):
 class Lexicon:
     """Words as rows of `vectors` (not normalised) and of their lengths `norms`.
 
-    A word's length serves as its weight: WordLlama learnt short vectors for words that tell little.
+    The length of a vector is the weight of its word: WordLlama learnt short vectors for words with little meaning.
     """
 
     def __init__(self, model: TokenVectors) -> None:
@@ -41,7 +41,7 @@ class Lexicon:
         self.clear()
 
     def clear(self) -> None:
-        """Forget every word. Rows that were handed out before mean nothing afterwards."""
+        """Forget every word. Rows from earlier calls become invalid."""
         self._rows: dict[str, int] = {}
         self._vectors: Vectors = np.zeros((_FIRST_CAPACITY, self._model.dimensions), dtype=np.float32)
         self._norms: Vectors = np.zeros(_FIRST_CAPACITY, dtype=np.float32)
@@ -53,7 +53,7 @@ class Lexicon:
 
     @property
     def vectors(self) -> Vectors:
-        """Word vectors; only rows that `rows` has handed out are meaningful."""
+        """Word vectors. Only rows that `rows` returned are valid."""
         return self._vectors
 
     @property

@@ -1,4 +1,4 @@
-"""Where names and terms stand in a text: the surface side of entity extraction."""
+"""Finds names and terms in a text, the first step of entity extraction."""
 
 import re
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ LONGEST_NAME = 5
 _LONGEST_SENTENCE = 600
 _MOST_SENTENCES = 400
 _SENTENCE_END = re.compile(r"(?<=[.!?。！？])[\"'”’)\]]{0,2}\s+|(?<=[。！？])|\n+")
-# Katakana and Han runs count as tokens of their own: that is how Japanese writes its names and terms.
+# Runs of katakana and Han are tokens: Japanese writes names and terms like this.
 _TOKEN = re.compile(
     r"`[^`\n]{1,60}`|[\u30a0-\u30ff]{2,20}|[\u3400-\u9fff]{2,8}"
     r"|[^\W_\u3040-\u30ff\u3400-\u9fff](?:[^\W\u3040-\u30ff\u3400-\u9fff]|[.+#&'’/-](?=[^\W\u3040-\u30ff\u3400-\u9fff]))*(?:\+\+|#)?"
@@ -31,7 +31,7 @@ _NOT_NAMES = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A sentence or a heading as text and tokens."""
+    """The text and the tokens of a sentence or a heading."""
 
     text: str
     tokens: tuple[str, ...]
@@ -40,14 +40,14 @@ class Sentence:
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """A candidate: its words as written, and why it counts."""
+    """A candidate for an entity: its words as written, and how it was found."""
 
     words: tuple[str, ...]
     kind: str  # name, acronym, code, heading, definition, opening
 
 
 def sentences(text: str) -> list[Sentence]:
-    """The text's sentences, at most 400 of at most 600 characters each; headings are marked."""
+    """The sentences and headings of a text, at most 400 of at most 600 characters each."""
     found: list[Sentence] = []
     for line in text.splitlines():
         heading = _HEADING.match(line)
@@ -63,7 +63,7 @@ def sentences(text: str) -> list[Sentence]:
 
 
 def is_word(token: str) -> bool:
-    """Whether a token is a word or code rather than a mark."""
+    """Whether a token is a word or code, not punctuation."""
     return token[0].isalnum() or (token[0] == "`" and len(token) > 2)
 
 
@@ -97,7 +97,7 @@ def _named(run: list[str], *, first: bool) -> Iterator[Mention]:
         words = words[1:]
     if not words or words[0].lower() in _NOT_NAMES:
         return
-    # A single capital at the start of a sentence proves nothing; as "opening" it needs support from elsewhere.
+    # A capital at the start of a sentence proves nothing. Such an "opening" needs support from other sentences.
     if len(words) == 1 and first and not words[0].isupper():
         yield Mention(words, "opening")
     elif len(words) == 1 and words[0].isupper() and len(words[0]) < 2:
@@ -108,7 +108,7 @@ def _named(run: list[str], *, first: bool) -> Iterator[Mention]:
 
 
 def _defined(sentence: Sentence) -> Iterator[Mention]:
-    """X in "An X is ...", when X is at most four words."""
+    """X in "An X is ...", if X has at most four words."""
     subject: list[str] = []
     for token in sentence.tokens[:6]:
         if token.lower() in _COPULA:

@@ -1,4 +1,4 @@
-"""A question as a web search engine likes it."""
+"""Turns a question into a query for a web search engine, by rules."""
 
 import re
 
@@ -20,9 +20,10 @@ _SENTENCE = re.compile(r"[^.!?\n]+[.!?]*")
 
 
 def search_query(question: str) -> str:
-    """At most 12 terms and 200 characters: names, numbers, identifiers and quoted phrases stay, filler goes.
+    """At most 12 terms and 200 characters. Names, numbers, identifiers and quoted phrases stay; filler words go.
 
-    Engine operators (`!bang`, `-term`, `:language`) lose their mark. Empty only for a question of blanks and NULs.
+    Operators of search engines (`!bang`, `-term`, `:language`) lose their mark. The query is empty only for a question
+    of blanks and NULs.
     """
     text = " ".join(question[:_LONGEST_READ].split("\0"))
     dropped = (function_words(words(text)) - _INTERROGATIVE) | SCAFFOLDING
@@ -51,7 +52,7 @@ def _terms(text: str) -> list[str]:
 
 
 def _asked(text: str) -> frozenset[str]:
-    """Words of the sentences that end with a question mark: in a long prompt the question outweighs its preamble."""
+    """Words of sentences that end with a question mark. In a long prompt they matter more than the preamble."""
     sentences = [s for s in _SENTENCE.findall(text) if s.rstrip().endswith("?")]
     return frozenset(term.lower() for sentence in sentences for term in _terms(sentence))
 

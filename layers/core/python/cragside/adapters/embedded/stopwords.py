@@ -1,4 +1,4 @@
-"""Words that carry no topic, in English and German."""
+"""Words without a topic, in English and German."""
 
 
 def _words(listed: str) -> frozenset[str]:
@@ -30,8 +30,8 @@ wieso wieviel will wir wird wirst wo wobei wofür wohin womit woraus worin worü
 zwischen über
 """)
 
-# The commonest function words of French, Spanish, Italian, Portuguese, Dutch, Russian and Arabic. Some of them mean
-# something in English or German, so they count only in texts that show neither.
+# The most frequent function words of French, Spanish, Italian, Portuguese, Dutch, Russian and Arabic. Some have a
+# meaning in English or German, so they count only in texts of neither language.
 OTHER = _words("""
 le la les un une des du de et est sont qui que quoi quel quelle où quand comment pourquoi dans sur pour avec par ce
 cette el los las una unos y es son qué quién cuál dónde cuándo cómo por para con en del al se su il lo gli uno e è
@@ -40,7 +40,7 @@ do dos das het een en zijn wie wat waar wanneer hoe waarom van op met voor чт�
 какое какие такое это и в на с по из для не он она они его её ما من هو هي أين متى كيف لماذا هل في على إلى عن
 """)
 
-# Politeness and the scaffolding of a request: no topic either, but only in questions, never in a passage.
+# Polite phrases and other wording of a request. They are without a topic in questions, but not in passages.
 SCAFFOLDING = _words("""
 please kindly thanks thank hello hi hey dear tell explain describe show give find know want need help wondering wonder
 understand summarize summarise list name mean means meaning question answer details information info like really

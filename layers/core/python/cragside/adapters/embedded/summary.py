@@ -1,4 +1,4 @@
-"""What can be quoted from a text without a model: telling sentences, terms, and lines that say what they are."""
+"""Extracts a summary, key terms, decisions and action items from a text without a model."""
 
 import re
 from collections import Counter
@@ -33,13 +33,13 @@ _URGENT = re.compile(
     r"|immediately|dringend|so schnell wie möglich|umgehend)\b",
     re.IGNORECASE | re.MULTILINE,
 )
-# Headings, list items, quotes, tables and speakers begin a line of their own.
+# Headings, list items, quotes, tables and speakers begin a new line.
 _OWN_LINE = re.compile(r"\s*(?:#|[-*+>|]\s|\d{1,3}[.)]\s|\[|[A-Z][\w .-]{0,30}:\s)")
 _HEADING = re.compile(r"^\s{0,3}#{1,6}\s+(.{1,120})$", re.MULTILINE)
 
 
 def key_terms(text: str) -> list[str]:
-    """At most 10 terms of a passage, most telling first: runs of content words, by how often their words occur."""
+    """At most 10 runs of content words, ranked by the frequency of their words."""
     found = words(text)
     language = language_of(found)
     counts = Counter(stems(found, language))
@@ -63,7 +63,7 @@ def key_terms(text: str) -> list[str]:
 
 
 def summary_of(text: str) -> str:
-    """The first sentence and the two that have most of the words that the text repeats; "" if there are none."""
+    """The first sentence, and the two with most of the text's repeated words; "" if there are none."""
     whole = sentences("\n".join(_unwrapped(text)))
     read = [sentence for sentence in whole if not sentence.heading and len(sentence.tokens) >= _SHORTEST_SENTENCE]
     if not read:
@@ -75,7 +75,7 @@ def summary_of(text: str) -> str:
         repeated = sum(counts[word] for word in set(stemmed[position]) if counts[word] > 1)
         return repeated / (len(stemmed[position]) + 4)
 
-    # The first sentence says more often than any other what a text is about.
+    # The first sentence most often states the subject of a text.
     others = sorted(range(1, len(read)), key=lambda position: (-weight(position), position))
     chosen = sorted([0, *others[: _SUMMARY_SENTENCES - 1]])
     return _shortened(" ".join(read[position].text for position in chosen), _SUMMARY_CHARACTERS)
@@ -87,7 +87,7 @@ def headings_of(text: str) -> list[str]:
 
 
 def decisions_in(text: str) -> list[str]:
-    """Sentences that say that something was decided, in English or German."""
+    """Sentences that state a decision, in English or German."""
     return _telling(text, _DECISION)
 
 
@@ -97,7 +97,7 @@ def action_items_in(text: str) -> list[str]:
 
 
 def is_urgent(text: str) -> bool:
-    """Whether a text says of itself that it is urgent; that it does not say so proves nothing."""
+    """Whether a text states that it is urgent."""
     return _URGENT.search(text) is not None
 
 
@@ -112,7 +112,7 @@ def _distinct(found: Sequence[str]) -> list[str]:
 
 
 def _unwrapped(text: str) -> list[str]:
-    """Lines, those of a wrapped paragraph joined."""
+    """The lines, with those of a wrapped paragraph joined."""
     lines: list[str] = []
     wrapped = False
     for line in text.splitlines():

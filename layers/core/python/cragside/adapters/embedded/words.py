@@ -1,4 +1,4 @@
-"""Words, their language and their stems: what lexical matching is done with."""
+"""Words, their language and their stems, for lexical matching."""
 
 import re
 import unicodedata
@@ -11,8 +11,8 @@ from cragside.adapters.embedded.stopwords import ENGLISH, GERMAN, OTHER
 
 Language = Literal["english", "german"]
 
-# Scripts that are written without spaces: Thai, Lao, Burmese, Khmer, katakana, Han. What mostly writes grammar
-# (hiragana, the commonest Chinese particles) separates words in them.
+# Scripts without spaces: Thai, Lao, Burmese, Khmer, katakana, Han. In them, characters that mostly express grammar
+# (hiragana, the most frequent Chinese particles) separate words.
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u30a0-\u30ff\u3400-\u9fff\uf900-\ufaff"
 _GRAMMAR = "\u3040-\u309f的了是在和吗呢什么"
 # Combining marks of Latin, Hebrew, Arabic and the Indic scripts, which Python's \w leaves out.
@@ -23,15 +23,15 @@ _WORD = re.compile(
     r"|\d+(?:[.,:]\d+)+"
     rf"|(?:(?![{_UNSPACED}{_GRAMMAR}])[^\W_])(?:(?![{_UNSPACED}{_GRAMMAR}])[^\W_]|[{_MARKS}]|['’](?=[^\W_]))*(?:\+\+|\#)?"
 )
-# The same for text in ASCII, where it finds the same words in a third of the time.
+# For ASCII texts: it finds the same words in a third of the time.
 _ASCII_WORD = re.compile(r"[0-9]+(?:[.,:][0-9]+)+|[a-z0-9](?:[a-z0-9]|'(?=[a-z0-9]))*(?:\+\+|#)?")
-# What the tokenised forms of "it's", "don't", "I'm", "he'd" leave behind.
+# Remains of tokenised forms such as "it's", "don't", "I'm" and "he'd".
 _CLITICS = frozenset({"s", "t", "d", "m", "ll", "re", "ve"})
 _UMLAUTS = str.maketrans({"ä": "a", "ö": "o", "ü": "u", "ß": "ss"})
 
 
 def words(text: str) -> list[str]:
-    """Lower-case words without accents in their order; scripts without spaces give overlapping pairs of characters."""
+    """Lower-case words without accents, in order. Scripts without spaces give overlapping pairs of characters."""
     if text.isascii():
         return _ASCII_WORD.findall(text.lower())
     text = _folded(text)
@@ -51,20 +51,20 @@ def _pairs(run: str) -> list[str]:
 
 
 def _folded(text: str) -> str:
-    """Lower case without the accents of Latin letters, the German umlauts excepted: `Hōryū-ji` is `horyu-ji`."""
+    """Lower case without the accents of Latin letters, except German umlauts: `Hōryū-ji` is `horyu-ji`."""
     return unicodedata.normalize("NFKC", text).lower().translate(_accents())
 
 
 @lru_cache(maxsize=1)
 def _accents() -> dict[int, str]:
-    """Accented Latin letters and the plain ones they come from."""
+    """The plain letters of accented Latin letters."""
     letters = map(chr, [*range(0xC0, 0x250), *range(0x1E00, 0x1F00)])
     bases = {letter: unicodedata.normalize("NFD", letter)[0] for letter in letters if letter.lower() not in "äöüß"}
     return {ord(letter): base for letter, base in bases.items() if base != letter and base.isascii()}
 
 
 def language_of(found: list[str]) -> Language:
-    """English or German, by which one's function words are more numerous; English when neither shows."""
+    """English or German, whichever has more function words in the text; English if there are none."""
     german = sum(map(GERMAN.__contains__, found))
     if not all(map(str.isascii, found)):
         german += sum(1 for word in found if word not in GERMAN and any(c in "äöüß" for c in word))
@@ -72,36 +72,36 @@ def language_of(found: list[str]) -> Language:
 
 
 def function_words(found: list[str]) -> frozenset[str]:
-    """The words without a topic in the language of a text (given as `words` gives it)."""
+    """The words without a topic in the language of a text, which is given as the result of `words`."""
     if language_of(found) == "german":
         return GERMAN
     return ENGLISH if any(word in ENGLISH for word in found) else ENGLISH | OTHER
 
 
 def terms(text: str) -> list[str]:
-    """Stemmed words without function words, in their order, repetitions kept.
+    """The stems of words without function words, in order, with repetitions.
 
-    Both sides of a comparison go through here: a question's terms equal the terms of a passage that says the same
-    words. Questions take 0.05 ms once their words have been met.
+    Both sides of a comparison use it, so equal words of a question and a passage give equal terms. A question with
+    cached words takes 0.05 ms.
     """
     found = words(text)
     return stems(found, language_of(found))
 
 
 def stems(found: list[str], language: Language) -> list[str]:
-    """The stems of words (as `words` gives them) without the function words."""
+    """The stems of words (from `words`) without function words."""
     stop = GERMAN if language == "german" else function_words(found)
     return [stem(word, language) for word in found if word not in stop and word not in _CLITICS]
 
 
 def is_filler(word: str, stop: frozenset[str]) -> bool:
-    """Whether a word, spelt as in its text, is one of `stop`; an acronym (`US`, `IT`) never is."""
+    """Whether a word, as written in its text, is one of `stop`. An acronym (`US`, `IT`) never is."""
     return word.lower().replace("’", "'") in stop and not (len(word) > 1 and word.isupper())
 
 
 @lru_cache(maxsize=1 << 16)
 def stem(word: str, language: Language) -> str:
-    """The word's stem; words with digits or of other scripts stay as they are."""
+    """The stem of a word. Words with digits or in other scripts are unchanged."""
     base = word.replace("’", "'").removesuffix("'s")
     if len(base) > 40 or not base.isalpha():
         return base
@@ -110,4 +110,4 @@ def stem(word: str, language: Language) -> str:
 
 @lru_cache(maxsize=2)
 def _stemmer(language: Language) -> "Stemmer.Stemmer":
-    return Stemmer.Stemmer(language, 0)  # stems are remembered above
+    return Stemmer.Stemmer(language, 0)  # `stem` caches

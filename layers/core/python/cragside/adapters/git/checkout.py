@@ -132,7 +132,8 @@ async def files_of(
         for _ in range(_MOST_ENTRIES):
             entry = _ENTRY.fullmatch(await next_line(listing.stdout, b"\x00"))
             if entry is None:
-                await _check_end(listing)
+                if await listing.wait():
+                    raise ValidationError("The repository is damaged: git cannot list its files.")
                 return
             path = entry["path"].decode("utf-8", "replace")
             if not chosen.takes(path):
@@ -237,11 +238,6 @@ def _unfit(entry: re.Match[bytes], path: str, max_bytes: int) -> str | None:
     if not size:
         return "is empty"
     return f"has {size:,} bytes, the limit is {max_bytes:,}" if size > max_bytes else None
-
-
-async def _check_end(listing: asyncio.subprocess.Process) -> None:
-    if await listing.wait():
-        raise ValidationError("The repository is damaged: git cannot list its files.")
 
 
 async def _read(contents: asyncio.subprocess.Process, blob: bytes, size: int, path: str) -> bytes | str:

@@ -1,4 +1,4 @@
-"""Git's command with everything switched off that a repository or its server could use against this machine."""
+"""Runs git with all features disabled that a repository or its server could use to attack this machine."""
 
 import asyncio
 import os
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from cragside.domain.errors import ConfigurationError, ProcessingError, ValidationError
 
-# Git 2.37 was the first with http.curloptResolve; an older one would silently look the name up by itself.
+# Git 2.37 introduced http.curloptResolve. An older git would silently resolve the name itself.
 _OLDEST = (2, 37)
 _SETTINGS = (
     "core.hooksPath=/dev/null",
@@ -31,19 +31,17 @@ _SETTINGS = (
     "submodule.recurse=false",
     "transfer.bundleURI=false",
 )
-# The places of certificates are for whoever runs this to say; nothing else of the environment reaches git.
+# The operator may set the places of certificates. Git gets nothing else of the environment.
 _KEPT = ("PATH", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR", "GIT_SSL_CAINFO", "SYSTEMROOT")
 
 
 class Git:
-    """Runs git with `home` as its home folder, where nothing is configured."""
+    """Runs git with `home` as its home folder, which has no configuration."""
 
     def __init__(self, home: Path) -> None:
         program = shutil.which("git")
         if program is None:
-            raise ConfigurationError(
-                "There is no git on this machine. Install git (2.37 or later) to index repositories."
-            )
+            raise ConfigurationError("Git is not installed. Install git 2.37 or later to index repositories.")
         self._program = program
         self._environment = {name: os.environ[name] for name in _KEPT if name in os.environ} | {
             "HOME": str(home),
@@ -61,7 +59,7 @@ class Git:
         }
 
     async def check_version(self) -> None:
-        """Raises `ConfigurationError` for a git that is too old to be told which address to connect to."""
+        """Raises `ConfigurationError` if git is too old to pin addresses."""
         async with self.running(["version"]) as process:
             told = (await _drained(process)).decode("utf-8", "replace")
         found = re.search(r"(\d{1,9})\.(\d{1,9})", told)
@@ -72,9 +70,9 @@ class Git:
     async def running(
         self, arguments: Sequence[str], *, settings: Sequence[str] = (), secret: Mapping[str, str] | None = None
     ) -> AsyncIterator[asyncio.subprocess.Process]:
-        """The command with its output and errors in pipes; at the end of the block it is gone, with its children.
+        """Run the command with pipes. The end of the block kills it with its children.
 
-        `secret` are settings that go by the environment, which other users of the machine cannot read.
+        `secret` settings go through the environment, which other users of the machine cannot read.
         """
         environment = dict(self._environment)
         for number, (name, value) in enumerate((secret or {}).items()):
@@ -96,13 +94,13 @@ class Git:
         finally:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
-            # asyncio knows of a process's end only when its pipes have been read empty.
+            # asyncio notices the end of a process only when its pipes are empty.
             await process.communicate()
 
     async def output(
         self, arguments: Sequence[str], *, settings: Sequence[str] = (), secret: Mapping[str, str] | None = None
     ) -> bytes:
-        """What the command writes, which has to be little. Raises `ValidationError` with git's reason when it fails."""
+        """The short output of the command. Raises `ValidationError` with git's reason if the command fails."""
         async with self.running(arguments, settings=settings, secret=secret) as process:
             written = await _drained(process)
             if process.returncode:
@@ -111,7 +109,7 @@ class Git:
 
 
 async def _drained(process: asyncio.subprocess.Process) -> bytes:
-    """Output, or for a command that fails its errors."""
+    """The output of the command, or its errors if it fails."""
     output, errors = await process.communicate()
     return errors if process.returncode else output
 
@@ -124,7 +122,7 @@ def _reason(errors: bytes) -> str:
 
 
 async def next_line(stream: asyncio.StreamReader | None, end: bytes) -> bytes:
-    """The stream's next line without its end; empty at the end of the stream. Raises `ProcessingError` for a giant."""
+    """The stream's next line without its end; empty at the end. Raises `ProcessingError` for an overlong line."""
     if stream is None:
         return b""
     try:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from lightrag.constants import GRAPH_FIELD_SEP
 
 from cragside.adapters.lightrag.ledger.failures import LedgerError
+from cragside.adapters.lightrag.storages.interface import GraphStorage
 from cragside.adapters.lightrag.store import Store, StoreAccess
 from cragside.domain.errors import ServiceUnavailable
 from cragside.ports.knowledge_graph import (
@@ -55,7 +56,7 @@ class LightRagKnowledgeGraph(KnowledgeGraph):
         """Names of the entities that passages mention: by how many of the passages, then by their connections."""
         with _reading():
             store = await self._access.existing()
-            return _Graph(store).of_passages(passage_ids, limit) if store else []
+            return await _Graph(store).of_passages(passage_ids, limit) if store else []
 
     async def expand(self, names: Sequence[str], *, depth: int = 2, limit: int = 50) -> Neighbourhood:
         """Breadth first from the entities that are there, by strength of connection on each level.
@@ -66,81 +67,84 @@ class LightRagKnowledgeGraph(KnowledgeGraph):
             store = await self._access.existing()
             if store is None:
                 return Neighbourhood()
-            return _Graph(store).expand(names, min(depth, DEEPEST), min(limit, MOST_ENTITIES))
+            return await _Graph(store).expand(names, min(depth, DEEPEST), min(limit, MOST_ENTITIES))
 
     async def search(self, text: str, *, limit: int = 20) -> list[Entity]:
         """Entities whose name contains the text in any case, best connected first; described in brief."""
         with _reading():
             store = await self._access.existing()
-            return _Graph(store).search(text, limit) if store else []
+            return await _Graph(store).search(text, limit) if store else []
 
 
 class _Graph:
     def __init__(self, store: Store) -> None:
-        self._rows = store.graph
+        self._graph: GraphStorage = store.engine.chunk_entity_relation_graph
         self._ledger = store.ledger
 
     async def entity(self, name: str, connections: int, documents: int) -> EntityView | None:
-        found = self._named(name)
+        found = await self._named(name)
         if found is None:
             return None
         known, value = found
-        sources = self._rows.documents_of(known, max(documents, 1))
-        (brief,) = self._entities([known])
+        sources = await self._ledger.mentioning(known, max(documents, 1))
+        (brief,) = await self._entities([known])
         first_seen = sources[0][2] if sources else None
         told = sources[:documents]
         labels = await self._ledger.labels([identifier for identifier, *_ in told])
         return EntityView(
             replace(brief, description=_readable(value.get("description")), first_seen=first_seen),
-            tuple(self._connections(known, connections)),
+            tuple(await self._connections(known, connections)),
             tuple((identifier, labels.get(identifier, name)) for identifier, name, _ in told),
         )
 
-    def of_passages(self, passage_ids: Sequence[str], limit: int) -> list[str]:
-        return self._rows.mentioned_by(list(dict.fromkeys(map(_storable, passage_ids))), limit)
+    async def of_passages(self, passage_ids: Sequence[str], limit: int) -> list[str]:
+        counts = await self._ledger.mentioned_by(list(dict.fromkeys(map(_storable, passage_ids))))
+        degrees = await self._graph.degrees(counts)
+        return sorted(degrees, key=lambda name: (-counts[name], -degrees[name], name))[:limit]
 
-    def expand(self, names: Sequence[str], depth: int, limit: int) -> Neighbourhood:
-        start = list(dict.fromkeys(found[0] for name in names if (found := self._named(name))))
+    async def expand(self, names: Sequence[str], depth: int, limit: int) -> Neighbourhood:
+        start = list(dict.fromkeys([found[0] for name in names if (found := await self._named(name))]))
         reached, capped = start[:limit], len(start) > limit
         level = reached
         for _ in range(depth):
             if capped or not level:
                 break
-            level = self._beyond(level, set(reached), limit - len(reached) + 1)
+            level = await self._beyond(level, set(reached), limit - len(reached) + 1)
             capped = len(reached) + len(level) > limit
             reached = [*reached, *level][:limit]
         most = RELATIONSHIPS_AN_ENTITY * len(reached)
-        rows = self._rows.among(reached, most + 1)
-        entities = tuple(self._entities(reached))
+        rows = await self._graph.among(reached, most + 1)
+        entities = tuple(await self._entities(reached))
         return Neighbourhood(entities, tuple(_relationship(*row) for row in rows[:most]), capped or len(rows) > most)
 
-    def search(self, text: str, limit: int) -> list[Entity]:
-        return self._entities(self._rows.containing(_spellings(_storable(text.strip())), limit))
+    async def search(self, text: str, limit: int) -> list[Entity]:
+        return await self._entities(await self._graph.containing(_storable(text.strip()), limit))
 
-    def _named(self, name: str) -> tuple[str, dict[str, Any]] | None:
-        name = _storable(name)
-        return self._rows.named(name, _spellings(name))
+    async def _named(self, name: str) -> tuple[str, dict[str, Any]] | None:
+        return await self._graph.named(_storable(name))
 
-    def _connections(self, name: str, limit: int) -> Iterator[Connection]:
-        for other, value, forward in self._rows.strongest(name, limit):
+    async def _connections(self, name: str, limit: int) -> list[Connection]:
+        found: list[Connection] = []
+        for other, value, forward in await self._graph.strongest(name, limit):
             source, target = (name, other) if forward else (other, name)
             away = _first_of(source, target, value.get("description")) == name
             direction: Literal["outgoing", "incoming"] = "outgoing" if away else "incoming"
-            yield Connection(other, _type(value), direction, _brief(value.get("description")))
+            found.append(Connection(other, _type(value), direction, _brief(value.get("description"))))
+        return found
 
-    def _beyond(self, level: Sequence[str], seen: set[str], limit: int) -> list[str]:
+    async def _beyond(self, level: Sequence[str], seen: set[str], limit: int) -> list[str]:
         """The strongest new neighbours of a level of a search."""
         weights: dict[str, float] = {}
         for node in level:
             # As many more as are known already: these may be the strongest.
-            for other, weight in self._rows.neighbours(node, limit + len(seen)):
+            for other, weight in await self._graph.neighbours(node, limit + len(seen)):
                 if other not in seen:
                     weights[other] = max(weights.get(other, 0.0), weight or 0.0)
         return sorted(weights, key=lambda name: (-weights[name], name))[:limit]
 
-    def _entities(self, names: Sequence[str]) -> list[Entity]:
-        found = self._rows.nodes(names)
-        return [_entity(name, *found[name]) for name in names if name in found]
+    async def _entities(self, names: Sequence[str]) -> list[Entity]:
+        found, mentions = await self._graph.nodes(names), await self._ledger.mentions(names)
+        return [_entity(name, found[name], mentions.get(name, 0)) for name in names if name in found]
 
 
 @contextmanager
@@ -194,12 +198,6 @@ def _readable(text: str | None) -> str:
 def _brief(description: str | None) -> str:
     text = _readable(description)
     return text if len(text) <= _BRIEF else f"{text[: _BRIEF - 1].rstrip()}…"
-
-
-def _spellings(name: str) -> list[str]:
-    """What `lower()` of SQLite, which knows the 26 letters alone, can make of a name that is equal but for its case."""
-    written = {name, name.lower(), name.upper(), name.title(), name.capitalize()}
-    return sorted({"".join(c.lower() if c.isascii() else c for c in spelling) for spelling in written})
 
 
 def _storable(text: str) -> str:

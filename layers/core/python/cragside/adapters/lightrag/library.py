@@ -5,12 +5,12 @@ from typing import TypeVar
 
 from typing_extensions import override
 
-from cragside.adapters.lightrag.accepting import accept, cut_uncut
 from cragside.adapters.lightrag.chunking import storable
+from cragside.adapters.lightrag.indexing.accepting import accept, cut_uncut
+from cragside.adapters.lightrag.indexing.sweeping import sweep, sweep_if_free
 from cragside.adapters.lightrag.ledger.failures import failing_as_unavailable
 from cragside.adapters.lightrag.ledger.interface import Ledger
 from cragside.adapters.lightrag.store import Store, StoreAccess
-from cragside.adapters.lightrag.sweeping import sweep, sweep_if_free
 from cragside.domain.document import SourceText
 from cragside.domain.errors import NotFound, ValidationError
 from cragside.domain.indexing import (
@@ -140,19 +140,19 @@ async def delete(store: Store, document_id: str) -> bool:
 
 async def forget(store: Store, document_id: str) -> bool:
     """Make a document's text vanish. False when there is none."""
-    async with store.accepting():
-        return await store.ledger.retire(document_id)
+    async with store.accepting() as ledger:
+        return await ledger.retire(document_id)
 
 
 async def move(store: Store, document_id: str, source: str, name: str) -> DocumentRecord:
     """See `Library.move`."""
-    async with store.accepting():
-        other = await store.ledger.sourced(source)
+    async with store.accepting() as ledger:
+        other = await ledger.sourced(source)
         if other is not None and other.id != document_id:
             raise ValidationError(f"The document {other.id} has this source already. Forget it first.", field="source")
-        if await store.ledger.record(document_id) is None:
+        if await ledger.record(document_id) is None:
             raise _unknown(document_id)
-        await store.ledger.claim(document_id, source, name)
+        await ledger.claim(document_id, source, name)
     moved = await store.ledger.record(document_id)
     if moved is None:
         raise _unknown(document_id)
@@ -169,8 +169,8 @@ async def restart(store: Store, document_id: str | None, *, force: bool, failure
             task for task in await store.ledger.tasks(document_id) if (task.document_id, task.part) not in given_up
         ]
         return wanted + await store.ledger.sweeps(document_id)
-    async with store.accepting():
-        await store.ledger.requeue(document_id, force=force)
+    async with store.accepting() as ledger:
+        await ledger.requeue(document_id, force=force)
     return await store.ledger.tasks(document_id)
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cragside.adapters.lightrag.folders import check_store_file
+from cragside.adapters.lightrag.backends.interface import Backend
 from cragside.adapters.lightrag.ledger.failures import LedgerDamaged, LedgerError, StoreFormatError
 from cragside.domain.context import CountTokens
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
@@ -25,11 +25,12 @@ Chunking = Callable[[str], tuple[int, int]]
 
 @dataclass(frozen=True, slots=True)
 class StoreOpener:
-    """Opens stores. `open_embedder` gives a model by name, or for None the model for a new store.
+    """Opens stores in `backend`. `open_embedder` gives a model by name, or for None the model for a new store.
 
     A store is opened without asking its model, so that whatever needs no vectors works while the model is down.
     """
 
+    backend: Backend
     embedding_model: str | None
     open_embedder: OpenEmbedder
     model: LanguageModel
@@ -38,6 +39,7 @@ class StoreOpener:
     chunking: Chunking
     parallel: int
     part_passages: int
+    lease_seconds: float
 
     async def open(self, workspace: str, folder: Path, *, check: bool = True, read_only: bool = False) -> "Store":
         """The store of a folder, which is made unless it is only read. Without `check` any embedding model will do.
@@ -46,8 +48,8 @@ class StoreOpener:
         """
         # Importing LightRAG takes a second or two.
         from cragside.adapters.lightrag.chunking import chunker
-        from cragside.adapters.lightrag.embedding_cache import CachedEmbedder
-        from cragside.adapters.lightrag.engine import build_engine
+        from cragside.adapters.lightrag.engine.embedding_cache import CachedEmbedder
+        from cragside.adapters.lightrag.engine.engine import build_engine
         from cragside.adapters.lightrag.store import Store
 
         ledger = self._ledger(workspace, folder, read_only=read_only)
@@ -60,6 +62,7 @@ class StoreOpener:
             engine = build_engine(
                 folder,
                 workspace=_lock_name(folder),
+                storages=self.backend.storages(),
                 embedder=embedder,
                 model=self.model,
                 search_text=self.search_text,
@@ -75,13 +78,13 @@ class StoreOpener:
         return Store(
             engine,
             ledger,
-            folder,
             workspace=workspace,
             generation=generation,
             embedder=embedder,
             chunks=lambda text: chunker(self.count_tokens, *self.chunking(workspace))(text),
             count_tokens=self.count_tokens,
             part_passages=self.part_passages,
+            lease_seconds=self.lease_seconds,
         )
 
     async def bind_model(self, workspace: str, folder: Path, model: str | None) -> None:
@@ -94,11 +97,8 @@ class StoreOpener:
             ledger.release()
 
     def _ledger(self, workspace: str, folder: Path, *, read_only: bool) -> "Ledger":
-        from cragside.adapters.lightrag.ledger.sqlite.ledger import SqliteLedger
-
         try:
-            check_store_file(folder)
-            return SqliteLedger.open(folder, workspace, search_text=self.search_text, read_only=read_only)
+            return self.backend.open_ledger(folder, workspace, search_text=self.search_text, read_only=read_only)
         except StoreFormatError as error:
             raise ServiceUnavailable("knowledge_base", f"Workspace {spoken(workspace)}: {error}") from error
         except LedgerError as error:

@@ -1,38 +1,36 @@
-"""One open store: LightRAG, the ledger, and the locks that keep their writers apart."""
+"""One open store: LightRAG, the ledger, and the leases that keep their writers apart."""
 
-import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from pathlib import Path
-
-from filelock import AsyncFileLock, Timeout
 
 from cragside.adapters.lightrag.chunking import Chunker
-from cragside.adapters.lightrag.embedding_cache import CachedEmbedder
-from cragside.adapters.lightrag.engine import Engine
-from cragside.adapters.lightrag.ledger.changes import GraphChange, Guard
+from cragside.adapters.lightrag.engine.embedding_cache import CachedEmbedder
+from cragside.adapters.lightrag.engine.engine import Engine
+from cragside.adapters.lightrag.leases import Leases
 from cragside.adapters.lightrag.ledger.interface import Ledger
-from cragside.adapters.lightrag.storages.sqlite.graph_reader import GraphReader
-from cragside.adapters.private_files import FILE_MODE
+from cragside.adapters.lightrag.ledger.leases import Lease
 from cragside.domain.context import CountTokens
+from cragside.domain.indexing import Task
 
 # Edges that a query follows from each entity. More cost more and changed no route of the evals.
 _EDGES_PER_ENTITY = 2
+_GRAPH, _DOCUMENTS = "graph", "documents"
 
 
 class Store:
     """What the ports of one workspace share.
 
-    Of each lock there is one holder at a time in all processes: `accepting` for the catalogue and the passages, held
-    for a moment; `writing` for the graph, held while a part is merged. Whoever needs both takes `writing` first.
+    `accepting` takes the lease of the catalogue and the passages for a moment, `writing` that of the graph while a part
+    is merged. In all processes, one task at a time holds each. Whoever needs both takes `writing` first. Both give the
+    ledger to write with: what is written with it is refused once another process has taken the lease, or that of the
+    task's part if this store took that as well.
     """
 
     def __init__(
         self,
         engine: Engine,
         ledger: Ledger,
-        folder: Path,
         *,
         workspace: str,
         generation: str,
@@ -40,11 +38,11 @@ class Store:
         chunks: Chunker,
         count_tokens: CountTokens,
         part_passages: int,
+        lease_seconds: float,
     ) -> None:
         self.engine = engine
         self.reader = engine.reader(_EDGES_PER_ENTITY)
         self.ledger = ledger
-        self.graph: GraphReader = engine.chunk_entity_relation_graph.reader()
         self.workspace = workspace
         self.embedder = embedder
         self.embedding_model = embedder.name
@@ -55,10 +53,7 @@ class Store:
         self.workers = 0
         self._generation = generation
         self._state = ""
-        self._writing = asyncio.Lock()
-        self._accepting = asyncio.Lock()
-        self._write_lock = AsyncFileLock(folder / "writer.lock", timeout=-1, mode=FILE_MODE)
-        self._accept_lock = AsyncFileLock(folder / "catalogue.lock", timeout=-1, mode=FILE_MODE)
+        self.leases = Leases(ledger, lease_seconds)
 
     async def is_replaced(self) -> bool:
         """Whether the whole content was replaced, or another model began it, so that it has to be opened anew."""
@@ -71,62 +66,60 @@ class Store:
         self._state = state
         return False
 
-    async def apply(self, change: GraphChange, guard: Guard) -> bool:
-        """Change the graph at once, unless the guard says that it is not wanted any more. Only while `writing`."""
-        return await self.ledger.apply(change, guard, self.embedding_model)
-
     def tidy(self) -> None:
         """Give the disk back soon that is no longer needed."""
         self.ledger.tidy(self._alone_if_free)
 
     @asynccontextmanager
-    async def writing(self) -> AsyncIterator[None]:
+    async def writing(self, task: Task | None = None) -> AsyncIterator[Ledger]:
         """Keep every other writer of the graph out, of this process and of others."""
-        async with self._writing, self._write_lock:
-            yield
+        async with self.leases.held(_GRAPH) as lease:
+            yield self._under(lease, task)
 
     @asynccontextmanager
-    async def writing_if_free(self) -> AsyncIterator[bool]:
-        """As `writing` for whoever does not wait: False when somebody is writing."""
-        if self._writing.locked():
-            yield False
-            return
-        async with self._writing:
-            try:
-                await self._write_lock.acquire(timeout=0)
-            except Timeout:
-                yield False
-                return
-            try:
-                yield True
-            finally:
-                await self._write_lock.release()
+    async def writing_if_free(self) -> AsyncIterator[Ledger | None]:
+        """As `writing`, but None if somebody is writing."""
+        async with self.leases.held_if_free(_GRAPH) as lease:
+            yield self.ledger.under(lease) if lease else None
+
+    @asynccontextmanager
+    async def accepting(self, task: Task | None = None) -> AsyncIterator[Ledger]:
+        """Keep every other writer of the catalogue out, of this process and of others."""
+        async with self.leases.held(_DOCUMENTS) as lease:
+            yield self._under(lease, task)
+
+    @asynccontextmanager
+    async def alone(self) -> AsyncIterator[Ledger]:
+        """Keep every other writer out."""
+        async with self.leases.held(_GRAPH) as graph, self.leases.held(_DOCUMENTS) as documents:
+            yield self.ledger.under(graph, documents)
 
     @asynccontextmanager
     async def _alone_if_free(self) -> AsyncIterator[bool]:
         """Keep every other writer out. False when somebody is writing to the graph."""
         async with self.writing_if_free() as free:
-            if not free:
+            if free is None:
                 yield False
                 return
             async with self.accepting():
                 yield True
 
-    @asynccontextmanager
-    async def accepting(self) -> AsyncIterator[None]:
-        """Keep every other writer of the catalogue out, of this process and of others."""
-        async with self._accepting, self._accept_lock:
-            # The graph's writer commits without this lock.
-            await self.ledger.turn()
-            yield
+    def _under(self, lease: Lease, task: Task | None) -> Ledger:
+        return self.ledger.under(lease, *(self.leases.of(part_lease(task)) if task else ()))
 
     async def close(self) -> None:
         """Flush and close the store."""
         try:
             await self.ledger.close()
+            await self.leases.close()
             await self.engine.finalize_storages()
         finally:
             self.ledger.release()
+
+
+def part_lease(task: Task) -> str:
+    """The name of the lease of whoever enriches the task's part."""
+    return f"part {task.document_id}/{task.content_hash}/{task.part}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,6 @@
 """The embedded workspaces: a folder each, below one home, or a baked store."""
 
 import asyncio
-import shutil
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from functools import partial
@@ -10,11 +9,9 @@ from typing import TYPE_CHECKING
 
 from typing_extensions import override
 
-from cragside.adapters.lightrag.folders import check_store_file
-from cragside.adapters.lightrag.home import Home
+from cragside.adapters.lightrag.files.home import Home
+from cragside.adapters.lightrag.files.manifest import Manifest
 from cragside.adapters.lightrag.ledger.failures import LedgerError, failing_as_unavailable
-from cragside.adapters.lightrag.ledger.sqlite.database import FILE_NAME
-from cragside.adapters.lightrag.manifest import Manifest
 from cragside.adapters.lightrag.opening import StoreOpener, damaged, out_of_reach, unopened
 from cragside.adapters.lightrag.pool import StorePool
 from cragside.domain.errors import CragsideError
@@ -52,7 +49,8 @@ class EmbeddedWorkspaces(Workspaces):
         most_open: int = MOST_OPEN,
         patience: float = PATIENCE_SECONDS,
     ) -> None:
-        self._home = Home(home, sha256=sha256, objects=objects)
+        self._backend = opener.backend
+        self._home = Home(home, opener.backend, sha256=sha256, objects=objects)
         self._opener = opener
         self._ranker = ranker
         self._keywords_of = keywords_of
@@ -66,9 +64,9 @@ class EmbeddedWorkspaces(Workspaces):
     @override
     async def open(self, name: str) -> Workspace:
         # Importing LightRAG takes a second or two: whoever never opens a workspace should not wait for it.
+        from cragside.adapters.lightrag.indexing.part_indexer import LightRagPartIndexer
         from cragside.adapters.lightrag.knowledge_graph import LightRagKnowledgeGraph
         from cragside.adapters.lightrag.library import LightRagLibrary
-        from cragside.adapters.lightrag.part_indexer import LightRagPartIndexer
         from cragside.adapters.lightrag.repository import LightRagRepository
         from cragside.adapters.lightrag.store import StoreAccess
 
@@ -101,10 +99,8 @@ class EmbeddedWorkspaces(Workspaces):
     async def stored(self, workspace: str, keys: Collection[DocumentKey] = ()) -> Stored:
         if not self._has_store(workspace):
             return Stored()
-        from cragside.adapters.lightrag.ledger.sqlite.passages import stored_in
-
         try:
-            return await asyncio.to_thread(stored_in, self.folder(workspace) / FILE_NAME, keys)
+            return await self._backend.stored(self.folder(workspace), keys)
         except LedgerError as error:
             raise unopened(workspace, error, read_only=False) from error.__cause__
 
@@ -126,7 +122,7 @@ class EmbeddedWorkspaces(Workspaces):
         await self._pool.close()
 
     async def _rebuilt(self, workspace: str, progress: Callable[[str], None]) -> int:
-        from cragside.adapters.lightrag.reindexing import rebuild
+        from cragside.adapters.lightrag.indexing.reindexing import rebuild
 
         if not self._has_store(workspace):
             return 0
@@ -134,21 +130,21 @@ class EmbeddedWorkspaces(Workspaces):
         old = await self._opener.open(workspace, self.folder(workspace), check=False)
         # A leading dot: no workspace can have this name.
         scratch = self._home.folder / f".reindexing-{workspace}"
-        shutil.rmtree(scratch, ignore_errors=True)
+        self._backend.remove(scratch)
         try:
-            async with old.writing(), old.accepting():
+            async with old.alone() as ledger:
                 fresh = await self._opener.open(workspace, scratch)
                 try:
                     await fresh.embedder.prepare()
                     count = await rebuild(old, fresh, progress)
-                    await old.ledger.replace_by(fresh.ledger)
+                    await ledger.replace_by(fresh.ledger)
                 finally:
                     await fresh.close()
             await self._pool.drop(workspace)
             return count
         finally:
             await old.close()
-            shutil.rmtree(scratch, ignore_errors=True)
+            self._backend.remove(scratch)
 
     async def _existing(self, workspace: str) -> "Store | None":
         await self._home.ready()
@@ -178,9 +174,7 @@ class EmbeddedWorkspaces(Workspaces):
 
     def _has_store(self, workspace: str) -> bool:
         try:
-            folder = self.folder(workspace)
-            check_store_file(folder)
-            return (folder / FILE_NAME).exists()
+            return self._backend.has_store(self.folder(workspace))
         except OSError as error:
             raise out_of_reach(workspace, error) from error
 
@@ -214,7 +208,7 @@ class EmbeddedWorkspaces(Workspaces):
         return opened
 
     async def _part(self, documents: "Store") -> None:
-        from cragside.adapters.lightrag.parting import exchanges_in, move, settle
+        from cragside.adapters.lightrag.indexing.parting import exchanges_in, move, settle
 
         async with failing_as_unavailable():
             if await documents.ledger.is_parted():

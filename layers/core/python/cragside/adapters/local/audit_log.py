@@ -1,4 +1,4 @@
-"""The audit log: one line of JSON for each event, in a file that several processes share, or on standard error."""
+"""The audit log: one line of JSON for each event, in a file that processes share, or on standard error."""
 
 import json
 import logging
@@ -18,10 +18,10 @@ _log = logging.getLogger("cragside")
 
 
 class AuditFile(AuditLog):
-    """Appends events to a file of mode 0600. It is opened for each, so that other tools may rotate it at any time.
+    """Appends events to a file of mode 0600. It opens the file for each event, so other tools can rotate it any time.
 
-    An event that cannot be written is lost and fails no request: the log warns of the first, and of the first after it
-    went well again. JSON escapes line breaks and control characters, so that no field can forge a line.
+    An event that cannot be written is lost, but no request fails. The log warns once until writing succeeds again. JSON
+    escapes line breaks and control characters, so no field can forge a line.
     """
 
     def __init__(self, place: str) -> None:
@@ -45,7 +45,7 @@ class AuditFile(AuditLog):
     def write(self, event: Mapping[str, Any]) -> None:
         line = json.dumps(dict(event)).encode() + b"\n"
         try:
-            # What a full disk cut off stands in a line of its own.
+            # A line that a full disk cut off is ended first.
             self._append(b"\n" + line if self._torn else line)
             self._warned = self._torn = False
         except OSError as error:
@@ -58,7 +58,7 @@ class AuditFile(AuditLog):
             sys.stderr.flush()
             self._put(2, line)
             return
-        # Not to wait for a reader, should it be a pipe.
+        # O_NONBLOCK: a pipe must not wait for a reader.
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
         descriptor = os.open(self._path, flags, 0o600)
         try:
@@ -67,7 +67,7 @@ class AuditFile(AuditLog):
             os.close(descriptor)
 
     def _put(self, descriptor: int, line: bytes) -> None:
-        # In one write, so that lines of several processes do not mix.
+        # One write, so that lines of several processes do not mix.
         written = os.write(descriptor, line) if line else 0
         if written < len(line):
             self._torn = True

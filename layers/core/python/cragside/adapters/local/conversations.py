@@ -1,13 +1,12 @@
 """The last conversation with each workspace, in a file that only its user can read."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from cragside.adapters.private_files import make_folder, replace_file
+from cragside.application.answerer import Message
 from cragside.domain.errors import ServiceUnavailable, ValidationError
-
-Message = Mapping[str, str]
 
 # Older messages are forgotten: Ollama would drop what exceeds the model's window without a word.
 MOST_MESSAGES = 20

@@ -1,4 +1,4 @@
-"""Preferences in a JSON file, which every process of a folder reads."""
+"""Preferences in a JSON file that all processes share."""
 
 import json
 import logging
@@ -64,7 +64,7 @@ class PreferenceFile(PreferenceStore):
 
 
 class NoPreferences(PreferenceStore):
-    """For a store that is read-only: the settings hold."""
+    """The preferences of a read-only store: the settings apply."""
 
     @override
     def changes(self, workspace: str) -> Mapping[str, Any]:
@@ -72,13 +72,15 @@ class NoPreferences(PreferenceStore):
 
     @override
     def change(self, workspace: str, changes: Mapping[str, Any]) -> None:
-        raise ValidationError("This knowledge base is read-only; its settings are those that it is started with.")
+        raise ValidationError(
+            "This knowledge base is read-only. Change its settings in the environment and restart it."
+        )
 
 
 def _workspaces(content: Any) -> dict[str, dict[str, Any]]:
     if not isinstance(content, dict) or not all(isinstance(changes, dict) for changes in content.values()):
         raise ValueError("not an object of objects")
-    # An older version told names apart that differ in case: what was said of the one in lower case goes first.
+    # In an older version names were case-sensitive. The changes of the lower-case name take precedence.
     folded: dict[str, dict[str, Any]] = {}
     for name in sorted(content, key=str.islower):
         folded[name.lower()] = {**folded.get(name.lower(), {}), **content[name]}

@@ -1,4 +1,4 @@
-"""The queue's file: its tables and its one connection."""
+"""The tables of the queue's file."""
 
 import sqlite3
 from contextlib import suppress
@@ -9,10 +9,10 @@ from cragside.adapters.private_files import make_file, make_folder, tighten
 SCHEMA_VERSION = 2
 BUSY_SECONDS = 5.0
 LONGEST_LOG_BYTES = 1_000_000
-# What the queue, its worker and the settings have in RAG_HOME.
+# The files of the queue, its worker and the settings in RAG_HOME.
 _OURS = (".queue.sqlite3*", ".worker.lock", ".settings.json*")
 
-# `lease` is when it runs out, None for a task that waits; `deaths` counts the workers that ended with it in hand.
+# `lease` is the end of the lease, NULL for a waiting task. `deaths` counts the workers that died with the task.
 _SCHEMA = """
 CREATE TABLE task (
     id INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT NOT NULL, grp TEXT NOT NULL,
@@ -28,7 +28,7 @@ CREATE TABLE dead (
     workspace TEXT NOT NULL, document_id TEXT NOT NULL, content_hash TEXT NOT NULL, part INTEGER NOT NULL,
     stage TEXT NOT NULL, reason TEXT NOT NULL, attempts INTEGER NOT NULL, at TEXT NOT NULL);
 """
-# In format 1 names of workspaces could have capitals.
+# In format 1, names of workspaces could contain capitals.
 _LOWER = "workspace = lower(workspace), key = lower(workspace) || substr(key, length(workspace) + 1)"
 _ONE_CASE = f"""
 UPDATE task SET grp = lower(workspace) || substr(grp, length(workspace) + 1), {_LOWER}
@@ -41,15 +41,15 @@ class QueueFormatError(Exception):
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """Open the queue's file, and make it if there is none.
+    """Open the queue's file. Create it if it is missing.
 
-    WAL with `synchronous=NORMAL`: a killed process loses nothing that was committed; after a power cut the worker's
-    sweep finds what the last commits may have lost.
+    With WAL and `synchronous=NORMAL`, a killed process loses nothing that was committed. A power cut may lose the last
+    commits; the worker's sweep restores them.
     """
     make_folder(path.parent)
     with suppress(FileExistsError):
         make_file(path)
-    # What SQLite makes beside its file gets the file's permissions. The rest is for what an older version made.
+    # SQLite gives its auxiliary files the permissions of the main file. Older versions made files with wider ones.
     tighten(*(found for ours in _OURS for found in path.parent.glob(ours)))
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=BUSY_SECONDS)
     try:
@@ -65,10 +65,10 @@ def connect(path: Path) -> sqlite3.Connection:
 
 
 def _give_back_space(connection: sqlite3.Connection) -> None:
-    """Have the file get shorter with what is deleted, which transactions as small as the queue's can afford."""
+    """Shrink the file when tasks are deleted. The queue's small transactions can afford it."""
     if connection.execute("PRAGMA auto_vacuum").fetchone()[0] == 0:
         connection.execute("PRAGMA auto_vacuum = FULL")
-        # An older version's file is written anew for it; while somebody writes, the next opening does it.
+        # VACUUM converts the file of an older version. If another process is writing, the next opening does it.
         with suppress(sqlite3.OperationalError):
             connection.execute("VACUUM")
 
@@ -78,7 +78,7 @@ def _migrate(connection: sqlite3.Connection) -> None:
         if _version(connection) != version:
             continue
         connection.execute("BEGIN IMMEDIATE")
-        # Another process may have done it while this one waited.
+        # Another process may have migrated it meanwhile.
         if _version(connection) == version:
             for statement in statements.split(";\n"):
                 connection.execute(statement)

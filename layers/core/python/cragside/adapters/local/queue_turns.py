@@ -34,7 +34,7 @@ class QueueTurns:
 
     The workspace with the fewest tasks in hand is next, then the one whose last turn was longest ago. `embed` goes
     before `enrich`, and `enrich` leaves places free for text that arrives meanwhile. But no workspace waits until all
-    text of another one is embedded. A document is embedded before it is enriched.
+    text of another one is embedded. A document is embedded before it is annotated.
     """
 
     def __init__(self) -> None:
@@ -73,8 +73,8 @@ class QueueTurns:
             return embeds + self._in_turn(connection, "enrich", room, now, taken)
         # No workspace gets a second task before another one gets its first.
         first, later = [turn for turn in embeds if not turn[0]], [turn for turn in embeds if turn[0]]
-        enriching = [turn for turn in self._in_turn(connection, "enrich", len(later), now, taken) if not turn[0]]
-        return first + enriching + later[: len(later) - len(enriching)]
+        annotating = [turn for turn in self._in_turn(connection, "enrich", len(later), now, taken) if not turn[0]]
+        return first + annotating + later[: len(later) - len(annotating)]
 
     def _taken(self, connection: sqlite3.Connection) -> Counter[str]:
         """The number of tasks that each workspace has in hand, plus one for the workspace that had the last turn."""

@@ -1,7 +1,7 @@
 """Issued tokens in a JSON file, by their hashes.
 
-A token has 256 random bits. No dictionary and no guess finds it from its SHA-256, so that a slow hash, as passwords
-need it, would only cost each request time.
+A token has 256 random bits, so it cannot be guessed from its SHA-256. A slow hash, as for passwords, would only cost
+time.
 """
 
 import hashlib
@@ -25,9 +25,9 @@ from cragside.domain.errors import ConfigurationError, NotFound, ServiceUnavaila
 from cragside.domain.tokens import TOKEN_PREFIX, IssuedToken
 from cragside.ports.token_store import TokenStore
 
-# Within this time (seconds) every process takes up what was changed.
+# Every process notices a change within this time (seconds).
 _LOOKS_EVERY = 1.0
-# So long (seconds) the last good state holds while the file cannot be used, such as a copy that is half written.
+# While the file is unusable, such as a half-written copy, the last good state holds for this time (seconds).
 _TRUSTED = 60.0
 _MOST_BYTES = 10_000_000
 _WAIT_SECONDS = 5.0
@@ -90,7 +90,7 @@ class TokenFile(TokenStore):
         def without(tokens: Sequence[IssuedToken]) -> list[IssuedToken]:
             gone.extend(each for each in tokens if name in (each.id, each.name))
             if not gone:
-                raise NotFound("There is no token of that id or name. See cragside token list.")
+                raise NotFound("There is no token with that id or name. See cragside token list.")
             return [each for each in tokens if each not in gone]
 
         self._change(without)
@@ -136,16 +136,16 @@ class TokenFile(TokenStore):
             ) from error
         except OSError as error:
             raise _unusable(f"{self._path} cannot be read: {error.strerror or type(error).__name__}.") from error
-        except (ValueError, RecursionError):  # whatever it quotes may be secret
+        except (ValueError, RecursionError):  # its message may quote secrets
             raise _unusable(
-                f"{self._path} is no file of tokens, or a damaged one. Restore it from a backup, or move it away and "
-                "make new tokens: cragside token new NAME."
+                f"{self._path} is not a file of tokens, or it is damaged. Restore it from a backup, or move it away "
+                "and make new tokens: cragside token new NAME."
             ) from None
         self._stamp = self._stamp_of(status)
         return tokens
 
     def _check(self, status: os.stat_result) -> None:
-        """Whoever may write the file could let themselves in."""
+        """Refuse a file that others can write, as they could add tokens of their own."""
         if os.name == "nt":
             return
         if not stat.S_ISREG(status.st_mode):
@@ -174,7 +174,7 @@ class TokenFile(TokenStore):
 
 
 def _opened_without_waiting(path: str, flags: int) -> int:
-    """Open a FIFO too at once; `TokenFile` refuses it then."""
+    """Open without waiting, even a FIFO, which `TokenFile` then refuses."""
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
 
 
@@ -183,15 +183,15 @@ def _parsed(content: bytes) -> Sequence[IssuedToken]:
         raise ValueError("too large")
     tokens = tuple(token_of(entry) for entry in TokensBody.model_validate(json.loads(content)).tokens)
     if len({each.id for each in tokens} | {each.digest for each in tokens}) < 2 * len(tokens):
-        raise ValueError("a token is in it twice")
+        raise ValueError("a token occurs twice")
     return tokens
 
 
 def _check_name(name: str) -> None:
     if not _NAME.fullmatch(name) or name != name.strip():
-        raise ValidationError("A token's name has 1 to 100 characters that can be printed.", field="name")
+        raise ValidationError("A token's name has 1 to 100 printable characters.", field="name")
     if name.startswith(TOKEN_PREFIX):
-        raise ValidationError("A token is not its own name: that would be shown in lists and logs.", field="name")
+        raise ValidationError("A token must not be its own name, which lists and logs show.", field="name")
 
 
 def _unusable(message: str) -> ConfigurationError:

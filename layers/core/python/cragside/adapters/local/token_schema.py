@@ -1,4 +1,4 @@
-"""The form of the file of tokens. What this version does not know is refused: it could be a restriction."""
+"""The schema of the token file. Unknown fields are refused, because they could be restrictions."""
 
 from datetime import UTC
 from typing import Annotated, Literal

@@ -1,4 +1,4 @@
-"""What a model is asked of a document, by its type, and how strictly its answer is read."""
+"""The prompts for annotating documents of each type, and the check of the answers."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -65,12 +65,12 @@ _FIELDS: Mapping[DocType, Mapping[str, tuple[Any, str]]] = {
 
 
 def asks_model(doc_type: DocType) -> bool:
-    """Whether a chat model can say anything of such a document: of an image's bytes it cannot."""
+    """Whether a chat model can describe a document of this type. It cannot describe an image's bytes."""
     return doc_type in _FIELDS
 
 
 def question(doc_type: DocType, text: str) -> str:
-    """The prompt: the fields explained, and the document, unable to close its own block."""
+    """The prompt: the document, which cannot close its own block, and the fields with explanations."""
     asked = "\n".join(f"- {name}: {meaning}" for name, (_, meaning) in _FIELDS[doc_type].items())
     document = quoted("evidence", neutralise(text).strip(), code_for(text))
     return f"{document}\n\nDescribe the document above:\n{asked}"
@@ -84,7 +84,7 @@ def answer_schema(doc_type: DocType) -> dict[str, Any]:
 
 
 def fields_in(doc_type: DocType, answer: str) -> dict[str, Any] | None:
-    """The fields of a model's answer, made harmless; None unless all are there, of their types and not blank."""
+    """The neutralised fields of a model's answer; None unless all are valid and not blank."""
     try:
         read = _model_of(doc_type).model_validate_json(answer).model_dump()
     except Malformed:
@@ -99,7 +99,7 @@ def _model_of(doc_type: DocType) -> type[BaseModel]:
 
 
 def _schema_of(kind: Any) -> dict[str, Any]:
-    # No lengths of strings: the host turns them into grammars that take longer to build than the answer.
+    # Lengths of strings are left out: the host turns them into grammars that take longer to build than the answer.
     if kind is _Items:
         return {"type": "array", "items": {"type": "string"}, "maxItems": _MOST_ITEMS}
     return {"type": "string"} if kind is _Text else {"type": "string", "enum": list(kind.__args__)}

@@ -1,4 +1,4 @@
-"""Tier 3 by a chat model of the host."""
+"""Annotates documents (tier 3) with a chat model."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from cragside.domain.document import DocType
 from cragside.domain.errors import ServiceUnavailable
 from cragside.ports.annotator import DESCRIBED_CHARACTERS, Annotator
 
-# Room for the longest form with all its lists; a small model that loops is stopped here.
+# Enough for the longest form. It stops small models that loop.
 _MOST_TOKENS = 768
 _TRIES = 2
 
@@ -47,10 +47,10 @@ class OllamaAnnotator(Annotator):
         return {**rules, "degraded": f"{model} {fault}. These fields were found by rules."}
 
     async def _described(self, model: str, doc_type: DocType, text: str) -> tuple[dict[str, Any] | None, str]:
-        """The model's fields, or None and what was wrong with its last answer."""
+        """The model's fields, or None and the fault of its last answer."""
         prompt, fault = annotation.question(doc_type, text), ""
         for attempt in range(_TRIES):
-            # At temperature 0 the same words get the same answer, so the second try says what was wrong.
+            # At temperature 0 an equal prompt gets an equal answer, so the second prompt names the fault.
             asked = prompt if attempt == 0 else f"{prompt}\n\nYour last answer {fault}. Keep it short: JSON alone."
             reply = await self._host.chat(
                 model,

@@ -1,4 +1,4 @@
-"""HTTP to the host: one aiohttp session for each event loop, and errors as ours."""
+"""HTTP to the host: one aiohttp session for each event loop, and translated errors."""
 
 import asyncio
 import json
@@ -20,33 +20,33 @@ if TYPE_CHECKING:
 
 CONNECT_SECONDS = 1.0
 METADATA_SECONDS = 5.0
-# Answers come in one piece: on a CPU a long extraction takes minutes. Requests have their own, shorter deadline.
+# Answers are not streamed, and a long extraction on a CPU takes minutes. Requests have a shorter deadline of their own.
 ANSWER_SECONDS = 900.0
 _REASON_CHARACTERS = 200
 
 
 class HostSilent(ServiceUnavailable):
-    """Nobody answers at the address."""
+    """The host does not answer."""
 
 
 class ModelMissing(ServiceUnavailable):
-    """The host answers that it has no such model."""
+    """The host does not have the model."""
 
 
 class LoopConnection:
-    """What belongs to one event loop: session, limiter and the chat client on top of them."""
+    """The session, limiter and chat client of one event loop."""
 
     def __init__(self, address: HostAddress, parallel: int) -> None:
         self.limiter = asyncio.Semaphore(parallel)
         self._address = address
         self._headers = {"Content-Type": "application/json", **address.authorization}
-        # The limiter bounds what is in flight: a second limit here would only queue in the dark.
+        # The limiter bounds concurrent calls. A second limit here would only hide a queue.
         connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=60)
         self._session = aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
         self._chat: asyncio.Task[ChatOllama] | None = None
 
     async def exchange(self, method: str, path: str, body: Mapping[str, Any] | None, seconds: float) -> Any:
-        """The JSON of the answer. Raises what aiohttp does, and `ServiceUnavailable` for a status other than 200."""
+        """The JSON of the answer. Raises errors of aiohttp, and `ServiceUnavailable` for a status other than 200."""
         async with self._session.request(
             method,
             self._address.url + path,
@@ -61,9 +61,9 @@ class LoopConnection:
             return orjson.loads(answer)
 
     async def chat_model(self) -> "ChatOllama":
-        """The one chat client; a call names the model it wants."""
+        """The chat client. Each call names its model."""
         if self._chat is None:
-            # A second of imports: in a thread, so that requests that are under way go on.
+            # The imports take a second. In a thread they do not block other requests.
             self._chat = asyncio.create_task(asyncio.to_thread(self._build_chat))
         try:
             return await asyncio.shield(self._chat)
@@ -107,11 +107,11 @@ class Connections:
         return connection
 
     async def json(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
-        """A short question about the host itself. Raises `ServiceUnavailable("ollama", ...)`."""
+        """A short request about the host itself. Raises `ServiceUnavailable("ollama", ...)`."""
         return await self._exchange(method, path, body, METADATA_SECONDS)
 
     async def answer(self, path: str, body: Mapping[str, Any]) -> Any:
-        """A model's work, under the limiter. Raises `ServiceUnavailable("ollama", ...)`."""
+        """A request to a model, under the limiter. Raises `ServiceUnavailable("ollama", ...)`."""
         async with self.here().limiter:
             return await self._exchange("POST", path, body, ANSWER_SECONDS)
 
@@ -131,7 +131,7 @@ class Connections:
 
 
 def refused(url: str, status: int, text: str) -> ServiceUnavailable:
-    """What a status other than 200 means."""
+    """The error for a status other than 200."""
     message = _message_in(text)
     if status == 404 and "model" in message.lower():
         return ModelMissing("ollama", message)
@@ -145,7 +145,7 @@ def refused(url: str, status: int, text: str) -> ServiceUnavailable:
 
 
 def translated(url: str, error: Exception) -> ServiceUnavailable:
-    """What a failed exchange means. The reason never quotes the request."""
+    """The error for a failed exchange. It never quotes the request."""
     status = getattr(error, "status_code", None)
     if isinstance(status, int) and status >= 300:
         return refused(url, status, str(getattr(error, "error", "")))

@@ -45,7 +45,7 @@ class OllamaEmbedder(Embedder):
         return np.concatenate(await asyncio.gather(*(self._batch(batch) for batch in batches)))
 
     async def _asked_first(self) -> int:
-        """Whether the host has the model, and how long its vectors are."""
+        """The length of the model's vectors. Raises `ServiceUnavailable` if the host lacks the model."""
         try:
             if not await self._host.has(self._model):
                 remedy = f"run `ollama pull {self._model}`"
@@ -57,7 +57,7 @@ class OllamaEmbedder(Embedder):
 
     async def _batch(self, texts: Sequence[str]) -> Vectors:
         try:
-            # A blank text has no tokens to embed, which the host answers with an error or an empty vector.
+            # For a blank text, which has no tokens, the host answers an error or an empty vector.
             rows = await self._host.embed(self._model, [text if text.strip() else "." for text in texts])
         except ServiceUnavailable as failure:
             raise ServiceUnavailable("embedder", failure.message) from failure
@@ -96,5 +96,5 @@ class HostlessEmbedder(Embedder):
 
 
 def model_name(model: str) -> str:
-    """The name without the tag `latest`: with and without it is the same model."""
+    """The name without the tag `latest`, which names the same model."""
     return model.removesuffix(":latest")

@@ -1,9 +1,10 @@
-"""Grading by a chat model of the host: one call for all documents, one call each where a model can't do that."""
+"""Grades with a chat model: one call for all documents, or one call each if the model cannot grade several."""
 
 import asyncio
 import time
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 
+from cachetools import TTLCache
 from typing_extensions import override
 
 from cragside.adapters.ollama import grading
@@ -17,15 +18,15 @@ from cragside.ports.relevance_grader import RelevanceGrader
 _SINGLE_SECONDS = 600.0
 _LONGEST_DOCUMENT = 4000
 _SHORTEST_DOCUMENT = 400
-_FRAME_TOKENS = 100  # of a document: its tags and its title
+_FRAME_TOKENS = 100  # for the tags and the title of a document
 _MODELS_REMEMBERED = 64
 
 
 class OllamaGrader(RelevanceGrader):
-    """Grades with a chat model. `embedded` grades when the host has no model for it.
+    """Grades with a chat model, or with `embedded` if the host has none.
 
-    `context` bounds the tokens of one call: documents are cut to share it, and where that would leave less than
-    400 characters each, there are several calls.
+    `context` bounds the tokens of one call. Documents are cut to share it. If each would get less than 400 characters,
+    there are several calls.
     """
 
     def __init__(
@@ -39,8 +40,8 @@ class OllamaGrader(RelevanceGrader):
         self._host = host
         self._embedded = embedded
         self._context = context
-        self._clock = clock
-        self._singly_until: dict[str, float] = {}
+        # Models that failed to grade several documents at once.
+        self._grading_singly: TTLCache[str, bool] = TTLCache(_MODELS_REMEMBERED, _SINGLE_SECONDS, timer=clock)
 
     @override
     async def grade(self, query: str, documents: Sequence[Document], *, model: str | None = None) -> list[float]:
@@ -55,7 +56,7 @@ class OllamaGrader(RelevanceGrader):
         return await self._embedded.grade(query, documents, model=model)
 
     async def _graded(self, model: str, query: str, documents: Sequence[Document]) -> list[float]:
-        if len(documents) > 1 and not self._does_batches(model):
+        if len(documents) > 1 and model in self._grading_singly:
             return await self._one_by_one(model, query, documents)
         size, characters = await self._share(model, query, documents)
         batches = [documents[start : start + size] for start in range(0, len(documents), size)]
@@ -68,7 +69,7 @@ class OllamaGrader(RelevanceGrader):
             return scores
         if len(batch) == 1:
             raise ServiceUnavailable("grader", f"{model} did not answer with a score")
-        self._remember_singly(model)
+        self._grading_singly[model] = True
         return await self._one_by_one(model, query, batch)
 
     async def _one_by_one(self, model: str, query: str, documents: Sequence[Document]) -> list[float]:
@@ -90,28 +91,20 @@ class OllamaGrader(RelevanceGrader):
         return grading.scores_in(reply.text, count) if reply.complete else None
 
     async def _share(self, model: str, query: str, documents: Sequence[Document]) -> tuple[int, int]:
-        """How many documents go into one call, and how many characters of each, so that the model reads all of it."""
+        """The number of documents in one call, and the characters of each, that fit the model's context."""
         context = min(self._context, await self._host.context_length(model) or self._context)
         asked = abridged(query, grading.QUESTION_CHARACTERS)
         left = context - most_tokens(grading.SYSTEM) - 2 * most_tokens(asked) - 100
-        # Numbers and Chinese take a token a character, English a third of one.
+        # A character of a number or of Chinese takes a token, one of English a third of a token.
         density = max(most_tokens(text) / len(text) for text in (d.content[:_LONGEST_DOCUMENT] for d in documents))
         shortest = min(_SHORTEST_DOCUMENT * density, left)
         size = max(1, min(len(documents), int(left // (shortest + _FRAME_TOKENS))))
         each = left // size - grading.answer_tokens(1) - _FRAME_TOKENS
         return size, max(1, min(_LONGEST_DOCUMENT, int(each / density)))
 
-    def _does_batches(self, model: str) -> bool:
-        return self._clock() >= self._singly_until.get(model, 0.0)
-
-    def _remember_singly(self, model: str) -> None:
-        if len(self._singly_until) >= _MODELS_REMEMBERED:
-            self._singly_until.clear()
-        self._singly_until[model] = self._clock() + _SINGLE_SECONDS
-
 
 async def _all(calls: Iterable[Coroutine[None, None, list[float]]]) -> list[list[float]]:
-    """Every call's answer; the first that fails ends the others."""
+    """The answers of all calls. The first failure cancels the others."""
     try:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(call) for call in calls]

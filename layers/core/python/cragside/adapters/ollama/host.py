@@ -1,4 +1,4 @@
-"""An Ollama host: what it has, which of its models does the work, and calls to them."""
+"""An Ollama host: its models, the choice of a model, and calls to them."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,30 +18,31 @@ from cragside.ports.model_host import ModelHost
 
 EMBEDDED = "embedded"
 FALLBACK_MODEL = "qwen2.5:7b"
-# The smallest window that Ollama takes by default. It takes 32,768 and 262,144 tokens on GPUs of 23 and 47 GiB
-# (server/routes.go of 0.17.4), which a client sees in /api/ps alone, once the model is loaded.
+# Ollama's smallest default window. On GPUs of 23 and 47 GiB the default is 32,768 and 262,144 tokens (server/routes.go
+# of 0.17.4). A client sees it only in /api/ps, once the model is loaded.
 _SMALLEST_DEFAULT = 4096
 _LOADED_SECONDS = 5.0
 _MODELS_REMEMBERED = 64
 # Room that is kept for an answer whose length nobody has limited.
 ANSWER_TOKENS = 1024
-# Models that think although told not to need room for it in front of the answer.
+# Some models think although they are told not to. Their answers need this many tokens more.
 _THINKING_TOKENS = 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A model's answer; `complete` is False when it was cut off at its token limit."""
+    """A model's answer. `complete` is False if the token limit cut it off."""
 
     text: str
     complete: bool
 
 
 class OllamaHost(ModelHost):
-    """At most `parallel` calls to models run at once; the others wait their turn.
+    """Calls models, at most `parallel` at once; other calls wait.
 
-    What the host says of itself is remembered for half a minute, that it is silent for five seconds, so that an Ollama
-    that appears later is noticed soon and a dead one costs nothing. Credentials in `base_url` appear in no message.
+    Answers about the host are cached for 30 seconds, and its silence for five. So a new Ollama is noticed soon, and a
+    dead one costs nothing. `window` loads the model if it must, as a request would. No message shows the credentials in
+    `base_url`.
     """
 
     def __init__(self, base_url: str, *, parallel: int, chat_model: str | None = None) -> None:
@@ -72,8 +73,7 @@ class OllamaHost(ModelHost):
 
     @override
     async def context_length(self, model: str) -> int | None:
-        card = await self._card_if_there(model)
-        return None if card is None else card.context_length
+        return (await self._card(model)).context_length if await self.has(model) else None
 
     @override
     async def window(self, model: str) -> int | None:
@@ -87,9 +87,9 @@ class OllamaHost(ModelHost):
         return await self._windows.setdefault(name, RememberedAnswer(lambda: self._load(name))).get()
 
     async def choose(self, requested: str | None) -> str | None:
-        """The model that does the work, or None when the embedded set is to do it.
+        """The model to use, or None for the embedded models.
 
-        Raises `ServiceUnavailable("ollama", ...)` when the host is silent or lacks the model that the settings name.
+        Raises `ServiceUnavailable("ollama", ...)` if the host is silent or lacks the model of the settings.
         """
         if self._chat_model == EMBEDDED:
             return None
@@ -110,10 +110,9 @@ class OllamaHost(ModelHost):
         schema: Mapping[str, Any] | None = None,
         max_tokens: int,
     ) -> Reply:
-        """One answer at temperature 0, held to a JSON schema if given. Raises `ServiceUnavailable("ollama", ...)`.
+        """One answer at temperature 0, optionally with a JSON schema. Raises `ServiceUnavailable("ollama", ...)`.
 
-        `num_ctx` is the window that the host reports, raised only when the text needs it: another value makes Ollama
-        load the model anew.
+        `num_ctx` is the host's window, or larger if the text needs it: Ollama reloads the model for another value.
         """
         turns = [*([("system", system)] if system else []), *((t["role"], t["content"]) for t in history)]
         turns.append(("user", prompt))
@@ -172,7 +171,7 @@ class OllamaHost(ModelHost):
             raise
         vectors = answer.get("embeddings") if isinstance(answer, dict) else None
         if not isinstance(vectors, list) or len(vectors) != len(texts):
-            raise ServiceUnavailable("ollama", f"{model} answered another number of vectors than it was given texts")
+            raise ServiceUnavailable("ollama", f"{model} did not answer one vector for each text")
         return vectors
 
     @override
@@ -184,7 +183,7 @@ class OllamaHost(ModelHost):
         await self.embed(model, ["ready"])
 
     async def prepare(self) -> None:
-        """Load the chat client, a second of imports, ahead of the first request."""
+        """Load the chat client, which takes a second, before the first request."""
         await self._connections.here().chat_model()
 
     async def close(self) -> None:
@@ -198,7 +197,7 @@ class OllamaHost(ModelHost):
             from langsmith import tracing_context
 
             async with connection.limiter:
-                # Prompts hold the user's evidence: they go to the host and nowhere else, whatever LANGSMITH_* says.
+                # Prompts contain the user's evidence: only the host gets them, whatever LANGSMITH_* says.
                 with tracing_context(enabled=False):
                     message = await chat.ainvoke(list(turns), **asked)
         except Exception as error:
@@ -218,7 +217,7 @@ class OllamaHost(ModelHost):
         if not await self.has(model):
             raise ServiceUnavailable("ollama", f"Ollama does not have {model}: run `ollama pull {model}`").at(self.url)
         if not (await self._card(model)).completes:
-            raise ServiceUnavailable("ollama", f"{model} writes no text; name a chat model")
+            raise ServiceUnavailable("ollama", f"{model} writes no text. Name a chat model")
         return tagged(model)
 
     async def _context_for(self, model: str, tokens: int) -> int | None:
@@ -228,9 +227,6 @@ class OllamaHost(ModelHost):
         longest = (await self._card(model)).context_length
         wanted = 1 << (tokens - 1).bit_length()
         return max(window or 0, min(wanted, longest or wanted))
-
-    async def _card_if_there(self, model: str) -> ModelCard | None:
-        return await self._card(model) if await self.has(model) else None
 
     async def _card(self, model: str) -> ModelCard:
         name = tagged(model)
@@ -245,7 +241,7 @@ class OllamaHost(ModelHost):
             return ModelCard()
 
     async def _load(self, model: str) -> int | None:
-        """Have the host load a model, and its window then."""
+        """Have the host load a model. Return its window."""
         await self._connections.answer("/api/generate", {"model": model, "stream": False})
         self._loaded.forget()
         return (await self._loaded.get() or {}).get(model)
@@ -259,7 +255,7 @@ class OllamaHost(ModelHost):
         return frozenset(tagged(str(m["name"])) for m in models if isinstance(m, dict) and m.get("name"))
 
     async def _fetch_loaded(self) -> dict[str, int] | None:
-        """The windows of the models that are loaded; None where the host has no /api/ps."""
+        """The windows of loaded models; None if the host has no /api/ps."""
         try:
             models = _field(await self._connections.json("GET", "/api/ps"), "models", list, self.url)
         except HostSilent:

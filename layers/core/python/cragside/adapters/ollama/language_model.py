@@ -1,4 +1,4 @@
-"""LightRAG's extraction by a chat model of the host."""
+"""LightRAG's extraction with a chat model."""
 
 import logging
 import re
@@ -11,14 +11,14 @@ from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.neutral import neutralise
 from cragside.ports.language_model import LanguageModel
 
-# Room for about sixty extraction rows; a small model that loops is stopped here.
+# Enough for about sixty rows. It stops small models that loop.
 _MOST_TOKENS = 2048
-# LightRAG's rows: how many fields each kind has. Rows of other kinds or lengths are left out of the graph.
+# The number of fields in each kind of LightRAG's rows. Other rows are left out of the graph.
 _DELIMITER = "<|#|>"
-# LightRAG's own signs, which its instructions to the model are written with.
+# LightRAG's own delimiters, which its instructions contain.
 _SIGNS = re.compile(r"(<\|#\|>|<\|COMPLETE\|>)")
 _FIELDS = {"entity": 4, "relation": 5}
-_HEAD = 200  # characters of a prompt that tell what is asked
+_HEAD = 200  # characters of a prompt that identify it
 _EXTRACTION = "Extract entities and relationships"
 
 logger = logging.getLogger(__name__)
@@ -55,13 +55,13 @@ class OllamaLanguageModel(LanguageModel):
 
 
 def _harmless(prompt: str) -> str:
-    """A prompt of LightRAG in which the passage has no control tokens of a chat template."""
+    """A prompt of LightRAG without control tokens of chat templates in its passage."""
     pieces = _SIGNS.split(prompt)
     return "".join(piece if number % 2 else neutralise(piece) for number, piece in enumerate(pieces))
 
 
 def rows_in(answer: str) -> tuple[int, int]:
-    """Well-formed rows of an extraction, and lines that are none."""
+    """The numbers of well-formed rows and of other lines in an extraction."""
     lines = [line.strip() for line in answer.splitlines()]
     lines = [line for line in lines if line and not line.startswith("<|COMPLETE|>")]
     good = sum(_is_row(line.split(_DELIMITER)) for line in lines)

@@ -7,7 +7,7 @@ from typing import Any, TypeGuard
 
 @dataclass(frozen=True, slots=True)
 class ModelCard:
-    """What the host says of a model; nothing where the host has no /api/show."""
+    """The host's description of a model; empty if the host has no /api/show."""
 
     context_length: int | None = None
     num_ctx: int | None = None
@@ -15,7 +15,7 @@ class ModelCard:
 
     @property
     def completes(self) -> bool:
-        """Whether it writes text. Hosts before 0.6.4 don't say; then it is taken to."""
+        """Whether it writes text. Hosts before 0.6.4 do not say; then it is assumed."""
         return self.capabilities is None or "completion" in self.capabilities
 
     @property
@@ -25,7 +25,7 @@ class ModelCard:
 
 
 def tagged(model: str) -> str:
-    """The name with its tag; Ollama reads a name without one as `latest`."""
+    """The name with its tag, which defaults to `latest`."""
     return model if ":" in model.rpartition("/")[2] else f"{model}:latest"
 
 

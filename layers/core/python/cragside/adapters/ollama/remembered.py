@@ -1,4 +1,4 @@
-"""An answer of the host, remembered for a short while and asked for once at a time."""
+"""A cached answer of the host."""
 
 import asyncio
 import time
@@ -14,10 +14,10 @@ SILENT_SECONDS = 5.0
 
 
 class RememberedAnswer(Generic[T]):
-    """Remembers what `fetch` answers for `fine` seconds, and that it failed for `silent` seconds.
+    """Caches the answer of `fetch` for `fine` seconds, and its failure for `silent` seconds.
 
-    Callers that come while the question is under way share its answer; one that is cancelled takes nothing from the
-    others. Whatever else `fetch` raises means that the host's answer could not be read.
+    Concurrent callers share one call of `fetch`; cancelling one does not affect the others. If `fetch` raises anything
+    but `ServiceUnavailable`, the host's answer was invalid.
     """
 
     def __init__(
@@ -38,22 +38,22 @@ class RememberedAnswer(Generic[T]):
         self._under_way: asyncio.Task[None] | None = None
 
     async def get(self) -> T:
-        """The answer. Raises `ServiceUnavailable` when the host gave none, or gave none a moment ago."""
+        """The answer. Raises `ServiceUnavailable` if the host does not answer, or did not a moment ago."""
         if self._clock() >= self._expires:
             await asyncio.shield(self._asked())
         if self._failure is not None:
-            # A fresh one each time: a shared exception would gather the traceback of every caller.
+            # Each caller gets a new exception: a shared one would collect all tracebacks.
             raise ServiceUnavailable(self._failure.component, self._failure.message).at(self._failure.where)
         if self._answer is None:
             raise ServiceUnavailable("ollama", "the question to the host was given up")
         return self._answer[0]
 
     def forget(self) -> None:
-        """Ask again at the next call."""
+        """Call `fetch` again at the next `get`."""
         self._expires = 0.0
 
     def failed(self, failure: ServiceUnavailable) -> None:
-        """Take note of a failure that was seen elsewhere."""
+        """Cache a failure that another call met."""
         self._failure = failure
         self._expires = self._clock() + self._silent
 

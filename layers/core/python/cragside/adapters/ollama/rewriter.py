@@ -1,4 +1,4 @@
-"""Turning a question into a search query, by a chat model of the host."""
+"""Turns a question into a search query with a chat model."""
 
 import re
 from collections.abc import Callable
@@ -31,7 +31,7 @@ _LONGEST_LINE = 2000
 
 
 class OllamaRewriter:
-    """Rewrites by the model that `host` chooses, or by `embedded` when there is none or its answer is no query."""
+    """Rewrites with the model that `host` chooses, or with `embedded` if there is none or its answer is not a query."""
 
     def __init__(self, host: OllamaHost, embedded: Callable[[str], str]) -> None:
         self._host = host
@@ -54,7 +54,7 @@ class OllamaRewriter:
 
 
 def one_line(answer: str, *, about: str) -> str:
-    """The query in a model's answer, or "" when there is none: an excuse, no words, or none of the question's words."""
+    """The query in a model's answer; "" for an excuse, or an answer without words of the question."""
     lines = (_bare(line) for line in neutralise(_THOUGHTS.sub("", answer)).splitlines())
     line = next(filter(None, lines), "")
     if _EXCUSE.match(line) or not any(c.isalnum() for c in line) or not _share_a_word(line, about):
@@ -70,7 +70,7 @@ def _bare(line: str) -> str:
 
 
 def _share_a_word(line: str, question: str) -> bool:
-    """Whether any word begins alike. Small models drift off; languages without spaces are given the benefit."""
+    """Whether any words begin alike, because small models drift off. Questions not in ASCII always pass."""
     asked = _stems(question)
     return not asked or not question.isascii() or bool(asked & _stems(line))
 

@@ -1,4 +1,4 @@
-"""Texts on their way to a model."""
+"""Prepares texts for a model."""
 
 
 def sendable(text: str) -> str:
@@ -7,7 +7,7 @@ def sendable(text: str) -> str:
 
 
 def abridged(text: str, characters: int) -> str:
-    """A long text's beginning and end: in a long prompt, what is asked stands at either."""
+    """The beginning and the end of a long text. In a long prompt, one of them has the question."""
     if len(text) <= characters:
         return text
     half = (characters - 3) // 2

@@ -1,4 +1,4 @@
-"""Reading SearXNG's answers, leniently: fields vary with its version and its engines."""
+"""Reads SearXNG's answers leniently, because fields vary with its version and engines."""
 
 import html
 import re
@@ -9,19 +9,18 @@ from urllib.parse import urlsplit
 _TITLE_CHARACTERS = 300
 _CONTENT_CHARACTERS = 8000
 _URL_CHARACTERS = 2000
-_READ_CHARACTERS = 20_000  # of a text with its mark-up
+_READ_CHARACTERS = 20_000  # of a text with mark-up
 
-# What is opened and never closed reaches to the end: otherwise each opening would be followed to the end anew.
+# An unclosed comment or element reaches to the end. Otherwise each opening would cause a search to the end.
 _TAG = re.compile(r"<!--.*?(?:-->|\Z)|</?[a-zA-Z][^<>]*+>", re.DOTALL)
 _UNSEEN = re.compile(r"<(script|style)\b.*?(?:</\1\s*+>|\Z)", re.DOTALL | re.IGNORECASE)
 _NO_CHARACTER = re.compile(r"&#[0-9]{20,}+;?")
 
 
 def cleaned(answer: Mapping[str, Any], limit: int) -> list[dict[str, Any]]:
-    """At most `limit` results as `{"title", "url", "content"}`: web addresses without user names only,
-    once each, mark-up stripped.
+    """At most `limit` results as `{"title", "url", "content"}`, without mark-up and user names, each page once.
 
-    Direct answers and infoboxes that name their page come first. A result without a snippet has its title as content.
+    Direct answers and infoboxes with a URL come first. A result without a snippet has its title as content.
     """
     results: dict[str, dict[str, Any]] = {}
     for title, url, content in _found(answer):
@@ -77,7 +76,7 @@ def _plain(value: Any, limit: int) -> str:
     if not isinstance(value, str):
         return ""
     seen = _TAG.sub("", _UNSEEN.sub(" ", value[: min(limit * 4, _READ_CHARACTERS)]))
-    # Python refuses to read a number of thousands of digits, so html.unescape would raise.
+    # Python refuses numbers of thousands of digits, so html.unescape would raise.
     entities = _NO_CHARACTER.sub("\ufffd", seen)
     return " ".join(html.unescape(entities).split())[:limit].strip()
 
@@ -92,7 +91,7 @@ def _address(value: Any) -> str | None:
         return None
     if parts.scheme.lower() not in ("http", "https") or not named:
         return None
-    # What stands before the @ is a name that looks like a host, or a password: neither is to be cited.
+    # The part before the @ may imitate a host or contain a password, so it must not be cited.
     return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl() if "@" in parts.netloc else value.strip()
 
 

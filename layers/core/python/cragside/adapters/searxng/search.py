@@ -1,4 +1,4 @@
-"""Search by SearXNG's JSON API."""
+"""Searches with SearXNG's JSON API."""
 
 import asyncio
 import json
@@ -21,14 +21,14 @@ _READ_SECONDS = 10.0
 _MOST_BYTES = 2_000_000
 _MOST_REDIRECTS = 3
 _QUERY_CHARACTERS = 512
-# SearXNG reads a word that begins so as a command: another engine, a language, a time limit, a redirect off the site.
+# SearXNG reads words that begin like this as commands for an engine, a language, a time limit or a redirect.
 _COMMAND = re.compile(r"(?<!\S)[!?:<]+(?=\S)")
 
 
 class SearxngSearch(SearchService):
     """Searches with SearXNG. `rewriter(query, model)` transforms queries.
 
-    Credentials in `base_url` are sent to that host alone and appear in no message.
+    Credentials in `base_url` are sent to that host only, and no message shows them.
     """
 
     def __init__(
@@ -102,7 +102,7 @@ class SearxngSearch(SearchService):
         try:
             answer = json.loads(body)
         except (ValueError, RecursionError) as error:
-            raise self._down("answered something other than JSON: is this a SearXNG?") from error
+            raise self._down("did not answer JSON: is this a SearXNG?") from error
         if not isinstance(answer, dict) or not isinstance(answer.get("results"), list):
             raise self._down("answered JSON without results: is this a SearXNG?")
         return answer

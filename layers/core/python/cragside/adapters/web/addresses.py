@@ -1,4 +1,4 @@
-"""Which addresses are the public Internet's, by IANA's special-purpose registries and the clouds' own."""
+"""Public and special addresses, by IANA's special-purpose registries and the lists of clouds."""
 
 from collections.abc import Iterator
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
@@ -6,7 +6,7 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 IpAddress = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
 
-# Listed here because Python's `is_global` differs between 3.11 and 3.13, and calls some of these global.
+# Python's `is_global` differs between 3.11 and 3.13, and includes some of these.
 _NOT_PUBLIC_4 = (
     "0.0.0.0/8",  # this network
     "10.0.0.0/8",  # private
@@ -28,8 +28,8 @@ _NOT_PUBLIC_4 = (
     "240.0.0.0/4",  # reserved, and broadcast
     "168.63.129.16/32",  # Azure's host, on a public address
 )
-# Only 2000::/3 is assigned to be routed. Left out are loopback, mapped and compatible IPv4, NAT64 (64:ff9b::/96 and
-# 64:ff9b:1::/48), discard-only, unique local, link-local, site-local, multicast, and what nobody has been given.
+# Only 2000::/3 is assigned for routing. It excludes loopback, mapped and compatible IPv4, NAT64 (64:ff9b::/96 and
+# 64:ff9b:1::/48), discard-only, unique local, link-local, site-local, multicast and unassigned addresses.
 _ROUTED_6 = IPv6Network("2000::/3")
 _NOT_PUBLIC_6 = (
     "2001::/23",  # protocol assignments: Teredo, benchmarking, ORCHID
@@ -53,16 +53,16 @@ _METADATA = (
 
 _SPECIAL = tuple(ip_network(network) for network in (*_NOT_PUBLIC_4, *_NOT_PUBLIC_6))
 _NEVER = tuple(ip_network(network) for network in _METADATA)
-# An interface identifier of ISATAP: the IPv4 address that a tunnel on this machine would send to follows it.
+# Interface identifiers of ISATAP. The IPv4 address that a tunnel on this machine would send to follows them.
 _ISATAP = (0x0000_5EFE, 0x0200_5EFE)
 # IPv6 addresses whose last 32 bits are an IPv4 address: compatible, mapped, translated, and NAT64's.
 _IPV4_LAST = tuple(IPv6Network(f"{prefix}/96") for prefix in ("::", "::ffff:0:0", "::ffff:0:0:0", "64:ff9b::"))
-# NAT64 of a site: where the IPv4 address begins depends on the length of its prefix (RFC 6052).
+# NAT64 of a site: the length of its prefix says where the IPv4 address begins (RFC 6052).
 _NAT64_LOCAL = IPv6Network("64:ff9b:1::/48")
 
 
 def parse_address(text: str) -> IpAddress | None:
-    """The address that is written canonically, else None: no zones, no octal, hexadecimal or shortened IPv4."""
+    """The address, or None if it is not canonical: no zones, no octal, hexadecimal or shortened IPv4."""
     try:
         address = ip_address(text)
     except ValueError:
@@ -71,7 +71,7 @@ def parse_address(text: str) -> IpAddress | None:
 
 
 def is_public(address: IpAddress) -> bool:
-    """Whether the address is a public host's as far as the address itself tells."""
+    """Whether the address is public."""
     if isinstance(address, IPv6Address):
         if address not in _ROUTED_6 or (int(address) >> 32) & 0xFFFF_FFFF in _ISATAP:
             return False
@@ -81,15 +81,15 @@ def is_public(address: IpAddress) -> bool:
 
 
 def is_metadata(address: IpAddress) -> bool:
-    """Whether a cloud's metadata service may be there, which gives credentials to whoever asks.
+    """Whether the address may be a cloud's metadata service, which gives credentials to any client.
 
-    So it is where an IPv6 address stands for the service's IPv4 address in a tunnel or a translation.
+    This includes IPv6 addresses that stand for the service's IPv4 address in a tunnel or a translation.
     """
     return any(each in network for each in (address, *_carried(address)) for network in _NEVER)
 
 
 def _carried(address: IpAddress) -> Iterator[IPv4Address]:
-    """The IPv4 addresses that packets to an IPv6 address may end at."""
+    """The IPv4 addresses that packets to an IPv6 address may reach."""
     if isinstance(address, IPv4Address):
         return
     octets, number = address.packed, int(address)

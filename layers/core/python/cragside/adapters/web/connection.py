@@ -1,4 +1,4 @@
-"""Connections that can only go to addresses decided on before."""
+"""Connections only to addresses that were checked before."""
 
 import socket
 from collections.abc import Set as AbstractSet
@@ -9,7 +9,7 @@ from typing_extensions import override
 
 
 class PinnedResolver(AbstractResolver):
-    """Answers every question with the same addresses."""
+    """Resolves every name to the same addresses."""
 
     def __init__(self, addresses: AbstractSet[str]) -> None:
         self._addresses = addresses
@@ -36,10 +36,10 @@ class PinnedResolver(AbstractResolver):
 
 
 def pinned_connector(addresses: AbstractSet[str]) -> aiohttp.TCPConnector:
-    """A connector for one request, which makes sockets to these addresses alone.
+    """A connector for one request, which connects to these addresses only.
 
-    The certificate is still checked against the name in the URL. The sockets are checked beside the resolver because
-    aiohttp asks no resolver where it reads an address.
+    The certificate is still checked against the name in the URL. The sockets are checked too, because aiohttp does not
+    use the resolver for a URL with an address.
     """
 
     def open_socket(target: aiohttp.AddrInfoType) -> socket.socket:

@@ -1,4 +1,4 @@
-"""Pages from URLs that somebody else chose."""
+"""Fetches pages from untrusted URLs."""
 
 import asyncio
 import re
@@ -112,7 +112,7 @@ class GuardedFetcher(PageFetcher):
         raise fetch.failed("redirect_limit", f"The page redirects more than {self._max_redirects} times.")
 
     async def _requested(self, url: URL, fetch: "_Fetch") -> FetchedPage | URL:
-        """The page, or where it redirects to."""
+        """The page, or the URL that it redirects to."""
         addresses = self._guard.admit(url, await self._addresses(url.raw_host or ""))
         async with (
             aiohttp.ClientSession(
@@ -147,7 +147,7 @@ class GuardedFetcher(PageFetcher):
     async def _body(self, response: aiohttp.ClientResponse, fetch: "_Fetch") -> bytes:
         encoding = response.headers.get("Content-Encoding", "").strip().lower()
         if encoding not in _ENCODINGS:
-            raise fetch.failed("fetch_failed", "The page is compressed in a way that was not asked for.")
+            raise fetch.failed("fetch_failed", "The page has a compression that was not requested.")
         if (response.content_length or 0) > self._max_bytes:
             self._refuse_size(fetch)
         body = bytearray()
@@ -162,14 +162,14 @@ class GuardedFetcher(PageFetcher):
 
 
 class _Fetch:
-    """One call: the URL as it was asked for, and the last status that was answered."""
+    """One call: the requested URL, and the status of the last answer."""
 
     def __init__(self, url: str) -> None:
         self.url = url
         self.status: int | None = None
 
     def failed(self, reason: str, message: str) -> FetchFailed:
-        # What cannot be encoded could not be told to the client either.
+        # Clients cannot be sent characters that cannot be encoded.
         told = self.url.encode("utf-8", "replace").decode()
         return FetchFailed(told, reason, message, status=self.status)
 
@@ -177,7 +177,7 @@ class _Fetch:
 def _location(response: aiohttp.ClientResponse, fetch: _Fetch) -> str:
     location = response.headers.get("Location", "").strip(" \t")
     if not location:
-        raise fetch.failed("fetch_failed", f"The page answered {response.status} without saying where it is.")
+        raise fetch.failed("fetch_failed", f"The page answered {response.status} without a Location.")
     return location
 
 
@@ -195,7 +195,7 @@ def _charset(response: aiohttp.ClientResponse) -> str | None:
 
 
 def _why(error: Exception) -> str:
-    """The failure in words without addresses: a client must not learn what names resolve to."""
+    """The failure without addresses: clients must not learn what names resolve to."""
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         return "The host's certificate is not valid for its name."
     if isinstance(error, aiohttp.ClientSSLError):

@@ -1,4 +1,4 @@
-"""Which URLs may be fetched, and at which addresses: one decision for the first URL and for each redirect."""
+"""Decides which URLs may be fetched, and at which addresses, for the first URL and each redirect."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -10,17 +10,17 @@ from cragside.adapters.web.addresses import IpAddress, Network, is_metadata, is_
 from cragside.domain.errors import ConfigurationError
 
 LONGEST_URL = 4096
-# Where pages are. Elsewhere listen databases, mail and consoles, also on public addresses.
+# The ports of web servers. On other ports, public addresses also have databases, mail servers and consoles.
 WEB_PORTS = frozenset({80, 443, 8000, 8008, 8080, 8443, 8888})
 
 _ABSOLUTE = re.compile(r"(?i)https?://[^/?#]")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _AUTHORITY = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*:)?//([^/?#]*)")
-# Characters that parsers drop, turn into others or end a line with: what one reads is not what another connects to.
+# Characters that parsers treat differently, so one would check another URL than the next one connects to.
 _UNSAFE = re.compile(r"[\x00-\x20\x7f-\xa0\\\ud800-\udfff\u2028\u2029\ufeff]")
 _LABEL = r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?"
 _NAME = re.compile(rf"{_LABEL}(?:\.{_LABEL})*")
-# Resolvers of operating systems read a last label like this as (part of) an IPv4 address: 2130706433, 0x7f.1, 127.1.
+# Operating systems read a last label like this as part of an IPv4 address: 2130706433, 0x7f.1, 127.1.
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 _LONGEST_NAME = 253
 _LOCAL_NAMES = (
@@ -30,14 +30,14 @@ _LOCAL_NAMES = (
 
 
 class AddressRefused(Exception):
-    """The guard says no; the message says why, without what the name resolved to."""
+    """The guard refuses a URL. The message gives the reason, but no resolved address."""
 
 
 class Guard:
     """Admits public hosts, and those of `allow`: names (`wiki.example`, `*.example`), addresses and CIDR ranges.
 
-    What is allowed may have any port and any address but a metadata service's. Raises `ConfigurationError` for an
-    entry of `allow` that is neither.
+    Allowed hosts may have any port and any address but a metadata service's. Raises `ConfigurationError` for an invalid
+    entry of `allow`.
     """
 
     def __init__(self, allow: Iterable[str] = ()) -> None:
@@ -47,7 +47,7 @@ class Guard:
             self._add(entry)
 
     def target(self, text: str, base: URL | None = None) -> URL:
-        """The URL to fetch, canonical and without fragment; `text` may be relative to `base`.
+        """The canonical URL to fetch, without fragment. `text` may be relative to `base`.
 
         Raises `AddressRefused`.
         """
@@ -63,12 +63,12 @@ class Guard:
         url = self._joined(text, base)
         if base is not None and (base.scheme, url.scheme) == ("https", "http"):
             raise AddressRefused("The page redirects from https to http.")
-        if not self._may_be_allowed(url):
+        if not self._networks and not self._named(url.raw_host or ""):
             self._check_public_place(url)
         return url
 
     def admit(self, url: URL, addresses: Sequence[str]) -> frozenset[str]:
-        """The addresses to connect to: all that the host has, or none. Raises `AddressRefused`."""
+        """The addresses to connect to: all of the host's. Raises `AddressRefused` if any of them is refused."""
         host = url.raw_host or ""
         parsed = [parse_address(address) for address in addresses]
         known = [address for address in parsed if address is not None]
@@ -83,7 +83,7 @@ class Guard:
         return frozenset(str(address) for address in known)
 
     def allows(self, url: URL, addresses: Iterable[str]) -> bool:
-        """Whether `allow` names the host, or all of these addresses."""
+        """Whether `allow` contains the host or all of these addresses."""
         found = [parse_address(address) for address in addresses]
         return self._named(url.raw_host or "") or all(
             address is not None and self._in_allowed_network(address) for address in found
@@ -115,16 +115,14 @@ class Guard:
 
     def _check_public_place(self, url: URL) -> None:
         host = url.raw_host or ""
-        if parse_address(host) is None and ("." not in host or _below(host, _LOCAL_NAMES)):
+        local = "." not in host or any(f".{host}".endswith(f".{name}") for name in _LOCAL_NAMES)
+        if parse_address(host) is None and local:
             raise AddressRefused(f"{host} is a name of a local network; RAG_FETCH_ALLOW can allow it.")
         if url.port not in WEB_PORTS:
             ports = ", ".join(map(str, sorted(WEB_PORTS)))
             raise AddressRefused(
                 f"Port {url.port} is not one of the web's ({ports}); RAG_FETCH_ALLOW can allow the host."
             )
-
-    def _may_be_allowed(self, url: URL) -> bool:
-        return bool(self._networks) or self._named(url.raw_host or "")
 
     def _named(self, host: str) -> bool:
         parents = host.split(".")[1:]
@@ -144,12 +142,12 @@ def _check_authority(text: str) -> None:
     if authority is None:
         return
     if "@" in authority:
-        raise AddressRefused("The URL contains credentials; they are never sent.")
+        raise AddressRefused("The URL contains credentials, which are never sent. Remove them.")
     if "%" in authority:
         raise AddressRefused("The URL's host is percent-encoded or has a zone; write it plainly.")
     port = authority.rpartition("]")[2].partition(":")[2]
     if port and not (port.isascii() and port.isdigit() and 0 < int(port[:6]) < 65_536):
-        raise AddressRefused("The URL's port is no number from 1 to 65535.")
+        raise AddressRefused("The URL's port must be a number from 1 to 65535.")
 
 
 def _canonical_host(host: str, *, bracketed: bool) -> str:
@@ -166,7 +164,3 @@ def _is_name(text: str) -> bool:
     return (
         len(text) <= _LONGEST_NAME and _NAME.fullmatch(text) is not None and not _NUMBER.fullmatch(text.split(".")[-1])
     )
-
-
-def _below(host: str, names: Iterable[str]) -> bool:
-    return any(host == name or host.endswith(f".{name}") for name in names)

@@ -1,4 +1,4 @@
-"""Names to addresses."""
+"""Resolves host names."""
 
 import asyncio
 import socket
@@ -10,13 +10,13 @@ from typing_extensions import override
 
 
 class Resolver(Protocol):
-    """Finds the addresses of names."""
+    """Resolves names to addresses."""
 
     async def addresses(self, name: str) -> Sequence[str]:
-        """All addresses of the name, IPv4 and IPv6. Raises `OSError` when there are none."""
+        """All IPv4 and IPv6 addresses of a name. Raises `OSError` if there are none."""
 
     async def close(self) -> None:
-        """Give up what is held."""
+        """Release resources."""
 
 
 class SystemResolver(Resolver):
@@ -45,5 +45,5 @@ def _lookup(name: str) -> list[str]:
     try:
         found = socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)
     except UnicodeError as error:
-        raise OSError("is no name that can be looked up") from error
+        raise OSError("is not a valid name") from error
     return [str(entry[4][0]) for entry in found]

@@ -1,1 +1,1 @@
-"""The routes as a Lambda function behind API Gateway. To import it is to import neither LightRAG nor LangGraph."""
+"""Lambda functions for requests and for indexing. Importing this package imports neither LightRAG nor LangGraph."""

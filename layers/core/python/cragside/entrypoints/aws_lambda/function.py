@@ -1,4 +1,4 @@
-"""The function: API Gateway's events in, the routes' answers out, on one event loop for the environment's life."""
+"""The Lambda function for requests: answers API Gateway's events with our routes."""
 
 import asyncio
 import json
@@ -31,9 +31,9 @@ MOST_ANSWER_BYTES = 6_000_000
 # A body below this cannot exceed the limit: escaping at most doubles ASCII.
 _SURELY_FITS = 2_900_000
 _NO_ROUTE = "none"
-# Content words, so that everything from keywords to grading has something to do.
+# It has content words, so that keywords, retrieval and grading all have work.
 _QUESTION = "Which documents describe how this knowledge base works?"
-# A request for /healthz, to try the routes out with.
+# A request for /healthz that exercises the routes.
 _HEALTH = {
     "version": "2.0",
     "rawPath": "/healthz",
@@ -47,18 +47,18 @@ _HEALTH = {
 class Function:
     """Answers events of HTTP APIs (payload 1.0 and 2.0), REST APIs and function URLs with an application's routes.
 
-    The event loop turns while an event is answered and stands still in between. What the application opens stays open
-    from one event to the next; Lambda ends an environment without a word, so nothing is closed.
+    The event loop runs only while an event is answered. What the application opens stays open for the next event.
+    Lambda ends an environment without notice, so nothing is closed.
     """
 
     def __init__(self, app: FastAPI) -> None:
         self._app = app
         self._runner = asyncio.Runner()
-        self._runner.get_loop()  # now current, so that Mangum makes none of its own
+        self._runner.get_loop()  # makes it current, so that Mangum does not make another
         self._mangum = Mangum(app, lifespan="off")
 
     def answer(self, event: Any, context: Any) -> dict[str, Any]:
-        """The answer to an event; what is no HTTP request is answered as one that cannot be read."""
+        """The answer to an event. An event that is not an HTTP request gets a validation error."""
         began = time.perf_counter()
         state: dict[str, Any] = {}
         answer, route = self._answered(event, context, state)
@@ -66,22 +66,22 @@ class Function:
         return answer
 
     def load(self, container: Container) -> None:
-        """Load and try out everything that a request needs, and have a snapshot hold no connection and no token."""
+        """Load and exercise everything that a request needs. Snapshots contain no connection and no token."""
         load_tracer()
         self._runner.run(try_out(container))
         self._answered(_HEALTH, None, {})
         snapshot.on_snapshot(before=lambda: self._runner.run(container.disconnect()), after=snapshot.reseed)
 
     def _answered(self, event: Any, context: Any, state: dict[str, Any]) -> tuple[dict[str, Any], str]:
-        """The answer and its route; the routes' findings are left in `state`."""
+        """The answer and its route. The routes leave `rag_context` in `state`."""
         try:
             adapter = self._adapter(event, context)
             scope, body = adapter.scope, adapter.body
             if context is not None:
                 state["ends"] = time.monotonic() + seconds_left(event, context)
-        except Exception as error:  # whatever an event may lack
-            logger.error("the event is no HTTP request", extra={"kind": type(error).__name__})
-            return _refusal(ValidationError("The event is no HTTP request that can be read.")), _NO_ROUTE
+        except Exception as error:  # any part of an event may be missing
+            logger.error("the event is not an HTTP request", extra={"kind": type(error).__name__})
+            return _refusal(ValidationError("The event is not a readable HTTP request.")), _NO_ROUTE
         scope["state"] = state
         cycle = HTTPCycle(scope, body)
         self._runner.run(cycle.run(self._app))
@@ -89,13 +89,13 @@ class Function:
         return _bounded(answer), getattr(scope.get("route"), "path", _NO_ROUTE)
 
     def _adapter(self, event: Any, context: Any) -> LambdaHandler:
-        if "requestContext" not in event:  # queues, schedules and CloudFront, whose answers have another form
+        if "requestContext" not in event:  # events of queues, schedules and CloudFront need other answers
             raise ValidationError("The event has no requestContext.")
         return self._mangum.infer(event, context)
 
 
 def start() -> Handler:
-    """The function of this environment's settings. Raises `ConfigurationError`, which ends INIT."""
+    """The function with the environment's settings. Raises `ConfigurationError`, which ends INIT."""
     settings = load_settings()
     if not (settings.asks_for_token or settings.allow_anonymous):
         raise ConfigurationError(
@@ -104,7 +104,7 @@ def start() -> Handler:
             variable="RAG_API_TOKEN_SECRET",
         )
     container = Container(settings)
-    container.issued_tokens()  # a file that cannot be used ends INIT, not each request
+    container.issued_tokens()  # an unusable file ends INIT instead of failing each request
     function = Function(create_app(container))
     if snapshot.ahead():
         function.load(container)
@@ -112,7 +112,7 @@ def start() -> Handler:
 
 
 async def try_out(container: Container) -> None:
-    """Load everything and answer a question with it; requests report what is down."""
+    """Load everything and answer a question with it. Outages are left for requests to report."""
     await container.prepare()
     with suppress(ServiceUnavailable):
         container.api_token()
@@ -132,7 +132,7 @@ def _bounded(answer: dict[str, Any]) -> dict[str, Any]:
 
 
 def _refusal(error: CragsideError) -> dict[str, Any]:
-    """The error envelope in the form that every gateway takes."""
+    """The error envelope in a form that every gateway accepts."""
     response = error_response(error)
     return {
         "statusCode": response.status_code,

@@ -1,4 +1,4 @@
-"""Indexing tasks as a Lambda function behind a FIFO queue: a batch in, what failed of it out."""
+"""The Lambda function for indexing: processes batches of tasks from an SQS FIFO queue."""
 
 import asyncio
 from collections.abc import Mapping
@@ -15,25 +15,26 @@ from cragside.entrypoints.aws_lambda.observability import Handler, logger, obser
 from cragside.ports.index_queue import PushQueue
 from cragside.settings import load_settings
 
-# Nothing is begun with less left, and what is not done then is broken off: it comes again.
+# When less time is left, no task starts, and running tasks are cancelled. SQS delivers them again.
 MARGIN_SECONDS = 10.0
 
-# What became of a task, or why it comes again.
+# The outcome of a task, or why SQS must deliver it again.
 Outcome = str | Exception
 _SETTLED = ("done", "buried", "rejected")
 
 
 class IndexFunction:
-    """Does the tasks of a batch at once, on one event loop for the environment's life.
+    """Processes the tasks of a batch concurrently.
 
-    A message is reported as failed when its task is to come again, and so are all later ones of its group: they would
-    pass it. What was given up, and what is no task, is in the dead-letter queue with its reason and is not reported.
+    A message whose task must be delivered again is reported as failed, with all later messages of its group, which
+    would otherwise overtake it. Tasks that failed for good and invalid messages are in the dead-letter queue with the
+    reason; they are not reported.
     """
 
     def __init__(self, container: Container) -> None:
         if not isinstance(container.queue, PushQueue):
             raise ConfigurationError(
-                "RAG_QUEUE_URL is not set: the function settles its tasks with the queue they come from.",
+                "RAG_QUEUE_URL is not set. Set it to the URL of the queue whose tasks the function processes.",
                 variable="RAG_QUEUE_URL",
             )
         self._container = container
@@ -41,7 +42,7 @@ class IndexFunction:
         self._runner = asyncio.Runner()
 
     def answer(self, event: Any, context: Context) -> dict[str, Any]:
-        """The partial batch response of an event of SQS; of another event nothing is done."""
+        """The partial batch response to an SQS event. Other events have no effect."""
         records = _records(event)
         outcomes = self._runner.run(self._outcomes(records, context)) if records else {}
 
@@ -52,19 +53,19 @@ class IndexFunction:
             return outcome
 
         processor = SqsFifoPartialProcessor(skip_group_on_error=True)
-        # All may fail: the answer says so for each, where an exception would have Lambda repeat what was settled.
+        # If all fail, the response lists each. An exception would make Lambda repeat settled tasks too.
         processor.raise_on_entire_batch_failure = False
         with processor(records, settle):
             processor.process()
         return dict(processor.response())
 
     def load(self) -> None:
-        """Load everything that a task needs, and have a snapshot hold no connection."""
+        """Load everything that a task needs. Snapshots contain no connection."""
         self._runner.run(self._container.prepare())
         snapshot.on_snapshot(before=lambda: self._runner.run(self._container.disconnect()), after=snapshot.reseed)
 
     async def _outcomes(self, records: list[dict[str, Any]], context: Context) -> dict[str, Outcome]:
-        """What became of each message, by its id."""
+        """The outcome of each message, by its id."""
         turns = asyncio.Semaphore(self._container.settings.index_parallel)
         tasks = {asyncio.create_task(self._outcome(record, turns)): record["messageId"] for record in records}
         left = context.get_remaining_time_in_millis() / 1000 - MARGIN_SECONDS
@@ -83,21 +84,21 @@ class IndexFunction:
                 return error
             except Exception as error:
                 logger.exception("a message could not be handled")
-                return ProcessingError(f"Something inside failed ({type(error).__name__}).")
+                return ProcessingError(f"An internal error occurred ({type(error).__name__}).")
 
     async def _handled(self, record: Mapping[str, Any]) -> Outcome:
         body, receipt = str(record.get("body") or ""), str(record.get("receiptHandle"))
         delivery = await self._queue.accept(body, receipt, _attempt(record))
         if delivery is None:
             return "rejected"
-        # To wait here for what is down would be paid for: the task comes again instead.
+        # Waiting here for an outage to end would cost money. SQS delivers the task again instead.
         handled = await self._container.attempts.handle(delivery, wait=False)
         logger.info("handled", extra={"task": delivery.task.key, "outcome": handled.outcome, "reason": handled.reason})
         return handled.outcome if handled.outcome in _SETTLED else ProcessingError(handled.reason)
 
 
 def start() -> Handler:
-    """The function of this environment's settings. Raises `ConfigurationError`, which ends INIT."""
+    """The function with the environment's settings. Raises `ConfigurationError`, which ends INIT."""
     function = IndexFunction(Container(load_settings()))
     if snapshot.ahead():
         function.load()
@@ -105,10 +106,10 @@ def start() -> Handler:
 
 
 def _records(event: Any) -> list[dict[str, Any]]:
-    """The messages of an event; what has no id can be neither handled nor reported."""
+    """The messages of an event. A message without an id can be neither processed nor reported."""
     records = event.get("Records") if isinstance(event, Mapping) else None
     if not isinstance(records, list):
-        logger.error("the event is none of SQS")
+        logger.error("the event is not from SQS")
         return []
     known = [record for record in records if isinstance(record, dict) and isinstance(record.get("messageId"), str)]
     if len(known) < len(records):

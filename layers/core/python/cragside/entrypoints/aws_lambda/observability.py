@@ -1,4 +1,4 @@
-"""What a function says of itself: structured logs, metrics, traces. Never a prompt, a token or evidence."""
+"""Structured logs, metrics and traces of a function. Never a prompt, a token or evidence."""
 
 import functools
 import logging
@@ -22,10 +22,10 @@ _ExceptionInfo = tuple[type[BaseException], BaseException, TracebackType | None]
 
 
 class MessagelessFormatter(LambdaPowertoolsFormatter):
-    """Exceptions by their kinds and frames: a message may quote what the request held."""
+    """Formats exceptions without their messages, which may quote the request."""
 
     def formatException(self, ei: _ExceptionInfo) -> str:  # noqa: N802 (logging's name)
-        """The traceback of an exception and of its causes, without their messages."""
+        """The tracebacks and types of an exception and its causes."""
         shown: list[str] = []
         error = ei[1]
         while error is not None and len(shown) < 5:
@@ -34,7 +34,7 @@ class MessagelessFormatter(LambdaPowertoolsFormatter):
         return "\ncaused by\n".join(shown)
 
 
-# The logger has the package's name, so that what the package logs anywhere comes out in the same form.
+# The logger has the package's name, so that all modules log in the same form.
 logger = Logger(service=SERVICE, logger_formatter=MessagelessFormatter(serialize_stacktrace=False))
 metrics = Metrics(namespace=SERVICE, service=SERVICE)
 # Mangum would log a failure again, with its message.
@@ -42,7 +42,7 @@ logging.getLogger("mangum.http").disabled = True
 
 
 def observe(route: str, status: int, milliseconds: float, context: RagContext | None) -> None:
-    """One line in the log and one set of metrics for an answer. `route` is a template, not what the client wrote."""
+    """Log one line and one set of metrics for an answer. `route` is a template, not the client's path."""
     said: dict[str, Any] = {"route": route, "status": status, "latency_ms": round(milliseconds, 1)}
     metrics.add_metric("Requests", MetricUnit.Count, 1)
     metrics.add_metric("Latency", MetricUnit.Milliseconds, milliseconds)
@@ -57,7 +57,7 @@ def observe(route: str, status: int, milliseconds: float, context: RagContext | 
 
 
 def observed(handler: Handler) -> Handler:
-    """A handler with the request's id in each log line, its metrics sent, and a trace where X-Ray asks for one."""
+    """A handler whose log lines have the request's id. Sends metrics, and a trace if X-Ray samples the request."""
     logged = logger.inject_lambda_context(
         metrics.log_metrics(handler, capture_cold_start_metric=True),
         log_event=False,
@@ -73,20 +73,20 @@ def observed(handler: Handler) -> Handler:
 
 
 def load_tracer() -> None:
-    """Import what a traced invocation needs, if this is Lambda and tracing has not been turned off."""
+    """Import what a traced invocation needs, if this is Lambda and tracing is on."""
     off = os.environ.get("POWERTOOLS_TRACE_DISABLED", "").lower() in ("1", "true", "yes", "on")
     if "AWS_XRAY_DAEMON_ADDRESS" in os.environ and not off:
         import_module("aws_xray_sdk.core")
 
 
 def _sampled() -> bool:
-    """Whether this invocation is traced: Lambda says so in the trace header, if the function has tracing at all."""
+    """Whether this invocation is traced, by Lambda's trace header."""
     return "Sampled=1" in os.environ.get("_X_AMZN_TRACE_ID", "")
 
 
 @functools.cache
 def _traced(handler: Handler) -> Handler:
-    # The X-Ray SDK brings botocore: most of a second that only sampled requests should wait for.
+    # The X-Ray SDK imports botocore, which takes most of a second. Only sampled requests wait for it.
     from aws_lambda_powertools import Tracer
 
     tracer = Tracer(service=SERVICE, auto_patch=False)

@@ -1,4 +1,4 @@
-"""SnapStart: what is done ahead of the snapshot, and what must not come out of it twice."""
+"""Support for SnapStart: early loading, and new random numbers after each restore."""
 
 import os
 import random
@@ -9,12 +9,12 @@ _TYPE = "AWS_LAMBDA_INITIALIZATION_TYPE"
 
 
 def ahead() -> bool:
-    """Whether INIT happens before anybody waits for it, so that everything heavy belongs there."""
+    """Whether INIT runs before any request waits for it, so that it should load everything."""
     return os.environ.get(_TYPE) in ("snap-start", "provisioned-concurrency")
 
 
 def on_snapshot(before: Callable[[], None], after: Callable[[], None]) -> None:
-    """Have the runtime call `before` ahead of its snapshot and `after` each restore, if it takes snapshots."""
+    """Have the runtime call `before` its snapshot and `after` each restore, if it takes snapshots."""
     try:
         from snapshot_restore_py import register_after_restore, register_before_snapshot
     except ImportError:
@@ -24,7 +24,7 @@ def on_snapshot(before: Callable[[], None], after: Callable[[], None]) -> None:
 
 
 def reseed() -> None:
-    """Give this copy of the snapshot random numbers of its own; `uuid4` and `secrets` have the kernel's."""
+    """Give this copy of the snapshot its own random numbers. `uuid4` and `secrets` use the kernel's anyway."""
     random.seed()
     if numpy := sys.modules.get("numpy"):
         numpy.random.seed()

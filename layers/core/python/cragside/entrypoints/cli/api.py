@@ -1,4 +1,4 @@
-"""The options of commands that ask cragside, and whom they ask: a service at an address, or this very process."""
+"""Sends a command's requests to a service or to this process, and has the options for that."""
 
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Annotated, TypeVar
@@ -15,12 +15,15 @@ Result = TypeVar("Result")
 
 Address = Annotated[
     str | None,
-    typer.Option("--api", metavar="URL", help="A running cragside to ask. Default: none, this process does it."),
+    typer.Option("--api", metavar="URL", help="Address of a running cragside. Default: this process does the work."),
 ]
 Token = Annotated[str | None, typer.Option("--token", metavar="TOKEN", help="Token for --api. Default: RAG_API_TOKEN.")]
 WorkspaceName = Annotated[
     str | None,
     typer.Option("--workspace", "--collection", "-w", metavar="NAME", help="Default: RAG_WORKSPACE."),
+]
+LocalWorkspace = Annotated[
+    str | None, typer.Option("--workspace", "-w", metavar="NAME", help="Default: RAG_WORKSPACE.")
 ]
 
 # A service may have a model to ask before it answers.
@@ -40,13 +43,13 @@ def ask(
     address: str | None = None,
     token: str | None = None,
 ) -> Result:
-    """What `work` returns, asking the service at the address, or the routes of this process."""
+    """Run `work` with the service at `address`, or with this process if there is none."""
     if address is not None:
         return _ask_service(settings, work, address, token)
 
     async def inside(container: "Container") -> Result:
         from cragside.client import Client
-        from cragside.entrypoints.cli.in_process import InProcess
+        from cragside.entrypoints.cli.in_process_transport import InProcess
         from cragside.entrypoints.cli.service import Service
 
         transport = InProcess(container)
@@ -62,8 +65,11 @@ def _ask_service(
     import asyncio
 
     from cragside.client import Client
+    from cragside.domain.errors import ConfigurationError, Unauthorized
     from cragside.entrypoints.cli.service import Service
 
+    if address.rstrip("/").endswith("/v1"):
+        raise ConfigurationError("--api is the address of the service, without /v1.")
     configured = settings.api_token.get_secret_value() if settings.api_token else None
     client = Client(
         address,
@@ -76,11 +82,14 @@ def _ask_service(
 
     async def outside() -> Result:
         async with client:
-            return await work(Service(client))
+            try:
+                return await work(Service(client))
+            except Unauthorized:
+                raise Unauthorized("The service refused the token. Set --token or RAG_API_TOKEN.") from None
 
     return asyncio.run(outside())
 
 
 def named_workspace(settings: "Settings", address: str | None) -> str | None:
-    """The workspace to ask for; None where the service's token says by itself which that is."""
+    """The workspace to request; None if the service's token decides it."""
     return settings.workspace if address is None or "workspace" in settings.model_fields_set else None

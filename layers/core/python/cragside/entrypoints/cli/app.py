@@ -1,4 +1,4 @@
-"""The commands under one name, and their exit codes."""
+"""The `cragside` command with its subcommands and exit codes."""
 
 import sys
 import traceback
@@ -9,7 +9,7 @@ import typer
 from typer.core import TyperGroup
 
 from cragside import __version__
-from cragside.entrypoints.cli import exits
+from cragside.entrypoints.cli import exit_codes
 from cragside.entrypoints.cli.ask import ask
 from cragside.entrypoints.cli.bake import bake
 from cragside.entrypoints.cli.demo.command import demo
@@ -31,7 +31,7 @@ from cragside.entrypoints.cli.sync import sync
 from cragside.entrypoints.cli.token import token
 from cragside.entrypoints.cli.worker import worker
 
-_EPILOG = "Exit codes: " + "; ".join(f"{code} {meaning}" for code, meaning in exits.MEANINGS.items()) + "."
+_EPILOG = "Exit codes: " + "; ".join(f"{code} {meaning}" for code, meaning in exit_codes.MEANINGS.items()) + "."
 
 
 class Cli(TyperGroup):
@@ -58,12 +58,12 @@ class Cli(TyperGroup):
         except typer.TyperException as error:
             return _failed(error.format_message(), error.exit_code)
         except (KeyboardInterrupt, typer.Abort):
-            return exits.INTERRUPTED
+            return exit_codes.INTERRUPTED
         except Exception as error:
             if session.debug:
                 traceback.print_exc()
-            return _failed(exits.message_of(error), exits.exit_code_of(error))
-        return returned if isinstance(returned, int) else exits.OK
+            return _failed(exit_codes.message_of(error), exit_codes.exit_code_of(error))
+        return returned if isinstance(returned, int) else exit_codes.OK
 
 
 app = typer.Typer(

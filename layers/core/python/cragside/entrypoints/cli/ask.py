@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cragside.entrypoints.cli.api import LocalWorkspace
 from cragside.entrypoints.cli.session import session_of
 from cragside.entrypoints.cli.terminal import notices, output, print_json, printable
 
@@ -26,9 +27,7 @@ def ask(
     ] = None,
     go_on: Annotated[bool, typer.Option("--continue", "-c", help="Go on with the last conversation.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document, and nothing else.")] = False,
-    workspace: Annotated[
-        str | None, typer.Option("--workspace", "-w", metavar="NAME", help="Whose evidence. Default: RAG_WORKSPACE.")
-    ] = None,
+    workspace: LocalWorkspace = None,
 ) -> None:
     """Answer a question from your documents, with sources.
 
@@ -69,7 +68,7 @@ async def _collected(answer: "Answer") -> str | None:
 
 
 async def _shown(answer: "Answer") -> str | None:
-    from cragside.entrypoints.cli.report import show_context, show_sources
+    from cragside.entrypoints.cli.evidence_report import show_context, show_sources
 
     console = output()
     if answer.pieces is None:

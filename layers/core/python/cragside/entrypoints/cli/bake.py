@@ -1,19 +1,20 @@
-"""`cragside bake`: texts into a store that ships with the code."""
+"""`cragside bake`: makes a read-only store."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cragside.entrypoints.cli import exits
-from cragside.entrypoints.cli.indexing import Paths, Report, Run, found_in, index_found
+from cragside.entrypoints.cli import exit_codes
+from cragside.entrypoints.cli.api import LocalWorkspace
+from cragside.entrypoints.cli.indexing import Paths, Run, found_in, index_found
+from cragside.entrypoints.cli.indexing_report import Report
 from cragside.entrypoints.cli.session import session_of
 from cragside.entrypoints.cli.terminal import output, printable
 
 if TYPE_CHECKING:
     from cragside.bootstrap import Container
     from cragside.ports.rag_repository import KnowledgeStatus
-    from cragside.settings import Settings
 
 
 def bake(
@@ -22,34 +23,30 @@ def bake(
     out: Annotated[
         Path, typer.Option("--out", "-o", metavar="DIR", help="Where to: a new or empty folder, or a baked store.")
     ],
-    workspace: Annotated[
-        str | None, typer.Option("--workspace", "-w", metavar="NAME", help="Default: RAG_WORKSPACE.")
-    ] = None,
+    workspace: LocalWorkspace = None,
 ) -> None:
-    """Index texts into a store that is only read: in a Lambda layer, a bucket, an image.
+    """Make a read-only store from texts: for a Lambda layer, a bucket, an image.
 
-    Texts are found and named as `cragside ingest` does, and indexed with the embedded models whatever OLLAMA_BASE_URL
-    says, so that RAG_HOME=DIR needs neither a model server nor write access. In a DIR that is a baked store the
-    workspace is replaced, its other workspaces stay. Interrupted, or when a file could not be indexed, it leaves DIR as
-    it was.
+    Files are found and named as by `cragside ingest`. The embedded models index them, whatever OLLAMA_BASE_URL says, so
+    that RAG_HOME=DIR needs neither a model server nor write access. If DIR is a baked store, this workspace is replaced
+    and its other workspaces stay. DIR stays as it was if the command is interrupted or a file cannot be indexed.
 
-    The SHA-256 that is printed pins the whole store: give it as RAG_HOME_SHA256.
+    The printed SHA-256 pins the whole store: set RAG_HOME_SHA256 to it.
     """
-    from cragside.composition.store_files import Baking  # here: filelock and SQLite, which --help does without
+    from cragside.composition.store_files import baking  # here: filelock and SQLite, which --help does without
 
     session = session_of(context)
     settings = session.settings(workspace)
     console = output()
-    with Baking.into(out) as baking:
+    with baking(settings, out) as (embedded, baked):
         report = Report()
-        embedded = _embedded(settings, baking.home)
         index_found(session, embedded, found_in(paths), Run(), report)
         report.show()
         if report.exit_code:
             console.print(f"{report}. Nothing is baked: mend or leave out what failed.")
-            raise typer.Exit(exits.FAILED)
+            raise typer.Exit(exit_codes.FAILED)
         known = session.run(embedded, _status)
-        manifest, sha256 = baking.publish(known)
+        manifest, sha256 = baked.publish(known)
     size = sum(file.bytes for file in manifest.files.values())
     console.print(
         f"{report}. Workspace {known.workspace} baked into {printable(str(out))}: "
@@ -61,17 +58,3 @@ def bake(
 
 async def _status(container: "Container") -> "KnowledgeStatus":
     return await (await container.workspaces.open(container.settings.workspace)).passages.status()
-
-
-def _embedded(settings: "Settings", home: Path) -> "Settings":
-    return settings.model_copy(
-        update={
-            "home": home,
-            "home_sha256": None,
-            "ollama_base_url": None,
-            "searxng_host": None,
-            "queue_url": None,
-            "chat_model": "embedded",
-            "embedding_model": "embedded",
-        }
-    )

@@ -1,4 +1,4 @@
-"""`cragside doctor`: is everything there, and what to do if not."""
+"""`cragside doctor`: checks every component."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cragside.domain.errors import ConfigurationError
-from cragside.entrypoints.cli import exits
+from cragside.entrypoints.cli import exit_codes
 from cragside.entrypoints.cli.session import Session, session_of
 from cragside.entrypoints.cli.terminal import output, print_json, printable
 
 if TYPE_CHECKING:
-    from cragside.entrypoints.cli.components import Finding
+    from cragside.entrypoints.cli.doctor_checks import Finding
 
 _STYLES = {"ok": "green", "warning": "yellow", "error": "red", "not configured": "dim"}
 
@@ -23,8 +23,8 @@ def doctor(
 ) -> None:
     """Check every component and say what to do about it.
 
-    Ends with 0 only if nothing that is configured is broken. Each model of
-    Ollama that would do work gets a test call, which may load it; SEARXNG_HOST gets a test search.
+    The exit code is 0 only if everything that is configured works. Each Ollama model in use gets a test call, which may
+    load it. SEARXNG_HOST gets a test search.
     """
     findings = _examine(session_of(context))
     if as_json:
@@ -33,11 +33,11 @@ def doctor(
         _show(findings)
     broken = {finding.component for finding in findings if finding.state == "error"}
     if broken:
-        raise typer.Exit(exits.BAD_INPUT if "settings" in broken else exits.UNAVAILABLE)
+        raise typer.Exit(exit_codes.BAD_INPUT if "settings" in broken else exit_codes.UNAVAILABLE)
 
 
 def _examine(session: Session) -> "list[Finding]":
-    from cragside.entrypoints.cli.components import Finding, examine_components, examine_folder, examine_installation
+    from cragside.entrypoints.cli.doctor_checks import Finding, examine_components, examine_folder, examine_installation
 
     findings = examine_installation()
     try:

@@ -1,4 +1,4 @@
-"""`cragside documents`: what has been taken in, and how far it has come."""
+"""`cragside documents`: lists documents and their status."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,7 +18,7 @@ def documents(
         str | None, typer.Option("--status", help="pending, searchable, enriched or failed. Default: all.")
     ] = None,
     limit: Annotated[int, typer.Option("--limit", min=1, max=1000, help="Most documents.")] = 100,
-    offset: Annotated[int, typer.Option("--offset", min=0, max=1_000_000_000, help="Pass over so many.")] = 0,
+    offset: Annotated[int, typer.Option("--offset", min=0, max=1_000_000_000, help="Skip this many.")] = 0,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print what GET /v1/documents answers, and nothing else.")
     ] = False,

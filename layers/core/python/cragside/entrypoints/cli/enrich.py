@@ -1,10 +1,11 @@
-"""`cragside enrich`: what a prompt becomes."""
+"""`cragside enrich`: shows a prompt with its evidence."""
 
 import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cragside.entrypoints.cli.api import LocalWorkspace
 from cragside.entrypoints.cli.session import session_of
 from cragside.entrypoints.cli.terminal import output, print_json, printable
 
@@ -22,14 +23,11 @@ def enrich(
     prompt_only: Annotated[
         bool, typer.Option("--prompt-only", help="Print the prompt that Ollama would get, and nothing else.")
     ] = False,
-    workspace: Annotated[
-        str | None, typer.Option("--workspace", "-w", metavar="NAME", help="Whose evidence. Default: RAG_WORKSPACE.")
-    ] = None,
+    workspace: LocalWorkspace = None,
 ) -> None:
-    """Show what a prompt becomes, and from which evidence.
+    """Show a prompt with the evidence that is added to it.
 
-    Only a TEXT that begins with the command, as in "/rag what lights the house?", is enriched; any other is
-    untouched.
+    Only a TEXT that begins with the command, as in "/rag what lights the house?", gets evidence.
     """
     session = session_of(context)
     settings = session.settings(workspace)
@@ -56,7 +54,7 @@ def _text(argument: str) -> str:
 
 
 def _show(enriched: "Enriched", prefix: str) -> None:
-    from cragside.entrypoints.cli.report import show_context
+    from cragside.entrypoints.cli.evidence_report import show_context
 
     console = output()
     if enriched.rag_context is None:

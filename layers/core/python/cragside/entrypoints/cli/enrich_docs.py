@@ -1,12 +1,13 @@
-"""`cragside enrich-docs`: keywords, entities, summaries and the graph of what is indexed."""
+"""`cragside enrich-docs`: annotates documents and extends the graph."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cragside.entrypoints.cli import exits
+from cragside.entrypoints.cli import exit_codes
 from cragside.entrypoints.cli.api import Address, Token, WorkspaceName, ask
-from cragside.entrypoints.cli.indexing import tell_what_waits, tell_why_it_stopped, until_idle
+from cragside.entrypoints.cli.indexing import until_idle
+from cragside.entrypoints.cli.indexing_report import tell_what_waits, tell_why_it_stopped
 from cragside.entrypoints.cli.session import session_of
 from cragside.entrypoints.cli.terminal import output, print_json, printable
 
@@ -16,10 +17,10 @@ if TYPE_CHECKING:
 
 def enrich_docs(
     context: typer.Context,
-    force: Annotated[bool, typer.Option("--force", help="Also what is done already.")] = False,
-    stats_only: Annotated[bool, typer.Option("--stats-only", help="Only show how far it has come.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Repeat finished work, too.")] = False,
+    stats_only: Annotated[bool, typer.Option("--stats-only", help="Only show the progress.")] = False,
     watch: Annotated[
-        bool, typer.Option("--watch", help="Stay until all is done; without --api that is so anyway.")
+        bool, typer.Option("--watch", help="Wait until all is done. This is the default without --api.")
     ] = False,
     document: Annotated[
         str | None, typer.Option("--document", metavar="ID", help="Of this document only; `cragside documents` lists.")
@@ -31,10 +32,10 @@ def enrich_docs(
     api: Address = None,
     token: Token = None,
 ) -> None:
-    """Enrich documents: keywords, entities, language, summaries, the graph; what failed is tried again.
+    """Annotate documents with keywords, entities, language and summaries, and extend the graph. Failed work is retried.
 
-    This is rag-stack's `enrich`; `cragside enrich` shows what a prompt becomes. Without --api this process does the
-    work, or waits for the one that does; with --stats-only --watch it only looks on.
+    This is rag-stack's `enrich`. `cragside enrich` is about prompts. Without --api this process does the work, or waits
+    for the process that does it. With --stats-only --watch it only shows the progress.
     """
     session = session_of(context)
     settings = session.settings(workspace)
@@ -59,9 +60,9 @@ def enrich_docs(
         _show(told, stats_only=stats_only)
     if told["stopped"]:
         tell_why_it_stopped(told["stopped"], address=api)
-        raise typer.Exit(exits.UNAVAILABLE)
+        raise typer.Exit(exit_codes.UNAVAILABLE)
     if told["totals"]["failed"] and not stats_only:
-        raise typer.Exit(exits.FAILED)
+        raise typer.Exit(exit_codes.FAILED)
 
 
 def _show(told: dict[str, Any], *, stats_only: bool) -> None:

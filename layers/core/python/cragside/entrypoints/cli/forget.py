@@ -1,4 +1,4 @@
-"""`cragside forget`: sources out of the knowledge base."""
+"""`cragside forget`: removes documents."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -6,6 +6,7 @@ import typer
 
 from cragside.composition.local_files import source_name, source_of
 from cragside.domain.errors import NotFound, ValidationError
+from cragside.entrypoints.cli.api import LocalWorkspace
 from cragside.entrypoints.cli.session import session_of
 from cragside.entrypoints.cli.terminal import output, printable
 
@@ -18,14 +19,12 @@ def forget(
     names: Annotated[
         list[str], typer.Argument(metavar="NAME...", help="Documents: their names, paths, addresses or ids.")
     ],
-    workspace: Annotated[
-        str | None, typer.Option("--workspace", "-w", metavar="NAME", help="Where from. Default: RAG_WORKSPACE.")
-    ] = None,
+    workspace: LocalWorkspace = None,
 ) -> None:
-    """Remove documents and what only they contributed.
+    """Remove documents, and what only they contributed to the graph.
 
-    A file is known by its path and by the name that `cragside ingest` showed; where a name
-    is one of several documents, they are listed and nothing is forgotten. The files themselves are left alone.
+    Name a file by its path, or as `cragside documents` shows it. If several documents share a name, they are listed and
+    nothing is removed. The files themselves stay.
     """
     from cragside.application.references import documents_meant, unclear
 

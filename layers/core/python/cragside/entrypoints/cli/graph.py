@@ -1,4 +1,4 @@
-"""`cragside graph`: what the knowledge graph holds of an entity."""
+"""`cragside graph`: shows an entity of the knowledge graph."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import quote

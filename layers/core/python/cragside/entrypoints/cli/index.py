@@ -1,25 +1,24 @@
-"""`cragside index`: a repository into the knowledge base."""
+"""`cragside index`: indexes a git repository."""
 
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, cast, get_args
 
 import typer
 
-from cragside.composition.local_files import ENDINGS, Refused, named_kind, unsupported
+from cragside.composition.local_files import Refused
 from cragside.domain.document import DocType
 from cragside.domain.errors import ValidationError
 from cragside.entrypoints.cli.api import Address, Token, WorkspaceName, ask, named_workspace
-from cragside.entrypoints.cli.indexing import Line, Report, end, nothing_is_lost, where_of
+from cragside.entrypoints.cli.indexing import end, where_of
 from cragside.entrypoints.cli.indexing import index as index_offers
+from cragside.entrypoints.cli.indexing_report import Line, Report, nothing_is_lost
 from cragside.entrypoints.cli.ingest import NoEnrich, NoWait
 from cragside.entrypoints.cli.progress import Offer, Options
 from cragside.entrypoints.cli.session import session_of
 from cragside.entrypoints.cli.terminal import notices, printable
 
 if TYPE_CHECKING:
-    from cragside.composition.repositories import Checkout
     from cragside.entrypoints.cli.service import Service
     from cragside.settings import Settings
 
@@ -28,10 +27,17 @@ _MAX_FILES = 4000
 _MAX_BYTES = 500_000
 _SHOWN = 20
 
+Include = Annotated[
+    list[str] | None, typer.Option("--include", metavar="P", help="Only these: a pattern as in .gitignore.")
+]
+Exclude = Annotated[
+    list[str] | None, typer.Option("--exclude", metavar="P", help="Not these: a pattern as in .gitignore.")
+]
+
 
 @dataclass
 class Repository:
-    """Which repository, and which of its files. The rest is known once it has been cloned."""
+    """A repository, and which of its files to index. `folder` and `paths` are set once it is cloned."""
 
     source: str
     branch: str | None
@@ -46,32 +52,17 @@ class Repository:
 
     async def offers(self, settings: "Settings") -> AsyncGenerator[Offer | Refused]:
         """Its files, cloned when the first is asked for."""
-        from cragside.composition.repositories import RepositoryFile, files_of, paths_of
-
-        async with self._cloned(settings) as checkout:
-            self.repo_id, self.folder = checkout.repo_id, str(checkout.folder)
-            self.paths = await paths_of(checkout)
-            chosen = files_of(
-                checkout,
-                include=self.include,
-                exclude=self.exclude,
-                file_types=(*ENDINGS, ""),  # a Makefile has none
-                max_files=self.max_files,
-                max_bytes=self.max_bytes,
-            )
-            async for found in chosen:
-                if not isinstance(found, RepositoryFile):
-                    yield Refused(found.path, found.reason, skipped=True)
-                elif named_kind(found.path) is None:
-                    yield Refused(found.path, unsupported(found.path), skipped=True)
-                else:
-                    yield Offer(found.name, found.content, found.metadata)
-
-    def _cloned(self, settings: "Settings") -> "AbstractAsyncContextManager[Checkout]":
-        from cragside.composition.repositories import cloned
+        from cragside.composition.repositories import clone
 
         allow = (settings.fetch_allow or "").split(",")
-        return cloned(self.source, branch=self.branch, repo_id=self.repo_id, allow=allow, keep=self.keep)
+        cloned = clone(self.source, branch=self.branch, repo_id=self.repo_id, allow=allow, keep=self.keep)
+        async with cloned as repository:
+            self.repo_id, self.folder = repository.checkout.repo_id, str(repository.checkout.folder)
+            self.paths = repository.paths
+            async for found in repository.files(
+                include=self.include, exclude=self.exclude, max_files=self.max_files, max_bytes=self.max_bytes
+            ):
+                yield found if isinstance(found, Refused) else Offer(found.name, found.content, found.metadata)
 
 
 def index(
@@ -83,18 +74,12 @@ def index(
     repo_id: Annotated[
         str | None, typer.Option("--repo-id", "--repoId", metavar="ID", help="What its files are filed under.")
     ] = None,
-    include: Annotated[
-        list[str] | None, typer.Option("--include", metavar="P", help="Only these: a pattern as in .gitignore.")
-    ] = None,
-    exclude: Annotated[
-        list[str] | None, typer.Option("--exclude", metavar="P", help="Not these: a pattern as in .gitignore.")
-    ] = None,
+    include: Include = None,
+    exclude: Exclude = None,
     max_files: Annotated[
         int, typer.Option("--max-files", "--maxFiles", min=1, max=1_000_000, help="Most files.")
     ] = _MAX_FILES,
-    max_bytes: Annotated[
-        int, typer.Option("--max-bytes", "--maxBytes", min=1, help="Longer files are passed over.")
-    ] = _MAX_BYTES,
+    max_bytes: Annotated[int, typer.Option("--max-bytes", "--maxBytes", min=1, help="Skip longer files.")] = _MAX_BYTES,
     doc_type: Annotated[
         str | None, typer.Option("--doc-type", help=f"{', '.join(get_args(DocType))}. Default: what each file is.")
     ] = None,
@@ -111,9 +96,9 @@ def index(
     api: Address = None,
     token: Token = None,
 ) -> None:
-    """Index a git repository: its newest commit, without what tools and other projects put into it.
+    """Index a git repository: its newest commit, without generated and vendored files.
 
-    A file is named REPO_ID#PATH; indexed again, only what has changed is done anew. The repository's id is its URL or
+    A file is named REPO_ID#PATH. A second run indexes only what has changed. The repository's id is its URL or
     path unless --repo-id says otherwise. Private repositories are cloned with credentials in the URL, which are not
     stored. The clone is made on this machine, also with --api, and nothing in it is run.
     """
@@ -141,7 +126,7 @@ def index(
 
 
 async def _vanished(service: "Service", repository: Repository, report: Report, *, prune: bool) -> list[str]:
-    """Names of documents whose files the repository no longer has; with `prune` they are removed."""
+    """The names of documents whose files left the repository. With `prune`, they are removed."""
     known = [
         document
         async for document in service.documents()

@@ -1,4 +1,4 @@
-"""`cragside ingest`: texts into the knowledge base."""
+"""`cragside ingest`: indexes files, folders and pages."""
 
 from pathlib import Path
 from typing import Annotated
@@ -7,7 +7,8 @@ import typer
 
 from cragside.domain.errors import ValidationError
 from cragside.entrypoints.cli.api import Address, Token, WorkspaceName, named_workspace
-from cragside.entrypoints.cli.indexing import Report, Run, end, found_in, index_found, nothing_is_lost, where_of
+from cragside.entrypoints.cli.indexing import Run, end, found_in, index_found, where_of
+from cragside.entrypoints.cli.indexing_report import Report, nothing_is_lost
 from cragside.entrypoints.cli.progress import Options
 from cragside.entrypoints.cli.session import session_of
 from cragside.entrypoints.cli.syncing import pruning
@@ -19,9 +20,7 @@ NoEnrich = Annotated[
 Yes = Annotated[
     bool, typer.Option("--yes", "-y", help="Remove also more than a tenth of a folder's documents, without asking.")
 ]
-NoWait = Annotated[
-    bool, typer.Option("--no-wait", help="Take texts in and end; a worker indexes them when there is one.")
-]
+NoWait = Annotated[bool, typer.Option("--no-wait", help="Queue texts and end. A worker indexes them later.")]
 
 
 def ingest(
@@ -54,15 +53,15 @@ def ingest(
     api: Address = None,
     token: Token = None,
 ) -> None:
-    """Index files, folders of them and pages: PDF, Word, HTML, e-mail, Markdown, JSON, text and source code.
+    """Index files, folders and web pages: PDF, Word, HTML, e-mail, Markdown, JSON, text and source code.
 
-    A file is identified by its absolute path and a page by its address: with the same content it is left alone, with
-    other content it is replaced. A file is shown by its path below the folder that was given, with more of the path
-    where several documents have that name. Files may have at most 50 MB
-    (RAG_MAX_FILE_BYTES). Hidden files are passed over, links that lead out of a given folder are refused.
+    A file is identified by its absolute path, a page by its address. Unchanged content is not indexed again; changed
+    content replaces the document. A document's name is its path below the given folder, with more of the path where
+    several documents share a name. A file may have 50 MB (RAG_MAX_FILE_BYTES). Hidden files are skipped. Links that
+    lead out of a given folder are refused.
 
-    What was taken in is not lost when the command is interrupted or a model is down: `cragside worker`, or a running
-    `cragside serve`, goes on with it.
+    Accepted documents are not lost when the command is interrupted or a model is down: `cragside worker`, or a running
+    `cragside serve`, goes on with them.
     """
     session = session_of(context)
     settings = session.settings(workspace)

@@ -1,4 +1,4 @@
-"""The console script. It imports next to nothing, so that an interrupt finds it ready from the first moment on."""
+"""The console script. It imports almost nothing first, so that it can handle an early Ctrl-C."""
 
 import sys
 

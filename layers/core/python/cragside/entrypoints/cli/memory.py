@@ -1,4 +1,4 @@
-"""`cragside memory`: conversations in, what they say to a question, and which to forget."""
+"""`cragside memory`: adds, searches, lists and forgets conversations."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import quote
@@ -6,9 +6,10 @@ from urllib.parse import quote
 import typer
 
 from cragside.domain.errors import NotFound, ProcessingError
-from cragside.entrypoints.cli import exits
+from cragside.entrypoints.cli import exit_codes
 from cragside.entrypoints.cli.api import Address, Token, WorkspaceName, ask
-from cragside.entrypoints.cli.indexing import tell_why_it_stopped, until_idle
+from cragside.entrypoints.cli.indexing import until_idle
+from cragside.entrypoints.cli.indexing_report import tell_why_it_stopped
 from cragside.entrypoints.cli.session import session_of
 from cragside.entrypoints.cli.terminal import output, print_json, printable
 
@@ -34,7 +35,7 @@ def add(
     api: Address = None,
     token: Token = None,
 ) -> None:
-    """Remember one exchange. Greetings, blank answers and very short exchanges are not worth it and are passed over."""
+    """Remember one exchange. Greetings, blank answers and very short exchanges are skipped."""
     session = session_of(context)
     settings = session.settings(workspace)
     given = {"user": user, "assistant": assistant, "skill": skill, "date": date}
@@ -54,7 +55,7 @@ def add(
         output().print(f"Not remembered: {printable(str(answer.get('reason', '')))}", soft_wrap=True)
     if stopped:
         tell_why_it_stopped(stopped, address=api)
-        raise typer.Exit(exits.UNAVAILABLE)
+        raise typer.Exit(exit_codes.UNAVAILABLE)
 
 
 @memory.command()
@@ -70,7 +71,7 @@ def search(
     api: Address = None,
     token: Token = None,
 ) -> None:
-    """Show what memory holds on a question, as it would stand in a system prompt."""
+    """Show what memory knows about a question, as text for a system prompt."""
     session = session_of(context)
     settings = session.settings(workspace)
     body: dict[str, Any] = {"query": text, "limit": limit} | ({"mode": mode} if mode else {})
@@ -90,13 +91,13 @@ def search(
 def list_(
     context: typer.Context,
     limit: Annotated[int, typer.Option("--limit", min=1, max=100, help="Most exchanges.")] = 20,
-    offset: Annotated[int, typer.Option("--offset", min=0, help="How many of the latest to pass over.")] = 0,
+    offset: Annotated[int, typer.Option("--offset", min=0, help="Skip this many of the latest.")] = 0,
     as_json: AsJson = False,
     workspace: WorkspaceName = None,
     api: Address = None,
     token: Token = None,
 ) -> None:
-    """Show what is remembered, latest first, with the id by which it can be forgotten."""
+    """List the exchanges, latest first, with their ids."""
     session = session_of(context)
     settings = session.settings(workspace)
 

@@ -1,4 +1,4 @@
-"""What a command brings, and how far documents have come."""
+"""What a command sends to be indexed, and the progress of documents."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,9 +14,9 @@ _NO_DOCUMENTS = "The service answered something else than documents. Is --api cr
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """Something to take in: a file's content, or without it the page that `name` is the address of.
+    """A document to index: a file with its content, or without `content` a page with `name` as its URL.
 
-    `source` identifies it in its workspace; without one its name does.
+    `source` identifies it in its workspace; the default is its name.
     """
 
     name: str
@@ -27,15 +27,15 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How offers are to be taken in."""
+    """How documents are indexed."""
 
     enrich: bool = True
     doc_type: "DocType | None" = None
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
-    """How far a document has come. A step is the embedding or the enrichment of a part."""
+class IndexingProgress:
+    """The progress of a document. A step is the embedding or the annotation of a part."""
 
     id: str
     name: str
@@ -53,7 +53,7 @@ class Progress:
 
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> Self:
-        """The progress of a document as the routes tell it. Raises `ProcessingError` for something else."""
+        """The progress from a route's JSON of a document. Raises `ProcessingError` for other JSON."""
         try:
             name, enrichment = document["name"], document["enrichment"]
             # Lists and acceptances tell no parts: as much as one is there.
@@ -81,19 +81,19 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What became of an offer: `new`, `changed` or `unchanged`."""
+    """A document that was accepted; `outcome` is `new`, `changed` or `unchanged`."""
 
-    progress: Progress
+    progress: IndexingProgress
     outcome: str
 
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> Self:
-        """A document as the routes tell that it was accepted."""
-        return cls(Progress.of(document), document["outcome"])
+        """The document of a route's answer to an upload."""
+        return cls(IndexingProgress.of(document), document["outcome"])
 
 
 def documents_in(answer: Any) -> list[dict[str, Any]]:
-    """The documents of an answer. Raises `ProcessingError` when it has none."""
+    """The documents of an answer. Raises `ProcessingError` if the answer has no such list."""
     listed = answer.get("documents") if isinstance(answer, dict) else None
     if not isinstance(listed, list):
         raise ProcessingError(_NO_DOCUMENTS)

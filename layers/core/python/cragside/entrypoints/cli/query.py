@@ -1,4 +1,4 @@
-"""`cragside query`: passages like a question."""
+"""`cragside query`: finds passages that are similar to a question."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -41,7 +41,7 @@ def query(
     api: Address = None,
     token: Token = None,
 ) -> None:
-    """Find passages like a question, ungraded and without a web search.
+    """Find passages that are similar to a question, ungraded and without a web search.
 
     For what a prompt would get, see `cragside enrich`.
     """

@@ -6,7 +6,7 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from cragside.entrypoints.cli import exits
+from cragside.entrypoints.cli import exit_codes
 from cragside.entrypoints.cli.app import app
 
 _INTRODUCTION = """# The command line
@@ -20,7 +20,7 @@ Results go to standard output, progress and errors (one line, `error: ...`) to s
 def reference() -> str:
     """The page as Markdown."""
     cli = cast(TyperGroup, get_command(app))
-    codes = "\n".join(f"| {code} | {meaning} |" for code, meaning in exits.MEANINGS.items())
+    codes = "\n".join(f"| {code} | {meaning} |" for code, meaning in exit_codes.MEANINGS.items())
     commands = [section for name, command in cli.commands.items() for section in _sections(name, command)]
     return "\n".join(
         [_INTRODUCTION, "## Exit codes\n", "| code | meaning |", "|---|---|", codes, "", _section("", cli), *commands]

@@ -1,9 +1,10 @@
-"""`cragside reindex`: a workspace built anew."""
+"""`cragside reindex`: rebuilds a workspace."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
+from cragside.entrypoints.cli.api import LocalWorkspace
 from cragside.entrypoints.cli.session import session_of
 from cragside.entrypoints.cli.terminal import notices, output, printable
 
@@ -13,11 +14,9 @@ if TYPE_CHECKING:
 
 def reindex(
     context: typer.Context,
-    workspace: Annotated[
-        str | None, typer.Option("--workspace", "-w", metavar="NAME", help="Default: RAG_WORKSPACE.")
-    ] = None,
+    workspace: LocalWorkspace = None,
 ) -> None:
-    """Build a workspace, its memory included, anew with another embedding model.
+    """Rebuild a workspace and its memory with another embedding model.
 
     The model is the one RAG_EMBEDDING_MODEL names, or what a new store would take. The old store stays in use until the
     new one is complete.

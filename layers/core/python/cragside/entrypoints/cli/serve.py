@@ -20,6 +20,10 @@ _ALLOCATIONS = 10_000
 # A worker that has nothing to do stays so long: starting one takes longer than most of its tasks.
 _IDLE_SECONDS = 60.0
 _NICE = 10
+_EXPOSED = (
+    "is reachable from other machines and RAG_API_TOKEN is not set. Set it, or say --allow-anonymous to serve whoever "
+    "asks."
+)
 
 
 def serve(
@@ -28,21 +32,19 @@ def serve(
     port: Annotated[
         int, typer.Option("--port", min=0, max=65535, help="Port to listen on; 0 takes a free one.")
     ] = DEFAULT_PORT,
-    workers: Annotated[
-        int, typer.Option("--workers", min=1, max=64, help="Processes that share the work of many requests at once.")
-    ] = 1,
+    workers: Annotated[int, typer.Option("--workers", min=1, max=64, help="Processes that share the requests.")] = 1,
     allow_anonymous: Annotated[
         bool, typer.Option("--allow-anonymous", help="Listen beyond this machine without RAG_API_TOKEN.")
     ] = False,
 ) -> None:
-    """Answer POST /v1/enrich, and stand in front of Ollama.
+    """Run the HTTP service and the Ollama proxy.
 
     Ollama's and OpenAI's routes pass through to OLLAMA_BASE_URL (default http://127.0.0.1:11434). Point an Ollama
-    client at this address instead of Ollama's: prompts that begin with /rag get evidence, everything else passes
-    through byte for byte.
+    client at this address instead of Ollama's: prompts that begin with /rag get evidence. All else passes through byte
+    for byte.
 
-    What is accepted for indexing is indexed by a process of its own, which is there while there is something to do. A
-    baked store has none, and with RAG_QUEUE_URL it is left to whoever empties that queue.
+    A separate process indexes accepted documents. It runs while there is work to do. Nothing is indexed into a baked
+    store. With RAG_QUEUE_URL, the workers of that queue do the indexing.
 
     Ctrl-C and SIGTERM let requests under way end (5 seconds at most); the command then ends with 0.
     """
@@ -55,11 +57,7 @@ def serve(
     from cragside.entrypoints.proxy.workers import supervise
 
     if not (settings.asks_for_token or allow_anonymous or server.is_loopback(host)):
-        raise ConfigurationError(
-            f"{host} is reachable from other machines and RAG_API_TOKEN is not set. "
-            "Set it, or say --allow-anonymous to serve whoever asks."
-        )
-
+        raise ConfigurationError(f"{host} {_EXPOSED}")
     raise_limit()
     listening = server.listen(host, port)
 
@@ -90,7 +88,7 @@ def serve(
 
 @asynccontextmanager
 async def _worker_kept(container: "Container", environment: Mapping[str, str]) -> AsyncIterator[None]:
-    """Have a worker meanwhile, where there is one; it looks at once for what a crash may have left."""
+    """Keep a worker process if this server has one. It starts at once if a crash may have left work."""
     if not container.keeps_worker():
         yield
         return

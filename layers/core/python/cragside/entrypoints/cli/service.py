@@ -1,4 +1,4 @@
-"""What a command asks for its documents: a service at an address, or this process."""
+"""The documents of a service, or of this process, as commands use them."""
 
 import json
 from collections.abc import AsyncIterator
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from cragside.domain.errors import NotFound, PayloadTooLarge, ProcessingError, ValidationError
-from cragside.entrypoints.cli.progress import Offer, Options, Progress, Taken, documents_in
-from cragside.entrypoints.cli.working import Trouble, working
+from cragside.entrypoints.cli.own_worker import Trouble, working
+from cragside.entrypoints.cli.progress import IndexingProgress, Offer, Options, Taken, documents_in
 
 if TYPE_CHECKING:
     from cragside.bootstrap import Container
@@ -20,9 +20,9 @@ _PAGE = 1000
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """Takes documents in and tells how far they have come, through a client of the routes.
+    """Sends documents through a client of the HTTP routes, and reports their progress.
 
-    `container` is what answers the client where that is this process, which then does the work as well.
+    `container` is set if this process answers the client. It then indexes the documents, too.
     """
 
     client: "Client"
@@ -30,22 +30,22 @@ class Service:
 
     @property
     def looks_every(self) -> float:
-        """How long to wait between two looks at the progress, in seconds."""
+        """Seconds between two requests for the progress."""
         return 0.5 if self.container is None else 0.1
 
     def removal(self, document_id: str) -> str:
-        """What somebody has to run or to send to remove a document."""
+        """The command or the request that removes a document."""
         if self.container is None:
             return f"DELETE {_path(document_id)}"
         return f"cragside forget --workspace {self.container.settings.workspace} {document_id}"
 
     async def prepare(self) -> None:
-        """Load the embedding model that a search needs. Raises why it cannot be, also where nothing is stored yet."""
+        """Load the embedding model for a search. Raises an error if that fails, even for an empty workspace."""
         if self.container is not None:
             await self.container.workspaces.prepare(self.container.settings.workspace)
 
     async def take(self, offer: Offer, options: Options) -> Taken:
-        """Take an offer in. Raises `ValidationError` for what cannot be used."""
+        """Send a document. Raises `ValidationError` if it cannot be indexed."""
         told = {"enrich": options.enrich, **({"doc_type": options.doc_type} if options.doc_type else {})}
         if offer.content is None:
             body = {"url": offer.name, "metadata": dict(offer.metadata), **told}
@@ -66,7 +66,7 @@ class Service:
         return Taken.of(document)
 
     async def _uploaded(self, content: bytes, refusal: PayloadTooLarge) -> str:
-        """The id of what was too large for a request and went to the service's bucket. Raises `refusal` without one."""
+        """Upload a large file through the service's bucket; its upload id. Raises `refusal` if there is no bucket."""
         try:
             place = await self.client.post("/v1/documents/uploads", {})
             if len(content) > place["max_bytes"]:
@@ -81,35 +81,35 @@ class Service:
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise ProcessingError("The service answered something else than a place for uploads.") from error
 
-    async def progress(self, document_id: str) -> Progress | None:
-        """How far a document has come, None for one that is gone."""
+    async def progress(self, document_id: str) -> IndexingProgress | None:
+        """The progress of a document, None if it is gone."""
         found = await self.client.find(_path(document_id))
-        return None if found is None else Progress.of(found)
+        return None if found is None else IndexingProgress.of(found)
 
-    async def documents(self, **chosen: str) -> AsyncIterator[Progress]:
-        """All documents, or those that the parameters of the route choose."""
+    async def documents(self, **chosen: str) -> AsyncIterator[IndexingProgress]:
+        """All documents, or those that match the parameters of the route."""
         offset, total = 0, 1
         while offset < total:
             page = await self.client.get("/v1/documents", limit=_PAGE, offset=offset, **chosen)
             for document in documents_in(page):
-                yield Progress.of(document)
+                yield IndexingProgress.of(document)
             total = page["total"]
             offset += _PAGE
 
-    async def below(self, folder: str) -> list[Progress]:
-        """The documents whose source lies below a folder."""
+    async def below(self, folder: str) -> list[IndexingProgress]:
+        """The documents whose sources lie below a folder."""
         found = await self._all(below=folder or "/")
         if not all(document.source.startswith(f"{folder}/") for document in found):
             raise ProcessingError("The service cannot list the documents of a folder. Update it first.")
         return found
 
-    async def unclaimed(self) -> list[Progress]:
+    async def unclaimed(self) -> list[IndexingProgress]:
         """The documents that have no source, only a name, as stores of earlier versions do."""
         found = await self._all(unclaimed="true")
         # A service that does not know the parameter lists all documents.
         return found if all(document.source == document.name for document in found) else []
 
-    async def _all(self, **chosen: str) -> list[Progress]:
+    async def _all(self, **chosen: str) -> list[IndexingProgress]:
         return list({document.id: document async for document in self.documents(**chosen)}.values())
 
     async def move(self, document_id: str, *, source: str, name: str) -> None:
@@ -122,18 +122,18 @@ class Service:
         await library.move(document_id, source=source, name=name)
 
     async def delete(self, document_id: str) -> bool:
-        """Forget a document. False when it is gone already."""
+        """Remove a document. False if it was gone already."""
         return await self.client.delete(_path(document_id))
 
     async def enqueue(self, document_id: str | None, *, force: bool) -> int:
-        """Re-queue unfinished and failed work of one document or of all, or everything; how many tasks that is."""
+        """Re-queue unfinished and failed work, with `force` all work, of one document or of all. Returns the tasks."""
         if document_id is None:
             return int((await self.client.post("/enrichment/enqueue", {"force": force}))["enqueued"])
         path = f"{_path(document_id)}/reprocess"
         return int((await self.client.post(path, {}, force=str(force).lower()))["tasks"])
 
     async def stats(self) -> dict[str, Any]:
-        """Tasks and passages, as GET /enrichment/stats answers."""
+        """The answer of GET /enrichment/stats: counts of tasks and passages."""
         answer: dict[str, Any] = await self.client.get("/enrichment/stats")
         return answer
 
@@ -143,7 +143,7 @@ class Service:
 
 
 async def _read_here(container: "Container", content: bytes, offer: Offer, options: Options) -> Taken:
-    """Take a local file in. It needs no form, which could not hold every name."""
+    """Store a local file without an HTTP form, which cannot hold every file name."""
     from cragside.entrypoints.http.v1.document_models import detail_of
 
     acceptance = await container.intake.file(
@@ -155,7 +155,7 @@ async def _read_here(container: "Container", content: bytes, offer: Offer, optio
         metadata=offer.metadata,
         enrich=options.enrich,
     )
-    return Taken(Progress.of(detail_of(acceptance.record).model_dump()), acceptance.outcome)
+    return Taken(IndexingProgress.of(detail_of(acceptance.record).model_dump()), acceptance.outcome)
 
 
 def _path(document_id: str) -> str:

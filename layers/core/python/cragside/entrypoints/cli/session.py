@@ -1,4 +1,4 @@
-"""One run of a command: its settings, its container, its event loop."""
+"""A run of a command: its settings, container and event loop."""
 
 import logging
 import os
@@ -22,14 +22,14 @@ Result = TypeVar("Result")
 
 @dataclass
 class Session:
-    """What every command shares. Tests put their own environment and container in place."""
+    """What every command shares. Tests pass their own environment and container."""
 
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
     build: Callable[["Settings"], Any] | None = None
     debug: bool = False
 
     def settings(self, workspace: str | None = None) -> "Settings":
-        """The environment's settings, with the workspace that was asked for. Raises `ConfigurationError`."""
+        """The settings from the environment, with this workspace. Raises `ConfigurationError`."""
         from cragside.settings import load_settings  # pydantic costs half a second
 
         settings = load_settings(self.environment)
@@ -42,7 +42,7 @@ class Session:
         *,
         loop_factory: "Callable[[], AbstractEventLoop] | None" = None,
     ) -> Result:
-        """What `work` returns, in an event loop of its own; the container is closed whatever happens."""
+        """Run `work` in a new event loop, and close the container in any case."""
 
         async def session() -> Result:
             container = (self.build or self._built)(settings)
@@ -76,5 +76,5 @@ def place_of(settings: "Settings") -> str:
 
 
 def _quieten(name: str, *, below: int) -> None:
-    """Drop what this logger says below a level. A filter, since LightRAG sets its level when it is imported."""
+    """Drop a logger's messages below a level. This is a filter, because LightRAG sets its level when imported."""
     logging.getLogger(name).addFilter(lambda record: record.levelno >= below)

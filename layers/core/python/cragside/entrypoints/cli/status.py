@@ -1,10 +1,11 @@
-"""`cragside status`: what a workspace holds."""
+"""`cragside status`: shows the size of a workspace."""
 
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cragside.entrypoints.cli.api import LocalWorkspace
 from cragside.entrypoints.cli.session import place_of, session_of
 from cragside.entrypoints.cli.terminal import output, print_json, printable
 
@@ -16,11 +17,9 @@ if TYPE_CHECKING:
 def status(
     context: typer.Context,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else.")] = False,
-    workspace: Annotated[
-        str | None, typer.Option("--workspace", "-w", metavar="NAME", help="Default: RAG_WORKSPACE.")
-    ] = None,
+    workspace: LocalWorkspace = None,
 ) -> None:
-    """Show how much a workspace holds, its model and its folder."""
+    """Show the size of a workspace, its model and its folder."""
     session = session_of(context)
     settings = session.settings(workspace)
 

@@ -1,23 +1,28 @@
-"""`cragside sync`: the knowledge base as the folders are."""
+"""`cragside sync`: keeps the knowledge base in line with folders."""
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from cragside.domain.errors import ValidationError
-from cragside.entrypoints.cli import exits
+from cragside.entrypoints.cli import exit_codes
 from cragside.entrypoints.cli.api import Address, Token, WorkspaceName, ask, named_workspace
-from cragside.entrypoints.cli.earlier import earlier_body, known_by_name_alone, tell_earlier
-from cragside.entrypoints.cli.indexing import Report, end, nothing_is_lost, where_of
+from cragside.entrypoints.cli.earlier_documents import earlier_body, known_by_name_alone, tell_earlier
+from cragside.entrypoints.cli.indexing import end, where_of
+from cragside.entrypoints.cli.indexing_report import Report, nothing_is_lost
 from cragside.entrypoints.cli.ingest import NoEnrich, NoWait, Yes
 from cragside.entrypoints.cli.progress import Options
 from cragside.entrypoints.cli.session import session_of
 from cragside.entrypoints.cli.terminal import print_json
 
 if TYPE_CHECKING:
+    from cragside.composition.text_digests import TextDigests
+    from cragside.entrypoints.cli.comparing import Comparison
     from cragside.entrypoints.cli.service import Service
-    from cragside.entrypoints.cli.syncing import Comparison
+    from cragside.entrypoints.cli.watching import Watch
 
 
 def sync(
@@ -27,7 +32,9 @@ def sync(
         typer.Argument(metavar="FOLDER...", file_okay=False, readable=False, help="Folders to follow."),
     ],
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and do nothing.")] = False,
-    watching: Annotated[bool, typer.Option("--watch", help="Go on: follow every change until Ctrl-C.")] = False,
+    watching: Annotated[
+        bool, typer.Option("--watch", help="Keep watching and sync every change, until Ctrl-C.")
+    ] = False,
     yes: Yes = False,
     no_enrich: NoEnrich = False,
     no_wait: NoWait = False,
@@ -43,65 +50,97 @@ def sync(
     Files are found as `cragside ingest` finds them, and known by their absolute paths. A file that was renamed or moved
     keeps its document, which is not indexed again. A file that cannot be read at the moment keeps its document, too.
     A file that was emptied counts as gone; with --watch it keeps its document, for an editor may be about to write it.
-    A folder that is gone loses its documents with --yes alone. Documents from elsewhere are left alone.
+    The documents of a missing folder are removed only with --yes. Documents from elsewhere stay.
 
     Before more than a tenth of a folder's documents is removed, and before all of them are, the command asks. Where it
     cannot ask, it ends with 2 and does nothing, unless --yes is given. With --watch such a removal is announced and not
     carried out; Ctrl-C ends the command with 0, or with 130 while something is being indexed.
     """
-    from cragside.composition.local_files import FileLoader
-    from cragside.entrypoints.cli.plans import plan_body, show_plan
-    from cragside.entrypoints.cli.syncing import Contents, agreed, carry_out, check_gone, compare, on_terminal
-    from cragside.entrypoints.cli.watching import Watch
-
     if watching and (dry_run or as_json):
         raise ValidationError("--watch goes neither with --dry-run nor with --json.")
     session = session_of(context)
     settings = session.settings(workspace)
-    options, most = Options(enrich=not no_enrich), settings.max_file_bytes
-    report, compared, watches = Report(), list["Comparison"](), list[Watch]()
-
-    async def work(service: "Service") -> None:
-        named = [*(["--workspace", workspace] if workspace else []), *(["--api", api] if api else [])]
-        await check_gone(service, folders, yes=yes and not watching, command=["cragside", "sync", "--yes", *named])
-        contents = Contents(FileLoader(max_bytes=most), most)
-        try:
-            # Where nobody can be asked, the watch itself does all but what needs consent.
-            if not watching or yes or on_terminal():
-                await once(service, contents)
-            if watching:
-                report.show()
-                watches.append(Watch(service, folders, contents, options, wait=not no_wait))
-                await watches[0].follow()
-        finally:
-            await contents.loader.close()
-
-    async def once(service: "Service", contents: Contents) -> None:
-        found = await compare(service, folders, contents)
-        compared.append(found)
-        if dry_run:
-            report.earlier = found.foresee(await known_by_name_alone(service))
-            return
-        if not agreed(found.losses, yes=yes):
-            found.plan = found.plan.without_removals()
-        await carry_out(service, found, options, report, max_bytes=most, wait=not no_wait)
-        report.earlier = await known_by_name_alone(service)
-
+    named = [*(["--workspace", workspace] if workspace else []), *(["--api", api] if api else [])]
+    run = _Run(
+        folders,
+        settings.max_file_bytes,
+        Options(enrich=not no_enrich),
+        dry_run=dry_run,
+        watching=watching,
+        yes=yes,
+        wait=not no_wait,
+        removing=["cragside", "sync", "--yes", *named],
+    )
     try:
-        with nothing_is_lost(report, address=api):
-            ask(session, settings, work, address=api, token=token)
+        with nothing_is_lost(run.report, address=api):
+            ask(session, settings, run.work, address=api, token=token)
     except KeyboardInterrupt:
-        if not watches:
+        if run.watch is None:
             raise
-        watches[0].end(address=api)
+        run.watch.end(address=api)
         return
     told = {"workspace": named_workspace(settings, api)}
-    if dry_run and as_json:
-        print_json({**told, **plan_body(compared[0]), **earlier_body(report.earlier or ())})
-    elif dry_run:
-        show_plan(compared[0])
-        tell_earlier(report.earlier or ())
-    if dry_run and compared[0].failing:
-        raise typer.Exit(exits.FAILED)
-    if not dry_run:
-        end(report, where_of(settings, api), as_json=as_json, address=api, **told)
+    if dry_run:
+        run.show_plan(as_json=as_json, told=told)
+    else:
+        end(run.report, where_of(settings, api), as_json=as_json, address=api, **told)
+
+
+@dataclass
+class _Run:
+    """One run of the command. `removing` is the command that removes the documents of a folder that is gone."""
+
+    folders: Sequence[Path]
+    max_bytes: int
+    options: Options
+    dry_run: bool
+    watching: bool
+    yes: bool
+    wait: bool
+    removing: Sequence[str]
+    report: Report = field(default_factory=Report)
+    compared: "Comparison | None" = None
+    watch: "Watch | None" = None
+
+    async def work(self, service: "Service") -> None:
+        """Compare the folders with the knowledge base, do what is asked, and with `watching` go on."""
+        from cragside.composition.text_digests import TextDigests
+        from cragside.entrypoints.cli.syncing import check_gone, on_terminal
+        from cragside.entrypoints.cli.watching import Watch
+
+        await check_gone(service, self.folders, yes=self.yes and not self.watching, command=self.removing)
+        async with TextDigests(self.max_bytes) as digests:
+            # Where nobody can be asked, the watch itself does all but what needs consent.
+            if not self.watching or self.yes or on_terminal():
+                await self._once(service, digests)
+            if self.watching:
+                self.report.show()
+                self.watch = Watch(service, self.folders, digests, self.options, wait=self.wait)
+                await self.watch.follow()
+
+    def show_plan(self, *, as_json: bool, told: Mapping[str, Any]) -> None:
+        """Show what a run without --dry-run would do. Ends the command with 1 when something would fail."""
+        from cragside.entrypoints.cli.sync_plan import plan_body, show_plan
+
+        assert self.compared is not None  # noqa: S101 (`work` has run)
+        earlier = self.report.earlier or ()
+        if as_json:
+            print_json({**told, **plan_body(self.compared), **earlier_body(earlier)})
+        else:
+            show_plan(self.compared)
+            tell_earlier(earlier)
+        if self.compared.failing:
+            raise typer.Exit(exit_codes.FAILED)
+
+    async def _once(self, service: "Service", digests: "TextDigests") -> None:
+        from cragside.entrypoints.cli.comparing import compare
+        from cragside.entrypoints.cli.syncing import agreed, carry_out
+
+        found = self.compared = await compare(service, self.folders, digests)
+        if self.dry_run:
+            self.report.earlier = found.foresee(await known_by_name_alone(service))
+            return
+        if not agreed(found.losses, yes=self.yes):
+            found.plan = found.plan.without_removals()
+        await carry_out(service, found, self.options, self.report, max_bytes=self.max_bytes, wait=self.wait)
+        self.report.earlier = await known_by_name_alone(service)

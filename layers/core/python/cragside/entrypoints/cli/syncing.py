@@ -1,228 +1,32 @@
-"""Folders and what the knowledge base holds of them: compared, and brought in line."""
+"""Asks for consent to removals, and carries out the plan of a sync."""
 
 import asyncio
-import os
 import shlex
 import sys
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
-from cragside.composition.local_files import EMPTY, FoundFile, Refused, find_files, path_of, read_file, root_of
-from cragside.domain.errors import NotFound, ProcessingError, ValidationError
-from cragside.domain.syncing import FileState, KnownDocument, Move, Plan, plan, removes_much
-from cragside.entrypoints.cli.earlier import would_take_over
-from cragside.entrypoints.cli.indexing import Found, Line, Prune, Report, index, offers_of
-from cragside.entrypoints.cli.progress import Options, Progress
+from cragside.composition.local_files import FoundFile, root_of
+from cragside.composition.text_digests import TextDigests
+from cragside.domain.errors import NotFound, ValidationError
+from cragside.domain.syncing import KnownDocument
+from cragside.entrypoints.cli.comparing import Comparison, Loss, is_gone, lost
+from cragside.entrypoints.cli.indexing import Prune, index, offers_of
+from cragside.entrypoints.cli.indexing_report import FoundItem, Line, Report
+from cragside.entrypoints.cli.progress import Options
 from cragside.entrypoints.cli.terminal import printable
 
 if TYPE_CHECKING:
-    from cragside.composition.local_files import FileLoader
     from cragside.entrypoints.cli.service import Service
-
-# `ingest --prune` reads no larger files to find out whether they were emptied.
-_SMALL = 64 * 1024
-
-
-@dataclass
-class Contents:
-    """The digests of files' texts. A file that has not been touched since is not read again."""
-
-    loader: "FileLoader"
-    max_bytes: int
-    known: dict[str, tuple[tuple[int, ...], str | Refused]] = field(default_factory=dict)
-
-    async def digest(self, file: FoundFile) -> str | Refused:
-        """Equal for equal texts, as documents' `content_hash`; or why the file cannot be used."""
-        try:
-            status = await asyncio.to_thread(file.path.stat)
-        except OSError as error:
-            return Refused(file.name, f"cannot be read: {error.strerror}", source=file.source)
-        stamp = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
-        before = self.known.get(file.source)
-        if before is None or before[0] != stamp:
-            before = self.known[file.source] = stamp, await self._read(file)
-        return before[1]
-
-    async def _read(self, file: FoundFile) -> str | Refused:
-        from cragside.composition.store_files import stored_digest
-
-        content = await asyncio.to_thread(read_file, file, self.max_bytes)
-        if isinstance(content, Refused):
-            return content
-        try:
-            text = await self.loader.load(content, name=file.name)
-        except (ValidationError, ProcessingError) as error:
-            reason = str(error.details.get("reason", error.message))
-            return Refused(file.name, reason, skipped=reason == EMPTY, source=file.source)
-        return await asyncio.to_thread(stored_digest, text)
-
-
-@dataclass(frozen=True)
-class Loss:
-    """How many of a folder's documents would be removed."""
-
-    folder: str
-    removed: int
-    known: int
-    emptied: bool = False
-
-    def __str__(self) -> str:
-        why = "gone or empty" if self.emptied else "gone"
-        return (
-            f"{self.removed} of {self.known} documents below {self.folder} would be removed, as their files are {why}"
-        )
-
-
-@dataclass
-class Comparison:
-    """The plan, the files behind it, what cannot be read, and the removals that need consent.
-
-    `unfinished` are sources of documents that are as they should be, and whose indexing is still to be done. `ids` are
-    the documents' ids by their sources, `emptied` the sources of documents whose files have no text any more, and
-    `folders` what the sources of the files of each folder begin with.
-    """
-
-    plan: Plan
-    files: Mapping[str, FoundFile]
-    refused: Sequence[Refused]
-    losses: Sequence[Loss]
-    unfinished: frozenset[str] = frozenset()
-    ids: Mapping[str, str] = field(default_factory=dict)
-    emptied: frozenset[str] = frozenset()
-    folders: Sequence[str] = ()
-    taken_over: Sequence[FileState] = ()
-    perhaps: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def failing(self) -> list[Refused]:
-        """What cannot be read, though it should be."""
-        return [each for each in self.refused if not each.skipped]
-
-    def earlier_name(self, move: Move) -> str:
-        """The path of a moved document's file before, relative to the folder, as its path now is."""
-        source = move.document.source
-        inside = [root for root in self.folders if source.startswith(f"{root}/")]
-        return source.removeprefix(f"{max(inside, key=len)}/") if inside else source
-
-    def foresee(self, earlier: Sequence[Progress]) -> list[Progress]:
-        """Take from what is added the files that take a document of an earlier version over. Returns those that stay.
-
-        `perhaps` names, by the sources of added files, the documents that they may take over.
-        """
-        left, over, added, perhaps = list(earlier), list[FileState](), list[FileState](), dict[str, str]()
-        for file in self.plan.added:
-            document, sure = would_take_over(file, left)
-            if document is not None and sure:
-                left.remove(document)
-                over.append(file)
-                continue
-            added.append(file)
-            if document is not None:
-                perhaps[file.source] = document.name
-        self.plan, self.taken_over, self.perhaps = replace(self.plan, added=tuple(added)), over, perhaps
-        return left
-
-
-async def compare(
-    service: "Service", folders: Sequence[Path], contents: Contents, *, keep_emptied: bool = False
-) -> Comparison:
-    """The folders as they are now beside the documents that came from below them. Folders need not be there.
-
-    The document of a file that was emptied is removed, or kept with `keep_emptied`.
-    """
-    found = await asyncio.to_thread(lambda: list(find_files(folder for folder in folders if not is_gone(folder))))
-    states, refused = list[FileState](), list[Refused]()
-    for item in found:
-        digest = await contents.digest(item) if isinstance(item, FoundFile) else item
-        if isinstance(digest, Refused):
-            refused.append(digest)
-        elif isinstance(item, FoundFile):
-            states.append(FileState(item.source, item.name, digest))
-    below = await _below(service, folders)
-    return await _compared(service, below, states, found, refused, keep_emptied=keep_emptied)
-
-
-async def lost(service: "Service", folders: Sequence[Path], found: Iterable[object], contents: Contents) -> Comparison:
-    """The same, reading only small files that have documents, to find emptied ones: its plan tells removals alone."""
-    below = await _below(service, folders)
-    known = {document.source for documents in below.values() for document in documents}
-    items = [item for item in found if isinstance(item, FoundFile | Refused)]
-    states, refused = list[FileState](), [item for item in items if isinstance(item, Refused)]
-    for item in items:
-        if isinstance(item, FoundFile):
-            read = item.source in known and await asyncio.to_thread(_size, item.path) <= _SMALL
-            digest = await contents.digest(item) if read else ""
-            if isinstance(digest, Refused) and digest.reason == EMPTY:
-                refused.append(digest)
-            else:
-                states.append(FileState(item.source, item.name, ""))
-    return await _compared(service, below, states, items, refused)
-
-
-async def _below(service: "Service", folders: Sequence[Path]) -> dict[str, list[Progress]]:
-    """The documents that came from below each folder, by what their sources begin with."""
-    return {root: await service.below(root) for root in dict.fromkeys(map(root_of, folders))}
-
-
-async def _compared(
-    service: "Service",
-    below: Mapping[str, Sequence[Progress]],
-    states: Sequence[FileState],
-    found: Sequence[FoundFile | Refused],
-    refused: Sequence[Refused],
-    *,
-    keep_emptied: bool = False,
-) -> Comparison:
-    known = {each.id: each for documents in below.values() for each in documents}
-    files = {item.source: item for item in found if isinstance(item, FoundFile)}
-    documents = [KnownDocument(each.id, each.source, each.name, each.content_hash) for each in known.values()]
-    ids = {each.source: each.id for each in documents}
-    empty = {each.source for each in refused if each.reason == EMPTY}
-    emptied = frozenset() if keep_emptied else frozenset(empty & ids.keys())
-    kept = await asyncio.to_thread(_kept, [each.source for each in documents], files, refused)
-    made = plan(states, documents, kept=(kept | empty) - emptied)
-    told = [_told(each, service, ids) for each in refused if each.source not in emptied]
-    unfinished = frozenset(each.source for each in known.values() if not each.settled or each.status == "failed")
-    losses = _losses(made.removed, below, emptied)
-    return Comparison(made, files, told, losses, unfinished, ids, emptied, tuple(below))
-
-
-def _told(refused: Refused, service: "Service", ids: Mapping[str, str]) -> Refused:
-    """The same; where the file has a document, the reason says so and how to remove that."""
-    if refused.source not in ids:
-        return refused
-    way = "cragside sync without --watch" if refused.reason == EMPTY else service.removal(ids[refused.source])
-    return replace(refused, reason=f"{refused.reason}; its earlier text is kept. To remove it: {way}")
-
-
-def is_gone(folder: Path) -> bool:
-    """Whether there is no such folder. Raises `ValidationError` when that cannot be told."""
-    try:
-        folder.stat()
-    except (FileNotFoundError, NotADirectoryError):
-        return True
-    except OSError as error:
-        raise ValidationError(
-            f"{printable(str(folder))} cannot be read: {error.strerror}. Nothing was done."
-        ) from error
-    return False
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return 0
 
 
 async def check_gone(service: "Service", folders: Sequence[Path], *, yes: bool, command: Sequence[str]) -> None:
-    """Raise an error for each folder that is gone, unless it has documents and somebody has agreed to lose them.
+    """Raise an error for a missing folder, unless it has documents and `yes` agrees to remove them.
 
-    `command` removes them when folders are put behind it.
+    The error names the command that does: `command` with the folder appended.
     """
     gone = [folder for folder in folders if await asyncio.to_thread(is_gone, folder)]
     for folder in gone:
@@ -239,18 +43,13 @@ async def check_gone(service: "Service", folders: Sequence[Path], *, yes: bool, 
 
 
 def pruning(folders: Sequence[Path], *, yes: bool, max_bytes: int) -> Prune:
-    """Removes the documents of files that are gone from the folders, or empty; many only with consent."""
+    """Returns a function that removes the documents of missing and empty files. Many need consent."""
 
     async def prune(
-        service: "Service", found: Sequence[Found]
-    ) -> tuple[Sequence[Found], Callable[[Report], Awaitable[None]]]:
-        from cragside.composition.local_files import FileLoader
-
-        contents = Contents(FileLoader(max_bytes=max_bytes), max_bytes)
-        try:
-            gone = await lost(service, folders, found, contents)
-        finally:
-            await contents.loader.close()
+        service: "Service", found: Sequence[FoundItem]
+    ) -> tuple[Sequence[FoundItem], Callable[[Report], Awaitable[None]]]:
+        async with TextDigests(max_bytes) as digests:
+            gone = await lost(service, folders, found, digests)
         removed = gone.plan.removed if agreed(gone.losses, yes=yes) else ()
         emptied = gone.emptied & {document.source for document in removed}
         rest = [item for item in found if not (isinstance(item, FoundFile) and item.source in emptied)]
@@ -259,32 +58,8 @@ def pruning(folders: Sequence[Path], *, yes: bool, max_bytes: int) -> Prune:
     return prune
 
 
-def _kept(sources: Sequence[str], files: Mapping[str, FoundFile], refused: Sequence[Refused]) -> set[str]:
-    """The sources that cannot be read at the moment, or whose file is there and was passed over."""
-    unread = {item.source for item in refused if item.source and not item.skipped}
-    spelt_alike = {source.casefold() for source in files}
-
-    def stays(source: str) -> bool:
-        if source in unread or any(parent.as_posix() in unread for parent in Path(source).parents):
-            return True
-        # A file system that takes A.md and a.md for one says that the old name of a renamed file is still there.
-        path = path_of(source)
-        return source.casefold() not in spelt_alike and os.path.lexists(path) and not os.path.isdir(path)
-
-    return {source for source in sources if stays(source)}
-
-
-def _losses(
-    removed: Sequence[KnownDocument], below: Mapping[str, Sequence[Progress]], emptied: Collection[str]
-) -> list[Loss]:
-    ids = {document.id for document in removed}
-    counted = ((root, sum(each.id in ids for each in documents), len(documents)) for root, documents in below.items())
-    some = any(document.source in emptied for document in removed)
-    return [Loss(root or "/", gone, known, some) for root, gone, known in counted if removes_much(gone, known)]
-
-
 def agreed(losses: Sequence[Loss], *, yes: bool) -> bool:
-    """Whether much may be removed: as asked at the terminal. Raises `ValidationError` where nobody can be asked."""
+    """Ask at the terminal whether to remove that much. Raises `ValidationError` where there is no terminal."""
     if yes or not losses:
         return True
     told = printable("; ".join(map(str, losses)))
@@ -296,14 +71,14 @@ def agreed(losses: Sequence[Loss], *, yes: bool) -> bool:
 
 
 def on_terminal() -> bool:
-    """Whether somebody can be asked."""
+    """Whether standard input is a terminal, so that somebody can be asked."""
     return sys.stdin.isatty()
 
 
 async def carry_out(
     service: "Service", found: Comparison, options: Options, report: Report, *, max_bytes: int, wait: bool = True
 ) -> None:
-    """Do what the plan says. What is new comes in before anything goes, so that a crash loses nothing."""
+    """Carry out the plan. New files are indexed before documents are removed, so that a crash loses nothing."""
     made = found.plan
     for move in made.moved:
         try:
@@ -327,7 +102,7 @@ async def carry_out(
 async def remove(
     service: "Service", documents: Sequence[KnownDocument], report: Report, *, emptied: Collection[str] = ()
 ) -> None:
-    """Forget documents whose files are gone or have been emptied."""
+    """Remove documents whose files are gone or empty."""
     for document in documents:
         if not await service.delete(document.id):  # somebody else was faster
             continue

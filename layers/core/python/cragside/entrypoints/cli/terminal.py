@@ -1,4 +1,4 @@
-"""Writing to a terminal, or to whatever stands in for one."""
+"""Output to a terminal, a pipe or a file."""
 
 import json
 import sys
@@ -14,17 +14,17 @@ PLAIN_WIDTH = 100
 
 
 def output() -> "Console":
-    """Standard output; a fixed width and no colours when it is not a terminal."""
+    """Standard output. It has a fixed width and no colours if it is not a terminal."""
     return _console(stderr=False)
 
 
 def notices() -> "Console":
-    """Standard error: progress and remarks, never results."""
+    """Standard error, for progress and remarks. Results go to `output`."""
     return _console(stderr=True)
 
 
 def print_table(console: "Console", table: "Table") -> None:
-    """The table without the blanks that would pad its lines and the empty lines around it."""
+    """Print a table without trailing blanks and empty lines."""
     with console.capture() as captured:
         console.print(table)
     lines = [line.rstrip() for line in captured.get().splitlines()]
@@ -32,12 +32,12 @@ def print_table(console: "Console", table: "Table") -> None:
 
 
 def print_json(value: Any) -> None:
-    """One JSON document in UTF-8, whatever the terminal's encoding, and nothing else."""
+    """Print one JSON document in UTF-8, whatever the encoding of the terminal."""
     typer.echo(json.dumps(value, ensure_ascii=False, indent=2).encode("utf-8", "replace"))
 
 
 def printable(text: str) -> str:
-    """The text without anything that could steer a terminal; line ends and tabs stay."""
+    """The text without characters that control a terminal. Line ends and tabs stay."""
     return "".join(
         character if character.isprintable() or character in "\n\t" else " " if character.isspace() else ""
         for character in text

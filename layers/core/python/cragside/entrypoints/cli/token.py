@@ -16,9 +16,7 @@ if TYPE_CHECKING:
     from cragside.domain.tokens import IssuedToken, TokenScope
     from cragside.ports.token_store import TokenStore
 
-token = typer.Typer(
-    help="Make, list and revoke tokens, which stand as hashes in RAG_TOKENS_FILE.", no_args_is_help=True
-)
+token = typer.Typer(help="Make, list and revoke tokens. RAG_TOKENS_FILE keeps their hashes.", no_args_is_help=True)
 _UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
 _MOST_HOURS = 24 * 366 * 100
 

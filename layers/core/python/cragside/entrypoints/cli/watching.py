@@ -1,4 +1,4 @@
-"""Folders followed until Ctrl-C: each change reaches the knowledge base soon."""
+"""Watches folders and syncs each change, until Ctrl-C."""
 
 import asyncio
 from collections.abc import Sequence
@@ -6,11 +6,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cragside.composition.text_digests import TextDigests
 from cragside.domain.errors import DeadlineExceeded, ServiceUnavailable
-from cragside.entrypoints.cli import exits
-from cragside.entrypoints.cli.indexing import Report, nothing_is_lost
+from cragside.entrypoints.cli import exit_codes
+from cragside.entrypoints.cli.comparing import Loss, compare
+from cragside.entrypoints.cli.indexing_report import Report, nothing_is_lost
 from cragside.entrypoints.cli.progress import Options
-from cragside.entrypoints.cli.syncing import Contents, Loss, carry_out, compare
+from cragside.entrypoints.cli.syncing import carry_out
 from cragside.entrypoints.cli.terminal import notices, printable
 
 if TYPE_CHECKING:
@@ -25,11 +27,11 @@ _QUIET, _MOST, _LOOKS = 300, 2_000, 1_000
 
 @dataclass
 class Watch:
-    """Follows folders. `busy` says that something is being done, which an interrupt would leave undone."""
+    """Watches folders. While `busy`, a sync is running that an interrupt would leave unfinished."""
 
     service: "Service"
     folders: Sequence[Path]
-    contents: Contents
+    digests: TextDigests
     options: Options
     wait: bool = True
     busy: bool = False
@@ -61,20 +63,18 @@ class Watch:
                 continue
 
     async def _synced(self) -> bool:
-        """Do what has to be done. False when it could not be, as something is down: it is tried again."""
+        """Sync once. False if a component is down, so that it has to be tried again."""
         report = self.report = Report()
         self.busy = True
         try:
-            found = await compare(self.service, self.folders, self.contents, keep_emptied=True)
+            found = await compare(self.service, self.folders, self.digests, keep_emptied=True)
             if found.losses:
                 self._tell_losses(found.losses)
                 found.plan = found.plan.without_removals()
-            await carry_out(
-                self.service, found, self.options, report, max_bytes=self.contents.max_bytes, wait=self.wait
-            )
+            await carry_out(self.service, found, self.options, report, max_bytes=self.digests.max_bytes, wait=self.wait)
         except (DeadlineExceeded, ServiceUnavailable) as error:
             self.busy = False
-            self._tell_once(f"error: {exits.message_of(error)} It is tried again.")
+            self._tell_once(f"error: {exit_codes.message_of(error)} It is tried again.")
             return False
         self.busy = False
         self._show(report)
@@ -83,13 +83,13 @@ class Watch:
         return not report.stopped
 
     def end(self, *, address: str | None) -> None:
-        """Take an interrupt: in peace when nothing was being done, otherwise raise it and say what waits."""
+        """End after Ctrl-C. During a sync, say what waits and raise `KeyboardInterrupt`."""
         if self.busy:
             with nothing_is_lost(self.report, address=address):
                 raise KeyboardInterrupt
 
     def _show(self, report: Report) -> None:
-        """A line for each change; what cannot be read is told once."""
+        """Print a line for each change, but each unreadable file only once."""
         refusals = {f"{line.source or line.name}: {line.reason}" for line in report.lines if line.status in _REFUSED}
         report.lines = [
             line
@@ -111,7 +111,7 @@ class Watch:
             notices().print(printable(message), soft_wrap=True)
 
     async def _all_there(self) -> list[tuple[int, int] | None]:
-        """What tells the folders from others of their names, once all of them are there."""
+        """Wait until every folder exists; their device and inode numbers."""
         while None in (identities := await asyncio.to_thread(self._identities)):
             away = [str(folder) for folder, one in zip(self.folders, identities, strict=True) if one is None]
             self._tell_once(f"{', '.join(away)} is not there at the moment. Its documents are kept until it is back.")
@@ -134,5 +134,5 @@ def _identity(folder: Path) -> tuple[int, int] | None:
 
 
 def _visible(_change: "Change", path: str) -> bool:
-    """Whether a change is worth a look: editors and git are busy in hidden files and folders."""
+    """Whether a change may matter. Editors and git often write hidden files."""
     return not Path(path).name.startswith(".") and "/.git/" not in path

@@ -1,4 +1,4 @@
-"""`cragside worker`: what has been accepted gets indexed."""
+"""`cragside worker`: indexes queued documents."""
 
 import asyncio
 import json
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cragside.domain.memory_name import is_memory, owner_of, spoken
-from cragside.entrypoints.cli import exits
+from cragside.entrypoints.cli import exit_codes
 from cragside.entrypoints.cli.session import session_of
 from cragside.entrypoints.cli.terminal import notices, output, printable
 
@@ -30,7 +30,7 @@ def worker(
     until_idle: Annotated[bool, typer.Option("--until-idle", help="End when there is nothing left to do.")] = False,
     idle: Annotated[
         float | None,
-        typer.Option("--idle", min=0, metavar="SECONDS", help="End when there was nothing to do for so long."),
+        typer.Option("--idle", min=0, metavar="SECONDS", help="End after so many seconds without work."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print a line of JSON for each task that was tried.")] = False,
     sweep: Annotated[
@@ -42,10 +42,10 @@ def worker(
         ),
     ] = None,
     nice: Annotated[
-        int, typer.Option("--nice", min=0, max=19, help="How far other processes go first on this machine.")
+        int, typer.Option("--nice", min=0, max=19, help="How much this process yields the CPU to other processes.")
     ] = 0,
 ) -> None:
-    """Index what waits in the queue: embed it, describe it, extend the graph.
+    """Index queued documents: embed, annotate, extend the graph.
 
     `cragside serve` runs one of these by itself whenever there is something to do. One process does the work of a
     RAG_HOME; a second one waits for its turn. With RAG_QUEUE_URL the tasks come from SQS, and any number may run.
@@ -75,17 +75,17 @@ def worker(
     if not as_json:
         output().print(", ".join(f"{tally[outcome]} {outcome}" for outcome in _OUTCOMES))
     if tally["buried"] and (until_idle or idle is not None):
-        raise typer.Exit(exits.FAILED)
+        raise typer.Exit(exit_codes.FAILED)
 
 
 def command(idle_seconds: float, nice: int) -> Sequence[str]:
-    """The command line of a worker that ends by itself, for a process of its own."""
+    """The command line of a worker process that ends after so many idle seconds."""
     program = [sys.executable, "-c", "from cragside.entrypoints.cli.main import main; main()"]
     return [*program, "worker", "--idle", str(idle_seconds), "--nice", str(nice)]
 
 
 def _giving_way(nice: int, progress: "Callable[[Handled], None]") -> "Callable[[Handled], None]":
-    """The progress; from the first task on others go first. Until then somebody waits to find what was just taken."""
+    """Lower the priority of this process after its first task: somebody may wait to search that document."""
     waiting = [nice] if nice and hasattr(os, "nice") else []
 
     def told(handled: "Handled") -> None:
@@ -113,7 +113,7 @@ def _stopping(worker: "Worker") -> Iterator[None]:
 
 
 class _Progress:
-    """Tells what becomes of tasks: each as JSON, or the failures and how many are done."""
+    """Prints the outcome of tasks: each as JSON, or failures and counts."""
 
     def __init__(self, as_json: bool) -> None:
         self._as_json = as_json

@@ -1,4 +1,4 @@
-"""The FastAPI application: every route of cragside's own."""
+"""The FastAPI application with all of cragside's own routes."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -10,19 +10,22 @@ from fastapi.security import APIKeyHeader, HTTPBearer
 from cragside import __version__
 from cragside.bootstrap import Container
 from cragside.entrypoints.audit import Audit
-from cragside.entrypoints.http import errors, health, route_scopes
+from cragside.entrypoints.http import health, route_rules
 from cragside.entrypoints.http.audited_routes import AuditedRoutes
 from cragside.entrypoints.http.cross_origin import CrossOrigin
-from cragside.entrypoints.http.peers import failures as peers
+from cragside.entrypoints.http.errors import install_error_handlers
+from cragside.entrypoints.http.multipart import UploadMemory
 from cragside.entrypoints.http.peers import query
+from cragside.entrypoints.http.peers.failures import install_peer_handlers
 from cragside.entrypoints.http.peers.lightrag import documents as lightrag_documents
+from cragside.entrypoints.http.peers.lightrag import query_data
 from cragside.entrypoints.http.peers.rag_stack import enrichment, graph, ingest
-from cragside.entrypoints.http.tenancy import Access
+from cragside.entrypoints.http.request_access import authorise
 from cragside.entrypoints.http.v1 import documents, enrich, memories, queue, settings, uploads
 from cragside.entrypoints.keyring import Keys
 from cragside.entrypoints.origins import Origins
 
-# The routes by topic, each `router(container, access)`; all of them ask for a token.
+# The routers in the order of the OpenAPI document. All of these routes need a token.
 ROUTERS = (
     health.router,
     enrich.router,
@@ -33,44 +36,48 @@ ROUTERS = (
     queue.router,
     ingest.router,
     query.router,
+    query_data.router,
     enrichment.router,
     graph.router,
     lightrag_documents.router,
 )
+# The files of all requests together may take the memory of this many files of the largest size.
+_LARGEST_FILES = 4
 
 
 def create_app(container: Container, *, keys: Keys | None = None, raises: bool = False) -> FastAPI:
-    """cragside's routes for a container, which is closed when the application stops.
+    """cragside's routes for a container. The container is closed when the application stops.
 
-    `keys` are asked at each request for the tokens, on the event loop; unset, they are the container's. A host that
-    grants a request less time than the settings says so in the ASGI scope's `state`: `ends` is when the time is up, by
-    `time.monotonic`. After the answer it finds the `rag_context` there.
+    `keys` provide the known tokens at each request; without them the container's are used. A host with its own time
+    limit sets `ends` (by `time.monotonic`) in the ASGI scope's `state`, and finds `rag_context` there after the answer.
 
-    With `raises` the errors of the use cases are raised as they are instead of answered: for callers in this process,
-    who may know what clients are not told.
+    With `raises`, errors of the use cases are raised instead of answered: for callers in this process, who may see more
+    than clients.
     """
     configured = container.settings
-    access = Access(keys or Keys(container), default=configured.workspace)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         yield
         await container.close()
 
-    # FastAPI's own routes would ask for no token.
+    # FastAPI's own documentation routes would need no token.
     app = FastAPI(title="cragside", version=__version__, lifespan=lifespan, openapi_url=None, redirect_slashes=False)
+    app.state.container = container
+    app.state.keys = keys or Keys(container)
+    app.state.upload_memory = UploadMemory(_LARGEST_FILES * configured.max_file_bytes)
     audit = Audit(container.audit_log)
     if audit.wanted:
         app.add_middleware(AuditedRoutes, audit=audit)
     app.add_middleware(CrossOrigin, origins=Origins(configured.allowed_origins))
-    errors.install(app, raises=raises)
-    peers.install(app)
-    app.include_router(health.open_router())
-    # The two schemes are for the document; `authorise` reads the headers.
+    install_error_handlers(app, raises=raises)
+    install_peer_handlers(app)
+    app.include_router(health.open_router)
+    # The two schemes appear in the OpenAPI document only; `authorise` reads the headers.
     schemes = [Security(HTTPBearer(auto_error=False)), Security(APIKeyHeader(name="X-API-Key", auto_error=False))]
-    guard = [Depends(access.authorise), *schemes]
+    guard = [Depends(authorise), *schemes]
     for router in ROUTERS:
-        app.include_router(route_scopes.check(router(container, access)), dependencies=guard)
+        app.include_router(route_rules.check(router), dependencies=guard)
 
     @app.get("/openapi.json", dependencies=guard, include_in_schema=False)
     async def openapi() -> dict[str, Any]:

@@ -1,38 +1,13 @@
-"""Our own routes as the audit log tells of them."""
+"""Writes requests to our own routes to the audit log."""
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from cragside.entrypoints.audit import Audit, Sent
-from cragside.entrypoints.http.route_scopes import SCOPES
-
-# What our own routes do. Other routes that need `write` are told as `write`; other reading is not told.
-ACTIONS = {
-    "POST /v1/documents": "ingest",
-    "POST /v1/documents/uploads": "upload",
-    "POST /v1/memories": "ingest",
-    "POST /ingest": "ingest",
-    "POST /documents/text": "ingest",
-    "POST /documents/texts": "ingest",
-    "GET /v1/documents/{document_id}": "read",
-    "GET /v1/documents/{document_id}/content": "read",
-    "GET /v1/memories": "read",
-    "POST /v1/enrich": "search",
-    "POST /v1/memories/search": "search",
-    "POST /query": "search",
-    "POST /query/data": "search",
-    "DELETE /v1/documents/{document_id}": "delete",
-    "DELETE /documents/delete_document": "delete",
-    "DELETE /v1/memories/{memory_id}": "delete",
-    "PATCH /v1/documents/{document_id}": "move",
-    "PATCH /v1/settings": "settings",
-    "POST /v1/documents/{document_id}/reprocess": "reprocess",
-    "POST /v1/queue/revive": "reprocess",
-    "POST /enrichment/enqueue": "reprocess",
-}
+from cragside.entrypoints.http.route_rules import RULES
 
 
 class AuditedRoutes:
-    """Our own routes, with an event for what they did and for everything that was denied."""
+    """ASGI middleware: writes an event for each request that was denied or whose route has an action."""
 
     def __init__(self, app: ASGIApp, audit: Audit) -> None:
         self._app = app
@@ -61,14 +36,14 @@ class AuditedRoutes:
 
     def _action(self, scope: Scope, state: Scope, status: int) -> str | None:
         route = f"{scope['method']} {getattr(scope.get('route'), 'path', '')}"
-        action = ACTIONS.get(route) or ("write" if SCOPES.get(route) == "write" else None)
+        action = RULES[route].action if route in RULES else None
         if status in (401, 403):
             return action or "request"
-        # A prompt without the command was not searched for.
+        # A prompt without the command causes no search.
         return None if action == "search" and state.get("workspace") is None else action
 
 
 def _named(scope: Scope) -> list[str]:
-    """The id of the document or of the exchange that the address names."""
+    """The id of the document or exchange in the path."""
     parameters = scope.get("path_params", {})
     return [parameters[name] for name in ("document_id", "memory_id") if name in parameters]

@@ -1,4 +1,4 @@
-"""The error envelope of the agent contract."""
+"""Answers errors with the agent contract's envelope."""
 
 import json
 import logging
@@ -36,17 +36,17 @@ STATUS = {
     "timeout_error": 504,
 }
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
-# What a client that was told 503 is to wait before it tries again.
+# How long a client should wait after a 503 before it tries again.
 RETRY_AFTER_SECONDS = 5
 _log = logging.getLogger("cragside")
 
 
-def failures(*codes: str) -> dict[int | str, dict[str, Any]]:
-    """The responses of a route that fails with these codes, or with any, for the OpenAPI document."""
+def error_responses(*codes: str) -> dict[int | str, dict[str, Any]]:
+    """A route's error responses for the OpenAPI document: these codes, or all."""
     named: dict[int | str, dict[str, Any]] = {
         STATUS[code]: {"model": ErrorBody, "description": code} for code in codes or STATUS
     }
-    # With this one FastAPI does not promise its own 422, whose shape is another.
+    # Without this, FastAPI would document its own 422, which has another shape.
     return {**named, "4XX": {"model": ErrorBody, "description": "The request is at fault."}}
 
 
@@ -59,17 +59,17 @@ def error_response(
 
 
 def retry_headers(status: int) -> dict[str, str]:
-    """The headers that tell a client when to try again; none for a status other than 503."""
+    """The header that tells a client when to try again after a 503; none for other statuses."""
     return {"Retry-After": str(RETRY_AFTER_SECONDS)} if status == STATUS["service_unavailable"] else {}
 
 
 def _answer(body: dict[str, Any], status: int, headers: Mapping[str, str] | None) -> Response:
-    # Escaped to ASCII: messages and ids may quote input that UTF-8 cannot encode.
+    # ASCII, because messages and ids may quote input that UTF-8 cannot encode.
     return Response(json.dumps(body), status, headers, "application/json")
 
 
 def for_client(error: CragsideError) -> CragsideError:
-    """The error as a client may see it: what is wrong with the settings, and places, go to the log instead."""
+    """The error as a client may see it. Details of settings and paths go to the log instead."""
     if not isinstance(error, ConfigurationError):
         if error.where:
             _log.warning("%s", error.told_to_operator)
@@ -81,7 +81,7 @@ def for_client(error: CragsideError) -> CragsideError:
 
 
 def complaint_of(error: Mapping[str, Any]) -> str:
-    """What FastAPI found wrong with a request, without what was sent."""
+    """FastAPI's complaint about a request, without quoting the request."""
     if error["type"] == "json_invalid":
         return "The body is not valid JSON"
     place, complaint = ".".join(str(step) for step in error["loc"]), error["msg"].removeprefix("Value error, ")
@@ -89,27 +89,27 @@ def complaint_of(error: Mapping[str, Any]) -> str:
 
 
 def routing_headers(request: Request, error: HTTPException) -> Mapping[str, str] | None:
-    """The headers of what no route takes: with 405 every method that the path takes, of whatever route."""
+    """The headers for a request without a route: with 405, all methods of the path in `Allow`."""
     if error.status_code != 405:
         return error.headers
-    taken = [method for method in _METHODS if _is_taken(request, method)]
-    return {**(error.headers or {}), "Allow": ", ".join(taken)}
+    allowed = [method for method in _METHODS if _has_route(request, method)]
+    return {**(error.headers or {}), "Allow": ", ".join(allowed)}
 
 
-def _is_taken(request: Request, method: str) -> bool:
+def _has_route(request: Request, method: str) -> bool:
     scope = {**request.scope, "method": method}
     return any(route.matches(scope)[0] is Match.FULL for route in request.app.router.routes)
 
 
 def raises(request: Request) -> bool:
-    """Whether errors leave the application as they are."""
+    """Whether the application raises errors instead of answering them."""
     return CragsideError not in request.app.exception_handlers
 
 
-def install(app: FastAPI, *, raises: bool = False) -> None:
-    """Answer every failure with the envelope; what is unexpected is logged and reported without its text.
+def install_error_handlers(app: FastAPI, *, raises: bool = False) -> None:
+    """Answer every error with the envelope. Unexpected errors are logged, and answered without their text.
 
-    With `raises`, only requests that no route takes or can read are answered. Other errors leave the application.
+    With `raises`, only requests without a route and invalid requests are answered. Other errors are raised.
     """
 
     async def known(request: Request, error: Exception) -> Response:
@@ -134,7 +134,7 @@ def install(app: FastAPI, *, raises: bool = False) -> None:
         )
 
     async def gone(request: Request, _: Exception) -> Response:
-        """Nobody reads this answer; that somebody left is not worth a line in the log."""
+        """Nobody reads this answer, and a client that leaves is not worth a line in the log."""
         return Response(status_code=400)
 
     async def unexpected(request: Request, error: Exception) -> Response:

@@ -1,4 +1,4 @@
-"""Whether it answers, and what is configured."""
+"""Health routes."""
 
 import asyncio
 import logging
@@ -11,30 +11,18 @@ from pydantic import BaseModel
 from cragside import __version__
 from cragside.bootstrap import Container
 from cragside.domain.errors import CragsideError
-from cragside.entrypoints.http.errors import failures, for_client
-from cragside.entrypoints.http.tenancy import Access
+from cragside.entrypoints.http.errors import error_responses, for_client
+from cragside.entrypoints.http.request_access import AppContainer, choose_workspace
 
-# Whoever asks for health waits for no component longer than this.
+# Seconds to wait for each component.
 _PATIENCE_SECONDS = 2.0
 
 T = TypeVar("T")
 _log = logging.getLogger("cragside")
 
 
-def open_router() -> APIRouter:
-    """The route that asks for no token."""
-    routes = APIRouter(tags=["health"])
-
-    @routes.get("/healthz")
-    async def healthz() -> dict[str, bool]:
-        """Whether the process answers; never asks for a token."""
-        return {"ok": True}
-
-    return routes
-
-
 class QueueHealth(BaseModel):
-    """The tasks of the workspace that wait, are being done, and were given up."""
+    """The workspace's tasks that are queued, in process, and failed for good."""
 
     pending: int
     processing: int
@@ -49,7 +37,7 @@ class ComponentHealth(BaseModel):
 
 
 class Configuration(BaseModel):
-    """What is configured, without what is secret."""
+    """The configuration, without secrets."""
 
     workspace: str
     threshold: float
@@ -58,7 +46,7 @@ class Configuration(BaseModel):
 
 
 class Health(BaseModel):
-    """LightRAG's health shape, with each component's. `pipeline_busy` is whether there are tasks."""
+    """LightRAG's health answer with the state of each component. `pipeline_busy`: there are unfinished tasks."""
 
     status: Literal["healthy", "unhealthy"]
     core_version: str
@@ -72,43 +60,44 @@ class Health(BaseModel):
     queue: QueueHealth | None
 
 
-def router(container: Container, access: Access) -> APIRouter:
-    """`GET /health`."""
-    routes = APIRouter(tags=["health"])
-    settings = container.settings
+open_router = APIRouter(tags=["health"])
+router = APIRouter(tags=["health"])
 
-    @routes.get("/health", responses=failures("validation_error", "unauthorized"))
-    async def health(request: Request) -> Health:
-        """LightRAG's health shape: what is configured, and whether the workspace's store and queue answer.
 
-        It is `unhealthy` when one of them is damaged or does not answer; the status stays 200. Neither models nor other
-        hosts are asked. All pages of a store are checked every ten minutes at most, beside the answer.
-        """
-        workspace = access.workspace(request)
-        tasks, queue = await _asked("queue", lambda: container.intake.backlog(workspace))
-        _, store = await _asked("knowledge_base", lambda: _readable(container, workspace))
-        busy = tasks is not None and tasks.pending + tasks.processing > 0
-        return Health(
-            status="healthy" if store.ok and queue.ok else "unhealthy",
-            core_version=__version__,
-            api_version=__version__,
-            auth_mode="enabled" if settings.asks_for_token else "disabled",
-            webui_available=False,
-            pipeline_busy=busy,
-            pipeline_active=busy,
-            configuration=Configuration(
-                workspace=workspace,
-                threshold=settings.threshold,
-                ollama=settings.ollama_base_url is not None,
-                search=settings.searxng_host is not None,
-            ),
-            components={"knowledge_base": store, "queue": queue},
-            queue=None
-            if tasks is None
-            else QueueHealth(pending=tasks.pending, processing=tasks.processing, dead=tasks.dead),
-        )
+@open_router.get("/healthz")
+async def healthz() -> dict[str, bool]:
+    """Whether the process answers; never asks for a token."""
+    return {"ok": True}
 
-    return routes
+
+@router.get("/health", responses=error_responses("validation_error", "unauthorized"))
+async def health(request: Request, container: AppContainer) -> Health:
+    """LightRAG's health answer: the configuration, and whether the workspace's store and queue answer.
+
+    The health is `unhealthy` if one of them is damaged or does not answer; the status stays 200. No model and no other
+    host is asked. All pages of a store are checked at most every ten minutes, in the background.
+    """
+    workspace, settings = choose_workspace(request), container.settings
+    tasks, queue = await _asked("queue", lambda: container.intake.backlog(workspace))
+    _, store = await _asked("knowledge_base", lambda: _readable(container, workspace))
+    busy = tasks is not None and tasks.pending + tasks.processing > 0
+    return Health(
+        status="healthy" if store.ok and queue.ok else "unhealthy",
+        core_version=__version__,
+        api_version=__version__,
+        auth_mode="enabled" if settings.asks_for_token else "disabled",
+        webui_available=False,
+        pipeline_busy=busy,
+        pipeline_active=busy,
+        configuration=Configuration(
+            workspace=workspace,
+            threshold=settings.threshold,
+            ollama=settings.ollama_base_url is not None,
+            search=settings.searxng_host is not None,
+        ),
+        components={"knowledge_base": store, "queue": queue},
+        queue=None if tasks is None else QueueHealth.model_validate(tasks, from_attributes=True),
+    )
 
 
 async def _readable(container: Container, workspace: str) -> None:
@@ -117,7 +106,7 @@ async def _readable(container: Container, workspace: str) -> None:
 
 
 async def _asked(component: str, ask: Callable[[], Awaitable[T]]) -> tuple[T | None, ComponentHealth]:
-    """What a component answers in time, and how it is."""
+    """A component's answer, None if it fails or is late, and its health."""
     try:
         async with asyncio.timeout(_PATIENCE_SECONDS):
             return await ask(), ComponentHealth(ok=True)

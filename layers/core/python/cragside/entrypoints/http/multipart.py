@@ -1,4 +1,4 @@
-"""Reading the files of a form one after the other, so that at most one of them is in memory."""
+"""Reads the files of a form one after the other, so that at most one of them is in memory."""
 
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator
@@ -13,15 +13,15 @@ from cragside.domain.errors import PayloadTooLarge, ServiceUnavailable, Validati
 _MOST_FIELD_BYTES = 64 * 1024
 
 
-class Room:
-    """The memory that the files of all requests together may take, in bytes; one gives it back when it is read."""
+class UploadMemory:
+    """The memory for the files of all requests together, in bytes."""
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._held = 0
 
     def take(self, size: int) -> None:
-        """Hold so much more. Raises `ServiceUnavailable` when there is no room."""
+        """Take memory for a file. Raises `ServiceUnavailable` if there is not enough."""
         if self._held + size > self._most:
             raise ServiceUnavailable(
                 "uploads", "Too many files are being uploaded at the moment. Send the file again in a few seconds."
@@ -29,25 +29,25 @@ class Room:
         self._held += size
 
     def give_back(self, size: int) -> None:
-        """Hold so much less."""
+        """Give memory back."""
         self._held -= size
 
 
 @dataclass(slots=True)
 class FormPart:
-    """A field (`filename` None) or a file of a form. One that exceeds the limit is not kept; `size` is what came."""
+    """A field (`filename` None) or a file of a form. Above the limit the content is dropped and only `size` grows."""
 
     name: str
     filename: str | None
     content_type: str | None
     limit: int
-    room: Room
+    memory: UploadMemory
     content: bytearray = field(default_factory=bytearray)
     size: int = 0
 
     @property
     def too_large(self) -> bool:
-        """Whether there was more of it than the limit."""
+        """Whether its size exceeds the limit."""
         return self.size > self.limit
 
     @property
@@ -61,30 +61,30 @@ class FormPart:
             raise ValidationError(f"The field {self.name} is not UTF-8.", field=self.name) from error
 
     def add(self, data: bytes) -> None:
-        """Take what came of it; once it is too large, only its size."""
+        """Add data. Above the limit, count only its size."""
         self.size += len(data)
         if self.too_large:
             self.drop()
         else:
-            self.room.take(len(data))
+            self.memory.take(len(data))
             self.content += data
 
     def drop(self) -> None:
-        """Forget what was kept, and make room for others."""
-        self.room.give_back(len(self.content))
+        """Drop the content and give its memory back."""
+        self.memory.give_back(len(self.content))
         self.content = bytearray()
 
 
 async def form_parts(
-    request: Request, *, file_limit: int, most_parts: int, room: Room
+    request: Request, *, file_limit: int, most_parts: int, memory: UploadMemory
 ) -> AsyncGenerator[FormPart, None]:
-    """The parts of a `multipart/form-data` body as they are complete; to be closed by whoever goes through them.
+    """The parts of a `multipart/form-data` body, each once it is complete. The caller closes the generator.
 
-    Of a file with more than `file_limit` bytes nothing is kept, and of one that was handed out nothing when the next
-    one is asked for. Raises `ValidationError` for a body that is no form, for one that ends in the middle, and for more
-    than `most_parts` parts, and `ServiceUnavailable` when there is no `room`; what came before was handed out then.
+    A file with more than `file_limit` bytes has no content. The content of a part is dropped when the next part is
+    requested. Raises `ValidationError` for a body that is not a form, a form that ends early, and more than
+    `most_parts` parts. Raises `ServiceUnavailable` if there is not enough `memory`. Earlier parts were handed out.
     """
-    collector = _Collector(file_limit, room)
+    collector = _Collector(file_limit, memory)
     try:
         async for part in _complete(request, collector, most_parts):
             yield part
@@ -126,10 +126,10 @@ def _parser(request: Request, collector: "_Collector") -> MultipartParser:
 class _Collector:
     """The parser's callbacks."""
 
-    def __init__(self, file_limit: int, room: Room) -> None:
+    def __init__(self, file_limit: int, memory: UploadMemory) -> None:
         self.complete: deque[FormPart] = deque()
         self.handed_out: FormPart | None = None
-        self._room = room
+        self._memory = memory
         self.ended = False
         self._file_limit = file_limit
         self._headers: dict[bytes, bytes] = {}
@@ -160,7 +160,7 @@ class _Collector:
             None if filename is None else _text(filename),
             kind.decode("latin-1") or None,
             _MOST_FIELD_BYTES if filename is None else self._file_limit,
-            self._room,
+            self._memory,
         )
 
     def on_part_data(self, data: bytes, start: int, end: int) -> None:
@@ -176,7 +176,7 @@ class _Collector:
         self.ended = True
 
     def drop(self) -> None:
-        """Make room for others: the request is over."""
+        """Drop all parts: the request is over."""
         for part in (self.handed_out, self._part, *self.complete):
             if part is not None:
                 part.drop()

@@ -1,17 +1,17 @@
-"""What a client's connection may take: time, bytes and room."""
+"""Limits for clients' connections."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectionLimits:
-    """What clients are granted. Times are in seconds.
+    """Limits for clients' connections. Times are in seconds.
 
-    A server holds `most` connections. It does not use `spare` of them for requests other than `/healthz`. A request's
-    head has to be complete in `head_seconds` and has at most `head_bytes` and `most_headers`. Of its body at least
-    `body_bytes` have to come in each `body_seconds`. A client may be idle for `keep_alive_seconds` between an answer
-    and the next request: chat clients pause for longer than uvicorn's 5 seconds. It may take none of an answer for
-    `stall_seconds`, and may leave a closed connection open for `close_seconds`.
+    A server holds `most` connections, `spare` of them only for `/healthz`. A request's head must be complete within
+    `head_seconds` and has at most `head_bytes` and `most_headers`. Of its body, at least `body_bytes` must arrive in
+    each `body_seconds`. A client may be idle for `keep_alive_seconds` after an answer: chat clients pause for longer
+    than uvicorn's 5 seconds. It may read nothing of an answer for `stall_seconds`, and may keep a closed connection
+    open for `close_seconds`.
     """
 
     most: int

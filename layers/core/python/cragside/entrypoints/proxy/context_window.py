@@ -1,12 +1,12 @@
-"""How much evidence a model's window takes, and when `num_ctx` has to grow. All figures are tokens.
+"""How much evidence fits into a model's context window, and when to raise `num_ctx`. All sizes are in tokens.
 
-Ollama silently drops the oldest messages of what exceeds its window. So the evidence is held to what the request and
-the answer leave of the largest window that may be used:
+Ollama silently drops the oldest messages of a request that exceeds its window. So the evidence is limited to what the
+request and the answer leave of the largest possible window:
 
-- `num_ctx` in the request is the user's word on memory: it is a cap and never changed;
-- without it, the window that the host reports is kept, and raised up to the model's own limit when the enriched request
-  would not fit. It is never lowered: another value makes Ollama load the model anew, which takes seconds;
-- OpenAI's API has no `num_ctx`: the window that the host reports is the cap.
+- `num_ctx` in the request is the user's limit and never changed;
+- without it, the window that the host reports is used. If the enriched request does not fit, it is raised, at most to
+  the model's limit. It is never lowered, because each change makes Ollama reload the model, which takes seconds;
+- OpenAI's API has no `num_ctx`, so the window that the host reports is the limit.
 """
 
 import json
@@ -16,22 +16,22 @@ from typing import Any
 
 from cragside.domain.context import CountTokens
 
-# Each new num_ctx makes Ollama load the model anew, so values are few.
+# Each new num_ctx makes Ollama reload the model, so there are few values.
 _STEP = 4096
 _ANSWER = 1024
 _MESSAGE_FRAME = 8
 # An image's patches: 256 (Gemma 3), 576 (LLaVA), 1,601 (Llama 3.2 Vision).
 _IMAGE = 1024
 _TEXT_FIELDS = ("prompt", "system", "suffix", "template")
-# The most tokens of evidence beside the packer's estimate: rare Chinese takes 1.47 times it on Llama 2's tokenizer.
+# Evidence may take more tokens than estimated: rare Chinese takes 1.47 times as many with Llama 2's tokenizer.
 _EVIDENCE_MARGIN = 1.5
 
 
 @dataclass(frozen=True, slots=True)
 class ContextWindow:
-    """`current` is what Ollama reads of the request as it stands, `largest` what it may be made to read.
+    """`current` is the window for the unchanged request, `largest` the window that the proxy may set.
 
-    `adjustable` tells whether `num_ctx` may be set. Requests are measured by `tokens_of`.
+    `reserve` is kept for the answer. `adjustable` tells whether `num_ctx` may be set. `tokens_of` measures requests.
     """
 
     current: int
@@ -40,11 +40,11 @@ class ContextWindow:
     adjustable: bool = True
 
     def evidence_tokens(self, budget: int, request_tokens: int) -> int:
-        """Evidence that fits besides the request and the answer: at most `budget`, at least 0."""
+        """The evidence that fits in addition to the request and the answer: 0 to `budget`."""
         return max(0, min(budget, int((self.largest - self.reserve - request_tokens) / _EVIDENCE_MARGIN)))
 
     def num_ctx_for(self, request_tokens: int) -> int | None:
-        """The `num_ctx` of an enriched request, None where it must not be set."""
+        """The `num_ctx` for an enriched request, None if it must not be set."""
         needed = request_tokens + self.reserve
         if not self.adjustable:
             return None
@@ -56,10 +56,10 @@ class ContextWindow:
 def window_of(
     request: Mapping[str, Any], *, limit: int | None, reported: int | None, adjustable: bool
 ) -> ContextWindow | None:
-    """The window of a request, None when neither the host nor the request says anything about it.
+    """The window for a request, None if neither the host nor the request defines one.
 
-    `limit` is the model's, `reported` the host's window for requests that set none; `adjustable` tells that the API has
-    a `num_ctx` at all.
+    `limit` is the model's, `reported` the host's window for requests without `num_ctx`. `adjustable` tells that the API
+    has a `num_ctx`.
     """
     options = request.get("options")
     given = options if adjustable and isinstance(options, dict) else {}
@@ -76,7 +76,7 @@ def window_of(
 def _reserve(request: Mapping[str, Any], options: Mapping[str, Any], largest: int) -> int:
     asked = (options.get("num_predict"), request.get("max_completion_tokens"), request.get("max_tokens"))
     wanted = next((tokens for tokens in map(_positive, asked) if tokens), None)
-    # An answer that is allowed to be endless must not keep out all evidence.
+    # An unlimited answer must leave room for evidence.
     return min(_ANSWER, largest // 4) if wanted is None else min(wanted, largest // 2)
 
 
@@ -87,7 +87,7 @@ def _positive(value: object) -> int | None:
 
 
 def tokens_of(request: Mapping[str, Any], count_tokens: CountTokens) -> int:
-    """What a request's prompt takes: texts, tools, images, earlier context and the frames of messages."""
+    """The size of a request's prompt: texts, tools, images, earlier context and the frames of messages."""
     total = sum(count_tokens(text) for name in _TEXT_FIELDS if isinstance(text := request.get(name), str))
     if tools := request.get("tools"):
         total += count_tokens(json.dumps(tools))

@@ -1,4 +1,4 @@
-"""Errors in the shape of the API that was called: Ollama's, OpenAI's, Anthropic's, or our own contract's."""
+"""Errors in the form of the called API: Ollama's, OpenAI's, Anthropic's, or our own."""
 
 import json
 from typing import Any
@@ -8,7 +8,7 @@ from starlette.types import Send
 from cragside.application.contract import error_envelope
 from cragside.domain.errors import CragsideError
 from cragside.entrypoints.http.errors import STATUS, retry_headers
-from cragside.entrypoints.http.peers import failures as peers
+from cragside.entrypoints.http.peers.failures import is_peer_path, peer_failure
 
 _STATUS = {**STATUS, "request_timeout": 408, "headers_too_large": 431, "bad_gateway": 502}
 _OPENAI_TYPES = {401: "authentication_error", 403: "permission_error", 404: "not_found_error"}
@@ -16,7 +16,7 @@ _ANTHROPIC_TYPES = {**_OPENAI_TYPES, 413: "request_too_large"}
 
 
 def code_of(error: CragsideError) -> str:
-    """The error's code, `bad_gateway` for an Ollama that did not answer."""
+    """The error's code; `bad_gateway` if Ollama did not answer."""
     return "bad_gateway" if error.details.get("component") == "ollama" else error.code
 
 
@@ -33,10 +33,10 @@ def _envelope(code: str, message: str, error: CragsideError | None) -> dict[str,
 def error_body(
     path: str, code: str, message: str, *, own: bool = False, error: CragsideError | None = None
 ) -> dict[str, Any]:
-    """The JSON body that a client of `path` expects for an error. `own`: the route is cragside's, not Ollama's."""
+    """The JSON body of an error at `path`. `own`: the route is cragside's, not Ollama's."""
     status = status_of(code)
     if own:
-        return peers.failure_of(path, message).model_dump() if peers.serves(path) else _envelope(code, message, error)
+        return peer_failure(path, message).model_dump() if is_peer_path(path) else _envelope(code, message, error)
     fallback = "invalid_request_error" if status < 500 else "api_error"
     if path.startswith("/v1/messages"):
         return {"type": "error", "error": {"type": _ANTHROPIC_TYPES.get(status, fallback), "message": message}}
@@ -56,9 +56,9 @@ async def answer(
     error: CragsideError | None = None,
     closing: bool = False,
 ) -> None:
-    """Send an error as the whole response; with `closing` the connection ends with it."""
-    told = error_body(path, code, message, own=own, error=error)
-    body = json.dumps(told, ensure_ascii=False).encode("utf-8", "replace")
+    """Send an error as the whole response. `closing` asks the client to close the connection."""
+    content = error_body(path, code, message, own=own, error=error)
+    body = json.dumps(content, ensure_ascii=False).encode("utf-8", "replace")
     status = status_of(code)
     headers = [(b"content-type", b"application/json; charset=utf-8"), (b"content-length", b"%d" % len(body))]
     headers += [(name.lower().encode(), value.encode()) for name, value in retry_headers(status).items()]

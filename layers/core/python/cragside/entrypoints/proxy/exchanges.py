@@ -1,4 +1,4 @@
-"""Conversations through the proxy on their way into memory, behind the client's back and never in its way."""
+"""Copies conversations through the proxy into memory, in the background. Clients never wait for it."""
 
 import asyncio
 import logging
@@ -10,24 +10,25 @@ from starlette.types import Message, Send
 from cragside.application.memory import Memory
 from cragside.domain.errors import CragsideError
 from cragside.domain.exchange import LONGEST_TEXT, Exchange
-from cragside.entrypoints.proxy.answers import answered_text, asked_text
+from cragside.entrypoints.proxy.answers import answered_text
 from cragside.entrypoints.proxy.headers import value_of
+from cragside.entrypoints.proxy.prompts import user_prompt
 
 # A streamed token takes 100 to 300 bytes: room for an answer of some 10,000 tokens, and for 16 of these at once.
 _LONGEST_ANSWER = 2 * 1024 * 1024
 _MOST_HELD = 16 * _LONGEST_ANSWER
 _MOST_WAITING = 256
-_LAST_MOMENTS = 5.0  # seconds that a stopping server gives to what is under way
+_LAST_MOMENTS = 5.0  # seconds that a stopping server waits for them
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
 class Recording:
-    """Stands in for `send`: each piece goes to the client first and is kept afterwards, as long as there is room.
+    """Replaces `send`: passes each piece to the client, then keeps a copy while there is room.
 
-    `told` is called with the exchange's id once it is in memory. `recalled` are the exchanges that came with the
-    evidence.
+    `remembered` is called with the exchange's id once it is in memory. `recalled` are the texts that memory contributed
+    to the request.
     """
 
     send: Send
@@ -39,7 +40,7 @@ class Recording:
     held: int = 0
     usable: bool = True
     ended: bool = False
-    told: Callable[[str | None], None] | None = None
+    remembered: Callable[[str | None], None] | None = None
     recalled: tuple[str, ...] = ()
 
     async def __call__(self, message: Message) -> None:
@@ -55,7 +56,7 @@ class Recording:
         self.usable = self.exchanges.hold(self, data)
 
     def finish(self) -> None:
-        """The exchange is over, for better or worse: a complete one is put into memory."""
+        """Put the exchange into memory if it is complete, else drop it."""
         if self.usable and self.ended:
             self.exchanges.put(self)
         else:
@@ -63,7 +64,7 @@ class Recording:
 
 
 class Exchanges:
-    """Puts finished exchanges into memory, in the background. What fails is logged, without what was said."""
+    """Puts complete exchanges into memory, in the background. Failures are logged without the texts."""
 
     def __init__(self, memory: Memory, prefix: str) -> None:
         self._memory = memory
@@ -72,13 +73,13 @@ class Exchanges:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def record(self, send: Send, *, path: str, request: bytes, workspace: str) -> Recording:
-        """A `send` that keeps a copy; `request` is the body as the client sent it. Needs its `finish`."""
+        """A `send` that keeps a copy. `request` is the client's body. The caller calls `finish`."""
         recording = Recording(send, self, path, request, workspace, [])
         recording.usable = self.hold(recording, b"", len(request))
         return recording
 
     def hold(self, recording: Recording, data: bytes, size: int | None = None) -> bool:
-        """Keep a piece; False, and nothing of it is kept, when there is no room."""
+        """Keep a piece. If there is no room, drop the whole recording and return False."""
         more = len(data) if size is None else size
         if recording.held + more > _LONGEST_ANSWER or self._held + more > _MOST_HELD:
             logger.info("An exchange is too long to be remembered")
@@ -91,14 +92,14 @@ class Exchanges:
         return True
 
     def drop(self, recording: Recording) -> None:
-        """Forget what was kept."""
+        """Free the copy."""
         self._held -= recording.held
         recording.held = 0
         recording.chunks.clear()
         recording.request = b""
 
     def put(self, recording: Recording) -> None:
-        """Remember a complete exchange, soon."""
+        """Start to put a complete exchange into memory."""
         if len(self._tasks) >= _MOST_WAITING:
             logger.warning("Too many exchanges wait to be remembered; one is left out")
             self.drop(recording)
@@ -108,7 +109,7 @@ class Exchanges:
         task.add_done_callback(self._tasks.discard)
 
     async def drain(self) -> None:
-        """Wait for what is under way, five seconds at most."""
+        """Wait for exchanges that are being put into memory, five seconds at most."""
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=_LAST_MOMENTS)
 
@@ -120,8 +121,8 @@ class Exchanges:
                 remembered = await self._memory.remember(
                     exchange, workspace=recording.workspace, told=recording.recalled
                 )
-                if recording.told is not None and remembered.indexed:
-                    recording.told(remembered.document_id)
+                if recording.remembered is not None and remembered.indexed:
+                    recording.remembered(remembered.document_id)
         except CragsideError as error:
             logger.warning("An exchange was not remembered (%s)", error.code)
         except Exception as error:
@@ -130,7 +131,7 @@ class Exchanges:
             self.drop(recording)
 
     def _read(self, recording: Recording) -> Exchange | None:
-        user = asked_text(recording.path, recording.request, self._prefix)
+        user = user_prompt(recording.path, recording.request, self._prefix)
         answer = None if user is None else answered_text(recording.path, b"".join(recording.chunks))
         if user is None or answer is None or max(len(user), len(answer)) > LONGEST_TEXT:
             return None

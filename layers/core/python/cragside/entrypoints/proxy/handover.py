@@ -1,7 +1,7 @@
-"""One listening socket for several processes: the parent accepts, and hands connections to the workers in turn.
+"""One listening socket for several processes: the parent accepts connections and hands them to the workers in turn.
 
-With a listening socket for each, the kernel's hash deals them out by chance (100 connections as 58 and 42), and with
-one for all, whoever wakes up first takes every connection that waits.
+If each worker had a listening socket, the kernel would distribute connections at random (100 as 58 and 42). If they
+shared one, the first worker to wake up would take every waiting connection.
 """
 
 import asyncio
@@ -15,21 +15,21 @@ from types import TracebackType
 from typing import Self
 
 _BACKLOG = 2048
-# Descriptors or memory have run out: asyncio's own servers wait as long.
+# How long to wait when descriptors or memory have run out, as asyncio's own servers do.
 _EXHAUSTED_SECONDS = 1.0
-# Every worker has some 280 connections waiting already, which keep it busy for longer.
+# How long to wait when all workers' channels are full: each has some 280 connections waiting.
 _FULL_SECONDS = 0.1
 _MOST_STARTING = 16
-# What accompanies a descriptor, since nothing can be sent with no data, and what a worker says when it is ready.
+# The data sent with each descriptor, as some data is required. Workers also send it when they are ready.
 _SIGN = b"\0"
 
 logger = logging.getLogger(__name__)
 
 
 class Handover:
-    """The parent's side: a channel to each worker. To be made before the workers are forked, and closed in the end.
+    """The parent's side: a channel to each worker. Make it before the workers are forked.
 
-    Clients may connect from the start; they wait until all workers are ready.
+    Clients may connect from the start. They wait until all workers are ready.
     """
 
     def __init__(self, listening: socket.socket, workers: int, on_ready: Callable[[], None]) -> None:
@@ -53,19 +53,16 @@ class Handover:
             each.close()
 
     def channel(self, number: int) -> socket.socket:
-        """For worker `number` to call once, in its own process: what it gets connections from."""
+        """The channel from which worker `number` gets connections. The worker calls this once, in its own process."""
         own = self._workers_channels[number]
-        # An end that others hold as well would never be seen to close.
+        # If other processes held an end too, nobody would notice that it is closed.
         for each in (self._listening, *self._channels, *self._workers_channels):
             if each is not own:
                 each.close()
         return own
 
     def attend(self, endings: Sequence[int]) -> None:
-        """Call `on_ready` once all workers are, and hand over connections until one of these descriptors is readable.
-
-        Then no more are accepted.
-        """
+        """Call `on_ready` once all workers are ready. Hand over connections until one of `endings` is readable."""
         for theirs in self._workers_channels:
             theirs.close()
         with self._listening:
@@ -77,20 +74,20 @@ class Handover:
                 self._accept(endings)
 
     def _workers_ready(self, endings: Sequence[int]) -> bool:
-        """Once all are; false as soon as it is certain that they will not be."""
+        """Wait until all workers are ready. False once one of them cannot become ready."""
         return all(wait([channel, *endings]) == [channel] and channel.recv(len(_SIGN)) for channel in self._channels)
 
     def _accept(self, endings: Sequence[int]) -> None:
         try:
             connection, _ = self._listening.accept()
         except (BlockingIOError, ConnectionAbortedError):
-            return  # the client has left again
+            return  # the client has left
         except OSError as error:
             logger.warning("No connection can be accepted for %g s: %s.", _EXHAUSTED_SECONDS, error.strerror)
             wait(endings, _EXHAUSTED_SECONDS)
             return
         with connection:
-            # A worker that has no room, or ends, is passed over.
+            # Skip workers whose channel is full or closed.
             while not any(_sent(connection, next(self._turns)) for _ in self._channels):
                 if wait(endings, _FULL_SECONDS):
                     return
@@ -105,9 +102,9 @@ def _sent(connection: socket.socket, channel: socket.socket) -> bool:
 
 
 class Receiver:
-    """A worker's side: a protocol of its own for each connection that comes over the channel.
+    """A worker's side: makes a protocol for each connection that arrives over the channel.
 
-    `on_end` is called when no more can come, since the parent has ended.
+    Calls `on_end` when the parent has ended, so that no more connections can arrive.
     """
 
     def __init__(
@@ -120,12 +117,12 @@ class Receiver:
         self._pause: asyncio.TimerHandle | None = None
 
     def open(self) -> None:
-        """Take connections from now on, and tell the parent."""
+        """Start to receive connections, and tell the parent."""
         self._read()
         self._channel.send(_SIGN)
 
     async def close(self) -> None:
-        """Take no more; return when those that were taken have their protocols."""
+        """Stop receiving. Return when all received connections have their protocols."""
         self._stop_reading()
         if self._pause is not None:
             self._pause.cancel()
@@ -139,7 +136,7 @@ class Receiver:
         asyncio.get_running_loop().remove_reader(self._channel)
 
     def _receive(self) -> None:
-        # More are read when these have their protocols, which see to it that there are not too many.
+        # Further connections wait until these have their protocols, which enforce the limits.
         while len(self._starting) < _MOST_STARTING and self._descriptor_free():
             try:
                 sign, descriptors, _, _ = socket.recv_fds(self._channel, len(_SIGN), 1)
@@ -153,9 +150,9 @@ class Receiver:
                 self._start(socket.socket(fileno=descriptor))
 
     def _descriptor_free(self) -> bool:
-        """Whether there is one; otherwise nothing is read for a while.
+        """Whether a descriptor is free. If not, pause reading.
 
-        What comes for a process that has none left is lost: the kernel closes it.
+        The kernel closes connections that a process without free descriptors receives.
         """
         try:
             os.close(os.dup(self._channel.fileno()))
@@ -176,4 +173,4 @@ class Receiver:
         try:
             await asyncio.get_running_loop().connect_accepted_socket(self._protocol, connection)
         except OSError:
-            connection.close()  # the client has left again
+            connection.close()  # the client has left

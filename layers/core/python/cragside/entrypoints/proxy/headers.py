@@ -1,9 +1,9 @@
-"""Which headers travel on and which belong to one connection (RFC 9110, section 7.6.1)."""
+"""Selects the headers to forward. Some belong to a single connection (RFC 9110, section 7.6.1)."""
 
 from collections.abc import Collection, Sequence
 
 from cragside.entrypoints.access import WORKSPACE_HEADERS
-from cragside.entrypoints.options import MEMORY_HEADER
+from cragside.entrypoints.memory_header import MEMORY_HEADER
 
 Header = tuple[bytes, bytes]
 
@@ -22,21 +22,21 @@ _HOP_BY_HOP = frozenset(
         b"upgrade",
     }
 )
-# The client's `Expect` is answered by our server; `Host` is the upstream's own name. The rest is said to us: whose
-# workspace it is, for one, is no business of Ollama's, whether or not the prompt has the command.
+# Our server answers the client's `Expect`, and `Host` must name the upstream. The others are meant for cragside, not
+# for Ollama, whether or not the prompt has the command.
 _NOT_FORWARDED = _HOP_BY_HOP | {b"host", b"expect", PERSONA_HEADER, MEMORY_HEADER, *WORKSPACE_HEADERS}
-# What `Connection` may not take away: the length that the body was read by.
+# `Connection` may not remove the length by which the body was read.
 _FRAMING = frozenset({b"content-length"})
 
 
-def for_upstream(headers: Sequence[Header], dropped: Collection[bytes] = ()) -> list[Header]:
-    """A request's headers (lower-case names) that go on to Ollama, without those in `dropped`."""
+def request_headers(headers: Sequence[Header], dropped: Collection[bytes] = ()) -> list[Header]:
+    """A request's headers (lower-case names) to forward to Ollama, without those in `dropped`."""
     return _kept(headers, _NOT_FORWARDED, dropped)
 
 
-def for_client(headers: Sequence[Header], status: int) -> list[Header]:
-    """A response's headers, names as they came, that go back to the client."""
-    # A 304 may state the length of the body that it does not carry; our server would wait for that body.
+def response_headers(headers: Sequence[Header], status: int) -> list[Header]:
+    """A response's headers to forward to the client, with unchanged names."""
+    # A 304 may state the length of a body that it does not have. Our server would wait for that body.
     return _kept(headers, _HOP_BY_HOP, (b"content-length",) if status in (204, 304) else ())
 
 

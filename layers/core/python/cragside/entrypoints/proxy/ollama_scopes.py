@@ -1,4 +1,4 @@
-"""The scope that each of Ollama's routes needs. What is not named here may change models, now or in a later Ollama."""
+"""The scope of each of Ollama's routes. Unlisted routes may change models, now or in a later version of Ollama."""
 
 import re
 
@@ -22,10 +22,10 @@ _MODEL = re.compile(r"/v1/models/(?!\.{1,2}$)[^/]+")
 
 
 def scopes_of(method: str, path: str) -> tuple[TokenScope, ...]:
-    """The scopes any of which opens a route of Ollama's; `path` without percent-encoding, as Ollama matches it.
+    """The scopes for a route of Ollama; each of them suffices. `path` is decoded, as Ollama matches it.
 
-    Only exact paths are inference or reading: what Ollama might clean up or redirect (`//api/delete`, `/api/chat/`)
-    needs `models`.
+    Only exact paths count as inference or reading. Paths that Ollama might normalise or redirect (`//api/delete`,
+    `/api/chat/`) need `models`.
     """
     if method == "POST" and path in _INFERENCE:
         return ("chat",)

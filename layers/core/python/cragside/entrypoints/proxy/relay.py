@@ -1,4 +1,4 @@
-"""One exchange passed through: the client's bytes to Ollama, Ollama's bytes to the client."""
+"""Passes one exchange through: the client's bytes to Ollama, Ollama's bytes to the client."""
 
 import asyncio
 from collections.abc import Collection, Sequence
@@ -6,17 +6,17 @@ from collections.abc import Collection, Sequence
 from starlette.types import Receive, Scope, Send
 
 from cragside.domain.errors import ServiceUnavailable, ValidationError
-from cragside.entrypoints.proxy.asgi import Body, until_gone
-from cragside.entrypoints.proxy.connection import ClientGone, UpstreamConnection
-from cragside.entrypoints.proxy.headers import Header, for_client, for_upstream, value_of
+from cragside.entrypoints.proxy.headers import Header, request_headers, response_headers, value_of
+from cragside.entrypoints.proxy.request_body import Body, until_gone
 from cragside.entrypoints.proxy.upstream import Upstream
+from cragside.entrypoints.proxy.upstream_connection import ClientGone, UpstreamConnection
 
-# Looking out for a client that leaves costs a task. A request that is over sooner than this (seconds) goes without.
+# Watching for a client that leaves costs a task, so requests that take fewer seconds than this are not watched.
 _WATCH_AFTER = 0.02
 
 
 class BrokenOff(Exception):
-    """Ollama broke off after the answer had begun. The client's connection has to end without a regular end."""
+    """Ollama broke off during an answer. The client's connection must be cut, without a regular end of the answer."""
 
 
 async def relay(
@@ -32,9 +32,9 @@ async def relay(
 ) -> None:
     """Pass a request on and its answer back, each piece as it arrives.
 
-    `dropped` names request headers that stay here, `length_changed` says that `body` is not the client's, `added` are
-    headers for the client. Raises `ServiceUnavailable("ollama", ...)` while nothing has been sent to the client,
-    `BrokenOff` after that, `ClientGone`.
+    `dropped` names request headers that are not forwarded, `length_changed` tells that `body` is not the client's, and
+    `added` has further headers for the client. Raises `ClientGone`. If Ollama fails, raises
+    `ServiceUnavailable("ollama", ...)` before anything is sent to the client, and `BrokenOff` after that.
     """
     head = _head(upstream, scope, body, dropped, length_changed)
     connection = await upstream.connection()
@@ -65,7 +65,7 @@ async def _exchange(
     await connection.response()
     if connection.status > 599:
         raise ServiceUnavailable("ollama", "its answer has a status that HTTP does not know")
-    headers = for_client(connection.headers, connection.status)
+    headers = response_headers(connection.headers, connection.status)
     await send({"type": "http.response.start", "status": connection.status, "headers": [*headers, *added]})
     try:
         more = True
@@ -78,7 +78,7 @@ async def _exchange(
 
 
 class _Guard:
-    """Sends the rest of the client's body, and ends the exchange when the client leaves."""
+    """Sends the rest of the client's body, and aborts the exchange if the client leaves."""
 
     def __init__(self, connection: UpstreamConnection, receive: Receive) -> None:
         self._connection = connection
@@ -87,14 +87,14 @@ class _Guard:
         self._task: asyncio.Task[None] | None = None
 
     def start(self, chunked: bool | None) -> None:
-        """Begin. `chunked`: how the rest of the body is to be framed, None when there is no rest."""
+        """Start. `chunked` tells how to frame the rest of the body; None if there is no rest."""
         if chunked is None:
             self._timer = asyncio.get_running_loop().call_later(_WATCH_AFTER, self._watch)
         else:
             self._task = asyncio.create_task(self._upload(chunked))
 
     def dismiss(self) -> None:
-        """The exchange is over."""
+        """Stop, because the exchange is over."""
         if self._timer is not None:
             self._timer.cancel()
         if self._task is not None:
@@ -128,14 +128,14 @@ def _chunk(data: bytes, *, last: bool = False) -> bytes:
 def _head(upstream: Upstream, scope: Scope, body: Body, dropped: Collection[bytes], length_changed: bool) -> bytes:
     given: bytes = scope.get("raw_path") or scope["path"].encode()
     if not given.startswith(b"/") and given != b"*":
-        raise ValidationError("The request's path has to begin with a slash.")
+        raise ValidationError("The request's path must begin with a slash.")
     query: bytes = scope.get("query_string") or b""
     target = b"%b%b?%b" % (upstream.path, given, query) if query else upstream.path + given
     lines = [b"%b %b HTTP/1.1" % (scope["method"].encode(), target), b"host: " + upstream.authority.encode()]
     if upstream.authorization is not None:
         dropped = {*dropped, b"authorization"}
         lines.append(b"authorization: " + upstream.authorization)
-    headers = for_upstream(scope["headers"], {*dropped, b"content-length"} if length_changed else dropped)
+    headers = request_headers(scope["headers"], {*dropped, b"content-length"} if length_changed else dropped)
     lines += [b"%b: %b" % header for header in headers]
     if not body.complete:
         if value_of(headers, b"content-length") is None:
@@ -144,7 +144,7 @@ def _head(upstream: Upstream, scope: Scope, body: Body, dropped: Collection[byte
         lines.append(b"content-length: %d" % len(body.data))
     head = b"\r\n".join(lines)
     if head.count(b"\n") != len(lines) - 1 or head.count(b"\r") != len(lines) - 1 or target.count(b" "):
-        raise ValidationError("A header or the path holds a line break or a blank.")
+        raise ValidationError("A header has a line break, or the path has a blank or a line break.")
     return head + b"\r\n\r\n"
 
 

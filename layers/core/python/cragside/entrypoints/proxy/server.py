@@ -20,7 +20,7 @@ from cragside.domain.errors import ConfigurationError
 from cragside.entrypoints.http.app import create_app
 from cragside.entrypoints.keyring import Keys
 from cragside.entrypoints.proxy.app import create_proxy
-from cragside.entrypoints.proxy.clients import ClientConnection, Clients
+from cragside.entrypoints.proxy.client_connections import ClientConnection, Clients
 from cragside.entrypoints.proxy.connection_limits import ConnectionLimits
 from cragside.entrypoints.proxy.handover import Receiver
 
@@ -32,7 +32,7 @@ _TICKS_A_SECOND = 10  # uvicorn's
 
 
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """What makes the event loop that serves fastest here, for `asyncio.Runner`; None is asyncio's own."""
+    """The factory of the fastest event loop here, for `asyncio.Runner`. None is asyncio's own."""
     if sys.platform == "win32":
         return None
     import uvloop
@@ -45,7 +45,7 @@ async def serve(
 ) -> None:
     """Serve on a socket that `listen` opened for `host`, until SIGINT or SIGTERM.
 
-    Requests under way get 5 seconds to end. Raises `ServiceUnavailable` when the token cannot be read.
+    Running requests get 5 seconds to end. Raises `ServiceUnavailable` if the token cannot be read.
     """
     async with _fresh_token(container):
         server = Server(_proxy(container, host), lambda: announce(greeting(listening, host)), _limits(container))
@@ -55,24 +55,24 @@ async def serve(
 async def serve_handed(container: "Container", channel: socket.socket, host: str) -> None:
     """Serve connections that a `Handover` accepted at `host`, until SIGINT or SIGTERM, or until its process ends.
 
-    Requests under way get 5 seconds to end. Raises `ServiceUnavailable` when the token cannot be read.
+    Running requests get 5 seconds to end. Raises `ServiceUnavailable` if the token cannot be read.
     """
     async with _fresh_token(container):
         await HandedServer(_proxy(container, host), channel, _limits(container)).serve()
 
 
 def greeting(listening: socket.socket, host: str) -> str:
-    """What the server says when it is ready; the address comes last."""
+    """The message of a server that is ready. It ends with the address."""
     return f"cragside listens on http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}"
 
 
 def _fresh_token(container: "Container") -> contextlib.AbstractAsyncContextManager[None]:
-    """Have a token that is kept in a secret read in the background: no request waits for it."""
+    """Refresh a token from a secret in the background, so that no request waits for it."""
     return contextlib.nullcontext() if container.secret is None else container.secret.keep_fresh()
 
 
 def _proxy(container: "Container", host: str) -> ASGIApp:
-    # One for both layers, each of which may be the first to judge a request.
+    # Both layers share it, as either may be the first to check a request.
     keys = Keys(container)
     container.api_token()
     container.issued_tokens()
@@ -94,7 +94,7 @@ def is_loopback(host: str) -> bool:
 
 
 class Server(uvicorn.Server):
-    """uvicorn as the proxy needs it: nothing added to responses, no access log, quiet signals, limits for clients."""
+    """uvicorn with limits for clients, own signal handling, no access log, and no headers of its own."""
 
     def __init__(
         self, application: ASGIApp, on_started: Callable[[], None], limits: ConnectionLimits | None = None
@@ -120,7 +120,7 @@ class Server(uvicorn.Server):
         self._on_started = on_started
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Open, then say so."""
+        """Open the sockets, then announce the server."""
         await super().startup(sockets=sockets)
         self._on_started()
 
@@ -132,7 +132,7 @@ class Server(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """End gracefully on SIGINT and SIGTERM, and return; uvicorn would raise them again and skip our clean-up."""
+        """End gracefully on SIGINT and SIGTERM. uvicorn would raise them again and skip our clean-up."""
         if sys.platform == "win32" or threading.current_thread() is not threading.main_thread():
             with super().capture_signals():
                 yield
@@ -148,23 +148,23 @@ class Server(uvicorn.Server):
 
 
 class HandedServer(Server):
-    """The server of a worker that does not listen itself: connections come over a `Handover`'s channel."""
+    """A worker's server. It does not listen itself but gets connections over a `Handover`'s channel."""
 
     def __init__(self, application: ASGIApp, channel: socket.socket, limits: ConnectionLimits | None = None) -> None:
         self._receiver = Receiver(channel, self._protocol, self._end)
         super().__init__(application, self._receiver.open, limits)
 
     async def serve(self, sockets: list[socket.socket] | None = None) -> None:
-        """Serve what is handed over, with no socket of its own."""
+        """Serve the connections from the channel."""
         await super().serve(sockets=[])
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Take no more connections, and end those that there are."""
+        """Stop receiving connections, and end the existing ones."""
         await self._receiver.close()
         await super().shutdown(sockets)
 
     def _protocol(self) -> asyncio.Protocol:
-        # As `uvicorn.Server.startup` does it for its own sockets.
+        # As `uvicorn.Server.startup` does for its own sockets.
         create = cast(Callable[..., asyncio.Protocol], self.config.http_protocol_class)
         return create(config=self.config, server_state=self.server_state, app_state=self.lifespan.state)
 
@@ -173,7 +173,7 @@ class HandedServer(Server):
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A bound socket; port 0 takes a free one. Raises `ConfigurationError` when the address cannot be had."""
+    """A bound socket. Port 0 chooses a free port. Raises `ConfigurationError` if the address is unavailable."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         listening = socket.socket(family, kind, protocol)

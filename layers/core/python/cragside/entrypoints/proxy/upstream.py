@@ -1,4 +1,4 @@
-"""Where requests go: Ollama's address and the connections to it."""
+"""Ollama's address and the connections to it."""
 
 import asyncio
 import base64
@@ -8,21 +8,21 @@ from collections import deque
 from urllib.parse import unquote, urlsplit
 
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
-from cragside.entrypoints.proxy.connection import UpstreamConnection
+from cragside.entrypoints.proxy.upstream_connection import UpstreamConnection
 
 _PORTS = {"http": 80, "https": 443}
 
 
 class Upstream:
-    """Connections to one Ollama, opened on demand, as many as there are requests in flight, and kept for the next.
+    """Connections to one Ollama: one for each request in flight, opened on demand and kept for later requests.
 
-    `address` is the base URL without credentials, fit for messages.
+    `address` is the base URL without credentials, for messages.
     """
 
     def __init__(self, base_url: str, *, connect_timeout: float = 10.0, keep_seconds: float = 15.0) -> None:
         parts = urlsplit(base_url)
         if parts.scheme not in _PORTS or not parts.hostname:
-            raise ConfigurationError("OLLAMA_BASE_URL has to be an http:// or https:// address.")
+            raise ConfigurationError("OLLAMA_BASE_URL must be an http:// or https:// address.")
         self._host = parts.hostname
         self._port = parts.port or _PORTS[parts.scheme]
         self._tls = ssl.create_default_context() if parts.scheme == "https" else None
@@ -37,7 +37,7 @@ class Upstream:
         self._pruning: asyncio.TimerHandle | None = None
 
     async def connection(self) -> UpstreamConnection:
-        """A connection that is free. Raises `ServiceUnavailable("ollama", ...)` when none can be made."""
+        """A free connection. Raises `ServiceUnavailable("ollama", ...)` if none can be made."""
         now = asyncio.get_running_loop().time()
         while self._idle:
             kept = self._idle.pop()
@@ -47,7 +47,7 @@ class Upstream:
         return await self._connected()
 
     def release(self, connection: UpstreamConnection) -> None:
-        """Give a connection back after its exchange; one that cannot serve another is closed."""
+        """Give a connection back after its exchange. Closes it if it cannot be used again."""
         if not connection.reusable:
             connection.abort()
             return
@@ -58,7 +58,7 @@ class Upstream:
             self._pruning = loop.call_later(self._keep_seconds, self._prune)
 
     def close(self) -> None:
-        """Close the connections that wait for work."""
+        """Close idle connections."""
         if self._pruning is not None:
             self._pruning.cancel()
             self._pruning = None

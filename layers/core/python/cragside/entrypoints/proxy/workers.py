@@ -1,4 +1,4 @@
-"""Several server processes, for machines with processors to spare."""
+"""Runs several server processes."""
 
 import gc
 import multiprocessing
@@ -18,14 +18,14 @@ _STOPPING = (signal.SIGINT, signal.SIGTERM)
 def supervise(count: int, work: Callable[[int], None], attend: Callable[[Sequence[int]], object] = wait) -> None:
     """Run `work(number)` in `count` forked processes until SIGINT or SIGTERM ends them all.
 
-    Meanwhile this process runs `attend(endings)`, which returns once one of these descriptors is readable. Forked
-    processes share what was imported before. A worker that ends by itself ends the others and raises
-    `ProcessingError`: whoever started the server is the one to start it again.
+    Meanwhile this process runs `attend(endings)`, which returns once one of these descriptors is readable. The forked
+    processes share imported modules. If a worker ends by itself, the others are ended and `ProcessingError` is raised:
+    a service manager may then start the server again.
     """
     if "fork" not in multiprocessing.get_all_start_methods():
         raise ConfigurationError("This system cannot fork processes; leave --workers at 1.")
     fork = multiprocessing.get_context("fork")
-    # A collection writes to every object it looks at, and what a child writes to it no longer shares.
+    # Garbage collection writes to every object that it visits. Memory that a child writes to is no longer shared.
     gc.freeze()
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
     workers = [
@@ -42,7 +42,7 @@ def supervise(count: int, work: Callable[[int], None], attend: Callable[[Sequenc
 
     previous = {number: signal.signal(number, stop) for number in _STOPPING}
     try:
-        # Signals wait until all workers are there: the parent knows whom to end, and no child runs `stop`.
+        # Signals wait until all workers have started. Then the parent can end them all, and no child runs `stop`.
         signal.pthread_sigmask(signal.SIG_BLOCK, _STOPPING)
         try:
             for worker in workers:

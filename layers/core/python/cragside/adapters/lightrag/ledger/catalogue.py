@@ -110,9 +110,25 @@ class Catalogue(ABC):
         """The ids of a part's passages in their order."""
 
     @abstractmethod
+    async def being_enriched(self) -> list[Task]:
+        """Tasks of the parts that are marked as being enriched."""
+
+    @abstractmethod
     async def gone(self) -> list[StoredPart]:
         """The parts of all versions that are to be removed."""
 
     @abstractmethod
     async def uncut(self) -> list[str]:
         """The ids of current documents that have no parts yet."""
+
+    @abstractmethod
+    async def mentions(self, names: Sequence[str]) -> dict[str, int]:
+        """How many passages mention each of these entities; those that none mentions are left out."""
+
+    @abstractmethod
+    async def mentioned_by(self, passage_ids: Sequence[str]) -> dict[str, int]:
+        """The entities that passages mention, and by how many of these each is."""
+
+    @abstractmethod
+    async def mentioning(self, name: str, limit: int) -> list[tuple[str, str, str]]:
+        """Ids, names and times of acceptance of the documents that mention an entity, earliest first, then by name."""

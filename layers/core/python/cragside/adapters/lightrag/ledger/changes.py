@@ -4,12 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from cragside.adapters.lightrag.ledger.entries import StoredPart
+from cragside.ports.embedder import Vectors
 
 Row = Mapping[str, Any]
-Vectors = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +48,7 @@ class GraphChange:
 
 
 @dataclass(frozen=True, slots=True)
-class Enriched:
+class WhileCurrent:
     """Applies while the part's version is current, and marks the part as enriched with the tally of its extraction."""
 
     part: StoredPart
@@ -58,15 +56,15 @@ class Enriched:
 
 
 @dataclass(frozen=True, slots=True)
-class Swept:
+class OnceGone:
     """Applies while the part's version is gone, and removes what is left of the part."""
 
     part: StoredPart
 
 
 @dataclass(frozen=True, slots=True)
-class Anyway:
+class Always:
     """Applies whatever has become of the part."""
 
 
-Guard = Enriched | Swept | Anyway
+ChangeGuard = WhileCurrent | OnceGone | Always

@@ -3,16 +3,13 @@
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Any
-
-import numpy as np
-import numpy.typing as npt
+from typing import Any, Self
 
 from cragside.adapters.lightrag.ledger.catalogue import Catalogue
-from cragside.adapters.lightrag.ledger.changes import GraphChange, Guard, Row
+from cragside.adapters.lightrag.ledger.changes import ChangeGuard, GraphChange, Row
 from cragside.adapters.lightrag.ledger.entries import Accepted, Entry, StoredPart, Suspect
+from cragside.adapters.lightrag.ledger.leases import Lease
 from cragside.domain.document import SourceText
-from cragside.domain.filter import Filter
 from cragside.domain.indexing import Task
 from cragside.domain.query import Query
 from cragside.ports.embedder import Vectors
@@ -83,8 +80,8 @@ class Ledger(Catalogue):
         """Record that a stage of indexing a part is given up, and why."""
 
     @abstractmethod
-    async def give_back(self, part: StoredPart | None = None) -> None:
-        """Have a part that is being enriched, or all of them, wait again."""
+    async def give_back(self, part: StoredPart) -> None:
+        """Have a part wait again that is marked as being enriched."""
 
     @abstractmethod
     async def annotate(
@@ -103,7 +100,7 @@ class Ledger(Catalogue):
         """
 
     @abstractmethod
-    async def apply(self, change: GraphChange, guard: Guard, model: str) -> bool:
+    async def apply(self, change: GraphChange, guard: ChangeGuard, model: str) -> bool:
         """Change the graph, together with what the guard says of its part. False, and nothing, when it does not apply.
 
         Raises `ServiceUnavailable` when the store has vectors of another model.
@@ -112,6 +109,30 @@ class Ledger(Catalogue):
     @abstractmethod
     async def naming(self, kind: str, name: str, going: Collection[str], most: int) -> list[str]:
         """Those of the passages `going` that mention an entity or a relation, and at most `most` others."""
+
+    # Leases.
+
+    @abstractmethod
+    async def take_lease(self, name: str, holder: str, seconds: float) -> Lease | None:
+        """Take the lease of this name for some seconds, with a new epoch. None while another living holder has it.
+
+        `is_gone` tells whether a holder lives.
+        """
+
+    @abstractmethod
+    async def renew_lease(self, lease: Lease, seconds: float) -> bool:
+        """Have a lease last for some seconds from now. False if it was taken by another since."""
+
+    @abstractmethod
+    async def return_lease(self, lease: Lease) -> None:
+        """Let others take a lease from now on. Does nothing if it was taken by another since."""
+
+    @abstractmethod
+    def under(self, *leases: Lease) -> Self:
+        """This ledger for whoever holds leases: its writes raise `LeaseLost` once one was taken by another.
+
+        A write checks the leases in its own transaction. Leases that have expired but were not taken are good.
+        """
 
     # Vectors.
 
@@ -140,13 +161,6 @@ class Ledger(Catalogue):
     @abstractmethod
     async def vectors_of(self, document_id: str) -> dict[str, Vectors]:
         """The vectors of the passages of a current document by their texts."""
-
-    @abstractmethod
-    async def candidates(self, wanted: Filter) -> npt.NDArray[np.int64] | None:
-        """The numbers of the vectors whose passages may meet the conditions, and of a few that do not.
-
-        None when that cannot be told ahead.
-        """
 
     # Recorded queries.
 
@@ -213,10 +227,6 @@ class Ledger(Catalogue):
     @abstractmethod
     async def flush(self) -> None:
         """Have everything on the disk that was written, so that not even a power cut takes it."""
-
-    @abstractmethod
-    async def turn(self) -> None:
-        """Wait while another process is writing, as long as a write would wait, and leave the event loop free."""
 
     @abstractmethod
     async def damage(self, *, whole: bool = False) -> str:

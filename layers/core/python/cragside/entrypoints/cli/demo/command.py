@@ -27,16 +27,19 @@ def demo(
     keep: Annotated[
         Path | None,
         typer.Option(
-            "--keep", metavar="FOLDER", file_okay=False, help="Keep the demo's store in this folder. Default: drop it."
+            "--keep",
+            metavar="FOLDER",
+            file_okay=False,
+            help="Keep the demo's store in this folder. Default: delete it.",
         ),
     ] = None,
 ) -> None:
-    """See it work on a corpus that comes with it.
+    """Try cragside on a sample corpus.
 
     Indexes some short texts and runs prompts that take every route: knowledge base, web, untouched, hostile.
 
-    Your own knowledge base is left alone. With SEARXNG_HOST set, weak local evidence is replaced by the web's; with
-    OLLAMA_BASE_URL set, Ollama's models do the grading.
+    Your own knowledge base stays as it is. With SEARXNG_HOST, the web replaces weak local evidence. With
+    OLLAMA_BASE_URL, Ollama's models do the grading.
     """
     session = session_of(context)
     settings = session.settings(WORKSPACE)

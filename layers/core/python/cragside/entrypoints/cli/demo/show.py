@@ -10,7 +10,7 @@ from rich.panel import Panel
 from rich.table import Table
 
 from cragside.entrypoints.cli.demo.prompts import DemoPrompt
-from cragside.entrypoints.cli.report import show_context
+from cragside.entrypoints.cli.evidence_report import show_context
 from cragside.entrypoints.cli.terminal import print_table, printable
 
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
-"""The compatibility routes answer failures in the shape of the service whose clients they serve.
+"""Answers failures of the compatibility routes in the form of the service whose clients they serve.
 
-rag-stack says `{"error": ...}`, LightRAG `{"detail": ...}`; `/query` belongs to both and says both, and LightRAG's
-`/query/data` has an answer of its own for failures.
+rag-stack's failures have `error` and LightRAG's `detail`. `/query` belongs to both and has both. LightRAG's
+`/query/data` has a form of its own.
 """
 
 import logging
@@ -11,17 +11,17 @@ from typing import Any, Literal
 from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
-from fastapi.routing import APIRoute
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
+from typing_extensions import override
 
 from cragside.domain.errors import CragsideError, ProcessingError, ValidationError
-from cragside.entrypoints.http.body_limit import bounded_route
+from cragside.entrypoints.http.body_limit import BoundedRoute
 from cragside.entrypoints.http.errors import STATUS, complaint_of, for_client, raises, retry_headers, routing_headers
 
-# Where the compatibility routes are: these paths and all below them.
-PREFIXES = ("/ingest", "/query", "/enrichment", "/graph", "/documents")
+# The compatibility routes are at these paths and below them.
+PEER_PREFIXES = ("/ingest", "/query", "/enrichment", "/graph", "/documents")
 _QUERY, _QUERY_DATA, _LIGHTRAG = "/query", "/query/data", "/documents"
 
 _Handler = Callable[[Request], Coroutine[Any, Any, Response]]
@@ -29,23 +29,23 @@ _log = logging.getLogger("cragside")
 
 
 class RagStackFailure(BaseModel):
-    """A failure as rag-stack tells it."""
+    """A failure in rag-stack's form."""
 
     error: str
 
 
 class LightRagFailure(BaseModel):
-    """A failure as LightRAG tells it."""
+    """A failure in LightRAG's form."""
 
     detail: str
 
 
 class QueryFailure(RagStackFailure, LightRagFailure):
-    """A failure as both tell it."""
+    """A failure in the form of both."""
 
 
 class QueryDataFailure(LightRagFailure):
-    """A failure as LightRAG's `/query/data` tells it."""
+    """A failure of LightRAG's `/query/data`."""
 
     status: Literal["failure"] = "failure"
     message: str
@@ -53,13 +53,13 @@ class QueryDataFailure(LightRagFailure):
     metadata: dict[str, Any] = {}
 
 
-def serves(path: str) -> bool:
-    """Whether a compatibility route is there, or could be."""
-    return any(path == prefix or path.startswith(f"{prefix}/") for prefix in PREFIXES)
+def is_peer_path(path: str) -> bool:
+    """Whether a path is below one of the compatibility routes' prefixes."""
+    return any(path == prefix or path.startswith(f"{prefix}/") for prefix in PEER_PREFIXES)
 
 
-def failure_of(path: str, message: str) -> RagStackFailure | LightRagFailure:
-    """What the client of a compatibility route is told."""
+def peer_failure(path: str, message: str) -> RagStackFailure | LightRagFailure:
+    """The body of a failure at a compatibility route."""
     if path == _QUERY:
         return QueryFailure(error=message, detail=message)
     if path == _QUERY_DATA:
@@ -67,71 +67,63 @@ def failure_of(path: str, message: str) -> RagStackFailure | LightRagFailure:
     return LightRagFailure(detail=message) if path.startswith(_LIGHTRAG) else RagStackFailure(error=message)
 
 
-def failures(model: type[BaseModel]) -> dict[int | str, dict[str, Any]]:
-    """Every failure of a compatibility route, for the OpenAPI document."""
+def failure_responses(model: type[BaseModel]) -> dict[int | str, dict[str, Any]]:
+    """The failures of a compatibility route for the OpenAPI document."""
     return {
         "4XX": {"model": model, "description": "The request is at fault; the message says what to do."},
         "5XX": {"model": model, "description": "It could not be done; 503 and 504 may be tried again."},
     }
 
 
-def peer_router(tag: str, failure: type[BaseModel], *, limit: int, prefix: str = "") -> APIRouter:
-    """A router for the routes of a peer, all of which fail in one shape; bodies have at most `limit` bytes."""
-    return APIRouter(
-        prefix=prefix,
-        tags=[tag],
-        route_class=route_class(limit),
-        responses=failures(failure),
-    )
+class PeerRoute(BoundedRoute):
+    """A route that answers failures in the form of its path's peer."""
 
+    @override
+    def get_route_handler(self) -> _Handler:
+        handle: _Handler = super().get_route_handler()
 
-def route_class(limit: int) -> type[APIRoute]:
-    """Routes that read bodies of at most `limit` bytes and answer failures in the shape of their path's peer."""
-
-    class PeerRoute(bounded_route(limit)):  # type: ignore[misc]
-        """A compatibility route."""
-
-        def get_route_handler(self) -> _Handler:
-            """The handler, with failures translated."""
-            handle: _Handler = super().get_route_handler()
-
-            async def answer(request: Request) -> Response:
-                try:
-                    return await handle(request)
-                except ClientDisconnect:
+        async def answer(request: Request) -> Response:
+            try:
+                return await handle(request)
+            except ClientDisconnect:
+                raise
+            except Exception as error:
+                if raises(request) and not isinstance(error, RequestValidationError | HTTPException):
                     raise
-                except Exception as error:
-                    if raises(request) and not isinstance(error, RequestValidationError | HTTPException):
-                        raise
-                    return _failed(request, _told(request, error))
+                return _failed(request, _for_client(request, error))
 
-            return answer
-
-    return PeerRoute
+        return answer
 
 
-def install(app: FastAPI) -> None:
-    """Answer what no route takes, at a path where a compatibility route is or could be, in its peer's shape as well."""
+def peer_router(tag: str, failure: type[BaseModel], *, prefix: str = "") -> APIRouter:
+    """A router for a peer's routes, which all fail in one form."""
+    return APIRouter(prefix=prefix, tags=[tag], route_class=PeerRoute, responses=failure_responses(failure))
+
+
+def install_peer_handlers(app: FastAPI) -> None:
+    """Answer requests without a route below the peers' prefixes in the peer's form."""
     usual: Any = app.exception_handlers[HTTPException]
 
     async def routing(request: Request, error: Exception) -> Response:
         path = request.url.path
-        if not (isinstance(error, HTTPException) and serves(path)):
+        if not (isinstance(error, HTTPException) and is_peer_path(path)):
             answer: Response = await usual(request, error)
             return answer
         message = f"{request.method} {path}: {error.detail}."
-        return JSONResponse(failure_of(path, message).model_dump(), error.status_code, routing_headers(request, error))
+        return JSONResponse(
+            peer_failure(path, message).model_dump(), error.status_code, routing_headers(request, error)
+        )
 
     app.add_exception_handler(HTTPException, routing)
 
 
 def _failed(request: Request, error: CragsideError) -> Response:
     status = STATUS[error.code]
-    return JSONResponse(failure_of(request.url.path, error.message).model_dump(), status, retry_headers(status))
+    return JSONResponse(peer_failure(request.url.path, error.message).model_dump(), status, retry_headers(status))
 
 
-def _told(request: Request, error: Exception) -> CragsideError:
-    """The failure as a client may know it."""
+def _for_client(request: Request, error: Exception) -> CragsideError:
+    """The failure as a client may see it."""
     if isinstance(error, CragsideError):
         return for_client(error)
     if isinstance(error, RequestValidationError):

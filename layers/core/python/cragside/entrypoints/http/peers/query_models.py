@@ -1,10 +1,11 @@
-"""What `/query` and `/query/data` are asked and answer: rag-stack's shapes, LightRAG's, and their union."""
+"""Models of `/query` and `/query/data`: rag-stack's, LightRAG's, and their union."""
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, StringConstraints
 
-from cragside.application.passages import Lookup
+from cragside.application.passages import Hit, Lookup
 from cragside.domain.errors import ValidationError
 from cragside.domain.filter import Condition, Filter
 from cragside.domain.query import LONGEST_QUERY
@@ -14,7 +15,7 @@ from cragside.entrypoints.http.models import Degraded, Recalled
 DEFAULT_PASSAGES = 8
 _MOST_PASSAGES = 100
 
-# What only a search by cosine can do, as requests name it.
+# The options of a search by cosine, as requests name them.
 _COSINE_ALONE = {"strategy": "strategy", "fetch": "fetchK", "balance": "lambda", "compress": "compress"}
 _MMR_ALONE = {"fetch": "fetchK", "balance": "lambda"}
 _NOT_OF_LIGHTRAG = {"collection", "top_passages", "min_score", "threshold", "filter", "graph_expand", *_COSINE_ALONE}
@@ -23,7 +24,7 @@ Keyword = Annotated[str, StringConstraints(max_length=1000)]
 
 
 class Match(BaseModel):
-    """Either of the two: `value` for equal, or among a list's, and `text` for a part of a text in any case."""
+    """Exactly one condition: `value` equals the field or is in its list, `text` is part of it in any case."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -32,7 +33,7 @@ class Match(BaseModel):
 
 
 class MustCondition(BaseModel):
-    """A condition on a field of the payload; dots lead into objects."""
+    """A condition on a field of the payload. Dots in `key` lead into objects."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -40,7 +41,7 @@ class MustCondition(BaseModel):
     match: Match
 
     def condition(self) -> Condition:
-        """As the domain has it. Raises `ValidationError` unless it matches by one of the two."""
+        """The domain's condition. Raises `ValidationError` unless there is exactly one of `value` and `text`."""
         given = self.match.model_fields_set
         if len(given) != 1:
             raise ValidationError(f"filter: the match of {self.key} needs either value or text.")
@@ -50,7 +51,7 @@ class MustCondition(BaseModel):
 
 
 class PayloadFilter(BaseModel):
-    """Qdrant's filter, as far as rag-stack's clients use it; all conditions have to hold."""
+    """The part of Qdrant's filter that rag-stack's clients use. All conditions must hold."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -58,10 +59,10 @@ class PayloadFilter(BaseModel):
 
 
 class LookupBody(BaseModel):
-    """The fields that rag-stack and LightRAG share, and LightRAG's own; what else LightRAG knows has no effect."""
+    """The fields that rag-stack and LightRAG share, and LightRAG's own. LightRAG's other fields have no effect."""
 
     query: str = Field(min_length=1, max_length=LONGEST_QUERY, pattern=r"\S", description="The question.")
-    mode: Mode | None = Field(None, description="LightRAG's way through the graph and the vectors.")
+    mode: Mode | None = Field(None, description="LightRAG's search mode.")
     chunk_top_k: int | None = Field(None, ge=1, le=1000, description="Most passages; never more than 100.")
     top_k: int | None = Field(None, ge=1, le=1000, description="The same, where chunk_top_k is not given.")
     max_total_tokens: int | None = Field(None, ge=1, description="Most tokens of `response`.")
@@ -70,12 +71,12 @@ class LookupBody(BaseModel):
 
     @property
     def question(self) -> str:
-        """What is searched for."""
+        """The text to search for."""
         return " ".join([self.query, *self.hl_keywords, *self.ll_keywords])
 
     @property
     def limit(self) -> int | None:
-        """Most passages, if the request says so."""
+        """The largest number of passages that the request asks for, if any."""
         asked = self.chunk_top_k or self.top_k
         return None if asked is None else min(asked, _MOST_PASSAGES)
 
@@ -83,24 +84,24 @@ class LookupBody(BaseModel):
 class QueryBody(LookupBody):
     """rag-stack's body, LightRAG's, or both.
 
-    `topK`, `minScore`, `filter` and `graphExpand` are rag-stack's; `strategy`, `fetchK`, `lambda`, `threshold` and
-    `compress` are those of a search by cosine.
+    `topK`, `minScore`, `filter` and `graphExpand` are rag-stack's. `strategy`, `fetchK`, `lambda`, `threshold` and
+    `compress` are options of a search by cosine.
     """
 
     collection: str | None = Field(
         None,
         validation_alias=AliasChoices("collection", "workspace"),
-        description="The workspace, which may be called `workspace` as well; the default without it.",
+        description="The workspace; the default without it. Its field may also be called `workspace`.",
     )
     top_passages: int | None = Field(
         None, alias="topK", ge=1, le=_MOST_PASSAGES, description="Most passages; 8, or with `strategy` as the settings."
     )
     min_score: float | None = Field(None, alias="minScore", ge=0, le=1, description="Least score of a passage; 0.")
-    threshold: float | None = Field(None, ge=0, le=1, description="The same; of both the higher one holds.")
+    threshold: float | None = Field(None, ge=0, le=1, description="The same; the higher one of both applies.")
     strategy: Strategy | Literal["preferred"] | None = Field(
         None,
-        description="Asks for the plain similarity search that the settings describe: what the request does not say is "
-        "theirs. `mmr` is for diversity, `preferred` is the settings' own.",
+        description="Asks for a plain similarity search, with the settings' values for options that the request "
+        "leaves out. `mmr` is for diversity, `preferred` is the strategy of the settings.",
     )
     fetch: int | None = Field(
         None,
@@ -112,18 +113,20 @@ class QueryBody(LookupBody):
     balance: float | None = Field(
         None, alias="lambda", ge=0, le=1, description=f"`mmr`: 1 is relevance, 0 diversity; {DEFAULT_BALANCE}."
     )
-    compress: bool | None = Field(None, description="Whether only the relevant strips of passages are told.")
-    filter: PayloadFilter | None = Field(None, description="What the payload of a passage has to hold.")
-    graph_expand: bool | None = Field(None, alias="graphExpand", description="Whether to tell the graph around them.")
+    compress: bool | None = Field(None, description="Whether to return only the relevant strips of passages.")
+    filter: PayloadFilter | None = Field(None, description="Conditions on the payload of passages.")
+    graph_expand: bool | None = Field(
+        None, alias="graphExpand", description="Whether to return the graph around the passages."
+    )
     only_need_prompt: bool | None = Field(None, description="`response` is the prompt with evidence and question.")
-    only_need_context: bool | None = Field(None, description="Changes nothing: `response` is the context in any case.")
+    only_need_context: bool | None = Field(None, description="No effect: `response` is always the context.")
     include_references: bool | None = Field(True, description="Whether to list the passages as references.")
-    include_chunk_content: bool | None = Field(False, description="Whether references hold their text.")
+    include_chunk_content: bool | None = Field(False, description="Whether references have their text.")
 
     def lookup(self) -> Lookup:
-        """By LightRAG's mode; by cosine if there is none and a field that is not LightRAG's.
+        """The search that the body asks for. With a field that is not LightRAG's and no mode, by cosine.
 
-        Raises `ValidationError` for options that a search with a mode, or by mere similarity, does not have.
+        Raises `ValidationError` for options that do not belong to the search.
         """
         given = {name for name in self.model_fields_set if getattr(self, name) is not None}
         of_cosine = [name for field, name in _COSINE_ALONE.items() if field in given]
@@ -149,12 +152,12 @@ class QueryBody(LookupBody):
     @property
     def _least_score(self) -> float | None:
         given = [score for score in (self.min_score, self.threshold) if score is not None]
-        # Scores end at 0 where cosines do not: a least score of 0 lets everything through.
+        # Scores are at least 0, but cosines may be negative: a minimum of 0 excludes nothing.
         return (max(given) or -1.0) if given else None
 
 
 class Reference(BaseModel):
-    """A passage as LightRAG cites it: `[reference_id]` in `response`."""
+    """A passage that `response` cites as `[reference_id]`."""
 
     reference_id: str
     file_path: str
@@ -162,9 +165,9 @@ class Reference(BaseModel):
 
 
 class FoundPassage(BaseModel):
-    """A passage as rag-stack tells it. `id` is the document's id and the number of the passage.
+    """A passage in rag-stack's form. `id` is the document's id and the number of the passage.
 
-    `text` is what `response` quotes of it: with `compress` its relevant strips, while the payload has it whole.
+    `text` is what `response` quotes: with `compress`, only the relevant strips. The payload has the whole text.
     """
 
     id: str
@@ -183,7 +186,7 @@ class GraphEntity(BaseModel):
 
 
 class GraphRelationship(BaseModel):
-    """What connects two of the entities."""
+    """A relationship between two of the entities."""
 
     source: str
     target: str
@@ -192,7 +195,7 @@ class GraphRelationship(BaseModel):
 
 
 class GraphAround(BaseModel):
-    """The graph around the passages. `capped`: there is more of it."""
+    """The graph around the passages. `capped`: some of it is left out."""
 
     entities: list[GraphEntity]
     relationships: list[GraphRelationship]
@@ -200,13 +203,13 @@ class GraphAround(BaseModel):
 
 
 class RecalledPassage(Recalled):
-    """What was said in an earlier exchange. It is no evidence and has no number."""
+    """A passage of an earlier exchange. It is not evidence and has no number."""
 
     text: str
 
 
 class QueryAnswer(BaseModel):
-    """`response` is the cited evidence as text, "" when there is none; no model has written it."""
+    """`response` is the numbered evidence as text, or "". No model generates it."""
 
     response: str
     references: list[Reference] | None
@@ -214,65 +217,22 @@ class QueryAnswer(BaseModel):
     llm_generated: Literal[False]
     ok: Literal[True]
     results: list[FoundPassage]
-    message: str | None = Field(None, description="Says so when nothing was found.")
+    message: str | None = Field(None, description="Set if nothing was found.")
     best_score: float | None = Field(
-        None, description="When nothing was found: the best cosine there is below the least one that was asked for."
+        None, description="If nothing was found: the best cosine, which is below the requested minimum."
     )
     graph: GraphAround | None = None
     memory: list[RecalledPassage] | None = Field(
-        None, description="For LightRAG's bodies: what was said before, which follows the evidence in `response`."
+        None, description="For LightRAG's bodies: earlier exchanges, which follow the evidence in `response`."
     )
     degraded: list[Degraded] | None = Field(None, description="For LightRAG's bodies: why memory is missing.")
 
 
-class DataEntity(BaseModel):
-    """An entity that the passages mention. `source_id` are the ids of these passages."""
-
-    entity_name: str
-    entity_type: str
-    description: str
-    source_id: str
-    file_path: str
-    created_at: str
-    reference_id: str
-
-
-class DataRelationship(BaseModel):
-    """What connects two of the entities. `weight` is how many of the passages mention both."""
-
-    src_id: str
-    tgt_id: str
-    description: str
-    keywords: str
-    weight: float
-    source_id: str
-    file_path: str
-    created_at: str
-    reference_id: str
-
-
-class DataChunk(BaseModel):
-    """A passage."""
-
-    reference_id: str
-    content: str
-    file_path: str
-    chunk_id: str
-
-
-class QueryData(BaseModel):
-    """What was found."""
-
-    entities: list[DataEntity]
-    relationships: list[DataRelationship]
-    chunks: list[DataChunk]
-    references: list[Reference]
-
-
-class QueryDataAnswer(BaseModel):
-    """LightRAG's answer with the data that an answer would be made of; `failure` when nothing was found."""
-
-    status: Literal["success", "failure"]
-    message: str
-    data: QueryData
-    metadata: dict[str, Any]
+def references_of(hits: Sequence[Hit], *, content: bool = False) -> list[Reference]:
+    """The passages as numbered references."""
+    return [
+        Reference(
+            reference_id=str(number), file_path=hit.record.label, content=[hit.evidence.content] if content else None
+        )
+        for number, hit in enumerate(hits, 1)
+    ]

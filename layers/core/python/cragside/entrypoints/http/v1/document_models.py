@@ -1,9 +1,9 @@
-"""The shapes of `/v1/documents`."""
+"""The models of `/v1/documents`."""
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 from unicodedata import category
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field, model_validator
 
 from cragside.application.uploads import UPLOAD_ID
 from cragside.domain.document import DocType
@@ -16,7 +16,7 @@ _SOURCE = "What identifies it in its workspace: a path, an address or the client
 
 
 def document_name(name: str) -> str:
-    """A name that a document can have. Raises `ValueError`."""
+    """A valid name of a document. Raises `ValueError`."""
     name = name.strip()
     if not name or len(name) > MOST_NAME_CHARACTERS or not name.isprintable():
         raise ValueError(f"A document's name has 1 to {MOST_NAME_CHARACTERS} printable characters")
@@ -24,11 +24,15 @@ def document_name(name: str) -> str:
 
 
 def document_source(source: str) -> str:
-    """A source that a document can have. Raises `ValueError`."""
+    """A valid source of a document. Raises `ValueError`."""
     source = source.strip()
     if not source or len(source) > MOST_SOURCE_CHARACTERS or any(category(mark) == "Cc" for mark in source):
         raise ValueError(f"A document's source has 1 to {MOST_SOURCE_CHARACTERS} characters and no control characters")
     return source
+
+
+_Name = Annotated[str, AfterValidator(document_name)]
+_Source = Annotated[str, AfterValidator(document_source)]
 
 
 class DocumentRequest(BaseModel):
@@ -37,8 +41,8 @@ class DocumentRequest(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     text: str | None = Field(None, description="The text itself; needs a name.")
-    name: str | None = Field(None, description="What people are shown; for a URL, the URL without it.")
-    source: str | None = Field(
+    name: _Name | None = Field(None, description="The name that people see. Without it, a page is named by its URL.")
+    source: _Source | None = Field(
         None,
         validation_alias=AliasChoices("source", "id"),
         description=f"{_SOURCE} Without it the URL, or the name. May be called `id` as well.",
@@ -49,19 +53,9 @@ class DocumentRequest(BaseModel):
         None, pattern=UPLOAD_ID, description="Id of a file that was uploaded to the bucket; needs the file's name."
     )
     enrich: bool = Field(True, description="Whether keywords, entities, a summary and the graph follow.")
-    doc_type: DocType | None = Field(None, description="What kind of text it is; found out when missing.")
-    metadata: dict[str, Any] = Field({}, description="What passages can be filtered by.")
+    doc_type: DocType | None = Field(None, description="The kind of text; detected if missing.")
+    metadata: dict[str, Any] = Field({}, description="Fields by which passages can be filtered.")
     workspace: str | None = Field(None, description="The workspace; the default without it.")
-
-    @field_validator("name")
-    @classmethod
-    def _name(cls, value: str | None) -> str | None:
-        return None if value is None else document_name(value)
-
-    @field_validator("source")
-    @classmethod
-    def _source(cls, value: str | None) -> str | None:
-        return None if value is None else document_source(value)
 
     @model_validator(mode="after")
     def _one_source(self) -> "DocumentRequest":
@@ -73,37 +67,27 @@ class DocumentRequest(BaseModel):
 
 
 class DocumentMove(BaseModel):
-    """Another source for a document, and its name there."""
+    """The new source and name of a document."""
 
     model_config = ConfigDict(extra="forbid")
 
-    source: str = Field(description=_SOURCE)
-    name: str = Field(description="What people are shown.")
-
-    @field_validator("name")
-    @classmethod
-    def _name(cls, value: str) -> str:
-        return document_name(value)
-
-    @field_validator("source")
-    @classmethod
-    def _source(cls, value: str) -> str:
-        return document_source(value)
+    source: _Source = Field(description=_SOURCE)
+    name: _Name = Field(description="The name that people see.")
 
 
 class DocumentForm(BaseModel):
     """A form of files. Its fields come before its files."""
 
     files: list[bytes] = Field(
-        description="One part a file, each with its filename.", json_schema_extra={"minItems": 1}
+        description="One part for each file, with its filename.", json_schema_extra={"minItems": 1}
     )
     source: str | None = Field(
         None, description=f"{_SOURCE} Without it the file's name. May be called `id` as well. For one file alone."
     )
     workspace: str | None = Field(None, description="The workspace; the default without it.")
     enrich: bool = Field(True, description="Whether keywords, entities, a summary and the graph follow.")
-    doc_type: DocType | None = Field(None, description="What kind of text it is; found out when missing.")
-    metadata: str | None = Field(None, description="A JSON object that passages can be filtered by.")
+    doc_type: DocType | None = Field(None, description="The kind of text; detected if missing.")
+    metadata: str | None = Field(None, description="A JSON object with fields by which passages can be filtered.")
 
 
 class DocumentBody(BaseModel):
@@ -112,14 +96,14 @@ class DocumentBody(BaseModel):
     id: str
     name: str
     source: str = Field(description="What identifies it in its workspace.")
-    label: str = Field(description="Its name, with what tells it from other documents of that name.")
+    label: str = Field(description="Its name, with a part of its source if others have the same name.")
     title: str
     file_type: str
     doc_type: DocType
     status: DocumentStatus
-    searchable: bool = Field(description="Whether all of its text can be found.")
+    searchable: bool = Field(description="Whether its whole text is searchable.")
     enrichment: EnrichmentStatus | Literal["mixed"]
-    error: str = Field(description="Why it failed; empty when it did not.")
+    error: str = Field(description="Why it failed; empty if it did not.")
     size: int
     characters: int
     content_hash: str = Field(description="Equal for equal texts.")
@@ -131,7 +115,7 @@ class DocumentBody(BaseModel):
 
 
 class PartBody(BaseModel):
-    """The passages `first` to `last` of a document, which are enriched together."""
+    """The passages `first` to `last` of a document, which are annotated together."""
 
     number: int
     first: int
@@ -141,15 +125,15 @@ class PartBody(BaseModel):
     error: str
     enriched_at: str | None
     tier3: dict[str, Any] | None = Field(
-        description="What a model makes of the document, with its first part, and of each part the `extraction`."
+        description="A model's annotations: those of the document in its first part, and the `extraction` of each part."
     )
 
 
 class DocumentDetail(DocumentBody):
-    """A document with its parts, with what could be told of it without a model (`tier1`), and with (`tier3`).
+    """A document with its parts, and its annotations without a model (`tier1`) and by a model (`tier3`).
 
-    `extraction` in `tier3` says what the graph got: `entities`, `relations`, how many lines of the model's answers were
-    `malformed` and left out, and of how many passages the answer was `unusable`.
+    `extraction` in `tier3` counts what the graph got: `entities`, `relations`, `malformed` lines of answers (left out),
+    and passages with an `unusable` answer.
     """
 
     tier1: dict[str, Any]
@@ -175,13 +159,13 @@ class DocumentText(BaseModel):
 
 
 class AcceptedDocument(DocumentBody):
-    """A document that was brought: `new` and `changed` ones are being indexed, `unchanged` ones were there already."""
+    """An accepted document. `new` and `changed` ones are being indexed, `unchanged` ones existed already."""
 
     outcome: Literal["new", "changed", "unchanged"]
 
 
 class RefusedDocument(BaseModel):
-    """A document that was not taken, and why."""
+    """A refused document, and why."""
 
     name: str
     type: str = Field(description="Code of the error.")
@@ -190,20 +174,20 @@ class RefusedDocument(BaseModel):
 
 
 class AcceptedDocuments(BaseModel):
-    """What became of the documents of one request."""
+    """The accepted and refused documents of a request."""
 
     documents: list[AcceptedDocument]
     errors: list[RefusedDocument]
 
 
 class Restarted(BaseModel):
-    """What was queued anew."""
+    """How many tasks were queued."""
 
     tasks: int
 
 
-class Progress(BaseModel):
-    """How far a document has come."""
+class DocumentProgress(BaseModel):
+    """The progress of a document."""
 
     id: str
     status: DocumentStatus
@@ -218,28 +202,22 @@ class Progress(BaseModel):
 
 def body_of(record: DocumentRecord) -> DocumentBody:
     """A document without its content."""
-    return DocumentBody(**_fields(record))
+    return DocumentBody.model_validate(record, from_attributes=True)
 
 
 def detail_of(record: DocumentRecord) -> DocumentDetail:
     """A document with its parts."""
-    parts = [PartBody.model_validate(part, from_attributes=True) for part in record.parts]
-    return DocumentDetail(
-        **_fields(record),
-        tier1=dict(record.tier1),
-        tier3=dict(record.tier3),
-        parts=parts,
-    )
+    return DocumentDetail.model_validate(record, from_attributes=True)
 
 
 def accepted_of(acceptance: Acceptance) -> AcceptedDocument:
-    """A document that was taken."""
-    return AcceptedDocument(**_fields(acceptance.record), outcome=acceptance.outcome)
+    """An accepted document."""
+    return AcceptedDocument(**dict(body_of(acceptance.record)), outcome=acceptance.outcome)
 
 
-def progress_of(record: DocumentRecord) -> Progress:
-    """How far a document has come."""
-    return Progress(
+def progress_of(record: DocumentRecord) -> DocumentProgress:
+    """The progress of a document."""
+    return DocumentProgress(
         id=record.id,
         status=record.status,
         enrichment=record.enrichment,
@@ -250,8 +228,3 @@ def progress_of(record: DocumentRecord) -> Progress:
         passages=record.passages,
         error=record.error,
     )
-
-
-def _fields(record: DocumentRecord) -> dict[str, Any]:
-    own = {name: getattr(record, name) for name in DocumentBody.model_fields if name != "metadata"}
-    return {**own, "metadata": dict(record.metadata)}

@@ -1,43 +1,67 @@
-"""Evidence for a prompt."""
+"""The route that adds evidence to a prompt."""
 
 import json
 import time
+from typing import Any
 
 from fastapi import APIRouter, Request, Response
+from pydantic import BaseModel, ConfigDict, Field
 
 from cragside.application.contract import enhanced_request
-from cragside.bootstrap import Container
 from cragside.domain.prompt import question_in
-from cragside.entrypoints.http import models
 from cragside.entrypoints.http.body_limit import json_object
-from cragside.entrypoints.http.errors import failures
-from cragside.entrypoints.http.tenancy import Access
-from cragside.entrypoints.options import memory_asked
+from cragside.entrypoints.http.errors import error_responses
+from cragside.entrypoints.http.request_access import choose_workspace, container_of
+from cragside.entrypoints.memory_header import memory_asked
 
-_SCHEMA = {"schema": models.EnrichRequest.model_json_schema()}
+
+class EnrichRequest(BaseModel):
+    """The agent contract's request. It has a `prompt` or `messages`. Unknown fields come back unchanged."""
+
+    model_config = ConfigDict(extra="allow")
+
+    prompt: str | None = Field(None, description="The user's prompt; enriched if it begins with the command.")
+    messages: list[dict[str, Any]] | None = Field(None, description="Chat messages in Ollama's or OpenAI's form.")
+    id: str | None = Field(None, description="Request id; generated if missing.")
+    timestamp: str | None = Field(None, description="ISO 8601; generated if missing.")
+    stream: bool | None = Field(None, description="Whether the response should be streamed; passed on.")
+    user_id: str | None = Field(None, description="The user; passed on.")
+    model: str | None = Field(None, description="Ollama model of the request; it may also grade the evidence.")
+    workspace: str | None = Field(None, description="The knowledge base to ask.")
+    persona: str | None = Field(None, description="Template of the system prompt, such as `witness-de`.")
+    compress: bool | None = Field(None, description="Whether to insert only the relevant strips of passages.")
+    memory: bool | None = Field(
+        None,
+        description="Whether to add earlier exchanges after the evidence. Default: `X-RAG-Memory`, else the settings.",
+    )
+    metadata: dict[str, Any] | None = Field(None, description="Passed on; `rag_context` is added to it.")
+
+
+_SCHEMA = {"schema": EnrichRequest.model_json_schema()}
 _BODY = {"content": {"application/json": _SCHEMA}, "required": True}
 
 
-def router(container: Container, access: Access) -> APIRouter:
-    """`POST /v1/enrich`."""
-    routes = APIRouter(tags=["enrich"])
+router = APIRouter(tags=["enrich"], responses=error_responses())
 
-    @routes.post("/v1/enrich", responses=failures(), openapi_extra={"requestBody": _BODY})
-    async def enrich(request: Request) -> Response:
-        """The request with evidence in its prompt and `metadata.rag_context`; untouched without the command."""
-        body = await json_object(request, container.settings.max_body_bytes)
-        # What does not ask for evidence comes back as it is, whatever it names.
-        asks = question_in(body, container.settings.command_prefix) is not None
-        workspace = access.workspace(request, body.get("workspace")) if asks else None
+
+@router.post("/v1/enrich", openapi_extra={"requestBody": _BODY})
+async def enrich(request: Request) -> Response:
+    """The request with evidence in its prompt and `metadata.rag_context`; unchanged without the command."""
+    # No dependencies here: FastAPI takes time to resolve them, and this route is the busiest.
+    container = container_of(request)
+    body = await json_object(request)
+    question = question_in(body, container.settings.command_prefix)
+    if question is None:  # its other fields are not checked
+        enriched = await container.enricher.enrich(body)
+    else:
         ends = getattr(request.state, "ends", None)
         enriched = await container.enricher.enrich(
             body,
-            workspace=workspace,
-            memory=memory_asked(request.scope["headers"]) if asks else None,
+            question=question,
+            workspace=choose_workspace(request, body.get("workspace")),
+            memory=memory_asked(request.scope["headers"]),
             timeout=None if ends is None else ends - time.monotonic(),
         )
-        request.state.rag_context = enriched.rag_context
-        # Escaped to ASCII, so that whatever a client could send (half a surrogate pair, say) can be sent back.
-        return Response(json.dumps(enhanced_request(enriched)), media_type="application/json")
-
-    return routes
+    request.state.rag_context = enriched.rag_context
+    # ASCII can express all input, even half a surrogate pair.
+    return Response(json.dumps(enhanced_request(enriched)), media_type="application/json")

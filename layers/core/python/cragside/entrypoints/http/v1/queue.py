@@ -1,19 +1,24 @@
-"""Indexing tasks that were given up."""
+"""Indexing tasks that failed for good."""
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 
-from cragside.bootstrap import Container
 from cragside.domain.indexing import Stage
-from cragside.entrypoints.http.body_limit import bounded_route
-from cragside.entrypoints.http.errors import failures
-from cragside.entrypoints.http.tenancy import Access
+from cragside.entrypoints.http.body_limit import BoundedRoute
+from cragside.entrypoints.http.errors import error_responses
+from cragside.entrypoints.http.request_access import (
+    WORKSPACE,
+    AppContainer,
+    QueryWorkspace,
+    choose_workspace,
+    note_documents,
+)
 
 
 class DeadTask(BaseModel):
-    """A task that was given up, and why. `at` is ISO 8601 in UTC."""
+    """A task that failed for good, and why. `at` is ISO 8601 in UTC."""
 
     id: str
     document_id: str
@@ -25,7 +30,7 @@ class DeadTask(BaseModel):
 
 
 class DeadTasks(BaseModel):
-    """The tasks that were given up, latest first, and how many of each kind a workspace and its memory have."""
+    """The tasks that failed for good, latest first, and how many tasks a workspace and its memory have."""
 
     letters: list[DeadTask]
     pending: int
@@ -34,12 +39,12 @@ class DeadTasks(BaseModel):
 
 
 class Revival(BaseModel):
-    """Whose tasks come back."""
+    """Which tasks to queue again."""
 
     model_config = ConfigDict(extra="forbid")
 
     document_id: str | None = Field(None, max_length=1024, description="Of one document; of all without it.")
-    workspace: str | None = Field(None, description="The workspace; the default without it.")
+    workspace: str | None = Field(None, description=WORKSPACE)
 
 
 class Revived(BaseModel):
@@ -48,40 +53,38 @@ class Revived(BaseModel):
     tasks: int
 
 
-def router(container: Container, access: Access) -> APIRouter:
-    """`/v1/queue/dead` and `/v1/queue/revive`."""
-    routes = APIRouter(prefix="/v1/queue", tags=["queue"], route_class=bounded_route(container.settings.max_body_bytes))
+router = APIRouter(prefix="/v1/queue", tags=["queue"], route_class=BoundedRoute, responses=error_responses())
 
-    @routes.get("/dead", responses=failures())
-    async def dead(
-        workspace: Annotated[str, Depends(access.asked)], limit: Annotated[int, Query(ge=1, le=1000)] = 100
-    ) -> DeadTasks:
-        """The tasks that were given up after their last try, with the reasons."""
-        letters = await container.intake.given_up(workspace, limit=limit)
-        stats = await container.intake.backlog(workspace)
-        return DeadTasks(
-            letters=[
-                DeadTask(
-                    id=letter.id,
-                    document_id=letter.task.document_id,
-                    part=letter.task.part,
-                    stage=letter.task.stage,
-                    reason=letter.reason,
-                    attempts=letter.attempts,
-                    at=letter.at,
-                )
-                for letter in letters
-            ],
-            pending=stats.pending,
-            processing=stats.processing,
-            dead=stats.dead,
-        )
 
-    @routes.post("/revive", status_code=202, responses=failures())
-    async def revive(request: Request, revival: Revival) -> Revived:
-        """Queue tasks again that were given up, and with them what else is not done."""
-        workspace = access.workspace(request, revival.workspace)
-        access.note(request, [revival.document_id] if revival.document_id else [])
-        return Revived(tasks=await container.intake.revive(revival.document_id, workspace=workspace))
+@router.get("/dead")
+async def dead(
+    container: AppContainer, workspace: QueryWorkspace, limit: Annotated[int, Query(ge=1, le=1000)] = 100
+) -> DeadTasks:
+    """The tasks that failed for good, with the reasons."""
+    letters = await container.intake.given_up(workspace, limit=limit)
+    stats = await container.intake.backlog(workspace)
+    return DeadTasks(
+        letters=[
+            DeadTask(
+                id=letter.id,
+                document_id=letter.task.document_id,
+                part=letter.task.part,
+                stage=letter.task.stage,
+                reason=letter.reason,
+                attempts=letter.attempts,
+                at=letter.at,
+            )
+            for letter in letters
+        ],
+        pending=stats.pending,
+        processing=stats.processing,
+        dead=stats.dead,
+    )
 
-    return routes
+
+@router.post("/revive", status_code=202)
+async def revive(request: Request, revival: Revival, container: AppContainer) -> Revived:
+    """Queue failed tasks again, and other unfinished ones with them."""
+    workspace = choose_workspace(request, revival.workspace)
+    note_documents(request, [revival.document_id] if revival.document_id else [])
+    return Revived(tasks=await container.intake.revive(revival.document_id, workspace=workspace))

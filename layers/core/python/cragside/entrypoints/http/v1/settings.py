@@ -1,25 +1,25 @@
-"""What the settings panel shows, and what can be changed there."""
+"""The settings of a workspace: what the settings panel shows and changes."""
 
 import asyncio
-from typing import Annotated, Literal
+from typing import Literal
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from cragside.bootstrap import Container
 from cragside.domain.errors import CragsideError, ValidationError
 from cragside.domain.preferences import CHANGEABLE, RANGES, STRATEGIES, Preferences
 from cragside.domain.search import Strategy
-from cragside.entrypoints.http.body_limit import bounded_route
-from cragside.entrypoints.http.errors import failures, for_client
-from cragside.entrypoints.http.tenancy import Access
+from cragside.entrypoints.http.body_limit import BoundedRoute
+from cragside.entrypoints.http.errors import error_responses, for_client
+from cragside.entrypoints.http.request_access import WORKSPACE, AppContainer, QueryWorkspace, choose_workspace
 from cragside.settings import Settings, variable_of
 
 _EMBEDDED = "embedded"
 
 
 class Range(BaseModel):
-    """The values that a setting takes."""
+    """The valid values of a setting."""
 
     least: float
     most: float
@@ -45,7 +45,7 @@ class HostBody(BaseModel):
 
 
 class SettingsBody(BaseModel):
-    """What holds for a workspace; `changeable` lists what `PATCH` takes."""
+    """The settings of a workspace. `changeable` lists those that `PATCH` accepts."""
 
     workspace: str
     chunk_tokens: int = Field(description="Longest passage of new documents, in tokens.")
@@ -53,12 +53,12 @@ class SettingsBody(BaseModel):
     similarity_results: int = Field(description="Passages that a plain similarity search returns.")
     similarity_threshold: float = Field(description="Least cosine of a passage that such a search returns.")
     similarity_strategy: Strategy
-    threshold: float = Field(description="What a passage's relevance has to exceed to be evidence.")
+    threshold: float = Field(description="A passage with a higher relevance is evidence.")
     max_documents: int
     max_file_bytes: int
-    embedding_model: str | None = Field(description="The one asked for; None leaves it to the store.")
+    embedding_model: str | None = Field(description="The configured one; with None the store's own is used.")
     chat_model: str | None
-    models: list[str] = Field(description="Models that can be named.")
+    models: list[str] = Field(description="Models that the settings can name.")
     changeable: list[str]
     ranges: dict[str, Range]
     strategies: list[Strategy]
@@ -67,11 +67,11 @@ class SettingsBody(BaseModel):
 
 
 class SettingsChange(BaseModel):
-    """Settings to change; null goes back to the default."""
+    """Settings to change. null restores the default."""
 
     model_config = ConfigDict(extra="allow")
 
-    workspace: str | None = Field(None, description="The workspace; the default without it.")
+    workspace: str | None = Field(None, description=WORKSPACE)
     chunk_tokens: int | None = Field(None, ge=500, le=2000)
     chunk_overlap_tokens: int | None = Field(None, ge=0, le=1000)
     similarity_results: int | None = Field(None, ge=3, le=10)
@@ -79,53 +79,52 @@ class SettingsChange(BaseModel):
     similarity_strategy: Strategy | None = None
 
 
-def router(container: Container, access: Access) -> APIRouter:
-    """`GET` and `PATCH /v1/settings`."""
+router = APIRouter(tags=["settings"], route_class=BoundedRoute, responses=error_responses())
+
+
+@router.get("/v1/settings")
+async def shown(container: AppContainer, workspace: QueryWorkspace) -> SettingsBody:
+    """The settings of a workspace, which of them can be changed, and the state of its store and the model host."""
+    return await _body(container, workspace, container.preferences.of(workspace))
+
+
+@router.patch("/v1/settings")
+async def changed(request: Request, change: SettingsChange, container: AppContainer) -> SettingsBody:
+    """Change settings of a workspace in all processes. A new chunk size applies to new documents."""
+    workspace = choose_workspace(request, change.workspace)
+    given = {name: getattr(change, name) for name in change.model_fields_set - {"workspace"}}
+    for name in sorted(given.keys() - set(CHANGEABLE)):
+        raise ValidationError(_why_not(name), field=name)
+    # In a thread, because it waits for the disk and for other processes that change settings.
+    return await _body(container, workspace, await asyncio.to_thread(container.preferences.change, workspace, given))
+
+
+async def _body(container: Container, workspace: str, preferences: Preferences) -> SettingsBody:
     settings = container.settings
-    routes = APIRouter(tags=["settings"], route_class=bounded_route(settings.max_body_bytes))
-
-    async def body(workspace: str, preferences: Preferences) -> SettingsBody:
-        models, host = await _host(container)
-        return SettingsBody(
-            workspace=workspace,
-            **{name: getattr(preferences, name) for name in CHANGEABLE},
-            threshold=settings.threshold,
-            max_documents=settings.max_documents,
-            max_file_bytes=settings.max_file_bytes,
-            embedding_model=settings.embedding_model,
-            chat_model=settings.chat_model,
-            models=[_EMBEDDED, *models],
-            changeable=list(CHANGEABLE),
-            ranges={name: Range(least=least, most=most) for name, (least, most) in RANGES.items()},
-            strategies=list(STRATEGIES),
-            store=await _store(container, workspace),
-            host=host,
-        )
-
-    @routes.get("/v1/settings", responses=failures())
-    async def shown(workspace: Annotated[str, Depends(access.asked)]) -> SettingsBody:
-        """What holds for a workspace, what can be changed, and how its store and the model host are."""
-        return await body(workspace, container.preferences.of(workspace))
-
-    @routes.patch("/v1/settings", responses=failures())
-    async def changed(request: Request, change: SettingsChange) -> SettingsBody:
-        """Change settings of a workspace, for all processes that serve it; a new chunk size is for new documents."""
-        workspace = access.workspace(request, change.workspace)
-        given = {name: getattr(change, name) for name in change.model_fields_set - {"workspace"}}
-        for name in sorted(given.keys() - set(CHANGEABLE)):
-            raise ValidationError(_why_not(name), field=name)
-        # In a thread: it waits for other processes that change settings, and for the disk.
-        return await body(workspace, await asyncio.to_thread(container.preferences.change, workspace, given))
-
-    return routes
+    models, host = await _host(container)
+    return SettingsBody(
+        workspace=workspace,
+        **{name: getattr(preferences, name) for name in CHANGEABLE},
+        threshold=settings.threshold,
+        max_documents=settings.max_documents,
+        max_file_bytes=settings.max_file_bytes,
+        embedding_model=settings.embedding_model,
+        chat_model=settings.chat_model,
+        models=[_EMBEDDED, *models],
+        changeable=list(CHANGEABLE),
+        ranges={name: Range(least=least, most=most) for name, (least, most) in RANGES.items()},
+        strategies=list(STRATEGIES),
+        store=await _store(container, workspace),
+        host=host,
+    )
 
 
 def _why_not(name: str) -> str:
     if name == "embedding_model":
-        return "The embedding model is the one that built the store: set RAG_EMBEDDING_MODEL, then cragside reindex."
+        return "A store keeps the embedding model that built it: set RAG_EMBEDDING_MODEL, then run cragside reindex."
     if name in Settings.model_fields:
-        return f"{name} holds for all workspaces: set {variable_of(name)} where cragside is started."
-    return f"{name} is no setting. These can be changed: {', '.join(CHANGEABLE)}."
+        return f"{name} applies to all workspaces: set {variable_of(name)} where cragside is started."
+    return f"{name} is not a setting. These can be changed: {', '.join(CHANGEABLE)}."
 
 
 async def _store(container: Container, workspace: str) -> StoreBody:

@@ -1,46 +1,40 @@
-"""Files that are larger than a request may be: where to send them."""
+"""Upload forms for files that are larger than a request may be."""
 
 from datetime import datetime
 
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field
 
-from cragside.bootstrap import Container
-from cragside.entrypoints.http.body_limit import bounded_route
-from cragside.entrypoints.http.errors import failures
-from cragside.entrypoints.http.tenancy import Access
+from cragside.entrypoints.http.body_limit import BoundedRoute
+from cragside.entrypoints.http.errors import error_responses
+from cragside.entrypoints.http.request_access import WORKSPACE, AppContainer, choose_workspace
 
 
 class UploadRequest(BaseModel):
-    """Where the file shall go. Its name and the rest are said when it is there."""
+    """The workspace of the file. POST /v1/documents takes its name and the rest."""
 
     model_config = ConfigDict(extra="forbid")
 
-    workspace: str | None = Field(None, description="The workspace; the default without it.")
+    workspace: str | None = Field(None, description=WORKSPACE)
 
 
 class UploadBody(BaseModel):
-    """A form for one file, `multipart/form-data` to `url`, and what to say when it is there."""
+    """A form for one file, to be sent to `url` as `multipart/form-data`."""
 
-    id: str = Field(description="What POST /v1/documents calls it: `upload`.")
+    id: str = Field(description="Pass it to POST /v1/documents as `upload`.")
     url: str
-    fields: dict[str, str] = Field(description="The fields that come before the file, which is called `file`.")
-    expires_at: datetime = Field(description="Until when it can be sent; ISO 8601 in UTC.")
-    max_bytes: int = Field(description="How large it may be.")
+    fields: dict[str, str] = Field(description="Fields to send before the file. The file's field is `file`.")
+    expires_at: datetime = Field(description="The form is valid until then; ISO 8601 in UTC.")
+    max_bytes: int = Field(description="The largest size of the file.")
 
 
-def router(container: Container, access: Access) -> APIRouter:
-    """`/v1/documents/uploads`."""
-    routes = APIRouter(
-        prefix="/v1/documents/uploads",
-        tags=["documents"],
-        route_class=bounded_route(container.settings.max_body_bytes),
-    )
+router = APIRouter(
+    prefix="/v1/documents/uploads", tags=["documents"], route_class=BoundedRoute, responses=error_responses()
+)
 
-    @routes.post("", status_code=201, responses=failures())
-    async def offer(request: Request, asked: UploadRequest) -> UploadBody:
-        """Have a file uploaded to a bucket by whoever asks. POST /v1/documents takes it in then."""
-        offered = await container.uploads.offer(access.workspace(request, asked.workspace))
-        return UploadBody.model_validate(offered, from_attributes=True)
 
-    return routes
+@router.post("", status_code=201)
+async def offer(request: Request, asked: UploadRequest, container: AppContainer) -> UploadBody:
+    """Return a form that uploads a file to a bucket. POST /v1/documents then takes it in."""
+    offered = await container.uploads.offer(choose_workspace(request, asked.workspace))
+    return UploadBody.model_validate(offered, from_attributes=True)

@@ -38,7 +38,7 @@ class Copying(Notes):
 
     @override
     async def part_with(self, document_ids: Sequence[str], *, last: bool) -> None:
-        with self._database.transaction() as connection:
+        with self._transaction() as connection:
             for identifier in document_ids:
                 self._retire(connection, "id = ?", identifier)
                 disown(connection, identifier)
@@ -60,7 +60,7 @@ class Copying(Notes):
 
     @override
     async def backdate(self, document_id: str, created_at: str, updated_at: str) -> None:
-        with self._database.transaction() as connection:
+        with self._transaction() as connection:
             connection.execute(
                 "UPDATE document SET created_at = ?, updated_at = ? WHERE state = 'current' AND id = ?",
                 (created_at, updated_at, document_id),
@@ -71,7 +71,7 @@ class Copying(Notes):
         old = on_sqlite(other)._database
         facts = old.all("SELECT key, value FROM meta WHERE key = ? OR key GLOB ?", (APART, f"{PARTED}*"))
         queries = old.all("SELECT id, text, created_at FROM query ORDER BY rowid")
-        with self._database.transaction() as connection:
+        with self._transaction() as connection:
             # A store whose exchanges are still beside its documents is parted when it is opened, built anew or not.
             connection.execute("DELETE FROM meta WHERE key = ?", (APART,))
             connection.executemany("INSERT INTO meta VALUES (?, ?)", facts)
@@ -94,7 +94,7 @@ class Copying(Notes):
             (version,),
         )
         origins = old.all("SELECT document_id, source FROM origin WHERE document_id = ?", (document_id,))
-        with self._database.transaction() as connection:
+        with self._transaction() as connection:
             marks = ", ".join("?" * len(row))
             added = connection.execute(f"INSERT INTO document ({_COLUMNS}) VALUES ({marks})", row).lastrowid
             connection.executemany(

@@ -5,7 +5,7 @@ import sqlite3
 import time
 import uuid
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, ClassVar
@@ -16,10 +16,12 @@ from cragside.adapters.private_files import make_folder, tighten_folder
 from cragside.adapters.sqlite_failures import is_damage, told, unusable
 
 FILE_NAME = "store.sqlite3"
-# How long a write waits for another process's commit; whole writers take turns at a lock file.
+# How long a write waits for another process's commit; longer work takes a lease.
 BUSY_MILLISECONDS = 5_000
 # A write-ahead log that a large transaction made longer is cut to this.
 LONGEST_LOG_BYTES = 8_000_000
+# A store has more pages than this: it is replaced in two steps or more.
+_PAGES_BEFORE_CHECK = 16
 _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.002, 0.05
 # SQLite's limit on bound parameters is 32,766 since 3.32; a smaller batch keeps statements reusable.
 BATCH = 500
@@ -145,6 +147,16 @@ class Database:
                 raise
 
     @contextmanager
+    def note(self) -> Iterator[sqlite3.Connection]:
+        """A transaction beside the content: this connection's `state` stays."""
+        before = self._connection.total_changes
+        try:
+            with self.transaction() as connection:
+                yield connection
+        finally:
+            self._beside += self._connection.total_changes - before
+
+    @contextmanager
     def _translating(self) -> Iterator[None]:
         try:
             yield
@@ -170,15 +182,16 @@ class Database:
             finally:
                 self._connection.execute("COMMIT")
 
-    async def turn(self) -> None:
+    async def turn(self) -> bool:
         """Wait while another process is writing, at most as long as a write would wait, and leave the event loop free.
 
-        Whoever writes then does so before the next `await`.
+        Whoever writes then does so before the next `await`. False if the other process is still writing.
         """
         ends, pause = time.monotonic() + BUSY_MILLISECONDS / 1000, _FIRST_PAUSE_SECONDS
-        while not self._free() and time.monotonic() < ends:
+        while not (free := self._free()) and time.monotonic() < ends:
             await asyncio.sleep(pause)
             pause = min(pause * 2, _LONGEST_PAUSE_SECONDS)
+        return free
 
     def _free(self) -> bool:
         self._connection.execute("PRAGMA busy_timeout = 0")
@@ -212,10 +225,21 @@ class Database:
         with self._translating():
             self._connection.execute("PRAGMA wal_checkpoint(FULL)")
 
-    def replace_by(self, other: "Database") -> None:
-        """Take over another database, at once and for every process that reads this one."""
-        with self._translating():
-            other._connection.backup(self._connection)
+    def replace_by(self, other: "Database", check: Callable[[sqlite3.Connection], object]) -> None:
+        """Take over another database, at once and for every process that reads this one.
+
+        What `check` raises stops it. It reads the old content, when no other process can write any more.
+        """
+        old = sqlite3.connect(f"{self.path.as_uri()}?mode=ro", uri=True)
+        checks = [check]
+
+        def check_once(*_: int) -> None:
+            if checks:
+                checks.pop()(old)
+
+        with self._translating(), closing(old):
+            # The first step locks the file. It is not the last one: each table has a page.
+            other._connection.backup(self._connection, pages=_PAGES_BEFORE_CHECK, progress=check_once)
 
     def generation(self) -> str:
         """Changes when the whole content was replaced."""
@@ -246,6 +270,7 @@ def make_compact(folder: Path) -> None:
             connection.execute("DELETE FROM kv WHERE namespace = 'llm_response_cache'")
             connection.execute("DELETE FROM query")
             connection.execute("DELETE FROM embedding")
+            connection.execute("DROP TABLE IF EXISTS lease")
             connection.execute("INSERT INTO passage (passage) VALUES ('optimize')")
             connection.execute("PRAGMA journal_mode = DELETE")
             connection.execute("VACUUM")

@@ -5,15 +5,15 @@
 import json
 from datetime import UTC, datetime
 from sqlite3 import Connection
-from urllib.parse import quote
 
 from typing_extensions import override
 
-from cragside.adapters.lightrag.chunking import Piece, storable
+from cragside.adapters.lightrag.chunking import storable
+from cragside.adapters.lightrag.ledger.cutting import TEXTS, parts_of
 from cragside.adapters.lightrag.ledger.entries import Entry, json_of, title_of
-from cragside.adapters.lightrag.ledger.sqlite.passages import PassageReads
+from cragside.adapters.lightrag.ledger.sqlite.leasing import Leasing
 from cragside.adapters.lightrag.ledger.sqlite.schema import UNTIDY
-from cragside.adapters.lightrag.ledger.sqlite.values import TEXTS, erase_values
+from cragside.adapters.lightrag.ledger.sqlite.values import erase_values
 from cragside.adapters.lightrag.ledger.sqlite.vectors import erase_vectors
 from cragside.domain.document import SourceText
 
@@ -25,12 +25,12 @@ _VERSION = """SELECT version, state, coalesce((SELECT key FROM part WHERE part.v
 _CHOSEN = "version IN (SELECT version FROM document WHERE state = 'current' AND (?1 IS NULL OR id = ?1))"
 
 
-class DocumentWrites(PassageReads):
+class DocumentWrites(Leasing):
     """Writes documents and their versions."""
 
     @override
     async def enter(self, entry: Entry) -> None:
-        with self._database.transaction() as connection:
+        with self._transaction() as connection:
             version = self._make_current(connection, entry)
             if entry.enrich:
                 connection.execute(_WANT_ENRICHMENT, (version,))
@@ -38,7 +38,7 @@ class DocumentWrites(PassageReads):
 
     @override
     async def cut(self, entry: Entry) -> None:
-        with self._database.transaction() as connection:
+        with self._transaction() as connection:
             uncut = connection.execute(
                 "SELECT version FROM document WHERE state = 'current' AND id = ?"
                 " AND version NOT IN (SELECT version FROM part)",
@@ -51,19 +51,19 @@ class DocumentWrites(PassageReads):
     async def retire(self, document_id: str) -> bool:
         known = self._record(document_id) is not None
         if known:
-            with self._database.transaction() as connection:
+            with self._transaction() as connection:
                 self._retire(connection, "id = ?", document_id)
                 disown(connection, document_id)
         return known
 
     @override
     async def claim(self, document_id: str, source: str, name: str) -> None:
-        with self._database.transaction() as connection:
+        with self._transaction() as connection:
             self._claim(connection, document_id, source, name)
 
     @override
     async def describe(self, document_id: str, source: SourceText, track: str) -> None:
-        with self._database.transaction() as connection:
+        with self._transaction() as connection:
             self._claim(connection, document_id, source.source, source.name)
             connection.execute(
                 "UPDATE document SET title = ?, metadata = ?, track = ?, updated_at = ?"
@@ -73,7 +73,7 @@ class DocumentWrites(PassageReads):
 
     @override
     async def want_enrichment(self, document_id: str) -> None:
-        with self._database.transaction() as connection:
+        with self._transaction() as connection:
             row = connection.execute(
                 "UPDATE document SET enrich = 1 WHERE id = ? AND state = 'current' RETURNING version", (document_id,)
             ).fetchone()
@@ -91,13 +91,13 @@ class DocumentWrites(PassageReads):
                 f"part SET embedded = 0, enrichment = 'pending' WHERE {_CHOSEN}",
                 "document SET enrich = 1 WHERE state = 'current' AND (?1 IS NULL OR id = ?1)",
             ]
-        with self._database.transaction() as connection:
+        with self._transaction() as connection:
             for change in changes:
                 connection.execute(f"UPDATE {change}", (document_id,))
 
     @override
     async def drop_swept(self) -> None:
-        with self._database.transaction() as connection:
+        with self._transaction() as connection:
             connection.execute(
                 "DELETE FROM document WHERE state = 'gone' AND version NOT IN (SELECT version FROM part)"
             )
@@ -199,38 +199,15 @@ def _add_parts(connection: Connection, version: int, entry: Entry) -> int:
     chunks: list[tuple[object, ...]] = []
     texts: list[tuple[str, str]] = []
     enrichment = "pending" if entry.enrich else "none"
-    path = quote(entry.source.name, safe="")
-    for number, first in enumerate(range(0, len(entry.pieces), entry.part_passages)):
-        pieces = entry.pieces[first : first + entry.part_passages]
-        part_key = f"{entry.key}-{number}"
-        parts.append((version, number, part_key, first, first + len(pieces) - 1, enrichment))
-        for order, piece in enumerate(pieces):
-            chunk = f"{part_key}-chunk-{order:03d}"
-            chunks.append((chunk, version, number, first + order, piece.page, _places(piece)))
-            text = _text_chunk(chunk, part_key, piece, first + order, path)
-            texts.append((chunk, json.dumps(text, ensure_ascii=False)))
+    for part in parts_of(entry):
+        parts.append((version, part.number, part.key, part.first, part.last, enrichment))
+        for each in part.passages:
+            chunks.append((each.id, version, part.number, each.number, each.page, each.places))
+            texts.append((each.id, json.dumps(each.text, ensure_ascii=False)))
     connection.executemany("INSERT OR IGNORE INTO part VALUES (?, ?, ?, ?, ?, 0, ?, '', NULL, NULL)", parts)
     connection.executemany("INSERT OR REPLACE INTO chunk VALUES (?, ?, ?, ?, ?, ?, NULL)", chunks)
     connection.executemany(_ADD_TEXT, texts)
     return version
-
-
-def _text_chunk(chunk: str, part_key: str, piece: Piece, number: int, path: str) -> dict[str, object]:
-    return {
-        "_id": chunk,
-        "content": piece.text,
-        "tokens": piece.tokens,
-        "chunk_order_index": number,
-        "full_doc_id": part_key,
-        "file_path": path,
-        "llm_cache_list": [],
-    }
-
-
-def _places(piece: Piece) -> str:
-    """How a passage's section is cited and, if that is not the only one, which ones it goes through: one a line."""
-    alone = piece.sections in ((), (piece.section,))
-    return storable(piece.section if alone else "\n".join((piece.section, *piece.sections)))
 
 
 def _facts(entry: Entry, created_at: str | None) -> dict[str, object]:

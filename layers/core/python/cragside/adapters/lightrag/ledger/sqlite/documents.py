@@ -13,7 +13,7 @@ from cragside.adapters.lightrag.ledger.interface import Ledger
 from cragside.adapters.lightrag.ledger.sqlite.database import Database
 from cragside.domain.document import Mark, SourceText
 from cragside.domain.indexing import DocumentRecord, DocumentStatus, Part
-from cragside.domain.naming import in_full, told_apart
+from cragside.domain.naming import MOST_NAMESAKES, in_full, told_apart
 
 FIELDS = (
     "version, id, name, title, file_type, doc_type, content_hash, size, characters, created_at, updated_at, track,"
@@ -24,9 +24,7 @@ _CURRENT = f"SELECT {FIELDS} FROM {DOCUMENT} WHERE state = 'current' AND {{}}"
 # Of a source, or without one and of that name.
 OF_SOURCE = """id IN (SELECT document_id FROM origin WHERE source = ?1 UNION ALL SELECT id FROM document
     WHERE state = 'current' AND name = ?1 AND NOT EXISTS (SELECT 1 FROM origin WHERE document_id = id))"""
-# Of more documents of one name than that, each is told with its whole source: whoever brings one does not wait for all.
-_MOST_NAMESAKES = 200
-_NAMESAKES = f"SELECT source FROM {DOCUMENT} WHERE state = 'current' AND name = ? LIMIT {_MOST_NAMESAKES + 1}"
+_NAMESAKES = f"SELECT source FROM {DOCUMENT} WHERE state = 'current' AND name = ? LIMIT {MOST_NAMESAKES + 1}"
 _SHARED_NAMES = "SELECT name FROM document WHERE state = 'current' AND name IN ({}) GROUP BY name HAVING count(*) > 1"
 # What `DocumentRecord.status` says, for choosing and counting.
 _STATUS = """SELECT document.version, CASE
@@ -177,7 +175,7 @@ class DocumentReads(Ledger):
 
     def _told_apart(self, name: str, wanted: Collection[str]) -> dict[str, str]:
         namesakes = [source or name for (source,) in self._database.all(_NAMESAKES, (name,))]
-        if len(namesakes) > _MOST_NAMESAKES:
+        if len(namesakes) > MOST_NAMESAKES:
             return {source: in_full(name, source) for source in wanted}
         return told_apart(name, {*wanted, *namesakes}, taken=self._names_among)
 

@@ -3,19 +3,15 @@
 from pathlib import Path
 from typing import Self
 
-import numpy as np
-import numpy.typing as npt
 from typing_extensions import override
 
 from cragside.adapters.lightrag.ledger.interface import Alone, Ledger
 from cragside.adapters.lightrag.ledger.sqlite.checkup import Checkup
 from cragside.adapters.lightrag.ledger.sqlite.copying import Copying, on_sqlite
 from cragside.adapters.lightrag.ledger.sqlite.database import Database
-from cragside.adapters.lightrag.ledger.sqlite.filtering import candidates
 from cragside.adapters.lightrag.ledger.sqlite.schema import UNTIDY
 from cragside.adapters.lightrag.ledger.sqlite.tidying import Tidying
 from cragside.adapters.lightrag.ledger.sqlite.vectors import SearchText
-from cragside.domain.filter import Filter
 
 
 class SqliteLedger(Copying):
@@ -37,12 +33,8 @@ class SqliteLedger(Copying):
         return cls(Database.acquire(folder, read_only=read_only), workspace, search_text)
 
     @override
-    async def candidates(self, wanted: Filter) -> npt.NDArray[np.int64] | None:
-        return candidates(self._database, wanted)
-
-    @override
     async def replace_by(self, other: Ledger) -> None:
-        self._database.replace_by(on_sqlite(other)._database)
+        self._database.replace_by(on_sqlite(other)._database, self._check_leases)
 
     @override
     async def state(self) -> str:
@@ -55,10 +47,6 @@ class SqliteLedger(Copying):
     @override
     async def flush(self) -> None:
         self._database.flush()
-
-    @override
-    async def turn(self) -> None:
-        await self._database.turn()
 
     @override
     async def damage(self, *, whole: bool = False) -> str:

@@ -40,7 +40,7 @@ class Notes(PartWrites):
         self, model: str, document_id: str, texts: Sequence[str], vectors: Vectors, *, most: int
     ) -> None:
         rows = zip(texts, vectors, strict=True)
-        with self._database.transaction() as connection:
+        with self._transaction() as connection:
             connection.executemany(
                 _KEEP, [(model, _hash(text), document_id, vector.astype(np.float32).tobytes()) for text, vector in rows]
             )

@@ -12,13 +12,13 @@ import orjson
 from typing_extensions import override
 
 from cragside.adapters.lightrag.ledger.changes import (
-    Enriched,
+    ChangeGuard,
     GraphChange,
-    Guard,
     MentionChange,
+    OnceGone,
     Row,
-    Swept,
     VectorChange,
+    WhileCurrent,
 )
 from cragside.adapters.lightrag.ledger.entries import StoredPart
 from cragside.adapters.lightrag.ledger.sqlite.database import Database
@@ -50,20 +50,15 @@ class PartWrites(DocumentWrites):
         self._set(part, "error = ?" if stage == "embed" else "enrichment = 'failed', error = ?", reason)
 
     @override
-    async def give_back(self, part: StoredPart | None = None) -> None:
-        one = "" if part is None else " AND version = ? AND number = ?"
-        with self._database.transaction() as connection:
-            connection.execute(
-                f"UPDATE part SET enrichment = 'pending' WHERE enrichment = 'processing'{one}",
-                () if part is None else (part.version, part.number),
-            )
+    async def give_back(self, part: StoredPart) -> None:
+        self._set(part, "enrichment = iif(enrichment = 'processing', 'pending', enrichment)")
 
     @override
     async def annotate(
         self, part: StoredPart, tier2: Sequence[Mapping[str, Any]], tier3: Mapping[str, Any] | None
     ) -> None:
         described = [(json.dumps(dict(tier)), key) for key, tier in zip(self._chunk_ids(part), tier2, strict=True)]
-        with self._database.transaction() as connection:
+        with self._transaction() as connection:
             connection.executemany("UPDATE chunk SET tier2 = ? WHERE id = ?", described)
             if tier3 is not None:
                 connection.execute(
@@ -75,7 +70,7 @@ class PartWrites(DocumentWrites):
     async def enter_vectors(
         self, task: Task, part: StoredPart, rows: Mapping[str, Row], vectors: Vectors, model: str
     ) -> None:
-        with self._database.transaction() as connection:
+        with self._transaction() as connection:
             self._check_model(model)
             _bind(connection, model)
             write_vectors(self._database, connection, "chunks", rows, vectors, self._search_text)
@@ -87,14 +82,14 @@ class PartWrites(DocumentWrites):
                 self._retire(connection, "state = 'replaced' AND id = ?", task.document_id)
 
     @override
-    async def apply(self, change: GraphChange, guard: Guard, model: str) -> bool:
-        with self._database.transaction() as connection:
+    async def apply(self, change: GraphChange, guard: ChangeGuard, model: str) -> bool:
+        with self._transaction() as connection:
             self._check_model(model)
-            if isinstance(guard, Enriched) and not _mark_enriched(connection, guard):
+            if isinstance(guard, WhileCurrent) and not _mark_enriched(connection, guard):
                 return False
-            if isinstance(guard, Enriched):
+            if isinstance(guard, WhileCurrent):
                 _bind(connection, model)
-            if isinstance(guard, Swept) and not self._remove(connection, guard.part):
+            if isinstance(guard, OnceGone) and not self._remove(connection, guard.part):
                 return False
             _write_graph(connection, change)
             for namespace, changed in change.vectors.items():
@@ -121,11 +116,11 @@ class PartWrites(DocumentWrites):
 
     @override
     async def bind_model(self, model: str) -> None:
-        with self._database.transaction() as connection:
+        with self._transaction() as connection:
             _bind(connection, model)
 
     def _set(self, part: StoredPart, changes: str, *values: str) -> None:
-        with self._database.transaction() as connection:
+        with self._transaction() as connection:
             connection.execute(
                 f"UPDATE part SET {changes} WHERE version = ? AND number = ?", (*values, part.version, part.number)
             )
@@ -161,7 +156,7 @@ def _bind(connection: Connection, model: str) -> None:
     connection.execute("INSERT OR IGNORE INTO meta VALUES ('embedding_model', ?)", (model,))
 
 
-def _mark_enriched(connection: Connection, guard: Enriched) -> bool:
+def _mark_enriched(connection: Connection, guard: WhileCurrent) -> bool:
     """A version that went meanwhile must not come back into the graph."""
     row = connection.execute(
         "UPDATE part SET enrichment = 'enriched', enriched_at = ?, error = '',"

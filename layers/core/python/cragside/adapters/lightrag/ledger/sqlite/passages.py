@@ -8,9 +8,11 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import orjson
 from typing_extensions import override
 
 from cragside.adapters.lightrag.chunking import storable
+from cragside.adapters.lightrag.ledger.cutting import sections_in
 from cragside.adapters.lightrag.ledger.entries import StoredPart, behind, parsed
 from cragside.adapters.lightrag.ledger.sqlite.database import failure_of
 from cragside.adapters.lightrag.ledger.sqlite.documents import DOCUMENT, FIELDS, OF_SOURCE, DocumentReads
@@ -35,6 +37,12 @@ _PASSAGE = """SELECT chunk.id, chunk.part, chunk.number, chunk.page, chunk.secti
     kv.value, document.version, document.id FROM chunk JOIN document USING (version)
     JOIN part ON part.version = chunk.version AND part.number = chunk.part
     LEFT JOIN kv ON kv.namespace = 'text_chunks' AND kv.id = chunk.id WHERE """
+_MENTIONED = """SELECT mention.name, count(*) FROM json_each(?) AS wanted
+    CROSS JOIN mention ON mention.passage = wanted.value AND mention.kind = 'entity' GROUP BY mention.name"""
+_MENTIONING = """SELECT document.id, document.name, min(document.created_at) FROM mention
+    JOIN chunk ON chunk.id = mention.passage JOIN document ON document.version = chunk.version
+    WHERE mention.kind = 'entity' AND mention.name = ? AND document.state <> 'gone'
+    GROUP BY document.id ORDER BY min(document.created_at), document.name LIMIT ?"""
 
 
 def stored_in(path: Path, keys: Collection[DocumentKey] = ()) -> Stored:
@@ -159,12 +167,33 @@ class PassageReads(DocumentReads):
         return [row[0] for row in rows]
 
     @override
+    async def being_enriched(self) -> list[Task]:
+        rows = self._database.all(
+            "SELECT id, content_hash, number FROM part JOIN document USING (version)"
+            " WHERE state = 'current' AND enrichment = 'processing'"
+        )
+        return [Task(self._workspace, row[0], row[1], row[2], "enrich") for row in rows]
+
+    @override
     async def gone(self) -> list[StoredPart]:
         rows = self._database.all(
             "SELECT version, number, key, first, last, embedded, enrichment FROM part JOIN document USING (version)"
             " WHERE state = 'gone' ORDER BY version, number"
         )
         return [_stored(row) for row in rows]
+
+    @override
+    async def mentions(self, names: Sequence[str]) -> dict[str, int]:
+        sql = "SELECT name, count(*) FROM mention WHERE kind = 'entity' AND name IN ({}) GROUP BY name"
+        return dict(self._database.within(sql, names))
+
+    @override
+    async def mentioned_by(self, passage_ids: Sequence[str]) -> dict[str, int]:
+        return dict(self._database.all(_MENTIONED, (orjson.dumps(passage_ids).decode(),)))
+
+    @override
+    async def mentioning(self, name: str, limit: int) -> list[tuple[str, str, str]]:
+        return self._database.all(_MENTIONING, (name, limit))
 
 
 def _stored(row: Sequence[Any]) -> StoredPart:
@@ -174,7 +203,7 @@ def _stored(row: Sequence[Any]) -> StoredPart:
 
 def _passage(row: Sequence[Any]) -> Passage:
     identifier, part, number, page, places, tier2, enrichment, value, _, document_id = row
-    section, *sections = places.split("\n")
+    section, sections = sections_in(places)
     return Passage(
         id=identifier,
         document_id=document_id,
@@ -183,7 +212,7 @@ def _passage(row: Sequence[Any]) -> Passage:
         text="" if value is None else parsed(value)["content"],
         page=page,
         section=section,
-        sections=tuple(sections or filter(None, [section])),
+        sections=sections,
         enrichment=enrichment,
         tier2=None if tier2 is None else parsed(tier2),
     )

@@ -87,6 +87,11 @@ BEGIN DELETE FROM embedding WHERE document_id = old.id; END;
 # The source of each document. A document that an older version of cragside took in has none until it is brought again:
 # its name stands for its source.
 ORIGIN = "CREATE TABLE origin (document_id TEXT PRIMARY KEY, source TEXT NOT NULL UNIQUE) WITHOUT ROWID"
+# Not part of the format: a store of an older version gets it when it is opened, and a baked one has none.
+LEASE = (
+    "CREATE TABLE IF NOT EXISTS lease (epoch INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE,"
+    " holder TEXT NOT NULL, expires REAL NOT NULL)"
+)
 _NAMES = frozenset(re.findall(r"CREATE (?:VIRTUAL )?TABLE (\w+)", _TABLES + CATALOGUE + ORIGIN))
 
 
@@ -122,6 +127,8 @@ def migrate(connection: sqlite3.Connection) -> None:
             connection.execute("ROLLBACK")
             raise
         connection.execute("COMMIT")
+    if "lease" not in _tables(connection):
+        connection.execute(LEASE)
 
 
 def migrate_baked(connection: sqlite3.Connection) -> None:

@@ -7,9 +7,8 @@ from typing import Any
 
 import orjson
 
+from cragside.adapters.lightrag.ledger.cutting import TEXTS
 from cragside.adapters.lightrag.ledger.sqlite.database import Database
-
-TEXTS = "text_chunks"
 
 
 def write_values(

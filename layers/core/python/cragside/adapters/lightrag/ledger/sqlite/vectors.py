@@ -5,8 +5,9 @@ from sqlite3 import Connection
 
 import orjson
 
-from cragside.adapters.lightrag.ledger.changes import Row, Vectors
+from cragside.adapters.lightrag.ledger.changes import Row
 from cragside.adapters.lightrag.ledger.sqlite.database import Database
+from cragside.ports.embedder import Vectors
 
 SearchText = Callable[[str], str]
 

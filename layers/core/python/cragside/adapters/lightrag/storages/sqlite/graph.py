@@ -1,90 +1,121 @@
-"""LightRAG's graph storage on SQLite: nodes by name, undirected edges stored once with their ends in order."""
+"""LightRAG's graph storage on SQLite. Its queries look at no more of the graph than they return."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass
-from typing import Any, Self, final
+from typing import Self, final
 
 import orjson
-from lightrag.base import BaseGraphStorage
+from typing_extensions import override
 
 from cragside.adapters.lightrag.ledger.sqlite.database import Database
-from cragside.adapters.lightrag.storages.sqlite.graph_reader import GraphReader
-from cragside.adapters.lightrag.storages.sqlite.unused import unused
+from cragside.adapters.lightrag.storages.interface import GraphStorage, Properties, Strong
 
 # The join looks each pair up in the index; for `(source, target) IN (...)` SQLite reads the whole table.
 _EDGES = (
     "WITH wanted (s, t) AS (VALUES {}) SELECT source, target, value FROM wanted CROSS JOIN edge"
     " ON source = s AND target = t"
 )
+# The strongest edges of a node, from either side; both halves are read in the order of an index and no further.
+_NEIGHBOURS = """
+SELECT * FROM (
+    SELECT target, json_extract(value, '$.weight') FROM edge
+    WHERE source = ?1 ORDER BY json_extract(value, '$.weight') DESC, target LIMIT ?2)
+UNION ALL
+SELECT * FROM (
+    SELECT source, json_extract(value, '$.weight') FROM edge
+    WHERE target = ?1 ORDER BY json_extract(value, '$.weight') DESC, source LIMIT ?2)
+"""
+_STRONGEST = """
+SELECT other, value, weight, forward FROM (
+    SELECT * FROM (
+        SELECT target AS other, value, json_extract(value, '$.weight') AS weight, 1 AS forward FROM edge
+        WHERE source = ?1 ORDER BY json_extract(value, '$.weight') DESC, target LIMIT ?2)
+    UNION ALL
+    SELECT * FROM (
+        SELECT source, value, json_extract(value, '$.weight'), 0 FROM edge
+        WHERE target = ?1 AND source <> ?1 ORDER BY json_extract(value, '$.weight') DESC, source LIMIT ?2))
+ORDER BY weight DESC, other LIMIT ?2
+"""
+_AMONG = """
+SELECT source, target, value FROM edge
+WHERE source IN (SELECT value FROM json_each(?1)) AND target IN (SELECT value FROM json_each(?1))
+ORDER BY json_extract(value, '$.weight') DESC, source, target LIMIT ?2
+"""
+_BEST = "ORDER BY degree DESC, id LIMIT"
 
 
 @final
 @dataclass
-class SqliteGraphStorage(BaseGraphStorage):
-    """Reads nodes and edges, many at a time. The ledger writes them."""
+class SqliteGraphStorage(GraphStorage):
+    """Nodes and edges in tables. Each edge is stored once."""
 
-    has_node = has_edge = get_node = get_edge = get_node_edges = node_degree = edge_degree = unused
-    upsert_node = upsert_edge = delete_node = remove_nodes = remove_edges = drop = unused
-    get_all_labels = get_popular_labels = search_labels = get_knowledge_graph = get_all_nodes = get_all_edges = unused
     edges_per_node: int = -1
 
-    def bounded(self, edges_per_node: int) -> Self:
-        """A view for queries that sees at most so many edges of each node.
+    @override
+    async def initialize(self) -> None:
+        self._db = Database.acquire(self.global_config["working_dir"])
 
-        LightRAG fetches, ranks and counts all edges of every node it finds; hubs have hundreds.
-        """
+    @override
+    async def finalize(self) -> None:
+        self._db.release()
+
+    @override
+    def bounded(self, edges_per_node: int) -> Self:
         view = copy(self)
         view.edges_per_node = edges_per_node
         return view
 
-    async def initialize(self) -> None:
-        """Open the workspace's file."""
-        self._db = Database.acquire(self.global_config["working_dir"])
-
-    async def finalize(self) -> None:
-        """Give the file back."""
-        self._db.release()
-
-    def reader(self) -> GraphReader:
-        """What reads the graph as a whole, mentions included."""
-        return GraphReader(self._db)
-
-    async def index_done_callback(self) -> None:
-        """Nothing to do."""
-
-    async def node_degrees_batch(self, node_ids: list[str]) -> dict[str, int]:
-        """The degree of each node."""
-        found = dict(self._db.within("SELECT id, degree FROM node WHERE id IN ({})", node_ids))
-        return {node: found.get(node, 0) for node in node_ids}
-
-    async def edge_degrees_batch(self, edge_pairs: list[tuple[str, str]]) -> dict[tuple[str, str], int]:
-        """The sum of the degrees of both ends, for each edge."""
-        degrees = await self.node_degrees_batch(list({node for pair in edge_pairs for node in pair}))
-        return {(source, target): degrees[source] + degrees[target] for source, target in edge_pairs}
-
-    async def get_nodes_batch(self, node_ids: list[str]) -> dict[str, dict[str, Any]]:
-        """Properties of those nodes that are there."""
-        return self.nodes(node_ids)
-
-    async def get_edges_batch(self, pairs: list[dict[str, str]]) -> dict[tuple[str, str], dict[str, Any]]:
-        """Properties of those edges that are there, under the pairs as they were given."""
-        wanted = {(pair["src"], pair["tgt"]) for pair in pairs}
-        found = self.edges({_ordered(*pair) for pair in wanted})
-        return {pair: dict(found[_ordered(*pair)]) for pair in wanted if _ordered(*pair) in found}
-
+    @override
     async def get_nodes_edges_batch(self, node_ids: list[str]) -> dict[str, list[tuple[str, str]]]:
-        """Pairs of node and neighbour for each node."""
         return {node: self._edges_of(node) for node in node_ids}
 
-    def nodes(self, names: Iterable[str]) -> dict[str, dict[str, Any]]:
-        """Properties of those nodes that are there."""
+    @override
+    async def nodes(self, names: Iterable[str]) -> dict[str, Properties]:
         rows = self._db.within("SELECT id, value FROM node WHERE id IN ({})", names)
         return {node: orjson.loads(value) for node, value in rows}
 
-    def edges(self, pairs: Iterable[tuple[str, str]]) -> dict[tuple[str, str], dict[str, Any]]:
-        """Properties of those edges that are there, whose ends are given in order."""
+    @override
+    async def edges(self, pairs: Iterable[tuple[str, str]]) -> dict[tuple[str, str], Properties]:
         return {(source, target): orjson.loads(value) for source, target, value in self._db.within(_EDGES, pairs)}
+
+    @override
+    async def degrees(self, names: Iterable[str]) -> dict[str, int]:
+        return dict(self._db.within("SELECT id, degree FROM node WHERE id IN ({})", names))
+
+    @override
+    async def named(self, name: str) -> tuple[str, Properties] | None:
+        spellings = _spellings(name)
+        marks = ",".join("?" * len(spellings))
+        row = self._db.one("SELECT id, value FROM node WHERE id = ?", (name,)) or self._db.one(
+            f"SELECT id, value FROM node WHERE lower(id) IN ({marks}) {_BEST} 1",  # noqa: S608 (our own text)
+            spellings,
+        )
+        return None if row is None else (row[0], orjson.loads(row[1]))
+
+    @override
+    async def containing(self, text: str, limit: int) -> list[str]:
+        spellings = _spellings(text)
+        contains = " OR ".join(["instr(lower(id), ?)"] * len(spellings))
+        rows = self._db.all(
+            f"SELECT id FROM node WHERE {contains} {_BEST} ?",  # noqa: S608 (our own text)
+            (*spellings, limit),
+        )
+        return [row[0] for row in rows]
+
+    @override
+    async def among(self, names: Sequence[str], limit: int) -> list[tuple[str, str, Properties]]:
+        rows = self._db.all(_AMONG, (orjson.dumps(names).decode(), limit))
+        return [(source, target, orjson.loads(value)) for source, target, value in rows]
+
+    @override
+    async def strongest(self, name: str, limit: int) -> list[Strong]:
+        rows = self._db.all(_STRONGEST, (name, limit))
+        return [Strong(other, orjson.loads(value), bool(forward)) for other, value, _, forward in rows]
+
+    @override
+    async def neighbours(self, name: str, limit: int) -> list[tuple[str, float | None]]:
+        return self._db.all(_NEIGHBOURS, (name, limit))
 
     def _edges_of(self, node: str) -> list[tuple[str, str]]:
         rows = self._db.all(
@@ -95,5 +126,7 @@ class SqliteGraphStorage(BaseGraphStorage):
         return [(node, row[0]) for row in rows]
 
 
-def _ordered(source: str, target: str) -> tuple[str, str]:
-    return (source, target) if source <= target else (target, source)
+def _spellings(name: str) -> list[str]:
+    """What SQLite's `lower()`, which knows the 26 ASCII letters alone, makes of the usual spellings of a name."""
+    written = {name, name.lower(), name.upper(), name.title(), name.capitalize()}
+    return sorted({"".join(c.lower() if c.isascii() else c for c in spelling) for spelling in written})

@@ -1,7 +1,7 @@
-"""LightRAG's way in: texts, and what became of them.
+"""LightRAG's document routes: add texts, and follow their progress.
 
-LightRAG's bots keep their conversations by these routes. An exchange, known by its name or its form, goes into memory.
-Any other text is a document. Both are told of here.
+LightRAG's bots store conversations by these routes. A text with the name or the form of an exchange goes into memory.
+Any other text is a document. These routes report both.
 """
 
 import secrets
@@ -11,7 +11,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Body, Path, Request
+from fastapi import Body, Path, Request
 from pydantic import BaseModel, Field
 
 from cragside.bootstrap import Container
@@ -20,34 +20,34 @@ from cragside.domain.exchange import is_exchange
 from cragside.domain.indexing import Acceptance, DocumentRecord
 from cragside.domain.memory_name import memory_of
 from cragside.entrypoints.http.peers.failures import LightRagFailure, peer_router
-from cragside.entrypoints.http.tenancy import Access
+from cragside.entrypoints.http.request_access import AppContainer, choose_workspace, note_documents
 from cragside.ports.library import Library
 
 DocumentStage = Literal["PENDING", "PROCESSING", "PROCESSED", "FAILED"]
 
 _SUMMARY_CHARACTERS = 100
-# Documents of one track that are told of.
+# Most documents of one track in an answer.
 _MOST_TRACKED = 1000
 
 Text = Annotated[str, Field(min_length=1, pattern=r"\S")]
 
 
 class InsertTextRequest(BaseModel):
-    """A text. A `file_source` that is taken already is no obstacle: the text then gets a name that is free."""
+    """A text. If its `file_source` exists already, the text gets another name."""
 
     text: Text
-    file_source: str | None = Field(None, description="What to call it; made up when missing.")
+    file_source: str | None = Field(None, description="The document's name; generated if missing.")
 
 
 class InsertTextsRequest(BaseModel):
-    """Several texts, with as many names, if any."""
+    """Several texts, and as many names or none."""
 
     texts: list[Text] = Field(min_length=1, max_length=1000)
     file_sources: list[str] | None = None
 
 
 class InsertAnswer(BaseModel):
-    """The texts are taken and will not get lost. `track_id` is what to ask after them by."""
+    """The texts are stored durably. `track_id` finds them at `/documents/track_status`."""
 
     status: Literal["success"]
     message: str
@@ -55,7 +55,7 @@ class InsertAnswer(BaseModel):
 
 
 class TrackedDocument(BaseModel):
-    """A document, as LightRAG tells it."""
+    """A document in LightRAG's form."""
 
     id: str
     content_summary: str
@@ -80,13 +80,13 @@ class TrackStatus(BaseModel):
 
 
 class StatusCounts(BaseModel):
-    """How many documents have come how far."""
+    """The number of documents in each stage."""
 
     status_counts: dict[DocumentStage, int]
 
 
 class PipelineStatus(BaseModel):
-    """What the worker has before it. `batchs` are tasks, of which `cur_batch` are being done."""
+    """The unfinished work. `batchs` counts tasks, `cur_batch` those in process."""
 
     busy: bool
     job_name: str
@@ -99,107 +99,113 @@ class PipelineStatus(BaseModel):
 
 
 class DeleteRequest(BaseModel):
-    """The documents to forget. LightRAG's other fields have no effect."""
+    """The documents to delete. LightRAG's other fields have no effect."""
 
     doc_ids: list[Annotated[str, Field(min_length=1)]] = Field(min_length=1, max_length=1000)
 
 
 class DeleteAnswer(BaseModel):
-    """The documents are gone when this is answered."""
+    """The documents are deleted before this answer is sent."""
 
     status: Literal["deletion_started"]
     message: str
     doc_id: str
 
 
-def router(container: Container, access: Access) -> APIRouter:
-    """`/documents/...`."""
-    routes = peer_router("LightRAG", LightRagFailure, limit=container.settings.max_body_bytes, prefix="/documents")
+router = peer_router("LightRAG", LightRagFailure, prefix="/documents")
 
-    async def libraries_of(request: Request) -> list[Library]:
-        """The workspace's documents, and its memory."""
-        workspace = access.workspace(request)
-        return [(await container.workspaces.open(name)).documents for name in (workspace, memory_of(workspace))]
 
-    async def progress_of(request: Request) -> Counter[str]:
-        told = Counter[str]()
-        for library in await libraries_of(request):
-            told.update(asdict(await library.progress()))
-        return told
+@router.post("/text")
+async def insert_text(request: Request, body: InsertTextRequest, container: AppContainer) -> InsertAnswer:
+    """Add a text. A worker makes it searchable within seconds."""
+    insertion = _Insertion(container, choose_workspace(request))
+    await insertion.take(body.text, body.file_source)
+    note_documents(request, insertion.documents)
+    return insertion.answer()
 
-    @routes.post("/text")
-    async def insert_text(request: Request, body: InsertTextRequest) -> InsertAnswer:
-        """Take a text in; a worker makes it searchable within seconds."""
-        insertion = _Insertion(container, access.workspace(request))
-        await insertion.take(body.text, body.file_source)
-        access.note(request, insertion.documents)
-        return insertion.answer()
 
-    @routes.post("/texts")
-    async def insert_texts(request: Request, body: InsertTextsRequest) -> InsertAnswer:
-        """Take texts in."""
-        names = body.file_sources or [""] * len(body.texts)
-        if len(names) != len(body.texts):
-            raise ValidationError(f"There are {len(body.texts)} texts and {len(names)} file_sources.")
-        insertion = _Insertion(container, access.workspace(request))
-        for text, name in zip(body.texts, names, strict=True):
-            await insertion.take(text, name)
-        access.note(request, insertion.documents)
-        return insertion.answer()
+@router.post("/texts")
+async def insert_texts(request: Request, body: InsertTextsRequest, container: AppContainer) -> InsertAnswer:
+    """Add texts."""
+    names = body.file_sources or [""] * len(body.texts)
+    if len(names) != len(body.texts):
+        raise ValidationError(f"There are {len(body.texts)} texts and {len(names)} file_sources.")
+    insertion = _Insertion(container, choose_workspace(request))
+    for text, name in zip(body.texts, names, strict=True):
+        await insertion.take(text, name)
+    note_documents(request, insertion.documents)
+    return insertion.answer()
 
-    @routes.get("/track_status/{track_id}")
-    async def track_status(request: Request, track_id: Annotated[str, Path()]) -> TrackStatus:
-        """What became of the texts of an insertion; an unknown track has no documents."""
-        documents: list[TrackedDocument] = []
-        summary, total = Counter[DocumentStage](), 0
-        for library in await libraries_of(request):
-            records, count = await library.documents(track=track_id, limit=_MOST_TRACKED)
-            documents += [await _tracked(library, record) for record in records]
-            summary.update(_progress(record) for record in records)
-            total += count
-        return TrackStatus(track_id=track_id, documents=documents, total_count=total, status_summary=dict(summary))
 
-    @routes.get("/status_counts")
-    async def status_counts(request: Request) -> StatusCounts:
-        """How many documents have come how far."""
-        return StatusCounts(status_counts=_counted(await progress_of(request)))
+@router.get("/track_status/{track_id}")
+async def track_status(request: Request, container: AppContainer, track_id: Annotated[str, Path()]) -> TrackStatus:
+    """The progress of the texts of a request. An unknown track has no documents."""
+    documents: list[TrackedDocument] = []
+    summary, total = Counter[DocumentStage](), 0
+    for library in await _libraries(container, choose_workspace(request)):
+        records, count = await library.documents(track=track_id, limit=_MOST_TRACKED)
+        documents += [await _tracked(library, record) for record in records]
+        summary.update(_stage(record) for record in records)
+        total += count
+    return TrackStatus(track_id=track_id, documents=documents, total_count=total, status_summary=dict(summary))
 
-    @routes.get("/pipeline_status")
-    async def pipeline_status(request: Request) -> PipelineStatus:
-        """What is still to be done."""
-        tasks = await container.intake.backlog(access.workspace(request))
-        progress = await progress_of(request)
-        message = f"{tasks.pending} tasks wait, {tasks.processing} are being done, {tasks.dead} were given up."
-        return PipelineStatus(
-            busy=tasks.pending + tasks.processing > 0,
-            job_name="indexing",
-            job_start=None,
-            docs=progress["waiting"] + progress["underway"],
-            batchs=tasks.pending + tasks.processing,
-            cur_batch=tasks.processing,
-            latest_message=message,
-            history_messages=[],
-        )
 
-    @routes.delete("/delete_document")
-    async def delete_document(request: Request, body: Annotated[DeleteRequest, Body()]) -> DeleteAnswer:
-        """Forget documents; what only they contributed to the graph follows."""
-        workspace = access.workspace(request)
-        access.note(request, body.doc_ids)
-        missing = [
-            identifier
-            for identifier in body.doc_ids
-            if not await container.intake.delete_either(identifier, workspace=workspace)
-        ]
-        deleted = len(body.doc_ids) - len(missing)
-        message = f"{deleted} documents are deleted." + (f" There is no {', '.join(missing)}." if missing else "")
-        return DeleteAnswer(status="deletion_started", message=message, doc_id=", ".join(body.doc_ids))
+@router.get("/status_counts")
+async def status_counts(request: Request, container: AppContainer) -> StatusCounts:
+    """The number of documents in each stage."""
+    return StatusCounts(status_counts=_stage_counts(await _progress_counts(container, choose_workspace(request))))
 
-    return routes
+
+@router.get("/pipeline_status")
+async def pipeline_status(request: Request, container: AppContainer) -> PipelineStatus:
+    """The unfinished work of a workspace."""
+    workspace = choose_workspace(request)
+    tasks = await container.intake.backlog(workspace)
+    progress = await _progress_counts(container, workspace)
+    message = f"{tasks.pending} tasks wait, {tasks.processing} are being done, {tasks.dead} were given up."
+    return PipelineStatus(
+        busy=tasks.pending + tasks.processing > 0,
+        job_name="indexing",
+        job_start=None,
+        docs=progress["waiting"] + progress["underway"],
+        batchs=tasks.pending + tasks.processing,
+        cur_batch=tasks.processing,
+        latest_message=message,
+        history_messages=[],
+    )
+
+
+@router.delete("/delete_document")
+async def delete_document(
+    request: Request, container: AppContainer, body: Annotated[DeleteRequest, Body()]
+) -> DeleteAnswer:
+    """Delete documents, and what only they contributed to the graph."""
+    workspace = choose_workspace(request)
+    note_documents(request, body.doc_ids)
+    missing = [
+        identifier
+        for identifier in body.doc_ids
+        if not await container.intake.delete_either(identifier, workspace=workspace)
+    ]
+    deleted = len(body.doc_ids) - len(missing)
+    message = f"{deleted} documents are deleted." + (f" There is no {', '.join(missing)}." if missing else "")
+    return DeleteAnswer(status="deletion_started", message=message, doc_id=", ".join(body.doc_ids))
+
+
+async def _libraries(container: Container, workspace: str) -> list[Library]:
+    """The workspace's documents and its memory."""
+    return [(await container.workspaces.open(name)).documents for name in (workspace, memory_of(workspace))]
+
+
+async def _progress_counts(container: Container, workspace: str) -> Counter[str]:
+    counts = Counter[str]()
+    for library in await _libraries(container, workspace):
+        counts.update(asdict(await library.progress()))
+    return counts
 
 
 class _Insertion:
-    """Texts that are taken in together, under one track."""
+    """The texts of one request, which share a track."""
 
     def __init__(self, container: Container, workspace: str) -> None:
         self._intake = container.intake
@@ -209,7 +215,7 @@ class _Insertion:
         self._acceptances: list[Acceptance] = []
 
     async def take(self, text: str, name: str | None) -> None:
-        """Take a text in, under a name of its own."""
+        """Add a text under a name of its own."""
         named = name if name and name.strip() else f"{_stamped('text')}.txt"
         workspace, track = self._workspace, self._track
         if is_exchange(named, text):
@@ -220,11 +226,11 @@ class _Insertion:
 
     @property
     def documents(self) -> list[str]:
-        """The ids of what was taken in."""
+        """The ids of the added documents."""
         return [acceptance.record.id for acceptance in self._acceptances]
 
     def answer(self) -> InsertAnswer:
-        """What to tell the client. What was there already is found by the track that it came by."""
+        """The answer. Texts that existed already keep the track of their first insertion."""
         records = [acceptance.record for acceptance in self._acceptances]
         taken = sum(acceptance.outcome != "unchanged" for acceptance in self._acceptances)
         known = "" if taken == len(records) else f" {len(records) - taken} were there already."
@@ -234,12 +240,12 @@ class _Insertion:
 
 
 def _stamped(kind: str) -> str:
-    """A name that no other has: the kind, the time in UTC, and chance."""
+    """A unique name: the kind, the time in UTC, and a random part."""
     return f"{kind}_{datetime.now(UTC):%Y%m%d_%H%M%S}_{secrets.token_hex(4)}"
 
 
-def _progress(record: DocumentRecord) -> DocumentStage:
-    """Processed is what needs no more work; a text is searchable while its enrichment is being processed."""
+def _stage(record: DocumentRecord) -> DocumentStage:
+    """The stage of a document. A document is searchable before it is annotated, and processed after that."""
     match record.status:
         case "failed":
             return "FAILED"
@@ -257,7 +263,7 @@ async def _tracked(library: Library, record: DocumentRecord) -> TrackedDocument:
         id=record.id,
         content_summary=passages[0].text[:_SUMMARY_CHARACTERS] if passages else "",
         content_length=record.characters,
-        status=_progress(record).lower(),
+        status=_stage(record).lower(),
         created_at=record.created_at,
         updated_at=record.updated_at,
         track_id=record.track or None,
@@ -268,7 +274,7 @@ async def _tracked(library: Library, record: DocumentRecord) -> TrackedDocument:
     )
 
 
-def _counted(progress: Mapping[str, int]) -> dict[DocumentStage, int]:
+def _stage_counts(progress: Mapping[str, int]) -> dict[DocumentStage, int]:
     return {
         "PENDING": progress["waiting"],
         "PROCESSING": progress["underway"],

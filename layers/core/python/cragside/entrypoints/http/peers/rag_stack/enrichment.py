@@ -1,26 +1,26 @@
-"""How far the enrichment of documents has come, and setting it off again: rag-stack's routes."""
+"""rag-stack's enrichment routes: the progress of annotating documents, and queueing it again.
+
+rag-stack calls annotating a document `enrichment`.
+"""
 
 from collections import Counter
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Path, Query, Request
+from fastapi import Path, Request
 from pydantic import AliasChoices, BaseModel, Field
 
 from cragside.application.references import unclear
-from cragside.bootstrap import Container
 from cragside.domain.errors import NotFound
 from cragside.domain.indexing import DocumentRecord, EnrichmentStatus, Passage
 from cragside.entrypoints.http.peers.failures import RagStackFailure, peer_router
 from cragside.entrypoints.http.peers.rag_stack.camel_model import CamelModel
-from cragside.entrypoints.http.tenancy import Access
+from cragside.entrypoints.http.request_access import AppContainer, QueryCollection, choose_workspace
 from cragside.ports.library import Library
-
-Collection = Annotated[str | None, Query(description="The workspace; the default without it.")]
 
 
 class PassageCounts(BaseModel):
-    """Passages by the state of their enrichment."""
+    """Numbers of passages by the state of their annotation."""
 
     enriched: int = 0
     failed: int = 0
@@ -30,15 +30,15 @@ class PassageCounts(BaseModel):
 
 
 class ChunkCounts(PassageCounts):
-    """The passages of a document, in all and by the state of their enrichment."""
+    """Numbers of a document's passages, in total and by the state of their annotation."""
 
     total: int
 
 
 class DocumentEnrichment(CamelModel):
-    """A document's enrichment. `extracted_at` is when the last part of it was enriched, ISO 8601 in UTC.
+    """A document's annotations. `extracted_at` is when its last part was annotated, ISO 8601 in UTC.
 
-    `metadata` is what was found out: `tier2` of the last passage, and `tier3` of the document with its `extraction`.
+    `metadata` has `tier2` of the last passage, and `tier3` of the document with its `extraction`.
     """
 
     base_id: str
@@ -49,7 +49,7 @@ class DocumentEnrichment(CamelModel):
 
 
 class QueueCounts(CamelModel):
-    """Tasks that wait, are being done, and were given up."""
+    """Numbers of tasks that are queued, in process, and failed for good."""
 
     pending: int
     processing: int
@@ -64,60 +64,58 @@ class EnrichmentStats(BaseModel):
 
 
 class EnqueueRequest(BaseModel):
-    """What to enrich: what is not done yet, failures included, or with `force` everything."""
+    """What to annotate: everything unfinished or failed, or with `force` everything."""
 
     collection: str | None = Field(None, validation_alias=AliasChoices("collection", "workspace"))
     force: bool = False
 
 
 class EnqueueAnswer(BaseModel):
-    """How many tasks were put into the queue."""
+    """How many tasks were queued."""
 
     ok: Literal[True]
     enqueued: int
 
 
-def router(container: Container, access: Access) -> APIRouter:
-    """`/enrichment/status/{baseId}`, `/enrichment/stats` and `/enrichment/enqueue`."""
-    routes = peer_router("rag-stack", RagStackFailure, limit=container.settings.max_body_bytes)
+router = peer_router("rag-stack", RagStackFailure)
 
-    @routes.get("/enrichment/status/{baseId:path}", response_model_exclude_none=True)
-    async def status(
-        request: Request,
-        base_id: Annotated[str, Path(alias="baseId", description="Its id, the client's id for it, or its source.")],
-        collection: Collection = None,
-    ) -> DocumentEnrichment:
-        """How far a document has come."""
-        library = (await container.workspaces.open(access.workspace(request, collection))).documents
-        record = await _identified(library, base_id)
-        if record is None:
-            raise NotFound(f"No chunks found for baseId: {base_id}")
-        return _status(base_id, record, await library.passages(record.id))
 
-    @routes.get("/enrichment/stats")
-    async def stats(request: Request, collection: Collection = None) -> EnrichmentStats:
-        """How much there is to do in a workspace, and how much is done."""
-        workspace = access.workspace(request, collection)
-        tasks = await container.intake.backlog(workspace)
-        passages = await (await container.workspaces.open(workspace)).documents.counts()
-        return EnrichmentStats(
-            queue=QueueCounts(pending=tasks.pending, processing=tasks.processing, dead_letter=tasks.dead),
-            totals=PassageCounts.model_validate(passages),
-        )
+@router.get("/enrichment/status/{baseId:path}", response_model_exclude_none=True)
+async def status(
+    container: AppContainer,
+    base_id: Annotated[str, Path(alias="baseId", description="Its id, the client's id for it, or its source.")],
+    workspace: QueryCollection,
+) -> DocumentEnrichment:
+    """The progress of a document."""
+    library = (await container.workspaces.open(workspace)).documents
+    record = await _identified(library, base_id)
+    if record is None:
+        raise NotFound(f"No chunks found for baseId: {base_id}")
+    return _status(base_id, record, await library.passages(record.id))
 
-    @routes.post("/enrichment/enqueue")
-    async def enqueue(request: Request, body: EnqueueRequest | None = None) -> EnqueueAnswer:
-        """Have done what is not done yet, failures included; with `force` everything anew."""
-        asked = body or EnqueueRequest()
-        workspace = access.workspace(request, asked.collection)
-        enqueued = await container.intake.restart(workspace=workspace, force=asked.force)
-        return EnqueueAnswer(ok=True, enqueued=enqueued)
 
-    return routes
+@router.get("/enrichment/stats")
+async def stats(container: AppContainer, workspace: QueryCollection) -> EnrichmentStats:
+    """The tasks and the passages of a workspace."""
+    tasks = await container.intake.backlog(workspace)
+    passages = await (await container.workspaces.open(workspace)).documents.counts()
+    return EnrichmentStats(
+        queue=QueueCounts(pending=tasks.pending, processing=tasks.processing, dead_letter=tasks.dead),
+        totals=PassageCounts.model_validate(passages),
+    )
+
+
+@router.post("/enrichment/enqueue")
+async def enqueue(request: Request, container: AppContainer, body: EnqueueRequest | None = None) -> EnqueueAnswer:
+    """Queue unfinished and failed work again, with `force` all work."""
+    asked = body or EnqueueRequest()
+    workspace = choose_workspace(request, asked.collection)
+    enqueued = await container.intake.restart(workspace=workspace, force=asked.force)
+    return EnqueueAnswer(ok=True, enqueued=enqueued)
 
 
 async def _identified(library: Library, base_id: str) -> DocumentRecord | None:
-    """The document by its own id, by the id that a client gave it, by its source, or by its name if no other has it."""
+    """The document by its id, the client's id for it, its source, or its name. Raises for a name of several."""
     record = await library.document(base_id)
     if record is not None:
         return record

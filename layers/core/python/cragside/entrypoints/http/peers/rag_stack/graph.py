@@ -1,15 +1,14 @@
-"""rag-stack's way into the graph: one entity, and what it is connected with."""
+"""rag-stack's graph route: one entity and its connections."""
 
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Path, Query, Request
+from fastapi import Path, Query
 from pydantic import BaseModel
 
-from cragside.bootstrap import Container
 from cragside.domain.errors import NotFound
 from cragside.entrypoints.http.peers.failures import RagStackFailure, peer_router
 from cragside.entrypoints.http.peers.rag_stack.camel_model import CamelModel
-from cragside.entrypoints.http.tenancy import Access
+from cragside.entrypoints.http.request_access import AppContainer, QueryCollection
 from cragside.ports.knowledge_graph import EntityView
 
 
@@ -48,25 +47,22 @@ class EntityAnswer(BaseModel):
     documents: list[MentioningDocument]
 
 
-def router(container: Container, access: Access) -> APIRouter:
-    """`GET /graph/entity/{name}`."""
-    routes = peer_router("rag-stack", RagStackFailure, limit=container.settings.max_body_bytes)
+router = peer_router("rag-stack", RagStackFailure)
 
-    @routes.get("/graph/entity/{name:path}")
-    async def entity(
-        request: Request,
-        name: Annotated[str, Path(description="The entity's name, in any case.")],
-        collection: Annotated[str | None, Query(description="The workspace; the default without it.")] = None,
-        limit: Annotated[int, Query(ge=1, le=500, description="Most connections, and most documents.")] = 100,
-    ) -> EntityAnswer:
-        """What the graph knows of an entity."""
-        graph = (await container.workspaces.open(access.workspace(request, collection))).graph
-        view = await graph.entity(name, connections=limit, documents=limit)
-        if view is None:
-            raise NotFound("Entity not found")
-        return _answer(view)
 
-    return routes
+@router.get("/graph/entity/{name:path}")
+async def entity(
+    container: AppContainer,
+    name: Annotated[str, Path(description="The entity's name, in any case.")],
+    workspace: QueryCollection,
+    limit: Annotated[int, Query(ge=1, le=500, description="Most connections, and most documents.")] = 100,
+) -> EntityAnswer:
+    """An entity with its connections and the documents that mention it."""
+    graph = (await container.workspaces.open(workspace)).graph
+    view = await graph.entity(name, connections=limit, documents=limit)
+    if view is None:
+        raise NotFound("Entity not found")
+    return _answer(view)
 
 
 def _answer(view: EntityView) -> EntityAnswer:
@@ -80,14 +76,6 @@ def _answer(view: EntityView) -> EntityAnswer:
             last_seen=entity.last_seen,
             mention_count=entity.mentions,
         ),
-        connections=[
-            EntityConnection(
-                entity=each.entity,
-                relationship=each.relationship,
-                direction=each.direction,
-                description=each.description,
-            )
-            for each in view.connections
-        ],
+        connections=[EntityConnection.model_validate(each, from_attributes=True) for each in view.connections],
         documents=[MentioningDocument(id=identifier, source=source) for identifier, source in view.documents],
     )

@@ -1,4 +1,4 @@
-"""rag-stack's way in: texts and URLs, many at once."""
+"""rag-stack's ingest route: many texts and URLs in one request."""
 
 import asyncio
 import time
@@ -6,22 +6,21 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 from pydantic import AliasChoices, BaseModel, Field, model_validator
 
 from cragside.application.intake import Intake
-from cragside.bootstrap import Container
 from cragside.domain.document import DocType
 from cragside.domain.errors import Forbidden, PayloadTooLarge
 from cragside.domain.indexing import Acceptance
 from cragside.entrypoints.http.peers.failures import RagStackFailure, peer_router
 from cragside.entrypoints.http.peers.rag_stack.camel_model import CamelModel
-from cragside.entrypoints.http.tenancy import Access
+from cragside.entrypoints.http.request_access import AppContainer, choose_workspace, note_documents
 from cragside.ports.page_fetcher import FetchFailed
 
 _MOST_ITEMS = 1000
 _MOST_URLS = 50
-# Pages that are fetched at once, and texts that are taken in at once.
+# Pages that are fetched, and texts that are added, at the same time.
 _FETCHES = 5
 _TEXTS = 8
 
@@ -29,14 +28,14 @@ _TEXTS = 8
 class IngestItem(CamelModel):
     """A text, or a URL to fetch it from."""
 
-    id: str | None = Field(None, description="The client's own name for it; `/enrichment/status` knows it by that.")
+    id: str | None = Field(None, description="The client's own id for it; `/enrichment/status` finds it by this id.")
     text: str | None = Field(None, description="The text; without it the URL is fetched.")
     url: str | None = Field(None, description="http or https, at a public address.")
     source: str | None = Field(
         None, description="Names the document. Default: the URL. Without a URL it identifies the text, too."
     )
-    doc_type: DocType | None = Field(None, description="What kind of text it is; found out when missing.")
-    metadata: dict[str, Any] | None = Field(None, description="Joins the payload of each passage.")
+    doc_type: DocType | None = Field(None, description="The kind of text; detected if missing.")
+    metadata: dict[str, Any] | None = Field(None, description="Added to the payload of each passage.")
 
     @model_validator(mode="after")
     def _named(self) -> Self:
@@ -48,24 +47,24 @@ class IngestItem(CamelModel):
 
     @property
     def identity(self) -> str:
-        """What identifies it beside its id: its address, else its source."""
+        """What identifies it besides its id: its URL, else its source."""
         return self.url or self.source or ""
 
     @property
     def to_fetch(self) -> bool:
-        """Whether its text is still to be fetched."""
+        """Whether its text must be fetched."""
         return not self.text
 
 
 class IngestRequest(CamelModel):
-    """What to take in. One item that cannot be used does not keep the others out."""
+    """The items to add. An unusable item does not affect the others."""
 
     collection: str | None = Field(
         None,
         validation_alias=AliasChoices("collection", "workspace"),
-        description="The workspace, which may be called `workspace` as well; the default without it.",
+        description="The workspace; the default without it. Its field may also be called `workspace`.",
     )
-    enrich: bool = Field(True, description="Whether tiers 2 and 3 and the graph follow.")
+    enrich: bool = Field(True, description="Whether to annotate the text (tiers 2 and 3 and the graph).")
     items: list[IngestItem] = Field(min_length=1, max_length=_MOST_ITEMS)
 
     @model_validator(mode="after")
@@ -77,7 +76,7 @@ class IngestRequest(CamelModel):
 
 
 class ItemFailure(BaseModel):
-    """An item that was not taken. `status` is the HTTP status if a page was answered with one."""
+    """An item that was refused. `status` is the HTTP status of its page, if there was an answer."""
 
     url: str | None = None
     source: str | None = None
@@ -90,14 +89,14 @@ class ItemFailure(BaseModel):
 
 
 class Enqueued(CamelModel):
-    """Passages whose enrichment is still to come, in all and by document type."""
+    """Numbers of passages that will be annotated, in total and by document type."""
 
     enqueued: int
     doc_types: dict[str, int]
 
 
 class IngestAnswer(BaseModel):
-    """What was taken: `upserted` counts passages, `fetched` pages. A worker makes them searchable within seconds."""
+    """What was added: `upserted` counts passages, `fetched` pages. A worker makes them searchable within seconds."""
 
     ok: Literal[True]
     upserted: int
@@ -113,24 +112,21 @@ class _Outcome:
     failure: ItemFailure | None = None
 
 
-def router(container: Container, access: Access) -> APIRouter:
-    """`POST /ingest`."""
-    routes = peer_router("rag-stack", RagStackFailure, limit=container.settings.max_body_bytes)
+router = peer_router("rag-stack", RagStackFailure)
 
-    @routes.post("/ingest", response_model_exclude_unset=True)
-    async def ingest(request: Request, body: IngestRequest) -> IngestAnswer:
-        """Take texts and pages in. What is answered for survives a crash; what was not taken is in `errors`."""
-        workspace = access.workspace(request, body.collection)
-        batch = _Batch(container.intake, workspace, enrich=body.enrich, ends=getattr(request.state, "ends", None))
-        outcomes = await asyncio.gather(*map(batch.take, body.items))
-        access.note(request, (each.acceptance.record.id for each in outcomes if each.acceptance))
-        return _answer(outcomes, enrich=body.enrich)
 
-    return routes
+@router.post("/ingest", response_model_exclude_unset=True)
+async def ingest(request: Request, body: IngestRequest, container: AppContainer) -> IngestAnswer:
+    """Add texts and pages. Items in the answer are stored durably; refused items are in `errors`."""
+    workspace = choose_workspace(request, body.collection)
+    batch = _Batch(container.intake, workspace, enrich=body.enrich, ends=getattr(request.state, "ends", None))
+    outcomes = await asyncio.gather(*map(batch.take, body.items))
+    note_documents(request, (each.acceptance.record.id for each in outcomes if each.acceptance))
+    return _answer(outcomes, enrich=body.enrich)
 
 
 class _Batch:
-    """Takes the items of one request."""
+    """Adds the items of one request."""
 
     def __init__(self, intake: Intake, workspace: str, *, enrich: bool, ends: float | None) -> None:
         self._intake = intake
@@ -142,9 +138,9 @@ class _Batch:
         self._texts = asyncio.Semaphore(_TEXTS)
 
     async def take(self, item: IngestItem) -> _Outcome:
-        """The item's acceptance, or why there is none."""
+        """Add an item, or say why not."""
         if self._seen.setdefault((item.identity, item.id), item.text) != item.text:
-            # Both would be one document, of which only the later text would be left.
+            # Both would be one document, and the later text would replace the earlier.
             return _refused(item, "duplicate_source: another item of this request has it; give each an id")
         try:
             if item.to_fetch:
@@ -195,7 +191,7 @@ def _given(text: str | None) -> str | None:
 
 
 def _name(item: IngestItem) -> str:
-    """The source, else the URL without what changes from visit to visit."""
+    """The source, else the URL without query and fragment."""
     if source := _given(item.source):
         return source
     return (item.url or "").partition("#")[0].partition("?")[0]
@@ -216,13 +212,13 @@ def _refused(item: IngestItem, reason: str, status: int | None = None) -> _Outco
 
 def _answer(outcomes: list[_Outcome], *, enrich: bool) -> IngestAnswer:
     taken = [(outcome.item, outcome.acceptance) for outcome in outcomes if outcome.acceptance is not None]
-    to_enrich: Counter[str] = Counter()
+    to_annotate: Counter[str] = Counter()
     for _, acceptance in taken:
         if enrich and acceptance.tasks:
-            to_enrich[acceptance.record.doc_type] += acceptance.record.passages
+            to_annotate[acceptance.record.doc_type] += acceptance.record.passages
     optional = {
         "fetched": sum(item.to_fetch for item, _ in taken),
-        "enrichment": Enqueued(enqueued=to_enrich.total(), doc_types=dict(to_enrich)) if to_enrich else None,
+        "enrichment": Enqueued(enqueued=to_annotate.total(), doc_types=dict(to_annotate)) if to_annotate else None,
         "errors": [outcome.failure for outcome in outcomes if outcome.failure is not None],
     }
     upserted = sum(acceptance.record.passages for _, acceptance in taken)

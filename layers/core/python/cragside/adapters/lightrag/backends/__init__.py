@@ -1,0 +1,1 @@
+"""The databases in which workspaces can be kept."""

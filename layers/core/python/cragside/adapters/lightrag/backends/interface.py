@@ -1,0 +1,69 @@
+"""What a database offers to keep workspaces in it."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cragside.domain.indexing import DocumentKey, Stored
+
+if TYPE_CHECKING:
+    from cragside.adapters.lightrag.ledger.interface import Ledger
+    from cragside.adapters.lightrag.storages.interface import GraphStorage, ValueStorage, VectorStorage
+
+
+@dataclass(frozen=True, slots=True)
+class Storages:
+    """The classes of LightRAG's storages. LightRAG makes their instances, with the store's folder as `working_dir`."""
+
+    values: "type[ValueStorage]"
+    vectors: "type[VectorStorage]"
+    graph: "type[GraphStorage]"
+
+
+class Backend(ABC):
+    """Keeps the stores of workspaces. A store is known by its folder, whether or not the database has files there."""
+
+    @abstractmethod
+    def folder_of(self, home: Path, workspace: str) -> Path:
+        """The folder of a workspace below a home, whether or not it has a store.
+
+        Raises `ServiceUnavailable` when that cannot be told.
+        """
+
+    @abstractmethod
+    def names(self, home: Path) -> list[str]:
+        """The workspaces below a home that have a store, in order."""
+
+    @abstractmethod
+    def has_store(self, folder: Path) -> bool:
+        """Whether a folder has a store.
+
+        Raises `OSError`, and `ServiceUnavailable` when something else has the place of a store.
+        """
+
+    @abstractmethod
+    def open_ledger(
+        self, folder: Path, workspace: str, *, search_text: Callable[[str], str], read_only: bool = False
+    ) -> "Ledger":
+        """The ledger of a folder, which is made unless it is only read. Open it before LightRAG's storages.
+
+        `search_text` gives what full-text search sees of a text. Raises `LedgerError`, `StoreFormatError` and
+        `OSError`.
+        """
+
+    @abstractmethod
+    def storages(self) -> Storages:
+        """LightRAG's storages. The first call imports LightRAG, which takes a second or two."""
+
+    @abstractmethod
+    async def stored(self, folder: Path, keys: Collection[DocumentKey]) -> Stored:
+        """What `Ledger.stored` says, with the sizes of these documents, without opening the store.
+
+        Raises `LedgerError`.
+        """
+
+    @abstractmethod
+    def remove(self, folder: Path) -> None:
+        """Remove a store that nobody has open. It is no error when there is none."""

@@ -1,0 +1,60 @@
+"""Workspaces in memory, for tests and for what need not last."""
+
+from collections.abc import Callable, Collection
+from pathlib import Path
+
+from typing_extensions import override
+
+from cragside.adapters.lightrag.backends.interface import Backend, Storages
+from cragside.adapters.lightrag.ledger.interface import Ledger
+from cragside.adapters.lightrag.ledger.memory.catalogue import stored_in
+from cragside.adapters.lightrag.ledger.memory.ledger import MemoryLedger
+from cragside.adapters.lightrag.ledger.memory.tables import MemoryTables
+from cragside.domain.indexing import DocumentKey, Stored
+
+
+class MemoryBackend(Backend):
+    """Keeps stores for as long as it lives itself. At one time one backend has a home."""
+
+    def __init__(self) -> None:
+        self._stores: dict[Path, MemoryTables] = {}
+
+    @override
+    def folder_of(self, home: Path, workspace: str) -> Path:
+        return home / workspace
+
+    @override
+    def names(self, home: Path) -> list[str]:
+        return sorted(folder.name for folder in self._stores if folder.parent == home and folder.name[0] != ".")
+
+    @override
+    def has_store(self, folder: Path) -> bool:
+        return folder in self._stores
+
+    @override
+    def open_ledger(
+        self, folder: Path, workspace: str, *, search_text: Callable[[str], str], read_only: bool = False
+    ) -> Ledger:
+        memory = self._stores.get(folder) or MemoryTables()
+        if not read_only:
+            self._stores[folder] = memory
+        MemoryTables.opened[str(folder)] = memory
+        return MemoryLedger(memory, workspace, search_text, read_only=read_only)
+
+    @override
+    def storages(self) -> Storages:
+        from cragside.adapters.lightrag.storages.memory import (
+            MemoryGraphStorage,
+            MemoryValueStorage,
+            MemoryVectorStorage,
+        )
+
+        return Storages(MemoryValueStorage, MemoryVectorStorage, MemoryGraphStorage)
+
+    @override
+    async def stored(self, folder: Path, keys: Collection[DocumentKey]) -> Stored:
+        return stored_in(self._stores[folder], keys)
+
+    @override
+    def remove(self, folder: Path) -> None:
+        self._stores.pop(folder, None)

@@ -1,0 +1,1 @@
+"""LightRAG in process, with our models and storages."""

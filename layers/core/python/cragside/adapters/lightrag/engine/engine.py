@@ -1,0 +1,140 @@
+"""LightRAG in process, set up for one workspace: our storages, our models, no server and no download."""
+
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+import cragside.adapters.lightrag.engine.lean  # noqa: F401 (before anything else loads LightRAG)
+
+# isort: split
+import lightrag.utils
+from lightrag import LightRAG
+from lightrag.base import StoragesStatus
+from lightrag.kg import STORAGE_ENV_REQUIREMENTS, STORAGE_IMPLEMENTATIONS, STORAGES
+from lightrag.utils import EmbeddingFunc, Tokenizer
+
+from cragside.adapters.lightrag.backends.interface import Storages
+from cragside.adapters.lightrag.engine.tokens import CharacterTokens
+from cragside.adapters.lightrag.storages.interface import UnusedDocStatusStorage
+from cragside.ports.embedder import Embedder, Vectors
+from cragside.ports.language_model import LanguageModel
+
+T = TypeVar("T")
+
+# LightRAG's own cosine bound for rows worth looking at; the grader decides what is relevant.
+COSINE_FLOOR = 0.05
+
+
+class Embedding(EmbeddingFunc):
+    """LightRAG's wrapper without its check of lengths.
+
+    It wants to know the length of the vectors ahead of the first one. `CachedEmbedder` holds them against the store's.
+    """
+
+    async def __call__(self, *args: Any, **named: Any) -> Vectors:
+        """A vector for each text."""
+        vectors: Vectors = await self.func(*args, **named)
+        return vectors
+
+
+class Engine(LightRAG):
+    """LightRAG whose settings stay as they are once its storages are open.
+
+    LightRAG deep-copies all its settings for each query.
+    """
+
+    _settled: dict[str, Any] | None = None
+
+    def reader(self, edges_per_node: int) -> Self:
+        """The same LightRAG for queries alone, with a bounded view of the graph."""
+        reader = copy(self)
+        reader.chunk_entity_relation_graph = self.chunk_entity_relation_graph.bounded(edges_per_node)
+        return reader
+
+    def on(self, **storages: Any) -> Self:
+        """The same LightRAG with other storages in place of some of its own."""
+        other = copy(self)
+        for name, storage in storages.items():
+            setattr(other, name, storage)
+        return other
+
+    def _build_global_config(self) -> dict[str, Any]:
+        if self._storages_status is not StoragesStatus.INITIALIZED:
+            return super()._build_global_config()  # type: ignore[no-any-return]
+        if self._settled is None:
+            self._settled = super()._build_global_config()
+        return dict(self._settled)
+
+
+def build_engine(
+    folder: Path,
+    *,
+    workspace: str,
+    storages: Storages,
+    embedder: Embedder,
+    model: LanguageModel,
+    search_text: Callable[[str], str],
+    parallel: int,
+) -> Engine:
+    """A LightRAG whose storages are not opened yet. `search_text` gives what full-text search sees of a
+    text."""
+    lightrag.utils.run_in_tokenizer_executor = _at_once
+
+    async def embed(texts: list[str], **_: Any) -> Vectors:
+        return await embedder.embed(texts)
+
+    async def complete(
+        prompt: str,
+        system_prompt: str | None = None,
+        history_messages: Sequence[Mapping[str, str]] | None = None,
+        **_: Any,
+    ) -> str:
+        return await model.complete(prompt, system=system_prompt, history=history_messages or ())
+
+    return Engine(
+        working_dir=str(folder),
+        workspace=workspace,
+        **registered(storages),
+        vector_db_storage_cls_kwargs={"search_text": search_text},
+        embedding_func=Embedding(embedding_dim=0, func=embed, max_token_size=None, model_name=embedder.name),
+        embedding_func_max_async=max(parallel, 8),
+        embedding_batch_num=32,
+        llm_model_func=complete,
+        llm_model_max_async=parallel,
+        max_parallel_insert=8,
+        tokenizer=Tokenizer("characters", CharacterTokens()),
+        cosine_better_than_threshold=COSINE_FLOOR,
+        kg_chunk_pick_method="WEIGHT",
+        related_chunk_number=3,
+        # What a row remembers of its sources is a courtesy to readers; LightRAG keeps the full lists elsewhere.
+        max_source_ids_per_entity=50,
+        max_source_ids_per_relation=50,
+        max_file_paths=10,
+        entity_extract_max_gleaning=0,
+        enable_llm_cache=False,
+        enable_llm_cache_for_entity_extract=True,
+        enable_content_headings=False,
+    )
+
+
+def registered(storages: Storages) -> dict[str, str]:
+    """LightRAG's settings that choose the storages, which it now knows by the names of their classes."""
+    roles: dict[str, type] = {
+        "kv_storage": storages.values,
+        "vector_storage": storages.vectors,
+        "graph_storage": storages.graph,
+        "doc_status_storage": UnusedDocStatusStorage,
+    }
+    for role, storage in roles.items():
+        name = storage.__name__
+        STORAGES[name] = storage.__module__
+        STORAGE_ENV_REQUIREMENTS[name] = []
+        if name not in (known := STORAGE_IMPLEMENTATIONS[role.upper()]["implementations"]):
+            known.append(name)
+    return {role: storage.__name__ for role, storage in roles.items()}
+
+
+async def _at_once(count: Callable[..., T], *args: Any) -> T:
+    # Three characters a token are counted faster than a thread can be asked to; LightRAG would ask seven times a query.
+    return count(*args)

@@ -1,0 +1,50 @@
+"""Taking what versions that are gone have contributed out of the graph."""
+
+import asyncio
+import logging
+
+from cragside.adapters.lightrag.indexing.drafts import Draft
+from cragside.adapters.lightrag.ledger.changes import GraphChange, OnceGone
+from cragside.adapters.lightrag.ledger.entries import StoredPart
+from cragside.adapters.lightrag.ledger.interface import Ledger
+from cragside.adapters.lightrag.store import Store
+
+# Somebody waits for the answer, and a model may be asked to describe what remains.
+_AT_ONCE_SECONDS = 2.0
+
+logger = logging.getLogger("cragside")
+
+
+async def sweep(store: Store) -> None:
+    """Take versions that are gone out of the graph, part by part, each in one transaction."""
+    if await store.ledger.sweeps():
+        async with store.writing() as ledger:
+            await _swept(store, ledger)
+
+
+async def sweep_if_free(store: Store) -> None:
+    """Sweep at once, unless somebody is writing to the graph, it takes long, or it fails: a worker does it then."""
+    if not await store.ledger.sweeps():
+        return
+    async with store.writing_if_free() as ledger:
+        if ledger:
+            try:
+                async with asyncio.timeout(_AT_ONCE_SECONDS):
+                    await _swept(store, ledger)
+            except Exception as error:
+                logger.warning("Workspace %s is swept later: %s", store.workspace, type(error).__name__)
+
+
+async def _swept(store: Store, ledger: Ledger) -> None:
+    for part in await ledger.gone():
+        draft = await forget_graph(store, part)
+        await ledger.apply(await draft.change() if draft else GraphChange(), OnceGone(part), store.embedding_model)
+    async with store.accepting() as ledger:
+        await ledger.drop_swept()
+    store.tidy()
+
+
+async def forget_graph(store: Store, part: StoredPart) -> Draft | None:
+    """A draft in which the part contributes nothing to the graph, None when it never did. Only while `writing`."""
+    draft = Draft(store.engine, store.ledger, without=await store.ledger.chunk_ids(part))
+    return draft if await draft.forget(part.key) else None

@@ -1,0 +1,68 @@
+"""Leases in a store's file, and the transactions that check them."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from copy import copy
+from sqlite3 import Connection
+from typing import Self
+
+from typing_extensions import override
+
+from cragside.adapters.lightrag.ledger.leases import Lease, LeaseLost, is_gone
+from cragside.adapters.lightrag.ledger.sqlite.passages import PassageReads
+
+_HELD = "epoch = ? AND name = ? AND holder = ?"
+
+
+class Leasing(PassageReads):
+    """Takes leases. Each taking is a row of its own, and its number is the epoch; returning deletes the row."""
+
+    _leases: tuple[Lease, ...] = ()
+
+    @override
+    async def take_lease(self, name: str, holder: str, seconds: float) -> Lease | None:
+        await self._database.turn()
+        now = time.time()
+        with self._database.note() as connection:
+            row = connection.execute("SELECT holder, expires FROM lease WHERE name = ?", (name,)).fetchone()
+            if row and row[0] != holder and row[1] > now and not is_gone(row[0]):
+                return None
+            put = "INSERT OR REPLACE INTO lease (name, holder, expires) VALUES (?, ?, ?)"
+            return Lease(name, holder, connection.execute(put, (name, holder, now + seconds)).lastrowid or 0)
+
+    @override
+    async def renew_lease(self, lease: Lease, seconds: float) -> bool:
+        if not await self._database.turn():
+            return True  # nobody else can take it either while somebody writes for so long
+        with self._database.note() as connection:
+            expires = time.time() + seconds
+            renewed = connection.execute(f"UPDATE lease SET expires = ? WHERE {_HELD}", (expires, *_key(lease)))  # noqa: S608 (our own)
+            return renewed.rowcount > 0
+
+    @override
+    async def return_lease(self, lease: Lease) -> None:
+        await self._database.turn()
+        with self._database.note() as connection:
+            connection.execute(f"DELETE FROM lease WHERE {_HELD}", _key(lease))  # noqa: S608 (our own)
+
+    @override
+    def under(self, *leases: Lease) -> Self:
+        other = copy(self)
+        other._leases = (*self._leases, *leases)
+        return other
+
+    @contextmanager
+    def _transaction(self) -> Iterator[Connection]:
+        with self._database.transaction() as connection:
+            self._check_leases(connection)
+            yield connection
+
+    def _check_leases(self, connection: Connection) -> None:
+        for lease in self._leases:
+            if not connection.execute(f"SELECT 1 FROM lease WHERE {_HELD}", _key(lease)).fetchone():  # noqa: S608 (our own)
+                raise LeaseLost
+
+
+def _key(lease: Lease) -> tuple[int, str, str]:
+    return lease.epoch, lease.name, lease.holder

@@ -1,0 +1,240 @@
+"""Checks each component that cragside depends on, and says what to do if it fails."""
+
+import asyncio
+import os
+import platform
+import sys
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+from urllib.parse import urlsplit
+
+from cragside import __version__
+from cragside.composition.store_files import damage_in, is_baked, may_be_damaged, misplaced
+from cragside.domain.errors import CragsideError, ServiceUnavailable
+from cragside.entrypoints.cli.exit_codes import message_of
+
+if TYPE_CHECKING:
+    from cragside.bootstrap import Container
+    from cragside.settings import Settings
+
+State = Literal["ok", "warning", "error", "not configured"]
+
+_PACKAGES = ("lightrag-hku", "langgraph", "langchain-ollama", "wordllama", "fastapi", "uvicorn")
+_OLDEST_PYTHON, _NEWEST_PYTHON = (3, 11), (3, 13)
+_DEFAULT_CHAT_MODEL, _DEFAULT_EMBEDDING_MODEL, _EMBEDDED = "qwen2.5:7b", "nomic-embed-text", "embedded"
+_PATIENCE_SECONDS = 10.0
+# A model that is not loaded takes as long as its file takes to read.
+_LOAD_SECONDS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """The state of one component. `remedy` says what to do, if anything."""
+
+    component: str
+    state: State
+    version: str = ""
+    detail: str = ""
+    remedy: str = ""
+
+
+def examine_installation() -> list[Finding]:
+    """Check Python and the packages."""
+    running = sys.version_info[:2]
+    supported = _OLDEST_PYTHON <= running <= _NEWEST_PYTHON
+    remedy = "" if supported else "Use Python 3.11, 3.12 or 3.13."
+    return [
+        Finding("python", "ok" if supported else "warning", platform.python_version(), remedy=remedy),
+        Finding("cragside", "ok", __version__),
+        *(_package(name) for name in _PACKAGES),
+    ]
+
+
+def examine_folder(settings: "Settings") -> Finding:
+    """Check that RAG_HOME exists or can be made, and is writable unless it is a baked store."""
+    if not isinstance(settings.home, Path):
+        return Finding("folder", "ok", detail=f"{settings.home}, a baked store that is fetched at the first use")
+    home = settings.home.absolute()
+    if is_baked(home):
+        return Finding("folder", "ok", detail=f"{home}, a baked store, opened read-only")
+    if problem := misplaced(home):
+        return Finding("folder", "warning", detail=f"{home}", remedy=problem)
+    nearest = next(folder for folder in (home, *home.parents) if folder.exists())
+    if not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK):
+        return Finding("folder", "error", detail=f"{nearest} is not a folder that can be written", remedy=_other_home())
+    return Finding("folder", "ok", detail=f"{home}" if home.exists() else f"{home} is made when something is indexed")
+
+
+async def examine_components(container: "Container") -> list[Finding]:
+    """Check the store, Ollama with its models, and SearXNG."""
+    settings = container.settings
+    servers = await asyncio.gather(
+        _patiently(
+            "ollama", lambda: _ollama(container), lambda _: _OLLAMA_REMEDY, _PATIENCE_SECONDS + 2 * _LOAD_SECONDS
+        ),
+        _patiently(
+            "searxng", lambda: _searxng(container), lambda _: f"Start it, or correct SEARXNG_HOST. {_JSON_REMEDY}"
+        ),
+    )
+    # Opening a store imports LightRAG and keeps the event loop busy for seconds: a server would seem not to answer.
+    store = await _patiently("store", lambda: _store(container), lambda error: _store_remedy(settings, error))
+    places = {"ollama": settings.ollama_base_url, "searxng": settings.searxng_host}
+    return [
+        finding if finding.detail or finding.component not in places else _at(finding, places[finding.component])
+        for findings in (store, *servers)
+        for finding in findings
+    ]
+
+
+_OLLAMA_REMEDY = "Start it with `ollama serve`, or correct OLLAMA_BASE_URL."
+_BAKE_REMEDY = "Bake it again with `cragside bake`, or copy it again."
+_JSON_REMEDY = "Its settings.yml needs `json` under search.formats."
+
+
+async def _patiently(
+    component: str,
+    ask: Callable[[], Awaitable[list[Finding]]],
+    remedy_for: Callable[[Exception], str],
+    seconds: float | None = None,
+) -> list[Finding]:
+    seconds = _PATIENCE_SECONDS if seconds is None else seconds
+    failure: Exception
+    try:
+        async with asyncio.timeout(seconds):
+            return await ask()
+    except TimeoutError as error:
+        failure, reason = error, f"no answer within {seconds:.0f} s"
+    except Exception as error:
+        failure, reason = error, message_of(error)
+    return [Finding(component, "error", detail=reason, remedy=remedy_for(failure))]
+
+
+async def _store(container: "Container") -> list[Finding]:
+    settings = container.settings
+    if not await asyncio.to_thread(_holds_something, settings):
+        folder = await asyncio.to_thread(examine_folder, settings)
+        if folder.state != "ok":
+            return [Finding("store", folder.state, detail=folder.detail, remedy=folder.remedy)]
+        detail = f"workspace {settings.workspace} holds nothing yet"
+        return [Finding("store", "ok", detail=detail, remedy="Index something with `cragside ingest`.")]
+    known = await (await container.workspaces.open(settings.workspace)).passages.status()
+    await container.workspaces.check(settings.workspace, whole=True)
+    detail = f"workspace {known.workspace}: {known.documents} documents, embedded by {known.embedding_model}"
+    if damage := await asyncio.to_thread(_damage, settings):
+        return [Finding("store", "error", detail=damage, remedy=_BAKE_REMEDY)]
+    # The store can be opened without its model, but not be searched.
+    await container.workspaces.prepare(settings.workspace)
+    return [Finding("store", "ok", detail=detail)]
+
+
+def _holds_something(settings: "Settings") -> bool:
+    """Whether there is a store to open. A baked store is always opened, to check it."""
+    home = settings.home
+    return not isinstance(home, Path) or is_baked(home) or (home / settings.workspace).exists()
+
+
+def _damage(settings: "Settings") -> str:
+    """The differences from a baked store's manifest, by hash. A fetched store was checked already."""
+    return damage_in(settings.home) if isinstance(settings.home, Path) else ""
+
+
+async def _ollama(container: "Container") -> list[Finding]:
+    host, settings = container.host, container.settings
+    if host is None:
+        remedy = "Set OLLAMA_BASE_URL to let its models grade. Without it the embedded models do the work."
+        return [Finding("ollama", "not configured", remedy=remedy)]
+    found, models = await host.version(), await host.models()
+    chat = _model("chat model", settings.chat_model, _DEFAULT_CHAT_MODEL, "RAG_CHAT_MODEL", models)
+    embedding = _model(
+        "embedding model", settings.embedding_model, _DEFAULT_EMBEDDING_MODEL, "RAG_EMBEDDING_MODEL", models
+    )
+    return [
+        Finding("ollama", "ok", found),
+        await _tried(chat, host.check_chat),
+        await _tried(embedding, host.check_embedding),
+    ]
+
+
+async def _tried(finding: Finding, call: Callable[[str], Awaitable[object]]) -> Finding:
+    """Check a model of the host with one call."""
+    model = finding.detail
+    if finding.state != "ok" or model.startswith(_EMBEDDED):
+        return finding
+    try:
+        async with asyncio.timeout(_LOAD_SECONDS):
+            await call(model)
+    except TimeoutError:
+        remedy = f"It may still be loading: try `ollama run {model}`, then run `cragside doctor` again."
+        return Finding(finding.component, "error", detail=f"{model} gave no answer in {_LOAD_SECONDS} s", remedy=remedy)
+    except ServiceUnavailable as error:
+        remedy = f"Try `ollama run {model}`, and see Ollama's log."
+        return Finding(finding.component, "error", detail=f"{model}: {message_of(error)}", remedy=remedy)
+    return Finding(finding.component, "ok", detail=f"{model}, answered a test call")
+
+
+def _model(component: str, chosen: str | None, default: str, variable: str, models: frozenset[str]) -> Finding:
+    if chosen == _EMBEDDED:
+        return Finding(component, "ok", detail=f"embedded, as {variable} says")
+    name = chosen or default
+    if name in models or f"{name}:latest" in models:
+        return Finding(component, "ok", detail=name)
+    if chosen:
+        return Finding(component, "error", detail=f"{name} is not there", remedy=f"Get it with `ollama pull {name}`.")
+    remedy = f"Get it with `ollama pull {name}`, or name one that is there in {variable}."
+    return Finding(component, "warning", detail=f"{name} is not there, the embedded one does its work", remedy=remedy)
+
+
+async def _searxng(container: "Container") -> list[Finding]:
+    if container.search is None or container.settings.searxng_host is None:
+        return [Finding("searxng", "not configured", remedy="Set SEARXNG_HOST to fall back on the web.")]
+    results = await container.search.search("cragside")
+    return [Finding("searxng", "ok", await _searxng_version(container.settings.searxng_host), _found(len(results)))]
+
+
+async def _searxng_version(address: str) -> str:
+    """The version from SearXNG's /config, "" if it has none."""
+    import httpx
+
+    try:
+        # Asked as searches are, directly: a proxy of the environment would tell of another network.
+        async with httpx.AsyncClient(timeout=3, trust_env=False) as client:
+            return str((await client.get(f"{address}/config")).json().get("version", ""))[:40]
+    except (httpx.HTTPError, ValueError, AttributeError):
+        return ""
+
+
+def _found(count: int) -> str:
+    return f"answers in JSON, {count} results for a test search"
+
+
+def _at(finding: Finding, address: str | None) -> Finding:
+    """Add the address of the component, without its credentials."""
+    if address is None:
+        return finding
+    parts = urlsplit(address)
+    place = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+    return Finding(finding.component, finding.state, finding.version, place, finding.remedy)
+
+
+def _package(name: str) -> Finding:
+    try:
+        return Finding(name, "ok", version(name))
+    except PackageNotFoundError:
+        return Finding(name, "error", detail="is not installed", remedy="Install cragside again.")
+
+
+def _store_remedy(settings: "Settings", error: Exception) -> str:
+    if may_be_damaged(error):
+        if not isinstance(settings.home, Path) or is_baked(settings.home):
+            return ""  # the error of a baked store says what to do
+        folder = settings.home / settings.workspace
+        return f"If it is damaged, move {folder} away and index its texts again with `cragside ingest`."
+    # Our other errors say themselves what to do.
+    return "" if isinstance(error, CragsideError) else _other_home()
+
+
+def _other_home() -> str:
+    return "Make it writable, or set RAG_HOME to another folder."

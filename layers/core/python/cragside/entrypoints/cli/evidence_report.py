@@ -1,0 +1,80 @@
+"""Prints the evidence that was found for a prompt."""
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+from cragside.domain.document import Document
+from cragside.domain.outcome import RagContext
+from cragside.entrypoints.cli.terminal import print_table, printable
+
+_VERDICTS = {
+    "local": "evidence from the knowledge base",
+    "web": "the knowledge base did not hold enough, the web was asked",
+    "mixed": "evidence from the knowledge base and the web",
+    "none": "no evidence, the question goes through without context",
+}
+_STYLES = {"local": "green", "web": "cyan", "mixed": "cyan", "none": "yellow"}
+
+
+def show_context(console: Console, context: RagContext) -> None:
+    """Print the verdict, the citations, the time each step took and what did not work."""
+    console.print(f"Verdict  {context.verdict}: {_meaning(context)}", style=_STYLES[context.verdict])
+    if context.documents:
+        print_table(console, _citations(context))
+    console.print(f"Time     {_times(context)}")
+    for degradation in context.degraded:
+        console.print(f"Degraded {degradation.component}: {printable(degradation.reason)}", style="yellow")
+
+
+def show_sources(console: Console, context: RagContext) -> None:
+    """Print what the numbers in an answer stand for, and what did not work."""
+    if context.documents:
+        console.print("\nSources")
+        for number, document in enumerate(context.documents, start=1):
+            console.print(f"[{number}] {_one_line(document.title)} ({_place(document)})", soft_wrap=True)
+    else:
+        console.print("\nNo evidence was found: the model answered from what it knows.", style="yellow")
+    for degradation in context.degraded:
+        console.print(f"Degraded {degradation.component}: {printable(degradation.reason)}", style="yellow")
+
+
+def _place(document: Document) -> str:
+    """Where a passage stands: its file or address, page and section."""
+    told = document.metadata
+    page = f"page {told['page']}" if told.get("page") else ""
+    section = f"section {told['section']}" if told.get("section") else ""
+    return ", ".join(_one_line(part) for part in (_origin(document), page, section) if part)
+
+
+def _meaning(context: RagContext) -> str:
+    best = max((document.score or 0.0 for document in context.documents), default=None)
+    weak = best is not None and best <= context.threshold
+    return _VERDICTS[context.verdict] + (f", none of it above {context.threshold:g}" if weak else "")
+
+
+def _citations(context: RagContext) -> Table:
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    table.add_column("#", justify="right")
+    table.add_column("score", justify="right")
+    table.add_column("source")
+    table.add_column("title", overflow="fold")
+    table.add_column("from", overflow="fold")
+    for number, document in enumerate(context.documents, start=1):
+        score = "" if document.score is None else f"{document.score:.2f}"
+        table.add_row(str(number), score, document.source, _one_line(document.title), _origin(document))
+    return table
+
+
+def _origin(document: Document) -> str:
+    return _one_line(str(document.url or document.metadata.get("filename") or document.id))
+
+
+def _one_line(text: str) -> str:
+    return " ".join(printable(text).split())
+
+
+def _times(context: RagContext) -> str:
+    steps = [f"{name} {milliseconds:.0f} ms" for name, milliseconds in context.timings_ms.items()]
+    total = f"{context.processing_time_ms} ms"
+    return f"{total} ({', '.join(steps)})" if steps else total

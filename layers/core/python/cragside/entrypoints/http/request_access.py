@@ -1,0 +1,73 @@
+"""What a request may use: the application's container, and the workspaces that its tokens open."""
+
+from collections.abc import Iterable
+from typing import Annotated
+
+from fastapi import Depends, Query, Request
+
+from cragside.application.allowance import allow
+from cragside.bootstrap import Container
+from cragside.domain.errors import Unauthorized
+from cragside.entrypoints.access import Grant, workspace_of
+from cragside.entrypoints.http.route_rules import RULES
+
+WORKSPACE = "The workspace; the default without it."
+
+
+def container_of(request: Request) -> Container:
+    """The container of the application that answers the request."""
+    container: Container = request.app.state.container
+    return container
+
+
+async def authorise(request: Request) -> None:
+    """Raises `Unauthorized` without a known token, and `Forbidden` if the token lacks the route's scope."""
+    _grant(request)
+
+
+def choose_workspace(request: Request, named: object = None) -> str:
+    """The workspace that the request may use: `named`, else `?workspace=`, else as `workspace_of` finds it."""
+    if named is None:
+        named = request.query_params.get("workspace")
+    grant = _grant(request)
+    chosen = workspace_of(grant, request.scope["headers"], named, container_of(request).settings.workspace)
+    request.state.workspace = chosen
+    allow(grant.allowance(chosen))
+    return chosen
+
+
+def note_documents(request: Request, documents: Iterable[str]) -> None:
+    """Have the audit log list these documents, by their ids."""
+    request.state.documents = [*getattr(request.state, "documents", ()), *documents]
+
+
+async def _container(request: Request) -> Container:
+    return container_of(request)
+
+
+async def _workspace(request: Request, workspace: Annotated[str | None, Query(description=WORKSPACE)] = None) -> str:
+    return choose_workspace(request, workspace)
+
+
+async def _collection(request: Request, collection: Annotated[str | None, Query(description=WORKSPACE)] = None) -> str:
+    return choose_workspace(request, collection)
+
+
+# Parameters of routes. rag-stack's clients name the workspace by `?collection=`.
+AppContainer = Annotated[Container, Depends(_container)]
+QueryWorkspace = Annotated[str, Depends(_workspace)]
+QueryCollection = Annotated[str, Depends(_collection)]
+
+
+def _grant(request: Request) -> Grant:
+    # Judged once for a request: otherwise a token that is revoked meanwhile would let half of the request in.
+    grant: Grant | None = getattr(request.state, "narrowed_grant", None)
+    if grant is None:
+        headers = request.scope["headers"]
+        known = getattr(request.state, "grant", None) or request.app.state.keys.keyring().grant(headers)
+        if known is None:
+            raise Unauthorized("Send a valid token as Authorization: Bearer or as X-API-Key.")
+        request.state.grant = known
+        grant = known.narrowed(RULES[f"{request.method} {request.scope['route'].path}"].scope)
+        request.state.narrowed_grant = grant
+    return grant

@@ -1,0 +1,62 @@
+"""The rules of our own routes. A route without a rule prevents the application from starting."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from fastapi import APIRouter
+from fastapi.routing import APIRoute
+
+from cragside.domain.tokens import TokenScope
+
+
+class RouteRule(NamedTuple):
+    """The scope that a route needs, and its action in the audit log. None: only denied requests are logged."""
+
+    scope: TokenScope
+    action: str | None = None
+
+
+RULES: Mapping[str, RouteRule] = {
+    "GET /openapi.json": RouteRule("read"),
+    "GET /health": RouteRule("read"),
+    "POST /v1/enrich": RouteRule("read", "search"),
+    "POST /v1/documents": RouteRule("write", "ingest"),
+    "GET /v1/documents": RouteRule("read"),
+    "GET /v1/documents/{document_id}": RouteRule("read", "read"),
+    "GET /v1/documents/{document_id}/content": RouteRule("read", "read"),
+    "GET /v1/documents/{document_id}/events": RouteRule("read"),
+    "DELETE /v1/documents/{document_id}": RouteRule("write", "delete"),
+    "PATCH /v1/documents/{document_id}": RouteRule("write", "move"),
+    "POST /v1/documents/{document_id}/reprocess": RouteRule("write", "reprocess"),
+    "POST /v1/documents/uploads": RouteRule("write", "upload"),
+    "POST /v1/memories": RouteRule("write", "ingest"),
+    "GET /v1/memories": RouteRule("read", "read"),
+    "DELETE /v1/memories/{memory_id}": RouteRule("write", "delete"),
+    "POST /v1/memories/search": RouteRule("read", "search"),
+    "GET /v1/settings": RouteRule("read"),
+    "PATCH /v1/settings": RouteRule("write", "settings"),
+    "GET /v1/queue/dead": RouteRule("read"),
+    "POST /v1/queue/revive": RouteRule("write", "reprocess"),
+    "POST /ingest": RouteRule("write", "ingest"),
+    "POST /query": RouteRule("read", "search"),
+    "POST /query/data": RouteRule("read", "search"),
+    "GET /enrichment/status/{baseId:path}": RouteRule("read"),
+    "GET /enrichment/stats": RouteRule("read"),
+    "POST /enrichment/enqueue": RouteRule("write", "reprocess"),
+    "GET /graph/entity/{name:path}": RouteRule("read"),
+    "POST /documents/text": RouteRule("write", "ingest"),
+    "POST /documents/texts": RouteRule("write", "ingest"),
+    "GET /documents/track_status/{track_id}": RouteRule("read"),
+    "GET /documents/status_counts": RouteRule("read"),
+    "GET /documents/pipeline_status": RouteRule("read"),
+    "DELETE /documents/delete_document": RouteRule("write", "delete"),
+}
+
+
+def check(router: APIRouter) -> APIRouter:
+    """The same router. Raises `KeyError` that names a route without a rule."""
+    for route in router.routes:
+        for method in getattr(route, "methods", None) or {"*"}:
+            if not isinstance(route, APIRoute) or f"{method} {route.path}" not in RULES:
+                raise KeyError(f"{method} {getattr(route, 'path', route)} has no rule in http/route_rules.py")
+    return router

@@ -1,0 +1,299 @@
+"""Limits the number of clients' connections, and how long each may keep the server waiting.
+
+uvicorn has a time-out for idle connections only. It waits forever for a client that does not complete its request, and
+each such connection takes a descriptor.
+"""
+
+import asyncio
+import json
+import select
+import sys
+from collections.abc import Callable
+from itertools import islice
+from typing import Any, Literal, cast
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+from typing_extensions import override
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+
+from cragside.entrypoints.http.errors import RETRY_AFTER_SECONDS
+from cragside.entrypoints.proxy.connection_limits import ConnectionLimits
+from cragside.entrypoints.proxy.errors import answer, error_body, status_of
+from cragside.entrypoints.proxy.own_paths import is_own
+
+_HEALTH = "/healthz"
+# The most requests that a client may send before it reads their answers.
+_MOST_PIPELINED = 64
+
+
+class Clients:
+    """The connections of one process."""
+
+    def __init__(self, limits: ConnectionLimits) -> None:
+        self.limits = limits
+        # Connections without a request in process, the longest idle first.
+        self._idle: dict[ClientConnection, None] = {}
+        self._busy: set[ClientConnection] = set()
+        # Refused connections, whose clients may still read the reason.
+        self._refused: dict[ClientConnection, None] = {}
+
+    @property
+    def full(self) -> bool:
+        """Whether there are too many requests. `/healthz` is answered nevertheless."""
+        return len(self._busy) > self.limits.most - min(self.limits.spare, self.limits.most // 4)
+
+    def idle(self, connection: "ClientConnection") -> None:
+        """A client has connected, or all its requests have been answered. May drop idle connections."""
+        self._busy.discard(connection)
+        self._idle[connection] = None
+        self._make_room()
+
+    def refused(self, connection: "ClientConnection") -> None:
+        """A client has been refused. Refused connections are the first to be dropped."""
+        self.gone(connection)
+        self._refused[connection] = None
+        self._make_room()
+
+    def _make_room(self) -> None:
+        """Drop surplus connections, except those whose request has arrived and waits to be read.
+
+        Many connections may arrive at once with their requests. Each of these gets an answer, even if it is a refusal.
+        At most there are twice as many connections as allowed, for which there are enough descriptors.
+        """
+        excess = len(self._refused) + len(self._idle) + len(self._busy) - self.limits.most
+        if excess <= 0:
+            return
+        there = [*self._refused, *self._idle]
+        for connection in islice((each for each in there if not each.has_spoken), excess):
+            connection.drop()
+        if len(self._refused) + len(self._idle) + len(self._busy) > 2 * self.limits.most:
+            there[0].drop()
+
+    def busy(self, connection: "ClientConnection") -> None:
+        """A client has sent the head of a request."""
+        self._idle.pop(connection, None)
+        self._busy.add(connection)
+
+    def gone(self, connection: "ClientConnection") -> None:
+        """A client has left."""
+        self._idle.pop(connection, None)
+        self._refused.pop(connection, None)
+        self._busy.discard(connection)
+
+    def check(self, now: float) -> None:
+        """End the connections of clients that are too slow. Call it regularly."""
+        for connection in [*self._refused, *self._idle, *self._busy]:
+            connection.check(now)
+
+
+class ClientConnection(HttpToolsProtocol):
+    """uvicorn's protocol with limits for clients.
+
+    The answer to a complete request may take any time: models think for minutes, and streams may run for hours.
+    """
+
+    def __init__(self, *arguments: Any, clients: Clients, **keywords: Any) -> None:
+        super().__init__(*arguments, **keywords)
+        self._clients = clients
+        self._limits = clients.limits
+        self._stage: Literal["none", "head", "body"] = "none"
+        # The start of the stage, or of the current period within a body.
+        self._since = self.loop.time()
+        self._body_bytes = 0
+        # Bytes since the last sign of progress.
+        self._unparsed = 0
+        self._stalled: tuple[float, int] | None = None
+        self._closing_since: float | None = None
+        self._refused = False
+        self._serve: ASGIApp = self.app
+
+    @property
+    def _answering(self) -> bool:
+        return self.cycle is not None and not self.cycle.response_complete
+
+    @property
+    def has_spoken(self) -> bool:
+        """Whether data has arrived that the server has not read yet and will read."""
+        if self._refused or self.transport.is_closing():
+            return False
+        return _readable(self.transport.get_extra_info("socket").fileno())
+
+    def drop(self) -> None:
+        """End the connection at once."""
+        self._clients.gone(self)
+        self.transport.abort()
+
+    def check(self, now: float) -> None:
+        """End the connection if its client is too slow."""
+        if self._refused or self.transport.is_closing():
+            self._check_closing(now)
+        elif self._stage == "body":
+            self._check_body(now)
+        elif self._answering:
+            self._check_reader(now)
+        else:
+            idle = self._stage == "none" and self.cycle is not None
+            if now - self._since > (self._limits.keep_alive_seconds if idle else self._limits.head_seconds):
+                self._refuse("request_timeout", "The request did not arrive in time. Send it again.")
+
+    def _check_closing(self, now: float) -> None:
+        if self._closing_since is None:
+            self._closing_since = now
+        elif now - self._closing_since > self._limits.close_seconds:
+            self.drop()
+
+    def _check_body(self, now: float) -> None:
+        waits = self.flow.read_paused or (self._answering and self.cycle.waiting_for_100_continue)
+        if waits or self._body_bytes >= self._limits.body_bytes:
+            self._since, self._body_bytes = now, 0
+            self._check_reader(now)
+        elif now - self._since > self._limits.body_seconds:
+            self._refuse("request_timeout", "The request's body did not arrive in time. Send it again.")
+
+    def _check_reader(self, now: float) -> None:
+        if not self.flow.write_paused:
+            self._stalled = None
+            return
+        waiting = self.transport.get_write_buffer_size()
+        if self._stalled is None or self._stalled[1] != waiting:
+            self._stalled = (now, waiting)
+        elif now - self._stalled[0] > self._limits.stall_seconds:
+            self.drop()
+
+    def _refuse(self, code: str, message: str) -> None:
+        """Close the connection. A client that waits for an answer gets the reason."""
+        if self._stage == "none" or (self._stage == "body" and self.cycle.response_started):
+            self.transport.close()
+            return
+        if self._stage == "head" and self._answering:  # an earlier request is still being answered
+            self.drop()
+            return
+        path = self.scope.get("path", "/")
+        body = json.dumps(error_body(path, code, message, own=is_own(path))).encode()
+        status = STATUS_LINE[status_of(code)]
+        head = b"content-type: application/json\r\ncontent-length: %d\r\nconnection: close\r\n\r\n" % len(body)
+        self.transport.write(status + head + body)
+        if self._stage == "body":
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+        self.transport.close()
+
+    def _end_refused(self) -> None:
+        """Half-close the connection, and discard what the client still sends until it closes too.
+
+        The system resets a connection that is closed with unread data, and the client would lose its answer.
+        """
+        if self._refused or self.transport.is_closing():
+            return
+        self._refused = True
+        self.pipeline.clear()
+        self.transport.write_eof()
+
+    # asyncio.Protocol
+
+    @override
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        self._clients.idle(self)
+
+    @override
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._clients.gone(self)
+        super().connection_lost(exc)
+
+    @override
+    def data_received(self, data: bytes) -> None:
+        if self._refused:
+            return
+        self._unparsed += len(data)
+        super().data_received(data)
+        if self._unparsed > self._limits.head_bytes and not self.transport.is_closing():
+            self._refuse("headers_too_large", _too_large(self._limits))
+
+    # httptools
+
+    @override
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._stage, self._since = "head", self.loop.time()
+
+    @override
+    def on_headers_complete(self) -> None:
+        self._clients.busy(self)
+        self.app = self._application()
+        self._unparsed = self._body_bytes = 0
+        super().on_headers_complete()
+        self._stage, self._since = "body", self.loop.time()
+        if self.app != self._serve:
+            self.cycle.transport = cast(asyncio.Transport, _Refusing(self.transport, self._end_refused))
+        if len(self.pipeline) > _MOST_PIPELINED:
+            self.drop()
+
+    @override
+    def on_body(self, body: bytes) -> None:
+        self._unparsed = 0
+        self._body_bytes += len(body)
+        super().on_body(body)
+
+    @override
+    def on_message_complete(self) -> None:
+        self._stage = "none"
+        super().on_message_complete()
+
+    @override
+    def on_response_complete(self) -> None:
+        more = bool(self.pipeline)
+        super().on_response_complete()
+        self._since = self.loop.time()
+        if self._refused:
+            self._clients.refused(self)
+        elif not more:
+            self._clients.idle(self)
+
+    def _application(self) -> ASGIApp:
+        if self._head_too_large():
+            return self._refuse_head
+        return self._serve_health if self._clients.full else self._serve
+
+    def _head_too_large(self) -> bool:
+        if len(self.headers) > self._limits.most_headers:
+            return True
+        if self._unparsed <= self._limits.head_bytes:  # these may include bytes of a body
+            return False
+        return len(self.url) + sum(len(name) + len(value) for name, value in self.headers) > self._limits.head_bytes
+
+    async def _refuse_head(self, scope: Scope, _: Receive, send: Send) -> None:
+        path: str = scope["path"]
+        await answer(send, path, "headers_too_large", _too_large(self._limits), own=is_own(path), closing=True)
+
+    async def _serve_health(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path: str = scope["path"]
+        if path == _HEALTH:
+            await self._serve(scope, receive, send)
+            return
+        message = f"The server has as many requests as it can hold. Try again in {RETRY_AFTER_SECONDS} seconds."
+        await answer(send, path, "service_unavailable", message, own=is_own(path), closing=True)
+
+
+class _Refusing:
+    """The transport of a refused request. `close` replaces its closing."""
+
+    def __init__(self, transport: Any, close: Callable[[], None]) -> None:
+        self.write = transport.write
+        self.is_closing = transport.is_closing
+        self.close = close
+
+
+def _readable(descriptor: int) -> bool:
+    if sys.platform == "win32":
+        return bool(select.select([descriptor], [], [], 0)[0])
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(0))
+
+
+def _too_large(limits: ConnectionLimits) -> str:
+    return (
+        f"A request's head has at most {limits.head_bytes:,} bytes and {limits.most_headers} headers. "
+        "Send fewer or shorter headers."
+    )

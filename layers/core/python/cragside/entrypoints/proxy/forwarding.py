@@ -1,0 +1,160 @@
+"""Forwards requests to Ollama, with evidence for those that begin with the command."""
+
+import logging
+from dataclasses import dataclass
+from functools import partial
+
+from starlette.types import Receive, Scope, Send
+
+from cragside.application.allowance import allow
+from cragside.bootstrap import Container
+from cragside.domain.errors import CragsideError, Forbidden, Unauthorized
+from cragside.entrypoints.access import Grant, workspace_of
+from cragside.entrypoints.audit import Audit
+from cragside.entrypoints.http.cross_origin import cors_send, cors_send_if_accepted
+from cragside.entrypoints.http.errors import for_client
+from cragside.entrypoints.origins import FOREIGN_PAGE, Origins
+from cragside.entrypoints.proxy.enrichment import RequestEnricher
+from cragside.entrypoints.proxy.errors import answer, code_of
+from cragside.entrypoints.proxy.exchanges import Exchanges, Recording
+from cragside.entrypoints.proxy.headers import value_of
+from cragside.entrypoints.proxy.prompts import ROUTES, Commanded, CommandFinder
+from cragside.entrypoints.proxy.relay import BrokenOff, relay
+from cragside.entrypoints.proxy.request_body import Body, read_body, while_connected
+from cragside.entrypoints.proxy.upstream import Upstream
+from cragside.entrypoints.proxy.upstream_connection import ClientGone
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class _Call:
+    """A request that may carry a prompt, and what its token opens."""
+
+    grant: Grant
+    scope: Scope
+    receive: Receive
+    send: Send
+    body: Body
+    commanded: Commanded | None
+
+
+class Forwarder:
+    """Forwards requests to Ollama. Enriches those with the command, and records exchanges for memory."""
+
+    def __init__(self, container: Container, origins: Origins, audit: Audit) -> None:
+        settings = container.settings
+        self._origins = origins
+        self._audit = audit
+        self._upstream = Upstream(settings.upstream)
+        self._finder = CommandFinder(settings.command_prefix)
+        self._enricher = RequestEnricher(container)
+        self._body_limit = settings.max_body_bytes
+        self._default_workspace = settings.workspace
+        self._exchanges = Exchanges(container.memory, settings.command_prefix) if settings.store_exchanges else None
+
+    async def drain(self) -> None:
+        """Wait until pending exchanges are in memory, five seconds at most."""
+        if self._exchanges is not None:
+            await self._exchanges.drain()
+
+    def close(self) -> None:
+        """Close idle connections to Ollama."""
+        self._upstream.close()
+
+    async def forward(self, grant: Grant, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on and its answer back."""
+        try:
+            if scope["method"] == "POST" and scope["path"] in ROUTES:
+                await self._prompt(grant, scope, receive, send)
+            else:
+                await relay(self._upstream, scope, receive, send, await read_body(receive, 0), dropped=grant.headers)
+        except ClientGone:
+            pass
+        except BrokenOff as event:
+            # Returning without a last message makes the server cut the client's connection: no clean end is pretended.
+            logger.warning("Ollama at %s broke off during an answer: %s.", self._upstream.address, event)
+        except CragsideError as error:
+            scope.setdefault("state", {})["refused"] = isinstance(error, (Forbidden, Unauthorized))
+            sending = cors_send_if_accepted(send, scope["headers"], self._origins)
+            await answer(sending, scope["path"], code_of(error), self._message(for_client(error)))
+
+    async def _prompt(self, grant: Grant, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = scope["headers"]
+        body = await read_body(receive, self._body_limit)
+        # A body that is too long or compressed is not read.
+        readable = (
+            body.complete and len(body.data) <= self._body_limit and value_of(headers, b"content-encoding") is None
+        )
+        commanded = self._finder.commanded(scope["path"], body.data) if readable else None
+        if commanded is None and self._exchanges is None:
+            await relay(self._upstream, scope, receive, send, body, dropped=grant.headers)
+            return
+        call = _Call(grant, scope, receive, send, body, commanded)
+        # A page that Ollama does not accept gets no evidence, and what it sends is not remembered.
+        welcome = self._origins.may_ask(headers)
+        if commanded is not None and not welcome:
+            await answer(send, scope["path"], "forbidden", FOREIGN_PAGE)
+        elif self._exchanges is not None and welcome and readable and grant.allows("write"):
+            await self._record(self._exchanges, call)
+        else:
+            await self._pass_on(call)
+
+    async def _pass_on(self, call: _Call) -> None:
+        if call.commanded is None:
+            dropped = call.grant.headers
+            await relay(self._upstream, call.scope, call.receive, call.send, call.body, dropped=dropped)
+        else:
+            await self._enrich(call, call.commanded)
+
+    async def _record(self, exchanges: Exchanges, call: _Call) -> None:
+        """Pass the request on, and put the exchange into memory once it is complete."""
+        scope, named = call.scope, None if call.commanded is None else call.commanded.request.get("workspace")
+        try:
+            writing = call.grant.narrowed("write")
+            workspace = workspace_of(writing, scope["headers"], named, self._default_workspace)
+        except CragsideError:  # the exchange has no workspace; the request itself may still be valid
+            await self._pass_on(call)
+            return
+        allow(writing.allowance(workspace))
+        recording = exchanges.record(call.send, path=scope["path"], request=call.body.data, workspace=workspace)
+        if self._audit.wanted:
+            recording.remembered = partial(self._note_exchange, scope, writing, workspace)
+        call.send = recording
+        try:
+            await self._pass_on(call)
+        finally:
+            recording.finish()
+
+    def _note_exchange(self, scope: Scope, grant: Grant, workspace: str, document: str | None) -> None:
+        documents = [] if document is None else [document]
+        self._audit.note(scope, "ingest", 202, grant=grant, workspace=workspace, documents=documents)
+
+    async def _enrich(self, call: _Call, commanded: Commanded) -> None:
+        scope = call.scope
+        headers, named = scope["headers"], commanded.request.get("workspace")
+        workspace = workspace_of(call.grant.narrowed("read"), headers, named, self._default_workspace)
+        scope["state"]["workspace"] = workspace
+        work = self._enricher.enrich(scope["path"], commanded, headers, workspace)
+        enriched = await while_connected(call.receive, work)
+        if isinstance(call.send, Recording):
+            call.send.recalled = enriched.recalled
+        await relay(
+            self._upstream,
+            scope,
+            call.receive,
+            cors_send(call.send, headers),
+            Body(enriched.body, complete=True),
+            dropped=call.grant.headers,
+            length_changed=True,
+            added=enriched.headers,
+        )
+
+    def _message(self, error: CragsideError) -> str:
+        if code_of(error) != "bad_gateway":
+            return error.message
+        logger.warning("Ollama at %s does not answer: %s.", self._upstream.address, error.message)
+        return (
+            f"Ollama does not answer ({error.message}). "
+            "Start it with `ollama serve`, or set OLLAMA_BASE_URL to where it runs."
+        )

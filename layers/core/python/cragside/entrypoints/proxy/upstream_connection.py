@@ -1,0 +1,190 @@
+"""One HTTP/1.1 connection to Ollama.
+
+The cost per chunk and per request decides how fast the proxy is, so this does only what a relay needs. Nothing is
+decoded, and the bytes of headers stay unchanged.
+"""
+
+import asyncio
+from collections import deque
+from typing import cast
+
+import httptools
+from typing_extensions import override
+
+from cragside.domain.errors import ServiceUnavailable
+from cragside.entrypoints.proxy.headers import Header
+
+_READ_AHEAD = 256 * 1024  # bytes to buffer for a slow client before reading pauses
+_LONGEST_HEADERS = 256 * 1024
+
+
+class ClientGone(Exception):
+    """The client left, and its exchange was aborted."""
+
+
+class UpstreamConnection(asyncio.Protocol):
+    """Carries one exchange at a time: `begin`, `write` the rest of the body, `response`, then `read` to the end."""
+
+    def __init__(self) -> None:
+        self.idle_since = 0.0
+        self.status = 0
+        self.headers: list[Header] = []
+        self.finished = True
+        self._body_sent = True
+        self._keep_alive = True
+        self._bodiless = False
+        self._until_close = False
+        self._header_bytes = 0
+        self._failure: Exception | None = None
+        self._chunks: deque[bytes] = deque()
+        self._buffered = 0
+        self._reading_paused = False
+        self._waiter: asyncio.Future[None] | None = None
+        self._writable = asyncio.Event()
+        self._writable.set()
+        self.on_body = self._chunks.append  # the parser's callback for each chunk must be cheap
+        self._parser = httptools.HttpResponseParser(self)
+
+    @property
+    def reusable(self) -> bool:
+        """Whether the next exchange may use this connection."""
+        return self.finished and self._body_sent and self._keep_alive and self._failure is None and not self._chunks
+
+    def begin(self, data: bytes, *, body_sent: bool, bodiless: bool) -> None:
+        """Send the head of a request and the available part of its body. `bodiless`: the answer has no body (HEAD)."""
+        self.status = 0
+        self.headers = []
+        self.finished = False
+        self._body_sent = body_sent
+        self._bodiless = bodiless
+        self._header_bytes = 0
+        self._buffered = 0
+        if not self._transport.is_closing():
+            self._transport.write(data)
+
+    async def write(self, data: bytes, *, last: bool) -> None:
+        """Send more of the body at the upstream's pace. Sends nothing once the upstream has closed the connection."""
+        if self._failure is None and not self._transport.is_closing():
+            self._transport.write(data)
+            self._body_sent = last
+            await self._writable.wait()
+
+    async def response(self) -> None:
+        """Wait for status and headers. Raises `ServiceUnavailable("ollama", ...)` if the upstream breaks off."""
+        while not self.status:
+            await self._news()
+
+    async def read(self) -> bytes:
+        """The part of the body that has arrived, or b"" at its end. `finished` tells that nothing follows.
+
+        Raises `ServiceUnavailable("ollama", ...)` if the upstream breaks off.
+        """
+        while not self._chunks:
+            if self.finished:
+                return b""
+            await self._news()
+        data = self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks)
+        self._chunks.clear()
+        self._buffered = 0
+        if self._reading_paused:
+            self._reading_paused = False
+            if not self._transport.is_closing():
+                self._transport.resume_reading()
+        return data
+
+    def abort(self, reason: Exception | None = None) -> None:
+        """Close at once, which cancels the request in Ollama. Waiting calls raise `reason`."""
+        self._fail(reason or ServiceUnavailable("ollama", "the connection was closed"))
+        self._transport.abort()
+
+    async def _news(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+        self._waiter = asyncio.get_running_loop().create_future()
+        try:
+            await self._waiter
+        finally:
+            self._waiter = None
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    def _fail(self, failure: Exception) -> None:
+        if self._failure is None:
+            self._failure = failure
+        self._writable.set()
+        self._wake()
+
+    # asyncio.Protocol
+
+    @override
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+
+    @override
+    def data_received(self, data: bytes) -> None:
+        if self.finished:  # unrequested data must not become the answer to the next request
+            self._keep_alive = False
+            self._transport.abort()
+            return
+        try:
+            self._parser.feed_data(data)
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade):
+            self.abort(ServiceUnavailable("ollama", "the answer is not HTTP"))
+            return
+        self._buffered += len(data)
+        if self._buffered > _READ_AHEAD and not self._reading_paused:
+            self._reading_paused = True
+            self._transport.pause_reading()
+        if self._waiter is not None and (self._chunks or self.status):
+            self._wake()
+
+    @override
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._until_close and self.status and exc is None and self._failure is None:
+            self.finished = True
+        self._keep_alive = False
+        self._fail(ServiceUnavailable("ollama", "the connection broke off"))
+
+    @override
+    def pause_writing(self) -> None:
+        self._writable.clear()
+
+    @override
+    def resume_writing(self) -> None:
+        self._writable.set()
+
+    # httptools
+
+    def on_message_begin(self) -> None:
+        """The parser\'s callback."""
+        if self.finished:
+            raise ValueError("an unrequested answer")
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """The parser\'s callback."""
+        self._header_bytes += len(name) + len(value)
+        if self._header_bytes > _LONGEST_HEADERS:
+            raise ValueError("headers too long")
+        if self.status:  # a trailer: the headers have been sent to the client already
+            return
+        self.headers.append((name, value))
+
+    def on_headers_complete(self) -> None:
+        """The parser\'s callback."""
+        status = self._parser.get_status_code()
+        if status < 200:
+            self.headers = []
+            return
+        names = {name.lower() for name, _ in self.headers}
+        self._until_close = not names & {b"content-length", b"transfer-encoding"} and status not in (204, 304)
+        self._keep_alive = self._parser.should_keep_alive() and not self._until_close
+        self.status = status
+        if self._bodiless:  # the parser cannot be told that no body follows
+            self.finished, self._keep_alive = True, False
+
+    def on_message_complete(self) -> None:
+        """The parser\'s callback."""
+        if self.status:
+            self.finished = True

@@ -1,0 +1,104 @@
+"""A change of the graph is applied whole, and only while its guard holds."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cragside.adapters.lightrag.backends.interface import Backend
+from cragside.adapters.lightrag.chunking import Piece
+from cragside.adapters.lightrag.ledger.changes import (
+    Always,
+    ChangeGuard,
+    GraphChange,
+    MentionChange,
+    OnceGone,
+    VectorChange,
+    WhileCurrent,
+)
+from cragside.adapters.lightrag.ledger.entries import Entry, StoredPart
+from cragside.adapters.lightrag.ledger.interface import Ledger
+from cragside.domain.document import SourceText
+from cragside.domain.errors import ServiceUnavailable
+
+TALLY = {"entities": 1, "relations": 0, "malformed": 0, "unusable": 0}
+ROW = {"content": "Swan, who made a lamp", "entity_name": "Swan"}
+CHANGE = GraphChange(
+    nodes={"Swan": {"description": "made a lamp"}},
+    vectors={"entities": VectorChange([], {}, {"ent-swan": ROW}, np.ones((1, 4), np.float32))},
+    values={"full_entities": {"doc-a-1-0": {"entity_names": ["Swan"]}}},
+    mentions=[MentionChange("entity", [], [], [("Swan", "doc-a-1-0-chunk-000")])],
+)
+
+
+@pytest.fixture
+def ledger(tmp_path: Path, backend: Backend) -> Iterator[Ledger]:
+    opened = backend.open_ledger(tmp_path, "w", search_text=str.lower)
+    yield opened
+    opened.release()
+
+
+@pytest.fixture
+async def part(ledger: Ledger) -> StoredPart:
+    """The only part of the only document."""
+    text = "Swan made a lamp."
+    source = SourceText("a.md", text)
+    await ledger.enter(
+        Entry("doc-a", "digest", "1", source, [Piece(text, 4, None, "", ())], part_passages=20, enrich=True)
+    )
+    found = await ledger.part((await ledger.tasks())[0])
+    assert found is not None
+    return found
+
+
+async def entities(ledger: Ledger) -> int:
+    return (await ledger.status("m")).entities
+
+
+async def test_a_part_is_marked_together_with_its_share_of_the_graph(ledger: Ledger, part: StoredPart) -> None:
+    assert await ledger.apply(CHANGE, WhileCurrent(part, TALLY), "m")
+    assert await entities(ledger) == 1
+    assert await ledger.embedding_model() == "m"
+    assert await ledger.naming("entity", "Swan", ["doc-a-1-0-chunk-000"], 5) == ["doc-a-1-0-chunk-000"]
+    (stored,) = (await ledger.page(1, 0, None, None))[0][0].parts
+    assert (stored.enrichment, stored.tier3) == ("enriched", {"extraction": TALLY})
+
+
+async def test_a_removed_version_does_not_return_to_the_graph(ledger: Ledger, part: StoredPart) -> None:
+    assert await ledger.retire("doc-a")
+    assert not await ledger.apply(CHANGE, WhileCurrent(part, TALLY), "m")
+    assert await entities(ledger) == 0
+    assert await ledger.embedding_model() is None
+
+
+async def test_a_part_is_swept_only_when_its_version_is_gone(ledger: Ledger, part: StoredPart) -> None:
+    assert not await ledger.apply(CHANGE, OnceGone(part), "m")
+    assert await entities(ledger) == 0
+    assert await ledger.retire("doc-a")
+    assert [gone.key for gone in await ledger.gone()] == [part.key]
+    assert await ledger.apply(GraphChange(), OnceGone(part), "m")
+    assert await ledger.gone() == []
+    assert await ledger.sweeps() != []
+    await ledger.drop_swept()
+    assert await ledger.sweeps() == []
+
+
+async def test_no_change_is_applied_to_a_store_of_another_model(ledger: Ledger, part: StoredPart) -> None:
+    await ledger.bind_model("other")
+    guards: list[ChangeGuard] = [Always(), WhileCurrent(part, TALLY), OnceGone(part)]
+    for guard in guards:
+        with pytest.raises(ServiceUnavailable, match="another embedding model"):
+            await ledger.apply(CHANGE, guard, "m")
+    assert await entities(ledger) == 0
+
+
+async def test_a_change_that_fails_in_the_middle_leaves_nothing(ledger: Ledger, part: StoredPart) -> None:
+    too_few = VectorChange([], {}, {"ent-swan": ROW, "ent-lamp": ROW}, np.ones((1, 4), np.float32))
+    with pytest.raises(ValueError, match="shorter"):
+        await ledger.apply(GraphChange(CHANGE.nodes, vectors={"entities": too_few}), WhileCurrent(part, TALLY), "m")
+    assert await entities(ledger) == 0
+    assert await ledger.dimensions() is None
+    assert [task.stage for task in await ledger.tasks()] == ["embed", "enrich"]
+    assert await ledger.apply(CHANGE, Always(), "m")
+    assert (await entities(ledger), await ledger.dimensions()) == (1, 4)

@@ -1,0 +1,230 @@
+"""Processes that write to one workspace: stopped, killed, and side by side."""
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable, Coroutine, Sequence
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_killing_the_worker import FORK, contents, forked, settings
+
+from cragside.adapters.embedded.embedder import WordLlamaEmbedder
+from cragside.adapters.embedded.language_model import EmbeddedLanguageModel
+from cragside.adapters.lightrag.ledger.leases import new_holder
+from cragside.adapters.lightrag.store import part_lease
+from cragside.application.attempts import Handled
+from cragside.application.indexer import Indexer
+from cragside.bootstrap import Container, preload
+from cragside.domain.document import SourceText
+from cragside.domain.indexing import Task
+from cragside.ports.embedder import Vectors
+from tests.embedded_workspaces import store_of
+
+SHORT, HOUR = 0.4, 3600.0
+BUILDERS = ("William Armstrong", "Joseph Swan", "Norman Shaw", "John Dobson")
+# Each builder is in two texts: of more, a model would sum up what is told of them, in the order in which it came.
+TEXTS = [
+    f"{BUILDERS[number % 4]} built the Bridge {number} of Newcastle{number % 4}. {BUILDERS[number % 4]} lit the Bridge "
+    f"{number} with lamps in {1860 + number}."
+    for number in range(8)
+]
+LATER = f"{BUILDERS[0]} built the Tower of Newcastle0 in 1890."
+
+
+class StopsItself(WordLlamaEmbedder):
+    """Stops its process, as SIGSTOP from outside would, when it embeds what is merged into the graph."""
+
+    async def embed(self, texts: Sequence[str]) -> Vectors:
+        os.kill(os.getpid(), signal.SIGSTOP)
+        return await super().embed(texts)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _loaded(tmp_path_factory: pytest.TempPathFactory) -> None:
+    preload(settings(tmp_path_factory.mktemp("preload")))
+
+
+def run(home: Path, work: Callable[[Container], Coroutine[Any, Any, None]], seconds: float, **members: Any) -> None:
+    async def with_container() -> None:
+        container = Container(settings(home), lease_seconds=seconds, **members)
+        try:
+            await work(container)
+        finally:
+            await container.close()
+
+    asyncio.run(with_container())
+
+
+async def accept(container: Container, texts: Sequence[str]) -> list[Task]:
+    library = (await container.workspaces.open("library")).documents
+    tasks: list[Task] = []
+    for text in texts:
+        tasks += (await library.accept(SourceText(f"{text[:40]}.md", text))).tasks
+    return tasks
+
+
+async def do(container: Container, tasks: Sequence[Task]) -> None:
+    indexer = Indexer(container.workspaces, container.annotator)
+    await asyncio.gather(*(indexer.do(task) for task in tasks))
+
+
+def build(home: Path, texts: Sequence[str]) -> None:
+    async def work(container: Container) -> None:
+        await do(container, await accept(container, texts))
+
+    run(home, work, HOUR)
+
+
+def merges(home: Path, told: Connection, task: Task) -> None:
+    """A worker that gets one task, and is stopped in the middle of it."""
+
+    async def work(container: Container) -> None:
+        await container.queue.send([task])
+        (delivery,) = await container.queue.receive(limit=1, wait=0)
+        handled = await container.attempts.handle(delivery)
+        told.send((handled.outcome, handled.reason))
+
+    run(home, work, SHORT, embedder=StopsItself())
+
+
+def test_a_writer_that_was_stopped_past_its_lease_is_refused(tmp_path: Path) -> None:
+    disturbed, undisturbed = tmp_path / "disturbed", tmp_path / "undisturbed"
+    build(undisturbed, [TEXTS[0], TEXTS[4], LATER])
+    build(disturbed, TEXTS[:1])
+
+    async def stopped_and_overtaken(container: Container) -> None:
+        *embeds, merging = await accept(container, TEXTS[4:5])
+        assert {task.stage for task in embeds} == {"embed"}
+        await do(container, embeds)
+        ours, theirs = FORK.Pipe()
+        writer = forked(merges, disturbed, theirs, merging)
+        _, how = await asyncio.to_thread(os.waitpid, writer.pid, os.WUNTRACED)
+        assert os.WIFSTOPPED(how)
+        await do(container, [merging])
+        await do(container, await accept(container, [LATER]))
+        os.kill(writer.pid, signal.SIGCONT)
+        assert ours.poll(30)
+        outcome, reason = ours.recv()
+        assert outcome == "retried"
+        assert "Another process has taken over" in reason
+        writer.join(30)
+
+    run(disturbed, stopped_and_overtaken, SHORT)
+    there, wanted = contents(disturbed, "library"), contents(undisturbed, "library")
+    for kind in wanted:
+        assert there[kind] == wanted[kind], kind
+
+
+def holds(home: Path, told: Connection, task: Task) -> None:
+    """A worker that enriches a part and merges into the graph for as long as it lives."""
+
+    async def work(container: Container) -> None:
+        assert await (await container.workspaces.open("library")).work.begin_enrichment(task)
+        async with (await store_of(container.workspaces, "library")).writing():
+            told.send("begun")
+            await asyncio.sleep(HOUR)
+
+    run(home, work, HOUR)
+
+
+def test_what_a_living_worker_enriches_is_not_given_back_and_a_killed_one_is_followed_at_once(tmp_path: Path) -> None:
+    async def work(container: Container) -> None:
+        *_, enriching = await accept(container, TEXTS[:1])
+        workspace = await container.workspaces.open("library")
+        ours, theirs = FORK.Pipe()
+        other = forked(holds, tmp_path, theirs, enriching)
+        assert await asyncio.to_thread(ours.poll, 30)
+        assert ours.recv() == "begun"
+        await workspace.work.give_back()
+        assert set(await workspace.documents.counts()) == {"processing"}
+        async with (await store_of(container.workspaces, "library")).writing_if_free() as free:
+            assert free is None
+        other.kill()
+        other.join(30)
+        await workspace.work.give_back()
+        assert set(await workspace.documents.counts()) == {"pending"}
+        async with asyncio.timeout(30):
+            await do(container, [enriching])
+        assert set(await workspace.documents.counts()) == {"enriched"}
+
+    run(tmp_path, work, HOUR)
+
+
+def test_two_processes_index_one_workspace(tmp_path: Path) -> None:
+    together, apart = tmp_path / "together", tmp_path / "apart"
+    build(apart, TEXTS)
+    builders = [forked(build, together, TEXTS[:4]), forked(build, together, TEXTS[4:])]
+    for builder in builders:
+        builder.join(60)
+        assert builder.exitcode == 0
+    there, wanted = contents(together, "library"), contents(apart, "library")
+    for kind in wanted:
+        assert there[kind] == wanted[kind], kind
+
+
+async def test_a_holder_that_works_for_longer_than_its_lease_keeps_it(tmp_path: Path) -> None:
+    one, other = (Container(settings(tmp_path), lease_seconds=0.15) for _ in range(2))
+    await accept(one, TEXTS[:1])
+    store = await store_of(one.workspaces, "library")
+    async with store.writing() as ledger:
+        await asyncio.sleep(0.5)
+        async with (await store_of(other.workspaces, "library")).writing_if_free() as free:
+            assert free is None
+        await ledger.bind_model(store.embedding_model)
+    async with (await store_of(other.workspaces, "library")).writing_if_free() as free:
+        assert free is not None
+    await one.close()
+    await other.close()
+
+
+async def test_a_document_that_is_deleted_while_it_is_enriched_leaves_no_lease(tmp_path: Path) -> None:
+    container = Container(settings(tmp_path))
+    *_, enriching = await accept(container, TEXTS[:1])
+    workspace = await container.workspaces.open("library")
+    assert await workspace.work.begin_enrichment(enriching)
+    ledger = (await store_of(container.workspaces, "library")).ledger
+    assert await ledger.take_lease(part_lease(enriching), new_holder(), 1) is None
+    assert await workspace.documents.delete(enriching.document_id)
+    await workspace.work.extend_graph(enriching)
+    assert await ledger.take_lease(part_lease(enriching), new_holder(), 1) is not None
+    await container.close()
+
+
+class Hesitates(EmbeddedLanguageModel):
+    """Takes its time with one of the texts."""
+
+    def __init__(self) -> None:
+        self.asked, self.go = asyncio.Event(), asyncio.Event()
+
+    async def complete(self, prompt: str, **others: Any) -> str:
+        if "Bridge 0" in prompt:
+            self.asked.set()
+            await self.go.wait()
+        return await super().complete(prompt, **others)
+
+
+async def test_documents_of_a_workspace_are_extracted_at_the_same_time(tmp_path: Path) -> None:
+    model = Hesitates()
+    container = Container(settings(tmp_path), language_model=model)
+    enriched = asyncio.Queue[str]()
+    worker = container.worker()
+
+    def told(handled: Handled) -> None:
+        if handled.task.stage == "enrich":
+            enriched.put_nowait(handled.task.document_id)
+
+    await container.queue.send(await accept(container, TEXTS[:1]))
+    running = asyncio.create_task(worker.run(progress=told, sweep=False))
+    async with asyncio.timeout(30):
+        await model.asked.wait()
+        later = await accept(container, TEXTS[1:3])
+        await container.queue.send(later)
+        assert {await enriched.get() for _ in range(2)} == {task.document_id for task in later}
+        model.go.set()
+        assert await enriched.get() not in {task.document_id for task in later}
+    worker.stop()
+    await running
+    await container.close()
