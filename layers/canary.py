@@ -119,13 +119,16 @@ def _optional(node: ast.AST) -> bool:
 
 
 async def _index(home: str) -> None:
-    from cragside import Cragside
+    from cragside.bootstrap import Container
+    from cragside.domain.document import SourceText
+    from cragside.settings import load_settings
 
-    async with Cragside({"RAG_HOME": home}) as cragside:
-        await cragside.ingest(SOURCE, text=TEXT)
-        outcomes = await cragside.index()
-    if set(outcomes) != {"done"}:
-        sys.exit(f"Indexing: {outcomes}")
+    container = Container(load_settings({"RAG_HOME": home}))
+    repository = (await container.workspaces.open("default")).passages
+    (indexed,) = await repository.save_documents([SourceText(SOURCE, TEXT)])
+    await container.close()
+    if indexed.status != "indexed":
+        sys.exit(f"Indexing: {indexed}")
 
 
 def _handled(home: str) -> dict[str, Any]:

@@ -69,7 +69,7 @@ async def test_all_documents_are_graded_in_one_call_that_obeys_the_schema(host):
     assert len(scores) == 3
     assert all(0.0 <= score <= 1.0 for score in scores)
     assert all(score * 20 == pytest.approx(round(score * 20)) for score in scores), "no step that the schema lists"
-    assert grader._singly_until == {}
+    assert not grader._grading_singly, "one call graded all documents"
 
 
 async def test_thirty_documents_are_graded_in_range(host):
