@@ -78,7 +78,7 @@ def event(path: str, body: Any = None, token: str = "") -> dict[str, Any]:
         "version": "2.0",
         "rawPath": path,
         "rawQueryString": "",
-        "headers": {"host": "localhost", "x-api-key": token},
+        "headers": {"host": "localhost", "x-api-key": token, "content-type": "application/json"},
         "requestContext": {
             "requestId": "request",
             "timeEpoch": int(time.time() * 1000),

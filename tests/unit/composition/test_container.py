@@ -45,6 +45,24 @@ print([name for name in sys.modules if name.startswith("cragside.adapters.")])
     assert done.stdout.splitlines() == ["[]", "[]"]
 
 
+def test_a_worker_without_work_has_not_loaded_what_splits_texts(tmp_path: Path) -> None:
+    script = f"""
+import asyncio, sys
+from cragside.bootstrap import Container
+from cragside.settings import load_settings
+async def main():
+    container = Container(load_settings({{"RAG_HOME": {str(tmp_path)!r}}}))
+    await container.worker().run(until_idle=True)
+    workspace = await container.workspaces.open("coast")
+    await workspace.passages.status()
+    await container.close()
+asyncio.run(main())
+print(sorted({{"langchain_core", "langgraph", "tokenizers", "networkx"}} & set(sys.modules)))
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
 @pytest.mark.parametrize("name", Container.names())
 def test_every_member_can_be_replaced(name: str, tmp_path: Path) -> None:
     replacement = Noted()

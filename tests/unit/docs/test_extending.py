@@ -1,7 +1,10 @@
 """The worked examples of docs/extending.md work."""
 
+import os
 import re
 import sqlite3
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +86,18 @@ async def test_a_model_host_that_fails(answer: httpx.Response) -> None:
             await example("OpenAiLanguageModel")(client, "my-model").complete("Hello")
 
 
-def test_a_database(tmp_path: Path) -> None:
+def test_a_database_in_memory(tmp_path: Path) -> None:
+    (program,) = (code for code in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL) if "MemoryBackend()" in code)
+    environment = {**os.environ, "RAG_HOME": str(tmp_path), "HOME": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, any(tmp_path.rglob("*.*"))) == (
+        0,
+        "The keeper lights the lamp at dusk.\n",
+        False,
+    )
+
+
+def test_a_preference_store(tmp_path: Path) -> None:
     settings = load_settings({"RAG_HOME": str(tmp_path)})
     defaults = Preferences(**{name: getattr(settings, name) for name in CHANGEABLE})
     table = example("PreferenceTable")

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 
-from langchain_text_splitters import RecursiveCharacterTextSplitter
-
 from cragside.domain.context import CountTokens
 from cragside.domain.document import Mark, cited_section
 
@@ -40,6 +38,8 @@ def chunker(count_tokens: CountTokens, size: int, overlap: int) -> Chunker:
     Neighbours share up to `overlap` tokens, but for those on either side of the end of a block of 50,000 characters at
     most, which is that of a paragraph, a line, a sentence or a word where there is one.
     """
+    from langchain_text_splitters import RecursiveCharacterTextSplitter  # loads langchain_core: 0.3 s, 65 MB
+
     # The splitter asks for the same pieces again and again.
     count = lru_cache(maxsize=4096)(count_tokens)
     split = RecursiveCharacterTextSplitter(

@@ -6,8 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from lightrag.constants import GRAPH_FIELD_SEP
-
+from cragside.adapters.lightrag.lean import GRAPH_FIELD_SEP
 from cragside.adapters.lightrag.ledger.failures import LedgerError
 from cragside.adapters.lightrag.storages.interface import GraphStorage
 from cragside.adapters.lightrag.store import Store, StoreAccess

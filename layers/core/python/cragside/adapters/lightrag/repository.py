@@ -6,13 +6,13 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Protocol
 
-from lightrag import QueryParam
 from typing_extensions import override
 
 from cragside.adapters.lightrag import library
 from cragside.adapters.lightrag.chunking import storable
 from cragside.adapters.lightrag.indexing.accepting import accept
 from cragside.adapters.lightrag.indexing.part_indexer import mark_failed, work_on
+from cragside.adapters.lightrag.lean import QueryParam
 from cragside.adapters.lightrag.ledger.failures import LedgerError, failing_as_unavailable
 from cragside.adapters.lightrag.similarity import SimilarPassages
 from cragside.adapters.lightrag.store import Store, StoreAccess

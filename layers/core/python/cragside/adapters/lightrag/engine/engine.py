@@ -5,17 +5,18 @@ from copy import copy
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
-import cragside.adapters.lightrag.engine.lean  # noqa: F401 (before anything else loads LightRAG)
-
-# isort: split
-import lightrag.utils
-from lightrag import LightRAG
-from lightrag.base import StoragesStatus
-from lightrag.kg import STORAGE_ENV_REQUIREMENTS, STORAGE_IMPLEMENTATIONS, STORAGES
-from lightrag.utils import EmbeddingFunc, Tokenizer
-
 from cragside.adapters.lightrag.backends.interface import Storages
 from cragside.adapters.lightrag.engine.tokens import CharacterTokens
+from cragside.adapters.lightrag.lean import (
+    STORAGE_ENV_REQUIREMENTS,
+    STORAGE_IMPLEMENTATIONS,
+    STORAGES,
+    EmbeddingFunc,
+    LightRAG,
+    StoragesStatus,
+    Tokenizer,
+    utils,
+)
 from cragside.adapters.lightrag.storages.interface import UnusedDocStatusStorage
 from cragside.ports.embedder import Embedder, Vectors
 from cragside.ports.language_model import LanguageModel
@@ -79,7 +80,7 @@ def build_engine(
 ) -> Engine:
     """A LightRAG whose storages are not opened yet. `search_text` gives what full-text search sees of a
     text."""
-    lightrag.utils.run_in_tokenizer_executor = _at_once
+    utils.run_in_tokenizer_executor = _at_once
 
     async def embed(texts: list[str], **_: Any) -> Vectors:
         return await embedder.embed(texts)

@@ -6,11 +6,9 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from lightrag.operate import merge_nodes_and_edges
-from lightrag.prompt import PROMPTS
-
 from cragside.adapters.lightrag.engine.engine import Engine
 from cragside.adapters.lightrag.indexing.draft_storages import DraftGraph, DraftMentions, DraftRows, DraftVectors
+from cragside.adapters.lightrag.lean import PROMPTS, merge_nodes_and_edges
 from cragside.adapters.lightrag.ledger.changes import GraphChange
 from cragside.adapters.lightrag.ledger.interface import Ledger
 

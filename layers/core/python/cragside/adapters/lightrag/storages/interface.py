@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Self, final
 
 import numpy as np
-from lightrag.base import BaseGraphStorage, BaseKVStorage, BaseVectorStorage, DocStatusStorage
 from typing_extensions import override
 
+from cragside.adapters.lightrag.lean import BaseGraphStorage, BaseKVStorage, BaseVectorStorage, DocStatusStorage
 from cragside.domain.filter import Filter
 from cragside.ports.embedder import Vectors
 
