@@ -62,7 +62,7 @@ async def indexer(container: Container) -> PartIndexer:
         (ServiceUnavailable("model", "The model is silent."), ServiceUnavailable),
     ],
 )
-async def test_a_defect_is_not_taken_for_an_outage(
+async def test_a_defect_is_not_reported_as_an_outage(
     library: Library,
     indexer: PartIndexer,
     monkeypatch: pytest.MonkeyPatch,
