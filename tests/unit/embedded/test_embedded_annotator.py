@@ -138,6 +138,6 @@ async def test_any_text_can_be_annotated(text: str, doc_type: Any) -> None:
 
 
 def test_the_language_detector_is_loaded_at_its_first_use() -> None:
-    script = "import cragside.adapters.embedded.annotator, sys; print('py3langid' in sys.modules)"
+    script = "import cragside.adapters.embedded.annotator, sys; print('gcld3' in sys.modules)"
     ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert ran.stdout == "False\n"
