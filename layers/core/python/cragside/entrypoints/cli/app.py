@@ -69,7 +69,6 @@ class Cli(TyperGroup):
 app = typer.Typer(
     name="cragside",
     cls=Cli,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
