@@ -15,6 +15,11 @@ _ENDINGS = (
     *("ize", "ized", "ises", "izes", "ate", "ates", "ated", "ating", "ive", "ous", "ic", "ical", "ary"),
     *("a", "an", "ans", "ian", "ians", "ese", "ish", "i", "ain", "en"),
 )
+# Hardly any name ends like these.
+_COMMON_ENDINGS = (
+    *("ed", "ing", "ings", "ers", "tion", "tions", "sion", "sions", "ment", "ments", "ness", "ly", "able", "ible"),
+    *("ity", "ities", "ous", "ful", "less", "ism", "ize", "izes", "ise", "ises"),
+)
 _PREFIXES = ("un", "non", "pre", "re", "dis", "in", "im", "mis", "anti")
 _LONGEST_ACRONYM = 5
 
@@ -30,7 +35,7 @@ def names_in(content: Iterable[str], lexicon: Lexicon, *, rare: bool) -> list[st
 
 
 def _is_name(word: str, lexicon: Lexicon, *, rare: bool) -> bool:
-    if len(word) < _SHORTEST_NAME or not (word.isascii() and word.isalpha()):
+    if len(word) < _SHORTEST_NAME or not (word.isascii() and word.isalpha()) or word.endswith(_COMMON_ENDINGS):
         return False
     spellings = (*_bases(word), word.capitalize(), word.upper()) if rare else _bases(word)
     return all(lexicon.pieces(spelling) > 1 for spelling in spellings)
@@ -51,7 +56,9 @@ def mentions(word: str, found: Iterable[str]) -> bool:
         return True
     if any(first + second == word for first, second in pairwise(plain)):
         return True
-    return len(word) <= _LONGEST_ACRONYM and word in "".join(other[0] for other in plain if other not in ENGLISH)
+    if len(word) > _LONGEST_ACRONYM:
+        return False
+    return word in "".join(other[0] for other in plain if len(other) == 1 or other not in ENGLISH)
 
 
 def _related(mine: dict[str, str], other: dict[str, str]) -> bool:
@@ -81,5 +88,5 @@ def _bases(word: str) -> Iterator[str]:
 
 def _plain(word: str) -> str:
     """A word without possessive, its umlauts in either spelling as plain letters."""
-    word = word.replace("’", "'").removesuffix("'s").translate(_UMLAUTS)
+    word = word.replace("’", "'").removesuffix("'s").replace("'", "").translate(_UMLAUTS)
     return word.replace("ae", "a").replace("oe", "o").replace("ue", "u")
