@@ -13,7 +13,7 @@ def test_words_that_the_vocabulary_lacks_are_rare_names(name: str) -> None:
     assert names_in([name], LEXICON, rare=True) == [name]
 
 
-@pytest.mark.parametrize("name", ["london", "bible", "victoria"])
+@pytest.mark.parametrize("name", ["london", "victoria"])
 def test_names_that_it_has_with_a_capital_are_not_rare(name: str) -> None:
     assert names_in([name], LEXICON, rare=True) == []
     assert names_in([name], LEXICON, rare=False) == [name]
@@ -35,13 +35,16 @@ def test_common_english_words_and_codes_are_no_names(word: str) -> None:
         ("hyperinflationary", "a hyperinflation"),
         ("wernickes", "Wernicke’s area"),
         ("boathouse", "the boat house"),
+        ("armour", "the armor"),
+        ("yaro", "Y.A.R.O."),
+        ("havent", "They haven't"),
         ("mueller", "Herr Müller"),
         ("muller", "Herr Mueller"),
         ("usa", "the United States of America"),
     ],
 )
 def test_a_name_is_found_in_its_other_forms(name: str, text: str) -> None:
-    assert mentions(name, words(text))
+    assert mentions(name, [name], words(text))
 
 
 @pytest.mark.parametrize(
@@ -55,7 +58,12 @@ def test_a_name_is_found_in_its_other_forms(name: str, text: str) -> None:
     ],
 )
 def test_a_similar_name_is_another_name(name: str, text: str) -> None:
-    assert not mentions(name, words(text))
+    assert not mentions(name, [name], words(text))
+
+
+def test_two_words_of_a_question_may_be_one_of_the_text() -> None:
+    assert mentions("horyu", words("where is horyu ji"), words("the Hōryūji temple"))
+    assert not mentions("horyu", words("where is horyu ji"), words("the Todaiji temple"))
 
 
 @pytest.mark.parametrize(

@@ -45,4 +45,4 @@ class Identifiers:
         stems = frozenset[str]().union(*(segment.stems for segment in passage.segments))
         unseen = [name for name in names if stem(name, passage.language) not in stems]
         found = words(whole) if unseen else []
-        return is_english(found) and not all(mentions(name, found) for name in unseen)
+        return is_english(found) and not all(mentions(name, self.question.every_word, found) for name in unseen)

@@ -8,6 +8,7 @@ from cragside.adapters.embedded.stopwords import ENGLISH, GERMAN, OTHER
 
 _SHORTEST_NAME, _SHORTEST_ROOT = 3, 4
 _UMLAUTS = str.maketrans({"ä": "a", "ö": "o", "ü": "u", "ß": "ss"})
+_SPELLINGS = (("ae", "a"), ("oe", "o"), ("ue", "u"), ("our", "or"), ("tre", "ter"), ("yse", "yze"))
 # English endings of inflected and derived words, and of countries beside their people: Canada, Canadian.
 _ENDINGS = (
     *("s", "es", "ed", "d", "ing", "ings", "er", "ers", "or", "ors", "est", "ly", "y", "ies", "ied", "ity", "al"),
@@ -47,12 +48,20 @@ def is_english(found: Sequence[str]) -> bool:
     return english >= max(sum(map(GERMAN.__contains__, found)), sum(map(OTHER.__contains__, found)))
 
 
-def mentions(word: str, found: Iterable[str]) -> bool:
-    """Whether a text, given as its words, has this name: inflected, derived, in two words, or as initials."""
-    word = _plain(word)
+def mentions(word: str, asked: Sequence[str], found: Sequence[str]) -> bool:
+    """Whether a text has a name of a question: inflected, derived, in one word or two, or as initials.
+
+    `asked` and `found` are the words of the question and of the text.
+    """
     plain = [_plain(other) for other in found]
+    distinct = set(plain)
+    if any(
+        first + second in distinct for first, second in pairwise(map(_plain, asked)) if _plain(word) in (first, second)
+    ):
+        return True
+    word = _plain(word)
     mine = _roots(word)
-    if any(other[:2] == word[:2] and _related(mine, _roots(other)) for other in set(plain)):
+    if any(other[:2] == word[:2] and _related(mine, _roots(other)) for other in distinct):
         return True
     if any(first + second == word for first, second in pairwise(plain)):
         return True
@@ -87,6 +96,8 @@ def _bases(word: str) -> Iterator[str]:
 
 
 def _plain(word: str) -> str:
-    """A word without possessive, its umlauts in either spelling as plain letters."""
+    """A word without possessive, in American spelling, its umlauts in either spelling as plain letters."""
     word = word.replace("’", "'").removesuffix("'s").replace("'", "").translate(_UMLAUTS)
-    return word.replace("ae", "a").replace("oe", "o").replace("ue", "u")
+    for spelling, plain in _SPELLINGS:
+        word = word.replace(spelling, plain)
+    return word
