@@ -16,7 +16,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from calibrate_grader import SEED, Validation, validate, variants
+import numpy as np
+from calibrate_grader import SEED, Validation, report, validate, variants
 from clapnq_data import Passage, Question, ranking, read
 from figures import share
 
@@ -105,20 +106,16 @@ def report_questions(questions: list[Question], validation: Validation, embedder
     graders = [validation.grader(fold, embedder) for fold in range(len(validation.betas))]
     passages = list({question.passage.key: question.passage for question in questions}.values())
     order = ranking([question.text for question in questions], passages)
-    gold: dict[str, list[bool]] = defaultdict(list)
-    rest: dict[str, list[bool]] = defaultdict(list)
-    for fold, question, ranked in zip(validation.folds, questions, order, strict=True):
-        if not question.answerable:
-            continue
+    graded: dict[str, list[tuple[float, float, int]]] = defaultdict(list)
+    for number, (fold, question, ranked) in enumerate(zip(validation.folds, questions, order, strict=True)):
         others = [p for i in ranked if (p := passages[i]).key != question.passage.key][:CANDIDATES]
-        for name, title, text in variants(question.text, question.passage):
-            gold[name] += [graders[fold].scores(question.text, [(title, text)])[0] > DEFAULT_THRESHOLD]
-        forms = [form for other in others for form in variants(question.text, other)]
-        for name in gold:
-            scores = graders[fold].scores(question.text, [form[1:] for form in forms if form[0] == name])
-            rest[name] += [max(scores) <= DEFAULT_THRESHOLD]
-    for name in gold:
-        print(f"{name:8} gold above 0.6     {share(gold[name])}\n{'':8} no other above 0.6 {share(rest[name])}")
+        for passage in [*([question.passage] if question.answerable else []), *others]:
+            for name, title, text in variants(question.text, passage):
+                score = graders[fold].scores(question.text, [(title, text)])[0]
+                graded[name].append((score, float(passage is question.passage), number))
+    for name, rows in graded.items():
+        scores, truth, number = (np.array(column) for column in zip(*rows, strict=True))
+        report(name, scores, truth, number)
 
 
 def main() -> None:
