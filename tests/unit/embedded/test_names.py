@@ -2,7 +2,7 @@ import pytest
 
 from cragside.adapters.embedded.embedder import WordLlamaEmbedder
 from cragside.adapters.embedded.lexicon import Lexicon
-from cragside.adapters.embedded.names import is_english, mentions, names_in
+from cragside.adapters.embedded.names import is_english, mentions, names_in, resembles
 from cragside.adapters.embedded.words import words
 
 LEXICON = Lexicon(WordLlamaEmbedder())
@@ -59,6 +59,11 @@ def test_a_name_is_found_in_its_other_forms(name: str, text: str) -> None:
 )
 def test_a_similar_name_is_another_name(name: str, text: str) -> None:
     assert not mentions(name, [name], words(text))
+
+
+def test_one_other_letter_makes_a_similar_name() -> None:
+    assert resembles("hessin", words("the state of Hessen"))
+    assert not resembles("hessin", words("the states Hessens, Hesse and Hamburg, and Hessin itself"))
 
 
 def test_two_words_of_a_question_may_be_one_of_the_text() -> None:

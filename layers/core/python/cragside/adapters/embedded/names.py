@@ -70,6 +70,12 @@ def mentions(word: str, asked: Sequence[str], found: Sequence[str]) -> bool:
     return word in "".join(other[0] for other in plain if len(other) == 1 or other not in ENGLISH)
 
 
+def resembles(word: str, found: Iterable[str]) -> bool:
+    """Whether a text, given as its words, has a word that differs from this one in a single letter."""
+    alike = (other for other in set(found) if len(other) == len(word) > _SHORTEST_NAME)
+    return any(sum(mine != other for mine, other in zip(word, like, strict=True)) == 1 for like in alike)
+
+
 def _related(mine: dict[str, str], other: dict[str, str]) -> bool:
     """Whether two words share a root. Endings of one letter each are not enough: Marta and Marty are two people."""
     return any(len(mine[root]) != 1 or len(other[root]) != 1 for root in mine.keys() & other.keys())
