@@ -68,7 +68,7 @@ async def test_a_lease_that_is_renewed_cannot_be_taken(ledger: Ledger) -> None:
 
 
 @pytest.mark.parametrize("returned", [False, True])
-async def test_whoever_was_overtaken_neither_writes_nor_renews_nor_takes_the_lease_from_others(
+async def test_a_holder_with_an_old_epoch_can_neither_write_nor_renew_nor_release(
     backend: Backend, ledger: Ledger, tmp_path: Path, returned: bool
 ) -> None:
     lease = await ledger.take_lease("graph", new_holder(), -1)

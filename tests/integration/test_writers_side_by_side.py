@@ -130,7 +130,7 @@ def holds(home: Path, told: Connection, task: Task) -> None:
     run(home, work, HOUR)
 
 
-def test_what_a_living_worker_enriches_is_not_given_back_and_a_killed_one_is_followed_at_once(tmp_path: Path) -> None:
+def test_only_the_parts_of_a_killed_worker_are_taken_over(tmp_path: Path) -> None:
     async def work(container: Container) -> None:
         *_, enriching = await accept(container, TEXTS[:1])
         workspace = await container.workspaces.open("library")
