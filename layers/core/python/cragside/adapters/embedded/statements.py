@@ -20,7 +20,7 @@ _ROW = re.compile(r"\|[^|]*\|")
 
 def states_something(text: str, question: Question, language: Language) -> bool:
     """Whether a sentence, a row or an entry of the text has a content word that the question lacks."""
-    known = {plain(stem(word, language)) for word in question.every_word}
+    known = _NO_NEWS[language].union(plain(stem(word, language)) for word in question.every_word)
     answers = False
     for piece in _pieces(text):
         if _asks(piece):
@@ -53,6 +53,6 @@ def _is_row(piece: str) -> bool:
     return _SEPARATED.search(piece) is not None or _ROW.search(piece) is not None
 
 
-def _has_news(text: str, known: set[str], language: Language) -> bool:
+def _has_news(text: str, known: frozenset[str], language: Language) -> bool:
     told = (plain(stem(word, language)) for word in words(text) if word not in STOPWORDS)
-    return not known.union(_NO_NEWS[language]).issuperset(told)
+    return not known.issuperset(told)
