@@ -66,7 +66,7 @@ class Lexicon:
     def pieces(self, word: str) -> int:
         """The number of tokens that the model spells the word with."""
         if word not in self._pieces:
-            self._pieces[word] = len(self._model.token_ids(word[:64]))
+            self._pieces[word] = len(self._model.token_vectors(word[:64]))
         return self._pieces[word]
 
     def _learn(self, word: str) -> int:
