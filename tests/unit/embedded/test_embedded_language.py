@@ -20,8 +20,6 @@ def test_the_language_of_a_text(text: str, code: str | None) -> None:
     assert iso_639_1(text) == code
 
 
-@pytest.mark.parametrize(
-    "text", ["\ud800" * 20 + "The keeper lights the lamp", "The keeper\x00 lights the lamp"]
-)
+@pytest.mark.parametrize("text", ["\ud800" * 20 + "The keeper lights the lamp", "The keeper\x00 lights the lamp"])
 def test_text_that_utf8_cannot_hold_has_a_language(text: str) -> None:
     assert iso_639_1(text) == "en"

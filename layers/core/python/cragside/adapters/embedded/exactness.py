@@ -9,8 +9,6 @@ from cragside.adapters.embedded.names import is_english, mentions, names_in, res
 from cragside.adapters.embedded.numbers import named_numbers, numbers_of
 from cragside.adapters.embedded.words import stem, words
 
-_FEW_PIECES = 2
-
 
 @dataclass(frozen=True)
 class Identifiers:
@@ -48,9 +46,4 @@ class Identifiers:
         unseen = [name for name in names if stem(name, passage.language) not in stems]
         found = words(whole) if unseen else []
         absent = [name for name in unseen if not mentions(name, self.question.every_word, found)]
-        return is_english(found) and any(short or self._is_telling(name) or resembles(name, found) for name in absent)
-
-    def _is_telling(self, name: str) -> bool:
-        """Whether a name weighs enough. A light word in two pieces is mostly a common one, such as `decade`."""
-        weight = self.question.weights[self.question.content.index(name)]
-        return self.lexicon.pieces(name) > _FEW_PIECES or weight >= 1 / len(self.question.content)
+        return is_english(found) and any(short or resembles(name, found) for name in absent)
