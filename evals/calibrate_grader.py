@@ -15,6 +15,7 @@ import base64
 import json
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +25,7 @@ from figures import auc, brier, calibration_error
 from cragside.adapters.embedded import grader
 from cragside.adapters.embedded.embedder import WordLlamaEmbedder
 from cragside.adapters.embedded.features import FEATURES, Background, compare, read_passage, read_question
+from cragside.adapters.embedded.grader import EmbeddedGrader, GraderWeights
 from cragside.adapters.embedded.lexicon import Lexicon
 from cragside.adapters.embedded.words import terms, words
 
@@ -151,6 +153,37 @@ def predict(beta: Array, features: Array) -> Array:
     return 1 / (1 + np.exp(-(beta[0] + features @ beta[1:])))
 
 
+class Validation(NamedTuple):
+    """Cross-validation: each question's fold, and for each fold the background and weights without its questions."""
+
+    folds: npt.NDArray[np.intp]
+    backgrounds: dict[int, Background]
+    pairs: tuple[Array, Array, Array, npt.NDArray[np.intp], npt.NDArray[np.str_]]
+    betas: list[Array]
+
+    def grader(self, fold: int, embedder: WordLlamaEmbedder) -> EmbeddedGrader:
+        """The whole grader, as fitted without the questions of a fold."""
+        beta = self.betas[fold]
+        weights = GraderWeights(beta[1:], float(beta[0]), self.backgrounds[fold])
+        return EmbeddedGrader(embedder, weights=weights)
+
+
+def validate(questions: list[Question], lexicon: Lexicon) -> Validation:
+    folds = np.random.default_rng(SEED).permutation(len(questions)) % FOLDS
+    # The background of a question's fold never includes its own passage.
+    backgrounds = {
+        fold: background_of([q.passage for q, f in zip(questions, folds, strict=True) if f != fold], lexicon)
+        for fold in range(FOLDS)
+    }
+    pairs = pairs_of(questions, backgrounds, folds.tolist(), lexicon).arrays()
+    features, truth, weight, question, _ = pairs
+    betas = []
+    for fold in range(FOLDS):
+        kept = folds[question] != fold
+        betas.append(fit(features[kept], truth[kept], weight[kept]))
+    return Validation(folds, backgrounds, pairs, betas)
+
+
 def report(name: str, scores: Array, truth: Array, question: npt.NDArray[np.intp]) -> None:
     gold = {q: s for q, s, t in zip(question, scores, truth, strict=True) if t == 1}
     best: dict[int, float] = {}
@@ -175,17 +208,12 @@ def main() -> None:
     options = parser.parse_args()
     questions = [q for q in read(options.data) if q.in_training_half]
     lexicon = Lexicon(WordLlamaEmbedder())
-    folds = np.random.default_rng(SEED).permutation(len(questions)) % FOLDS
-    # The background of a question's fold never includes its own passage.
-    backgrounds = {
-        fold: background_of([q.passage for q, f in zip(questions, folds, strict=True) if f != fold], lexicon)
-        for fold in range(FOLDS)
-    }
-    features, truth, weight, question, variant = pairs_of(questions, backgrounds, folds.tolist(), lexicon).arrays()
+    validation = validate(questions, lexicon)
+    features, truth, weight, question, variant = validation.pairs
     scores = np.empty(len(truth))
-    for fold in range(FOLDS):
-        held = folds[question] == fold
-        scores[held] = predict(fit(features[~held], truth[~held], weight[~held]), features[held])
+    for fold, beta in enumerate(validation.betas):
+        held = validation.folds[question] == fold
+        scores[held] = predict(beta, features[held])
     print(
         f"{len(questions)} questions of the training half, {int(truth.sum() / 3)} with a gold passage; cross-validated:"
     )

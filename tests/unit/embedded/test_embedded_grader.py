@@ -114,6 +114,37 @@ def test_a_passage_that_merely_repeats_the_question_does_not_pass(times: int) ->
     assert score(QUESTION, f"{QUESTION} " * times) <= 0.6
 
 
+NOTE = "Boat shed 12 at Lake Arden is rented by the rowing club."
+
+
+def test_a_note_of_one_sentence_passes_and_its_title_alone_does_not() -> None:
+    assert score("Who rents boat shed 12 at Lake Arden?", NOTE) > 0.6
+    assert score("Who rents boat shed 12 at Lake Arden?", "Boat shed 12 at Lake Arden") <= 0.6
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Who rents boat shed 17 at Lake Arden?",
+        "Who rents boat shed 12 at Lake Barden?",
+        "Who rents boat shed 12 at Lake Victoria?",
+    ],
+)
+def test_a_note_about_another_number_or_name_does_not_pass(question: str) -> None:
+    assert score(question, NOTE) <= 0.6
+
+
+def test_a_passage_lacks_a_number_that_its_title_has_not_either() -> None:
+    assert score("What is the function of insulin in 1921?", INSULIN, "Insulin in 1921") > 0.6
+    assert score("What is the function of insulin in 1922?", INSULIN, "Insulin in 1921") <= 0.6
+
+
+def test_a_rare_name_counts_in_full_however_similar_another_one_is() -> None:
+    text = f"{INSULIN} Doctor Hessen measured its function."
+    assert score("What function of insulin did doctor Hessen measure?", text) > 0.6
+    assert score("What function of insulin did doctor Hessin measure?", text) <= 0.6
+
+
 def test_a_title_is_optional_but_helps() -> None:
     assert score(QUESTION, INSULIN, "Insulin") > score(QUESTION, INSULIN) > score(QUESTION, GLUCAGON, "Glucagon")
 

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cragside.adapters.embedded.lexicon import Lexicon, Rows
+from cragside.adapters.embedded.numbers import plain
 from cragside.adapters.embedded.stopwords import SCAFFOLDING, STOPWORDS
 from cragside.adapters.embedded.words import Language, function_words, language_of, stem, stems, words
 from cragside.ports.embedder import Vectors
@@ -70,7 +71,7 @@ class Question:
 
     def stems(self, language: Language) -> list[str]:
         """The stems of the content words in the language of a passage."""
-        return [stem(word, language) for word in self.content]
+        return [plain(stem(word, language)) for word in self.content]
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +212,9 @@ def _overlapping(body: list[str], size: int, stride: int) -> Sequence[list[str]]
 def _segment(part: list[str], language: Language, lexicon: Lexicon) -> Segment:
     rows = lexicon.rows(part)
     telling = [word for word in dict.fromkeys(part) if word not in STOPWORDS]
-    return Segment(frozenset(stems(part, language)), lexicon.rows(telling or part or [""]), _direction(lexicon, rows))
+    return Segment(
+        frozenset(map(plain, stems(part, language))), lexicon.rows(telling or part or [""]), _direction(lexicon, rows)
+    )
 
 
 def _direction(lexicon: Lexicon, rows: Rows) -> Vectors:

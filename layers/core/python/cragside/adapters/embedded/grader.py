@@ -13,11 +13,13 @@ import numpy as np
 from cachetools import FIFOCache, LRUCache
 from typing_extensions import override
 
+from cragside.adapters.embedded.exactness import Identifiers
 from cragside.adapters.embedded.features import (
     FEATURES,
     Background,
     Features,
     PassageWords,
+    Question,
     compare,
     deserves_a_closer_look,
     has_most_of_it,
@@ -26,6 +28,7 @@ from cragside.adapters.embedded.features import (
     read_question,
 )
 from cragside.adapters.embedded.lexicon import Lexicon, TokenVectors
+from cragside.adapters.embedded.statements import states_something
 from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable
 from cragside.ports.embedder import Vectors
@@ -37,10 +40,15 @@ _REMEMBERED_PASSAGES = 2048
 # The close analysis of a passage takes several times as much memory: 0.1 MB for 700 words.
 _REMEMBERED_CLOSELY = 256
 _REMEMBERED_QUESTIONS = 128
-# With fewer content words that the question lacks, a passage cannot answer much: its score falls in proportion.
+# With fewer content words that the question lacks, a passage may be an echo of it: a question or a title. Unless it
+# states something, its score falls in proportion.
 _ENOUGH_NEW_WORDS = 5
 # A passage has many runs and the best one counts, so the odds of a run are divided by e.
 _HANDICAP = 1.0
+
+# A passage about another number or name than the question's counts half: too little for the threshold, enough to be
+# shown as weak evidence where the web cannot be asked. Scores up to the other figure decide nothing.
+_INEXACT, _TELLING = 0.5, 0.3
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +89,8 @@ class EmbeddedGrader(RelevanceGrader):
 
     The score is the probability that a retrieved passage is relevant, as measured on CLAP-NQ (evals/README.md). It says
     whether a passage is about the question, not whether it has the answer. Passages of more than 200 words are also
-    scored by their best 40-word window, at a penalty. The analyses of the last 2,048 passages and the scores of the
+    scored by their best 40-word window, at a penalty. Outside that model, echoes of the question and passages about
+    another number or name keep a part of their score. The analyses of the last 2,048 passages and the scores of the
     last 128 questions are cached; a cached passage takes about 0.1 ms.
     """
 
@@ -124,9 +133,10 @@ class EmbeddedGrader(RelevanceGrader):
         for n, table in zip(near, compare(question, runs, lexicon, weights.background), strict=True):
             likely = weights.probability(table[has_most_of_it(table)], handicap=_HANDICAP)
             scores[n] = max(scores[n], float(likely.max(initial=0.0)))
+        named = Identifiers(question, query, lexicon)
         return [
-            score * min(1.0, novelty(question, passage) / _ENOUGH_NEW_WORDS)
-            for passage, score in zip(passages, scores, strict=True)
+            score * _share(score, question, named, pair, passage)
+            for score, pair, passage in zip(scores, pairs, passages, strict=True)
         ]
 
     def _passage(self, pair: tuple[str, str], lexicon: Lexicon, *, closely: bool = False) -> PassageWords:
@@ -144,6 +154,15 @@ class EmbeddedGrader(RelevanceGrader):
             self._passages.clear()
             self._closely.clear()
         return self._lexicon
+
+
+def _share(score: float, question: Question, named: Identifiers, pair: tuple[str, str], passage: PassageWords) -> float:
+    """How much of a score to keep: less for an echo of the question, and for a passage about another number or name."""
+    new = novelty(question, passage)
+    short = new < _ENOUGH_NEW_WORDS
+    echo = short and not (new and states_something(pair[1], question, passage.language))
+    share = new / _ENOUGH_NEW_WORDS if echo else 1.0
+    return share * _INEXACT if score * share > _TELLING and named.lacking(*pair, passage, short=short) else share
 
 
 @cache

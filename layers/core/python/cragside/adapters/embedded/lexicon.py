@@ -39,13 +39,14 @@ class Lexicon:
     def clear(self) -> None:
         """Forget every word. Rows from earlier calls become invalid."""
         self._rows: dict[str, int] = {}
+        self._pieces: dict[str, int] = {}
         self._vectors: Vectors = np.zeros((_FIRST_CAPACITY, self._model.dimensions), dtype=np.float32)
         self._norms: Vectors = np.zeros(_FIRST_CAPACITY, dtype=np.float32)
 
     @property
     def full(self) -> bool:
         """Whether it is time to `clear`."""
-        return len(self._rows) > _MOST_WORDS
+        return len(self._rows) + len(self._pieces) > _MOST_WORDS
 
     @property
     def vectors(self) -> Vectors:
@@ -61,6 +62,12 @@ class Lexicon:
         """The row of each word."""
         known = self._rows
         return np.fromiter((known[w] if w in known else self._learn(w) for w in words), dtype=np.intp)
+
+    def pieces(self, word: str) -> int:
+        """The number of tokens that the model spells the word with."""
+        if word not in self._pieces:
+            self._pieces[word] = len(self._model.token_vectors(word[:64]))
+        return self._pieces[word]
 
     def _learn(self, word: str) -> int:
         row = len(self._rows)

@@ -50,3 +50,19 @@ würde frage antwort bedeutet eigentlich vielleicht jemand genau
 """)
 
 STOPWORDS = ENGLISH | GERMAN
+
+# Words that tell statements from questions and titles (`statements`).
+QUESTION_WORDS = _words("""
+who whom whose what when where which why how wer was wann wo welche welcher welches warum wie wem wen qui que quoi quel
+quelle quand où comment pourquoi combien
+""")
+VERBS = _words("""
+am are be been can cannot could did do does had has have is may might must shall should was were will would isn't aren't
+wasn't weren't can't couldn't don't doesn't didn't hasn't haven't won't it's that's there's he's she's i'm we're they're
+ist sind war waren hat haben hatte wird werden wurde wurden kann können muss müssen soll est sont était ont peut doit
+""")
+# Words of titles and transcripts, which say nothing about their subject.
+HEADING_WORDS = _words("""
+article basics chapter contents edition faq faqs guide help home introduction notes overview page part section summary
+topic tutorial website user assistant date q kapitel überblick einführung seite
+""")

@@ -1,0 +1,49 @@
+"""Whether a passage lacks a number, a code, a date or a rare name that the question has."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from cragside.adapters.embedded.features import PassageWords, Question
+from cragside.adapters.embedded.lexicon import Lexicon
+from cragside.adapters.embedded.names import is_english, mentions, names_in, resembles
+from cragside.adapters.embedded.numbers import named_numbers, numbers_of
+from cragside.adapters.embedded.words import stem, words
+
+
+@dataclass(frozen=True)
+class Identifiers:
+    """What a question names exactly. Another number or name, however near, is another thing."""
+
+    question: Question
+    text: str
+    lexicon: Lexicon
+
+    @cached_property
+    def _numbers(self) -> list[frozenset[str]]:
+        return named_numbers(self.text)
+
+    @cached_property
+    def _names(self) -> list[str]:
+        if not is_english(self.question.every_word):
+            return []
+        return names_in(self.question.content, self.lexicon, rare=False)
+
+    @cached_property
+    def _rare_names(self) -> list[str]:
+        return names_in(self._names, self.lexicon, rare=True)
+
+    def lacking(self, title: str, text: str, passage: PassageWords, *, short: bool) -> bool:
+        """Whether the passage, title included, lacks one of them. A short one should have well-known names too."""
+        names = self._names if short else self._rare_names
+        if not self._numbers and not names:
+            return False
+        whole = f"{title}\n{text}"
+        if self._numbers:
+            stated = numbers_of(whole)
+            if any(stated.isdisjoint(forms) for forms in self._numbers):
+                return True
+        stems = frozenset[str]().union(*(segment.stems for segment in passage.segments))
+        unseen = [name for name in names if stem(name, passage.language) not in stems]
+        found = words(whole) if unseen else []
+        absent = [name for name in unseen if not mentions(name, self.question.every_word, found)]
+        return is_english(found) and any(short or resembles(name, found) for name in absent)

@@ -1,0 +1,109 @@
+"""Rare names that a question has, and whether a text has them too."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+
+from cragside.adapters.embedded.lexicon import Lexicon
+from cragside.adapters.embedded.stopwords import ENGLISH, GERMAN, OTHER
+
+_SHORTEST_NAME, _SHORTEST_ROOT = 3, 4
+_UMLAUTS = str.maketrans({"ä": "a", "ö": "o", "ü": "u", "ß": "ss"})
+_SPELLINGS = (("ae", "a"), ("oe", "o"), ("ue", "u"), ("our", "or"), ("tre", "ter"), ("yse", "yze"))
+# English endings of inflected and derived words, and of countries beside their people: Canada, Canadian.
+_ENDINGS = (
+    *("s", "es", "ed", "d", "ing", "ings", "er", "ers", "or", "ors", "est", "ly", "y", "ies", "ied", "ity", "al"),
+    *("ally", "able", "ation", "ations", "ment", "ments", "ness", "less", "ful", "ist", "ists", "ism", "ise", "ised"),
+    *("ize", "ized", "ises", "izes", "ate", "ates", "ated", "ating", "ive", "ous", "ic", "ical", "ary"),
+    *("a", "an", "ans", "ian", "ians", "ese", "ish", "i", "ain", "en"),
+)
+# Hardly any name ends like these.
+_COMMON_ENDINGS = (
+    *("ed", "ing", "ings", "ers", "tion", "tions", "sion", "sions", "ment", "ments", "ness", "ly", "able", "ible"),
+    *("ity", "ities", "ous", "ful", "less", "ism", "ize", "izes", "ise", "ises"),
+)
+_PREFIXES = ("un", "non", "pre", "re", "dis", "in", "im", "mis", "anti")
+_LONGEST_ACRONYM = 5
+
+
+def names_in(content: Iterable[str], lexicon: Lexicon, *, rare: bool) -> list[str]:
+    """The words that the model's vocabulary spells in pieces, with and without an English ending.
+
+    The vocabulary has the common English words in lower case, so the rest are mostly names. The vector of such a word
+    comes from its letters: nearness to another word means similar spelling and no more. `rare` leaves out the names
+    that the vocabulary has with capitals: London, Bible, USA.
+    """
+    return [word for word in content if _is_name(word.replace("’", "'").removesuffix("'s"), lexicon, rare=rare)]
+
+
+def _is_name(word: str, lexicon: Lexicon, *, rare: bool) -> bool:
+    if len(word) < _SHORTEST_NAME or not (word.isascii() and word.isalpha()) or word.endswith(_COMMON_ENDINGS):
+        return False
+    spellings = (*_bases(word), word.capitalize(), word.upper()) if rare else _bases(word)
+    return all(lexicon.pieces(spelling) > 1 for spelling in spellings)
+
+
+def is_english(found: Sequence[str]) -> bool:
+    """Whether the function words of a text, given as its words, are not those of another language."""
+    english = sum(map(ENGLISH.__contains__, found))
+    return english >= max(sum(map(GERMAN.__contains__, found)), sum(map(OTHER.__contains__, found)))
+
+
+def mentions(word: str, asked: Sequence[str], found: Sequence[str]) -> bool:
+    """Whether a text has a name of a question: inflected, derived, in one word or two, or as initials.
+
+    `asked` and `found` are the words of the question and of the text.
+    """
+    plain = [_plain(other) for other in found]
+    distinct = set(plain)
+    if any(
+        first + second in distinct for first, second in pairwise(map(_plain, asked)) if _plain(word) in (first, second)
+    ):
+        return True
+    word = _plain(word)
+    mine = _roots(word)
+    if any(other[:2] == word[:2] and _related(mine, _roots(other)) for other in distinct):
+        return True
+    if any(first + second == word for first, second in pairwise(plain)):
+        return True
+    if len(word) > _LONGEST_ACRONYM:
+        return False
+    return word in "".join(other[0] for other in plain if len(other) == 1 or other not in ENGLISH)
+
+
+def resembles(word: str, found: Iterable[str]) -> bool:
+    """Whether a text, given as its words, has a word that differs from this one in a single letter."""
+    alike = (other for other in set(found) if len(other) == len(word) > _SHORTEST_NAME)
+    return any(sum(mine != other for mine, other in zip(word, like, strict=True)) == 1 for like in alike)
+
+
+def _related(mine: dict[str, str], other: dict[str, str]) -> bool:
+    """Whether two words share a root. Endings of one letter each are not enough: Marta and Marty are two people."""
+    return any(len(mine[root]) != 1 or len(other[root]) != 1 for root in mine.keys() & other.keys())
+
+
+def _roots(word: str, shortest: int = _SHORTEST_ROOT) -> dict[str, str]:
+    """A word, and what each ending leaves of it, with that ending."""
+    roots = {word: ""}
+    for ending in _ENDINGS:
+        if word.endswith(ending) and len(word) - len(ending) >= shortest:
+            roots[word[: -len(ending)]] = ending
+    return roots
+
+
+def _bases(word: str) -> Iterator[str]:
+    """The word, and those that it may be formed from: `running` from `runn`, `runne`, `runny` and `run`."""
+    for start in ("", *(prefix for prefix in _PREFIXES if word.startswith(prefix))):
+        for root, ending in _roots(word.removeprefix(start), shortest=3).items():
+            yield root
+            if ending:
+                yield from (root + "e", root + "y")
+            if ending and root[-1] == root[-2]:
+                yield root[:-1]
+
+
+def _plain(word: str) -> str:
+    """A word without possessive, in American spelling, its umlauts in either spelling as plain letters."""
+    word = word.replace("’", "'").removesuffix("'s").replace("'", "").translate(_UMLAUTS)
+    for spelling, plain in _SPELLINGS:
+        word = word.replace(spelling, plain)
+    return word

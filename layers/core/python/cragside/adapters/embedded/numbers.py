@@ -1,0 +1,177 @@
+"""Numbers, codes and dates that a question names, and whether a text has them in any of their usual forms."""
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+
+from cragside.adapters.embedded.words import words
+
+# Numbers that say how much to answer: "top 10", "give me 3", "in 20 words".
+_BEFORE_A_COUNT = re.compile(r"top|best|first|last|name|list|give|me|show|write|i'm|nenne|gib|mir")
+_ANSWER_PART = re.compile(
+    r"(?:bullet|example|idea|line|paragraph|point|reason|sentence|step|thing|tip|way|word)s?"
+    r"|beispiele|gründe|punkte|sätzen?|worten?"
+)
+# The number of zeros.
+_SCALES = {"thousand": 3, "million": 6, "billion": 9}
+_ROMAN_NUMERALS = "- ii iii iv v vi vii viii ix x xi xii xiii xiv xv xvi xvii xviii xix xx"
+_SPELT = {
+    word: str(number)
+    for listed in (
+        "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
+        "eighteen nineteen twenty",
+        "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth "
+        "fifteenth sixteenth seventeenth eighteenth nineteenth twentieth",
+        "eins zwei drei vier fünf sechs sieben acht neun zehn elf zwölf",
+        "un deux trois quatre cinq six sept huit neuf dix onze douze",
+        _ROMAN_NUMERALS,
+    )
+    for number, word in enumerate(listed.split(), 1)
+}
+# A single letter is mostly no numeral.
+_ROMAN = {word: _SPELT[word] for word in _ROMAN_NUMERALS.split() if len(word) > 1}
+_MONTHS = {
+    name: f"month {number}"
+    for number, names in enumerate(
+        (
+            "january jan januar janvier",
+            "february feb februar fevrier",
+            "march mar märz mars",
+            "april apr avril",
+            "may mai",
+            "june jun juni juin",
+            "july jul juli juillet",
+            "august aug aout",
+            "september sep sept septembre",
+            "october oct oktober octobre",
+            "november nov novembre",
+            "december dec dezember decembre",
+        ),
+        1,
+    )
+    for name in names.split()
+}
+# These are also other words: they are months beside a number.
+_AMBIGUOUS_MONTHS = {"may", "march", "mar", "mars", "august", "jan", "jun", "sep", "dec", "mai"}
+_DIGITS = re.compile(r"[0-9]+")
+_CODE = re.compile(r"([a-z]*)([0-9]+)([a-z]*)")
+_THOUSANDS = re.compile(r"[0-9]{1,3}(?:[.,][0-9]{3})+")
+_PLAIN = re.compile(r"([0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:st|nd|rd|th)?")
+_YEAR_MONTH_DAY = re.compile(r"\b[0-9]{4}-([0-9]{1,2})-[0-9]{1,2}\b")
+_DAY_MONTH_YEAR = re.compile(r"\b([0-9]{1,2})[./]([0-9]{1,2})[./]([0-9]{4}|[0-9]{2})\b")
+_YEARS = re.compile(
+    r"\b([12][0-9]{3})(?: ?[-–—/]{1,2} ?| to | and | until | bis | und | à | et )([0-9]{4}|[0-9]{2})\b(?![-/])"
+)
+_LONGEST_PERIOD, _LONGEST_VERSION = 100, 4
+
+
+@lru_cache(maxsize=1 << 14)
+def plain(word: str) -> str:
+    """A number in its plain form: 1,000 as 1000, 12th as 12, 007 as 7, and the Roman VII too. Other words unchanged."""
+    if word in _ROMAN:
+        return _ROMAN[word]
+    found = _PLAIN.fullmatch(word)
+    return _trimmed(found[1].replace(",", "")) if found else word
+
+
+def named_numbers(question: str) -> list[frozenset[str]]:
+    """The forms of each number, code and date that a question names. A text that has one form of each has them all.
+
+    A number that says how much to answer ("top 10", "in 3 sentences") does not count.
+    """
+    months = _months_in_digits(question)
+    found = words(_DAY_MONTH_YEAR.sub(r"\1 \2 \3", question))
+    named = []
+    for before, word, after in zip(["", *found], found, [*found[1:], ""], strict=False):
+        if word in _MONTHS and (word not in _AMBIGUOUS_MONTHS or _has_digit(before + after)):
+            named.append(frozenset({_MONTHS[word]}))
+        elif word in _ROMAN:
+            named.append(frozenset({_ROMAN[word]}))
+        elif _has_digit(word) and not _is_a_count(before, word, after):
+            named.append(frozenset({*_forms(word), *_asked_forms(word, after, months)}))
+    return named
+
+
+def numbers_of(text: str) -> frozenset[str]:
+    """All forms of all numbers, codes and dates in a text."""
+    found = words(_DAY_MONTH_YEAR.sub(r"\1 \2 \3", text))
+    forms = {f"month {month}" for month in _months_in_digits(text)}
+    for first, last in _YEARS.findall(text):
+        end = int(first[: -len(last)] + last)
+        forms.update(map(str, range(int(first), min(end, int(first) + _LONGEST_PERIOD) + 1)))
+    for word, after, third in zip(found, [*found[1:], ""], [*found[2:], "", ""], strict=False):
+        if word in _SPELT:
+            forms.add(_SPELT[word])
+        if word in _MONTHS:
+            forms.add(_MONTHS[word])
+        if _has_digit(word):
+            forms.update(_forms(word))
+            forms.update(_stated_forms(word, after))
+        if _has_digit(word + after):
+            # `K 200` and `K-200` are the code K200, and 555-1234 is a number.
+            forms |= {word + after, word + after + third}
+    return frozenset(forms)
+
+
+def _is_a_count(before: str, word: str, after: str) -> bool:
+    return bool(_ANSWER_PART.fullmatch(after) or (_BEFORE_A_COUNT.fullmatch(before) and len(word) <= 2))
+
+
+def _forms(word: str) -> Iterator[str]:
+    """A number or code as it is, and without thousands separators, leading zeros, `.0` and the end of an ordinal."""
+    yield word
+    if _THOUSANDS.fullmatch(word):
+        yield word.replace(",", "").replace(".", "")
+    elif not word.isalnum():
+        whole, _, rest = word.replace(",", ".").replace(":", ".").partition(".")
+        yield whole + "." + rest if rest.strip("0.") else _trimmed(whole)
+    match = _CODE.fullmatch(word)
+    if match and not match[1] and match[3] in ("", "st", "nd", "rd", "th"):
+        yield _trimmed(match[2])
+    if len(word) == 3 and word[0] != "0" and match and match[3] == "s":
+        yield f"19{word}"
+
+
+def _asked_forms(word: str, after: str, months: Sequence[str]) -> Iterator[str]:
+    """What else answers a question that names this number: a month's name, a year of a century, `12` for `12km`."""
+    match = _CODE.match(word)
+    if match and after in ("century", "centuries"):
+        yield f"century {match[2]}"
+    if match and not match[1] and len(match[3]) > 1:
+        yield f"only {_trimmed(match[2])}"
+    if word.isdecimal() and _trimmed(word) in months:
+        yield f"month {_trimmed(word)}"
+    if word.isdecimal() and after in _SCALES:
+        yield word + "0" * _SCALES[after]
+
+
+def _stated_forms(word: str, after: str) -> Iterator[str]:
+    """What else a number in a text states: the 200 of `K200`, the 12 of `12km`, and the 3.11 of version 3.11.4."""
+    match = _CODE.fullmatch(word)
+    if match and (not match[3] or len(match[3]) > 1):
+        yield _trimmed(match[2])
+    if word.isdecimal():
+        yield f"only {_trimmed(word)}"
+        if after in _SCALES:
+            yield word + "0" * _SCALES[after]
+        if len(word) == 4:
+            yield from (word, f"{word[:3]}0s", f"century {int(word[:2]) + 1}")
+    pieces = word.split(".", _LONGEST_VERSION)
+    for end in range(1, min(len(pieces), _LONGEST_VERSION)):
+        yield ".".join(pieces[:end])
+
+
+def _months_in_digits(text: str) -> list[str]:
+    """The months of dates in digits; of 5/6/2018 both."""
+    found: list[str] = _YEAR_MONTH_DAY.findall(text)
+    for day, month, _ in _DAY_MONTH_YEAR.findall(text):
+        found += (day, month)
+    return [_trimmed(month) for month in found]
+
+
+def _trimmed(digits: str) -> str:
+    return digits.lstrip("0") or "0"
+
+
+def _has_digit(word: str) -> bool:
+    return _DIGITS.search(word) is not None

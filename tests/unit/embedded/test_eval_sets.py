@@ -1,0 +1,54 @@
+"""The generated swaps and the written notes of `evals/` are what they claim to be, and the notes come out right."""
+
+import random
+import re
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[3] / "evals"))
+
+from clapnq_data import Passage, Question
+from short_notes import judge, read_notes
+from swaps import another_number, names_of, swaps_of
+
+from cragside.adapters.embedded.embedder import WordLlamaEmbedder
+from cragside.adapters.embedded.grader import EmbeddedGrader
+from cragside.adapters.embedded.words import words
+
+TEXT = (
+    "The bridge at Elgol was opened by Brodmann on 12 May 1903 and carried 75 carts in its first week. The "
+    "mason Ferrers repaired it in 1911."
+)
+OTHER = "In the harbour of Tromsø the captain Halvorsen keeps a boat, which the bridge at Skene has never seen."
+BRIDGE = Question("1", "who opened the bridge at elgol", Passage("a", "Elgol bridge", TEXT), answerable=True)
+
+
+def test_a_swap_replaces_what_the_passage_has_with_what_it_lacks() -> None:
+    names = names_of([BRIDGE.passage, Passage("b", "", OTHER)])
+    found = list(swaps_of(BRIDGE, names, random.Random(1)))
+    assert {swap.kind for swap in found} == {"number", "year", "date", "code", "name", "letter"}
+    for swap in found:
+        passage = set(words(f"{BRIDGE.passage.title} {swap.text}"))
+        strange = set(words(swap.swapped)) - set(words(swap.original))
+        assert strange
+        assert strange.isdisjoint(passage)
+        assert set(words(swap.original)) - set(words(swap.swapped)) <= passage
+
+
+def test_names_have_a_capital_inside_a_sentence_and_are_nowhere_small() -> None:
+    assert names_of([BRIDGE.passage, Passage("b", "", OTHER)]) == ["brodmann", "elgol", "ferrers", "halvorsen", "skene"]
+
+
+def test_another_number_differs_in_one_digit() -> None:
+    other = another_number("May 12", TEXT, random.Random(2))
+    assert other is not None
+    assert re.fullmatch("May 1[13-9]", other)
+
+
+def test_written_notes_stay_local_and_echoes_and_other_questions_leave() -> None:
+    notes = read_notes()
+    local, *rest = judge(notes, EmbeddedGrader(WordLlamaEmbedder())).values()
+    assert len(local) >= 60
+    assert sum(local) >= 0.95 * len(local)
+    for leaves in rest:
+        assert sum(leaves) >= 0.95 * len(leaves)
