@@ -145,8 +145,8 @@ def kind_of(content: bytes, name: str, content_type: str | None) -> tuple[Kind, 
     if start.startswith(b"%PDF-") or (b"%PDF-" in head and PDF in (told, named)):
         return PDF, "pdf"
     if head.startswith((b"PK\x03\x04", b"PK\x05\x06")):
-        kind = _zipped(content, told or named)
-        return kind, (ending if ending in kind.endings else kind.endings[0]).removeprefix(".")
+        held = _zipped(content, told or named)
+        return held, (ending if ending in held.endings else held.endings[0]).removeprefix(".")
     if start.startswith(b"{\\rtf"):
         return RTF, "rtf"
     if start.startswith(b"WEBVTT"):

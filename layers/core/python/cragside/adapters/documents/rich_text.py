@@ -10,7 +10,7 @@ def read(content: bytes, origin: FileOrigin) -> Reading:
     if not content.lstrip()[:5] == b"{\\rtf":
         raise Unreadable("is damaged, or no rich text (.rtf)")
     # RTF is ASCII. Other bytes are in the code page that the file names, which the library decodes from escapes.
-    text = rtf_to_text(content.decode("latin-1"), errors="replace")
+    text: str = rtf_to_text(content.decode("latin-1"), errors="replace")  # type: ignore[no-untyped-call]
     if len(text) > MAX_CHARACTERS:
         raise Unreadable(f"holds more than {MAX_CHARACTERS:,} characters of text, which is the limit")
     return Reading(text.replace("\r\n", "\n").replace("\r", "\n").replace("\x00", ""))
