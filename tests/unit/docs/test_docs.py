@@ -19,7 +19,7 @@ from tools.configuration_reference import reference
 ROOT = Path(__file__).parents[3]
 
 
-def test_the_configuration_page_is_what_the_settings_say() -> None:
+def test_the_configuration_page_matches_the_settings() -> None:
     assert (ROOT / "docs/configuration.md").read_text() == reference()
 
 
@@ -78,7 +78,7 @@ def test_the_readme_begins_with_the_two_commands_and_their_output() -> None:
     assert " passed" in blocks[3]
 
 
-async def test_the_requests_of_the_readme_find_what_they_promise(tmp_path: Path) -> None:
+async def test_the_requests_of_the_readme_return_the_promised_answers(tmp_path: Path) -> None:
     asked = re.findall(r"^curl --json '(.*?)' \$H(\S+)", (ROOT / "README.md").read_text(), re.MULTILINE)
     answers: dict[str, Any] = {}
     knowledge = Knowledge(tmp_path)

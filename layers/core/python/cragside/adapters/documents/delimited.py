@@ -34,9 +34,10 @@ def read(content: bytes, origin: FileOrigin) -> Reading:
 
 def _rows(text: str, delimiter: str, *, quoted: bool) -> Iterator[Row]:
     """Records, numbered as a spreadsheet numbers them."""
-    quoting = csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE
     lines = io.StringIO(text, newline="")
-    return enumerate(csv.reader(lines, delimiter=delimiter, quoting=quoting, strict=quoted), 1)
+    if quoted:
+        return enumerate(csv.reader(lines, delimiter=delimiter, strict=True), 1)
+    return enumerate(csv.reader(lines, delimiter=delimiter, quoting=csv.QUOTE_NONE), 1)
 
 
 def _delimiter(sample: str, *, preferred: str) -> str:

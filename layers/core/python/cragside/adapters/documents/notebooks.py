@@ -40,7 +40,7 @@ def _blocks(cell: Mapping[str, Any], language: str) -> Iterator[str]:
     source = _joined(cell.get("source", cell.get("input"))).strip("\n")
     if cell.get("cell_type") == "heading":
         level = cell.get("level")
-        yield f"{'#' * (level if level in range(1, 7) else 1)} {label(source)}"
+        yield f"{'#' * (level if isinstance(level, int) and 1 <= level <= 6 else 1)} {label(source)}"
     elif cell.get("cell_type") != "code":
         yield source
     elif source.strip():
