@@ -103,10 +103,10 @@ def test_the_doctor_finds_what_opening_does_not(bake, notes, tmp_path):
 def test_an_unreadable_file_gives_exit_code_1_and_keeps_the_store(bake, notes, tmp_path):
     assert bake("bake", notes, "--out", tmp_path / "kb").exit_code == 0
     before = (tmp_path / "kb" / "baked.json").read_text()
-    (notes / "empty.md").write_text("")
+    (notes / "binary.md").write_bytes(b"\x00\x01\x02" * 9)
     result = bake("bake", notes, "--out", tmp_path / "kb")
     assert result.exit_code == 1
-    assert "failed    empty.md  (is empty)" in result.stdout
+    assert "failed    binary.md  (holds binary data" in result.stdout
     assert "2 indexed, 1 failed. Nothing is baked: mend or leave out what failed." in result.stdout
     assert (tmp_path / "kb" / "baked.json").read_text() == before
 

@@ -50,8 +50,32 @@ def test_partial_success_is_exit_code_1_and_says_why(real, notes):
         "failed    c.txt  (holds binary data, not text; if it is text in a rare encoding, save it as UTF-8)"
         in result.stdout
     )
-    assert "failed    empty.md  (is empty)" in result.stdout
-    assert "2 indexed, 2 failed" in result.stdout
+    assert "skipped   empty.md  (is empty)" in result.stdout
+    assert "2 indexed, 1 failed, 1 skipped" in result.stdout
+
+
+def test_what_a_folder_run_skips_is_told_in_one_line_by_kind_and_fails_nothing(real, notes):
+    for name in ("a.png", "b.PNG", "c.exe", "data"):
+        (notes / name).write_bytes(b"\x89PNG\r\n")
+    (notes / "empty.md").write_text(" \n")
+    result = real("ingest", str(notes))
+    assert result.exit_code == 0
+    skipped = [line for line in result.stdout.splitlines() if line.startswith("skipped")]
+    assert skipped == [
+        "skipped   5 files: 2 .png (not supported), 1 .exe (not supported), 1 without an ending (not supported), "
+        "1 empty; --json lists them"
+    ]
+    told = real.json("ingest", str(notes))["documents"]
+    assert {line["name"]: line["reason"] for line in told if line["status"] == "skipped"}["empty.md"] == "is empty"
+
+
+def test_a_row_of_a_sheet_is_found_and_cited_by_its_number(real, tmp_path):
+    rows = [f"{number},tenant of {word}" for number, word in enumerate(("Arden", "Brook", "Cobalt", "Dune"), 11)]
+    (tmp_path / "sheds.csv").write_text("\n".join(("boat shed,rented by", *rows)))
+    assert real("ingest", str(tmp_path)).exit_code == 0
+    found = real.json("query", "Who is the tenant of Cobalt?")["results"]
+    assert "boat shed: 13; rented by: tenant of Cobalt" in str(found[0])
+    assert "row 4" in str(found[0])
 
 
 def test_other_types_in_a_folder_are_skipped_without_failing(real, notes):

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from openpyxl import Workbook
 
 from cragside.adapters.documents.kinds import KINDS, PDF, kind_of
 from cragside.adapters.documents.loader import MAX_FILE_BYTES, FileLoader
@@ -20,6 +21,7 @@ from cragside.adapters.documents.parsing import ParserProcesses
 from cragside.adapters.documents.reading import FileOrigin, Unreadable
 from cragside.domain.document import SourceText
 from cragside.domain.errors import PayloadTooLarge, ServiceUnavailable, ValidationError
+from tests.unit.documents.archives import epub_of, opendocument_of, packed, pptx_of, shape
 
 DATA = Path(__file__).parents[2] / "data"
 SURVEY = (DATA / "survey.pdf").read_bytes()
@@ -130,6 +132,27 @@ def archive_of_texts():
     return file.getvalue()
 
 
+ENTITIES = '<!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;">]>'
+ELSEWHERE = (
+    '<container xmlns="urn:oasis:names:tc:opendocument:xmlns:container"><rootfiles>'
+    '<rootfile full-path="../../etc/passwd"/></rootfiles></container>'
+)
+
+
+def xlsx_of(rows, *, more=""):
+    """A workbook whose only sheet has these rows."""
+    file = io.BytesIO()
+    Workbook().save(file)
+    with zipfile.ZipFile(file) as archive:
+        entries = {entry.filename: archive.read(entry) for entry in archive.infolist()}
+    space = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
+    entries["xl/worksheets/sheet1.xml"] = (
+        f'{rows if rows == ENTITIES else ""}<worksheet {space}><dimension ref="A1:XFD1048576"/>'
+        f"<sheetData>{'' if rows == ENTITIES else rows}</sheetData>{more}</worksheet>"
+    ).encode()
+    return packed(entries)
+
+
 REFUSED = {
     "an empty file": (b"", "a.txt", "is empty"),
     "blanks": (b" \n\t", "a.md", "is empty"),
@@ -143,8 +166,28 @@ REFUSED = {
     "a picture named pdf": (b"\xff\xd8\xff\xe0....", "a.pdf", "is a picture"),
     "a drawing": (b"<svg/>", "a.svg", "is a picture"),
     "old word": (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "a.docx", "password-protected Office document"),
-    "rich text": (b"{\\rtf1 hello}", "a.txt", "is rich text"),
+    "rich text without text": (b"{\\rtf1 {\\pict 00}}", "a.txt", "is empty"),
+    "a text named rtf": (b"hello", "a.rtf", "is damaged, or no rich text"),
     "gzip": (b"\x1f\x8b\x08", "a.txt", "is an archive"),
+    "a sheet of entities": (lambda: xlsx_of(ENTITIES), "a.xlsx", "declares a document type"),
+    "a book of entities": (lambda: epub_of("x", head=ENTITIES), "a.epub", "declares entities"),
+    "an odt of entities": (lambda: opendocument_of("text", "", more={"x.xml": ENTITIES}), "a.odt", "a document type"),
+    "a sheet that is a bomb": (lambda: xlsx_of(" " * 40 * 2**20), "a.xlsx", "may be a zip bomb"),
+    "a sheet nested deep": (lambda: xlsx_of("<a>" * 100_000 + "</a>" * 100_000), "a.xlsx", "is empty"),
+    "a workbook without rows": (lambda: xlsx_of(""), "a.xlsx", "is empty"),
+    "slides nested deep": (lambda: pptx_of("<a>" * 100_000 + "</a>" * 100_000), "a.pptx", "is damaged"),
+    "an odt nested deep": (
+        lambda: opendocument_of("text", "<text:p>" * 100_000 + "</text:p>" * 100_000), "a.odt", "is damaged",
+    ),
+    "a book that leads out": (
+        lambda: epub_of(more={"META-INF/container.xml": ELSEWHERE}), "a.epub", "is damaged, or not a book",
+    ),
+    "an encrypted odt": (
+        lambda: opendocument_of("text", "", more={"META-INF/manifest.xml": "<encryption-data/>"}), "a.odt",
+        "is encrypted",
+    ),
+    "a sheet of garbage": (lambda: xlsx_of("<row r='x'><c r='1A'/></row>"), "a.xlsx", "is damaged|stopped|is empty"),
+    "half a workbook": (lambda: xlsx_of("")[:600], "a.xlsx", "is damaged, or not an Excel workbook"),
     "a zip of texts": (archive_of_texts, "a.docx", "is an archive, but not a Word document"),
     "a zip named txt": (archive_of_texts, "a.txt", "is an archive, but not a Word document"),
     "half a docx": (WEIR[:2000], "a.docx", "is damaged, or not a Word document"),
@@ -341,3 +384,36 @@ def test_any_bytes_are_read_or_refused_by_the_readers_of_small_files(content, en
         return
     assert all(0 <= mark.start <= len(reading.text) for mark in reading.marks)
     json.dumps(dict(reading.tier1))
+
+
+CELL = '<c r="{}" t="inlineStr"><is><t>{}</t></is></c>'
+
+
+@pytest.mark.attack("hostile files")
+async def test_a_sheet_that_claims_all_rows_and_columns_is_read_for_what_it_holds(loader):
+    rows = f'<row r="1">{CELL.format("A1", "first")}</row><row r="1048576">{CELL.format("XFD1048576", "last")}</row>'
+    merged = '<mergeCells><mergeCell ref="A1:XFD1048576"/></mergeCells>'
+    source = await loader.load(xlsx_of(rows, more=merged), name="a.xlsx")
+    assert source.text.split()[0] == "first"
+    assert source.text.split()[-1] == "last"
+
+
+@pytest.mark.attack("hostile files")
+async def test_formulas_are_not_evaluated_and_nothing_is_fetched(loader):
+    formula = '<row r="1"><c r="A1"><f>WEBSERVICE("http://127.0.0.1:9/")</f><v>7</v></c></row>'
+    assert (await loader.load(xlsx_of(formula), name="a.xlsx")).text.strip() == "7"
+    slide = shape("seen") + '<p:pic r:link="http://127.0.0.1:9/"/>'
+    assert (await loader.load(pptx_of(slide), name="a.pptx")).text.strip() == "seen"
+
+
+@pytest.mark.attack("hostile files")
+@pytest.mark.parametrize("what", ["rows", "columns"])
+async def test_repeated_rows_and_cells_do_not_fill_the_memory(loader, what):
+    rows = "".join(
+        f'<table:table-row table:number-rows-repeated="{10**8 - 1 if what == "rows" else 1}"><table:table-cell '
+        f'table:number-columns-repeated="{10**8 - 1 if what == "columns" else 1}"><text:p>x</text:p></table:table-cell>'
+        "</table:table-row>"
+        for _ in range(5)
+    )
+    source = await loader.load(opendocument_of("spreadsheet", f"<table:table>{rows}</table:table>"), name="a.ods")
+    assert len(source.text) < 100_000

@@ -13,8 +13,10 @@ from cragside.adapters.documents.folders import (
 from cragside.adapters.documents.headings import title_of
 from cragside.adapters.documents.kinds import SUPPORTED
 from cragside.adapters.documents.languages import LANGUAGES
+from cragside.adapters.documents.reading import EMPTY
 
 __all__ = [
+    "EMPTY",
     "LANGUAGES",
     "SUPPORTED",
     "FoundFile",

@@ -46,11 +46,15 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """The page (from 1) and section of the text from the character `start` to the next mark."""
+    """The page (from 1) and section of the text from the character `start` to the next mark.
+
+    If `apart`, no passage crosses the start, as with a row of a table.
+    """
 
     start: int
     page: int | None = None
     section: str = ""
+    apart: bool = False
 
 
 def cited_section(sections: Sequence[str]) -> str:

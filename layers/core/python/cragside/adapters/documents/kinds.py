@@ -36,6 +36,37 @@ WORD = Kind(
     isolated=True,
     libraries=("docx",),
 )
+EXCEL = Kind(
+    "spreadsheets",
+    (".xlsx", ".xlsm"),
+    (
+        "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+        "application/vnd.ms-excel.sheet.macroenabled.12",
+    ),
+    isolated=True,
+    libraries=("lxml.etree", "openpyxl"),
+)
+SLIDES = Kind(
+    "slides",
+    (".pptx", ".ppsx"),
+    (
+        "application/vnd.openxmlformats-officedocument.presentationml.presentation",
+        "application/vnd.openxmlformats-officedocument.presentationml.slideshow",
+    ),
+    isolated=True,
+    libraries=("lxml.etree",),
+)
+OPEN_DOCUMENT = Kind(
+    "opendocument",
+    (".odt", ".ods", ".odp"),
+    tuple(f"application/vnd.oasis.opendocument.{name}" for name in ("text", "spreadsheet", "presentation")),
+    isolated=True,
+    libraries=("lxml.etree",),
+)
+EPUB = Kind("epub", (".epub",), ("application/epub+zip",), isolated=True, libraries=("lxml.html", "tinycss2"))
+RTF = Kind("rich_text", (".rtf",), ("application/rtf", "text/rtf"), isolated=True, libraries=("striprtf.striprtf",))
+NOTEBOOK = Kind("notebooks", (".ipynb",), ("application/x-ipynb+json",))
+DELIMITED = Kind("delimited", (".csv", ".tsv"), ("text/csv", "text/tab-separated-values"))
 HTML = Kind(
     "html",
     (".html", ".htm", ".xhtml"),
@@ -54,18 +85,29 @@ TRANSCRIPT = Kind("transcripts", (".vtt", ".srt"), ("text/vtt", "application/x-s
 TEXT = Kind(
     "texts",
     (
-        ".txt", ".text", ".log", ".rst", ".adoc", ".org", ".tex", ".csv", ".tsv", ".yaml", ".yml", ".toml", ".ini",
+        ".txt", ".text", ".log", ".rst", ".adoc", ".org", ".tex", ".yaml", ".yml", ".toml", ".ini",
         ".cfg", ".conf", ".xml",
     ),
     names=("readme", "license", "licence", "notice", "authors", "changelog", "contributing", "copying"),
 )  # fmt: skip
 CODE = Kind("source_code", tuple(BY_ENDING), names=tuple(BY_NAME))
-KINDS = {kind.module: kind for kind in (PDF, WORD, HTML, EMAIL, MARKDOWN, JSON, TRANSCRIPT, TEXT, CODE)}
+# Archives, recognised by the entry that holds the text or by their first entry.
+_ZIPPED = {b"word/document.xml": WORD, b"xl/workbook.xml": EXCEL, b"ppt/presentation.xml": SLIDES}
+_FIRST_ENTRIES = {b"mimetypeapplication/vnd.oasis.opendocument.": OPEN_DOCUMENT, b"mimetypeapplication/epub+zip": EPUB}
+KINDS = {
+    kind.module: kind
+    for kind in (
+        *(PDF, WORD, EXCEL, SLIDES, OPEN_DOCUMENT, EPUB, RTF, HTML, EMAIL, NOTEBOOK, DELIMITED, MARKDOWN, JSON),
+        *(TRANSCRIPT, TEXT, CODE),
+    )
+}
 ENDINGS = tuple(dict.fromkeys(ending for kind in KINDS.values() for ending in kind.endings))
 
 SUPPORTED = (
-    "PDF (.pdf), Word (.docx), web pages (.html), e-mail (.eml), Markdown (.md), JSON (.json, .jsonl), "
-    "transcripts (.vtt, .srt), text (.txt, .rst, .csv, .yaml, ...) and source code (.py, .js, .go, .rs, ...)"
+    "PDF (.pdf), Word (.docx), Excel (.xlsx), PowerPoint (.pptx), OpenDocument (.odt, .ods, .odp), books (.epub), "
+    "rich text (.rtf), web pages (.html), e-mail (.eml), tables (.csv, .tsv), notebooks (.ipynb), Markdown (.md), "
+    "JSON (.json, .jsonl), transcripts (.vtt, .srt), text (.txt, .rst, .yaml, ...) and source code (.py, .js, .go, "
+    ".rs, ...)"
 )
 
 _BY_ENDING = {ending: kind for kind in KINDS.values() for ending in kind.endings}
@@ -80,9 +122,8 @@ _FOREIGN: tuple[tuple[Callable[[bytes], bool], str], ...] = (
     ),
     (
         lambda head: head.startswith(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"),
-        "is an old or a password-protected Office document: save it as .docx without a password",
+        "is an old or a password-protected Office document: save it as .docx, .xlsx or .pptx without a password",
     ),
-    (lambda head: head.startswith(b"{\\rtf"), "is rich text (.rtf): save it as .docx or .txt"),
     (
         lambda head: head.startswith((b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"7z\xbc\xaf", b"Rar!", b"\x28\xb5\x2f\xfd")),
         "is an archive: unpack it and index its files",
@@ -104,7 +145,10 @@ def kind_of(content: bytes, name: str, content_type: str | None) -> tuple[Kind, 
     if start.startswith(b"%PDF-") or (b"%PDF-" in head and PDF in (told, named)):
         return PDF, "pdf"
     if head.startswith((b"PK\x03\x04", b"PK\x05\x06")):
-        return WORD, "docx"
+        held = _zipped(content, told or named)
+        return held, (ending if ending in held.endings else held.endings[0]).removeprefix(".")
+    if start.startswith(b"{\\rtf"):
+        return RTF, "rtf"
     if start.startswith(b"WEBVTT"):
         return TRANSCRIPT, "vtt"
     kind = told or named
@@ -116,6 +160,17 @@ def kind_of(content: bytes, name: str, content_type: str | None) -> tuple[Kind, 
         raise Unreadable(unsupported(name))
     fits = ending in kind.endings or named is kind
     return kind, (ending or kind.endings[0]).removeprefix(".") if fits else kind.endings[0].removeprefix(".")
+
+
+def _zipped(content: bytes, expected: Kind | None) -> Kind:
+    """The format of an archive: the one that it claims, if it holds what that needs, else the first that fits."""
+    first = next((kind for begin, kind in _FIRST_ENTRIES.items() if content.startswith(begin, 30)), None)
+    if first is not None:
+        return first
+    fitting = [kind for entry, kind in _ZIPPED.items() if entry in content]
+    if expected in (*fitting, OPEN_DOCUMENT, EPUB, *(() if fitting else _ZIPPED.values())) and expected is not None:
+        return expected
+    return fitting[0] if fitting else WORD
 
 
 def named_kind(name: str) -> Kind | None:

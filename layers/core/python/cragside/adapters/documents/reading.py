@@ -1,8 +1,8 @@
 """The result of a reader, and the limits of all readers."""
 
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 from typing import Any
 
@@ -57,10 +57,10 @@ class Composer:
         self._marks: list[Mark] = []
         self._length = 0
 
-    def mark(self, *, page: int | None = None, section: str = "") -> None:
-        """Begin a page or a section."""
+    def mark(self, *, page: int | None = None, section: str = "", apart: bool = False) -> None:
+        """Begin a page or a section. If `apart`, no passage crosses its beginning."""
         if len(self._marks) < MAX_MARKS:
-            self._marks.append(Mark(self._length, page, section))
+            self._marks.append(Mark(self._length, page, section, apart))
 
     def add(self, text: str, *, end: str = "\n\n") -> None:
         """Append a piece. Raises `Unreadable` if the text gets too long."""
@@ -68,6 +68,17 @@ class Composer:
         self._length += len(text) + len(end)
         if self._length > MAX_CHARACTERS:
             raise Unreadable(f"holds more than {MAX_CHARACTERS:,} characters of text, which is the limit")
+
+    def extend(self, marks: Iterable[Mark], start: int) -> None:
+        """Add the marks of a text that begins at `start`."""
+        for mark in marks:
+            if len(self._marks) < MAX_MARKS:
+                self._marks.append(replace(mark, start=start + mark.start))
+
+    @property
+    def length(self) -> int:
+        """The number of characters so far."""
+        return self._length
 
     @property
     def text(self) -> str:

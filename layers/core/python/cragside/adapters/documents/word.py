@@ -6,17 +6,11 @@ The text is that of the printed document: with insertions, without deletions and
 import io
 import re
 import zipfile
-import zlib
 from collections.abc import Iterator
 from typing import Any
 
+from cragside.adapters.documents.archives import check_archive
 from cragside.adapters.documents.reading import Composer, FileOrigin, Headings, Reading, Unreadable, present
-
-MAX_ENTRIES = 5000
-MAX_UNZIPPED = 300 * 1024 * 1024
-MAX_RATIO = 200
-_RATIO_MATTERS_FROM = 10 * 1024 * 1024
-_PIECE = 1024 * 1024
 
 _W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
@@ -27,7 +21,7 @@ _HEADING = re.compile(r"heading (\d)$", re.IGNORECASE)
 
 def read(content: bytes, origin: FileOrigin) -> Reading:
     """Text, title, author and date. Raises `Unreadable` for damaged files, and for those too large when unpacked."""
-    check_archive(content)
+    check_archive(content, {"[Content_Types].xml", "word/document.xml"}, "a Word document (.docx)")
     import docx
     from docx.opc.exceptions import PackageNotFoundError
     from lxml import etree
@@ -57,50 +51,6 @@ def read(content: bytes, origin: FileOrigin) -> Reading:
         composer.add(text)
     fields = _properties(document)
     return Reading(composer.text, "text", fields.get("title") or " ".join(title.split()), composer.marks, fields)
-
-
-def check_archive(content: bytes) -> None:
-    """Raises `Unreadable` if the file is not a DOCX or is a zip bomb.
-
-    The declared sizes are checked first. They may be false, so each entry is then unpacked piece by piece.
-    """
-    try:
-        with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            entries = archive.infolist()
-            names = {entry.filename for entry in entries}
-            if not {"[Content_Types].xml", "word/document.xml"} <= names:
-                raise Unreadable("is an archive, but not a Word document (.docx): unpack it and index its files")
-            if len(entries) > MAX_ENTRIES:
-                raise Unreadable(f"is an archive of {len(entries):,} entries, the limit is {MAX_ENTRIES:,}")
-            if any(entry.flag_bits & 1 for entry in entries):
-                raise Unreadable("is encrypted: save it without a password")
-            _check_size(sum(entry.file_size for entry in entries), len(content))
-            total = 0
-            for entry in entries:
-                total = _unpack(archive, entry, total, len(content))
-    except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError, ValueError, OSError, zlib.error):
-        raise Unreadable("is damaged, or not a Word document") from None
-
-
-def _unpack(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, total: int, packed: int) -> int:
-    before = b""
-    with archive.open(entry) as stream:
-        while piece := stream.read(_PIECE):
-            total += len(piece)
-            _check_size(total, packed)
-            if entry.filename.endswith((".xml", ".rels")):
-                # Without the NULs, UTF-16 looks like ASCII.
-                if b"<!DOCTYPE" in (before + piece).replace(b"\x00", b""):
-                    raise Unreadable("declares a document type in its XML, which Word documents never do")
-                before = piece[-32:]
-    return total
-
-
-def _check_size(unzipped: int, packed: int) -> None:
-    if unzipped > MAX_UNZIPPED:
-        raise Unreadable(f"unpacks to more than {MAX_UNZIPPED // 1024**2} MB, which is the limit")
-    if unzipped > _RATIO_MATTERS_FROM and unzipped > MAX_RATIO * packed:
-        raise Unreadable(f"unpacks to more than {MAX_RATIO} times its size, which is the limit: it may be a zip bomb")
 
 
 def _blocks(container: Any) -> Iterator[Any]:

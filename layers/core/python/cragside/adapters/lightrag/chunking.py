@@ -119,6 +119,6 @@ def _distinct(sections: Sequence[str]) -> tuple[str, ...]:
 
 
 def _pages(marks: Sequence[Mark], length: int) -> Iterator[tuple[int, int]]:
-    """Where each page begins and ends; a text without pages is one."""
-    turns = [mark.start for before, mark in pairwise([Mark(0), *marks]) if mark.page != before.page]
+    """The start and end of each page, and of each part that is set apart. A text without either is one page."""
+    turns = [mark.start for before, mark in pairwise([Mark(0), *marks]) if mark.page != before.page or mark.apart]
     return pairwise([0, *turns, length])

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cragside.composition.local_files import SUPPORTED, FoundFile, Refused, find_files, read_file
+from cragside.composition.local_files import EMPTY, SUPPORTED, FoundFile, Refused, find_files, read_file
 from cragside.domain.errors import (
     ConfigurationError,
     DeadlineExceeded,
@@ -111,7 +111,9 @@ async def _take(service: "Service", offer: Offer | Refused, options: Options, re
         if isinstance(error, Forbidden) and "limit" not in error.details:
             raise
         reason = error.message if offer.content is None else str(error.details.get("reason", error.message))
-        report.add(Line(offer.name, "failed", reason, source=offer.source))
+        # An empty file is no mistake that the run could report as one.
+        status = "skipped" if reason == EMPTY else "failed"
+        report.add(Line(offer.name, status, reason, source=offer.source))
 
 
 async def _follow(service: "Service", report: Report, bar: Any) -> None:

@@ -12,6 +12,7 @@ from cragside.domain.naming import told_apart
 from cragside.entrypoints.cli import exit_codes
 from cragside.entrypoints.cli.earlier_documents import earlier_body
 from cragside.entrypoints.cli.progress import IndexingProgress, Offer, Taken
+from cragside.entrypoints.cli.skipped import told_in_one_line
 from cragside.entrypoints.cli.terminal import notices, output, printable
 
 FoundItem = FoundFile | Refused | Offer
@@ -109,17 +110,23 @@ class Report:
         return [line.source for line in self.lines if line.id in new | settled]
 
     def show(self) -> None:
-        """Print the lines. Files that share a name are shown with their folders."""
+        """Print the lines, and one for all skipped files. Files that share a name are shown with their folders."""
         console = output()
         sources: dict[str, set[str]] = {}
         for line in self.lines:
             sources.setdefault(line.name, set()).add(line.source or line.name)
         labels = {name: told_apart(name, known, taken=sources.keys().__and__) for name, known in sources.items()}
+        skipped = [(line.name, line.reason) for line in self.lines if line.status == "skipped"]
         for line in self.lines:
+            if line.status == "skipped" and len(skipped) > 1:
+                continue
             label = labels[line.name][line.source or line.name]
             style = {"failed": "red", "skipped": "dim", "waiting": "yellow"}.get(line.status)
             note = f"  ({printable(line.remark)})" if line.remark else ""
             console.print(f"{line.status:<10}{printable(label)}{note}", style=style, soft_wrap=True)
+        if len(skipped) > 1:
+            told = printable(told_in_one_line(skipped))
+            console.print(f"skipped   {told}; --json lists them", style="dim", soft_wrap=True)
 
     def body(self) -> dict[str, Any]:
         """The report as JSON."""

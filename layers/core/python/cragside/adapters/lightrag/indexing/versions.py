@@ -10,7 +10,7 @@ from cragside.domain.document import SourceText
 
 def digest_of(source: SourceText) -> str:
     """Equal for texts that make the same passages, pages and sections."""
-    marks = [[mark.start, mark.page, mark.section] for mark in source.marks]
+    marks = [[mark.start, mark.page, mark.section, *([True] if mark.apart else [])] for mark in source.marks]
     facts = source.text.strip() + (json.dumps(marks) if marks else "")
     return hashlib.sha256(facts.encode()).hexdigest()
 

@@ -227,6 +227,8 @@ def _facts(entry: Entry, created_at: str | None) -> dict[str, object]:
         "enrich": int(entry.enrich),
         "tier1": json_of(source.tier1),
         "metadata": json_of(source.metadata),
-        "marks": json.dumps([[mark.start, mark.page, storable(mark.section)] for mark in source.marks]),
+        "marks": json.dumps(
+            [[mark.start, mark.page, storable(mark.section), *([True] if mark.apart else [])] for mark in source.marks]
+        ),
         "text": source.text,
     }

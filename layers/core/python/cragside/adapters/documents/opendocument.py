@@ -1,0 +1,151 @@
+"""Reads ODT, ODP and ODS: headings or slides as sections and pages, sheets row by row. Runs in a child process."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from cragside.adapters.documents.archives import check_archive, opened, parsed
+from cragside.adapters.documents.reading import Composer, FileOrigin, Headings, Reading, Unreadable, label, present
+from cragside.adapters.documents.tables import MAX_ROWS, Row, Tables
+
+NEEDED = frozenset({"mimetype", "content.xml"})
+_WHAT = "an OpenDocument file (.odt, .ods, .odp)"
+_SPACE = "{urn:oasis:names:tc:opendocument:xmlns:%s:1.0}"
+_TEXT, _TABLE, _DRAW, _OFFICE, _PRESENTATION, _META = (
+    _SPACE % name for name in ("text", "table", "drawing", "office", "presentation", "meta")
+)
+_DC = "{http://purl.org/dc/elements/1.1/}"
+# Comments, deleted text and what stands for positions.
+_GONE = frozenset({f"{_OFFICE}annotation", f"{_TEXT}tracked-changes", f"{_TEXT}note", f"{_TEXT}hidden-text"})
+_MOST_REPEATED = 1000
+_MOST_SPACES = 100
+
+
+def read(content: bytes, origin: FileOrigin) -> Reading:
+    """Text, title, author and date. Raises `Unreadable` for damaged and encrypted files."""
+    check_archive(content, NEEDED, _WHAT)
+    composer = Composer()
+    with opened(content, _WHAT) as archive:
+        manifest = archive.read("META-INF/manifest.xml") if "META-INF/manifest.xml" in archive.namelist() else b""
+        if b"encryption-data" in manifest:
+            raise Unreadable("is encrypted: save it without a password")
+        body = parsed(archive.read("content.xml")).find(f"{_OFFICE}body")
+        stated = parsed(archive.read("meta.xml")) if "meta.xml" in archive.namelist() else None
+    if body is None:
+        raise Unreadable("is damaged, or not an OpenDocument file")
+    title = ""
+    if (sheets := body.find(f"{_OFFICE}spreadsheet")) is not None:
+        tables = Tables()
+        for sheet in sheets.iterchildren(f"{_TABLE}table"):
+            tables.add(sheet.get(f"{_TABLE}name", ""), _rows(sheet))
+        tables.compose(composer)
+    elif (slides := body.find(f"{_OFFICE}presentation")) is not None:
+        title = _slides(slides, composer)
+    else:
+        title = _document(body, composer)
+    fields = _properties(stated)
+    return Reading(composer.text, title=fields.get("title") or title, marks=composer.marks, tier1=fields)
+
+
+def _document(body: Any, composer: Composer) -> str:
+    """Write paragraphs and tables. Return the first heading."""
+    headings, title = Headings(), ""
+    for block in _blocks(body):
+        if block.tag == f"{_TABLE}table":
+            composer.add("\n".join(" | ".join(cells) for _, cells in _rows(block) if any(cells)))
+        elif text := _words(block):
+            if block.tag == f"{_TEXT}h":
+                level = block.get(f"{_TEXT}outline-level", "1")
+                composer.mark(section=headings.enter(int(level) if level in tuple("123456789") else 1, text))
+                title = title or label(text)
+            composer.add(text)
+    return title
+
+
+def _slides(slides: Any, composer: Composer) -> str:
+    """Write the slides as pages. Return the first slide's title."""
+    first = ""
+    for number, slide in enumerate(slides.iterchildren(f"{_DRAW}page"), 1):
+        frames = slide.iterchildren(f"{_DRAW}frame")
+        titled = next((frame for frame in frames if frame.get(f"{_PRESENTATION}class") == "title"), None)
+        title = label(" ".join(map(_words, _blocks(titled))), 120) if titled is not None else ""
+        first = first or title
+        composer.mark(page=number, section=title)
+        for part in slide:
+            begin = "Notes: " if part.tag == f"{_PRESENTATION}notes" else ""
+            for block in _blocks(part):
+                if block.tag == f"{_TABLE}table":
+                    composer.add("\n".join(" | ".join(cells) for _, cells in _rows(block) if any(cells)))
+                elif text := _words(block):
+                    composer.add(begin + text)
+    return first
+
+
+def _blocks(container: Any) -> Iterator[Any]:
+    """Headings, paragraphs and tables in their order, however deep they stand."""
+    stack = list(reversed(container))
+    while stack:
+        element = stack.pop()
+        if element.tag in (f"{_TEXT}h", f"{_TEXT}p", f"{_TABLE}table"):
+            yield element
+        elif element.tag not in _GONE:
+            stack.extend(reversed(element))
+
+
+def _rows(table: Any) -> Iterator[Row]:
+    """The rows as people see them. A row or cell is repeated at most 1,000 times."""
+    number = 0
+    for row in table.iter(f"{_TABLE}table-row"):
+        if next(row.iterancestors(f"{_TABLE}table")) is not table:
+            continue
+        cells = list[str]()
+        for cell in row.iterchildren(f"{_TABLE}table-cell", f"{_TABLE}covered-table-cell"):
+            shown = " ".join(filter(None, map(_words, cell.iterchildren(f"{_TEXT}p"))))
+            cells += [shown] * min(_repeated(cell, "columns"), _MOST_REPEATED)
+        times = _repeated(row, "rows")
+        for _ in range(min(times, _MOST_REPEATED) if any(cells) else 0):
+            number += 1
+            yield number, cells
+        number = min(number + (times - min(times, _MOST_REPEATED) if any(cells) else times), MAX_ROWS)
+
+
+def _repeated(element: Any, what: str) -> int:
+    written = element.get(f"{_TABLE}number-{what}-repeated", "1")
+    return max(int(written), 1) if written.isdecimal() and len(written) < 9 else 1
+
+
+def _words(block: Any) -> str:
+    """The text of a paragraph, without comments and notes."""
+    pieces: list[str] = []
+    stack: list[Any] = [block]
+    while stack:
+        element = stack.pop()
+        if isinstance(element, str):
+            pieces.append(element)
+            continue
+        if element is not block and element.tail:
+            stack.append(element.tail)
+        if element.tag in _GONE or not isinstance(element.tag, str):
+            continue
+        if element.tag == f"{_TEXT}s":
+            written = element.get(f"{_TEXT}c", "1")
+            pieces.append(" " * min(int(written) if written.isdecimal() and len(written) < 5 else 1, _MOST_SPACES))
+        elif element.tag == f"{_TEXT}tab":
+            pieces.append("\t")
+        elif element.tag == f"{_TEXT}line-break":
+            pieces.append("\n")
+        stack.extend(reversed(element))
+        if element.text:
+            stack.append(element.text)
+    return "".join(pieces).strip()
+
+
+def _properties(stated: Any) -> dict[str, Any]:
+    if stated is None:
+        return {}
+    return present(
+        {
+            "title": stated.findtext(f".//{_DC}title"),
+            "author": stated.findtext(f".//{_META}initial-creator") or stated.findtext(f".//{_DC}creator"),
+            "createdDate": stated.findtext(f".//{_META}creation-date"),
+        }
+    )

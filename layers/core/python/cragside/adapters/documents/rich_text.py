@@ -1,0 +1,16 @@
+"""Reads RTF as plain text. Pictures and objects in it are left out. Runs in a child process."""
+
+from cragside.adapters.documents.reading import MAX_CHARACTERS, FileOrigin, Reading, Unreadable
+
+
+def read(content: bytes, origin: FileOrigin) -> Reading:
+    """The text. Raises `Unreadable` for files that are not RTF."""
+    from striprtf.striprtf import rtf_to_text
+
+    if not content.lstrip()[:5] == b"{\\rtf":
+        raise Unreadable("is damaged, or no rich text (.rtf)")
+    # RTF is ASCII. Other bytes are in the code page that the file names, which the library decodes from escapes.
+    text: str = rtf_to_text(content.decode("latin-1"), errors="replace")  # type: ignore[no-untyped-call]
+    if len(text) > MAX_CHARACTERS:
+        raise Unreadable(f"holds more than {MAX_CHARACTERS:,} characters of text, which is the limit")
+    return Reading(text.replace("\r\n", "\n").replace("\r", "\n").replace("\x00", ""))

@@ -1,0 +1,103 @@
+"""Documents that are zip archives, made of their XML."""
+
+import io
+import zipfile
+
+A = "http://schemas.openxmlformats.org/drawingml/2006/main"
+P = "http://schemas.openxmlformats.org/presentationml/2006/main"
+R = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+RELATIONS = "http://schemas.openxmlformats.org/package/2006/relationships"
+OASIS = " ".join(
+    f'xmlns:{name}="urn:oasis:names:tc:opendocument:xmlns:{space}:1.0"'
+    for name, space in {
+        "office": "office", "text": "text", "table": "table", "draw": "drawing", "presentation": "presentation",
+        "meta": "meta",
+    }.items()
+)  # fmt: skip
+
+
+def packed(entries):
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        for number, (name, content) in enumerate(entries.items()):
+            archive.writestr(name, content, zipfile.ZIP_DEFLATED if number else zipfile.ZIP_STORED)
+    return file.getvalue()
+
+
+def relations(*targets):
+    """The relations to these (kind, path), with the ids r1, r2 and so on."""
+    each = "".join(
+        f'<Relationship Id="r{number}" Type="{R}/{kind}" Target="{path}"/>'
+        for number, (kind, path) in enumerate(targets, 1)
+    )
+    return f'<Relationships xmlns="{RELATIONS}">{each}</Relationships>'
+
+
+def shape(*lines, place="body"):
+    paragraphs = "".join(f"<a:p><a:r><a:t>{line}</a:t></a:r></a:p>" for line in lines)
+    return f'<p:sp><p:nvSpPr><p:nvPr><p:ph type="{place}"/></p:nvPr></p:nvSpPr><p:txBody>{paragraphs}</p:txBody></p:sp>'
+
+
+def pptx_of(*slides, notes="", hidden=()):
+    """A presentation whose slides have these shapes. `notes` are those of the first slide."""
+    space = f'xmlns:a="{A}" xmlns:p="{P}" xmlns:r="{R}"'
+    ids = "".join(f'<p:sldId r:id="r{number}"/>' for number in range(1, len(slides) + 1))
+    entries = {
+        "[Content_Types].xml": "<Types/>",
+        "ppt/presentation.xml": f"<p:presentation {space}><p:sldIdLst>{ids}</p:sldIdLst></p:presentation>",
+        # The names of slides say nothing about their order.
+        "ppt/_rels/presentation.xml.rels": relations(
+            *(("slide", f"slides/slide{len(slides) - number}.xml") for number in range(len(slides)))
+        ),
+        f"ppt/slides/_rels/slide{len(slides)}.xml.rels": relations(("notesSlide", "../notesSlides/notes1.xml")),
+        "ppt/notesSlides/notes1.xml": f"<p:notes {space}>{shape('9', place='sldNum')}{shape(notes)}</p:notes>",
+    }
+    for number, shapes in enumerate(slides):
+        show = ' show="0"' if number in hidden else ""
+        entries[f"ppt/slides/slide{len(slides) - number}.xml"] = (
+            f"<p:sld {space}{show}><p:cSld><p:spTree>{shapes}</p:spTree></p:cSld></p:sld>"
+        )
+    return packed(entries)
+
+
+def epub_of(*chapters, more=None, head=""):
+    """A book of these XHTML bodies. The manifest lists them in reverse; the spine has their order."""
+    items = "".join(
+        f'<item id="c{number}" href="text/c%20{number}.xhtml" media-type="application/xhtml+xml"/>'
+        for number in reversed(range(len(chapters)))
+    )
+    spine = "".join(f'<itemref idref="c{number}"/>' for number in range(len(chapters)))
+    entries = {
+        "mimetype": "application/epub+zip",
+        "META-INF/container.xml": (
+            '<container xmlns="urn:oasis:names:tc:opendocument:xmlns:container"><rootfiles>'
+            '<rootfile full-path="OEBPS/book.opf"/></rootfiles></container>'
+        ),
+        "OEBPS/book.opf": (
+            '<package xmlns="http://www.idpf.org/2007/opf" xmlns:dc="http://purl.org/dc/elements/1.1/"><metadata>'
+            "<dc:title>The Keeper</dc:title><dc:creator>Ada Keeper</dc:creator></metadata><manifest>"
+            f'<item id="nav" href="nav.xhtml" media-type="application/xhtml+xml" properties="nav"/>{items}</manifest>'
+            f'<spine><itemref idref="nav"/>{spine}</spine></package>'
+        ),
+        "OEBPS/nav.xhtml": "<html><body>Contents</body></html>",
+    }
+    for number, body in enumerate(chapters):
+        entries[f"OEBPS/text/c {number}.xhtml"] = (
+            f'{head}<html xmlns="http://www.w3.org/1999/xhtml"><head><title>Part {number}</title></head>'
+            f"<body>{body}</body></html>"
+        )
+    return packed({**entries, **(more or {})})
+
+
+def opendocument_of(kind, body, *, more=None):
+    """An OpenDocument file: `kind` is text, spreadsheet or presentation."""
+    return packed(
+        {
+            "mimetype": f"application/vnd.oasis.opendocument.{kind}",
+            "content.xml": (
+                f"<office:document-content {OASIS}><office:body><office:{kind}>{body}</office:{kind}></office:body>"
+                "</office:document-content>"
+            ),
+            **(more or {}),
+        }
+    )

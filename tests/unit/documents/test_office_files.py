@@ -1,0 +1,140 @@
+"""Slides, books, OpenDocument files, rich text and notebooks."""
+
+import json
+
+import pytest
+
+from cragside.adapters.documents.kinds import kind_of
+from cragside.adapters.documents.reading import FileOrigin, Unreadable
+from tests.unit.documents.archives import epub_of, opendocument_of, pptx_of, shape
+
+
+def read(content, name):
+    kind, file_type = kind_of(content, name, None)
+    return kind.reader(content, FileOrigin(name, file_type))
+
+
+def parts_of(reading):
+    """Page, section and text of each part."""
+    ends = [*(mark.start for mark in reading.marks[1:]), len(reading.text)]
+    return [
+        (mark.page, mark.section, reading.text[mark.start : end].strip())
+        for mark, end in zip(reading.marks, ends, strict=True)
+    ]
+
+
+def test_slides_are_pages_with_titles_tables_and_notes_in_the_order_of_the_show():
+    table = "<p:graphicFrame><a:tbl>{}</a:tbl></p:graphicFrame>".format(
+        "".join(
+            "<a:tr>" + "".join(f"<a:tc><a:p><a:r><a:t>{cell}</a:t></a:r></a:p></a:tc>" for cell in row) + "</a:tr>"
+            for row in (("Shed", "Tenant"), ("12", "Rowing club"))
+        )
+    )
+    first = shape("Boats", place="ctrTitle") + shape("One line", "Another") + shape("3", place="sldNum")
+    content = pptx_of(first, shape("secret"), shape("Sheds", place="title") + table, notes="Say hello", hidden={1})
+    reading = read(content, "a.pptx")
+    assert reading.title == "Boats"
+    assert parts_of(reading) == [
+        (1, "Boats", "Boats\n\nOne line\nAnother\n\nNotes: Say hello"),
+        (3, "Sheds", "Sheds\n\nShed | Tenant\n12 | Rowing club"),
+    ]
+
+
+def test_chapters_of_a_book_are_sections_in_the_order_of_the_spine():
+    head = '<?xml version="1.0"?><!DOCTYPE html>'
+    reading = read(
+        epub_of("<h1>Storm</h1><p>It&nbsp;blew.</p><h2>Night</h2><p>Dark.</p>", "<p>Calm.</p>", head=head), "a.epub"
+    )
+    assert (reading.title, reading.tier1) == ("The Keeper", {"title": "The Keeper", "author": "Ada Keeper"})
+    assert parts_of(reading) == [
+        (None, "Storm", "Storm\nIt blew."),
+        (None, "Storm > Night", "Night\nDark."),
+        (None, "Part 1", "Calm."),
+    ]
+
+
+def test_what_a_reader_of_a_book_cannot_see_is_left_out():
+    assert read(epub_of('<p>Seen.</p><p style="display:none">Hidden.</p>'), "a.epub").text.strip() == "Seen."
+
+
+def test_headings_tables_and_blanks_of_an_opendocument_text():
+    body = (
+        "<text:tracked-changes><text:p>deleted</text:p></text:tracked-changes>"
+        '<text:h text:outline-level="1">Weir</text:h>'
+        '<text:p>One<text:s text:c="2"/>two<office:annotation><text:p>comment</text:p></office:annotation>'
+        '<text:line-break/>three</text:p><text:section><text:h text:outline-level="2">Care</text:h></text:section>'
+        "<table:table><table:table-row><table:table-cell><text:p>a</text:p></table:table-cell>"
+        "<table:table-cell><text:p>b</text:p></table:table-cell></table:table-row></table:table>"
+    )
+    reading = read(opendocument_of("text", body), "a.odt")
+    assert reading.title == "Weir"
+    assert parts_of(reading) == [
+        (None, "Weir", "Weir\n\nOne  two\nthree"),
+        (None, "Weir > Care", "Care\n\na | b"),
+    ]
+
+
+def test_rows_of_an_opendocument_sheet_have_their_numbers():
+    def row(*cells, times=1):
+        return f'<table:table-row table:number-rows-repeated="{times}">' + "".join(
+            f"<table:table-cell><text:p>{cell}</text:p></table:table-cell>" for cell in cells
+        ) + '<table:table-cell table:number-columns-repeated="16000"/></table:table-row>'  # fmt: skip
+
+    rows = row("Shed", "Rent") + row(times=3) + row("12", "5,00 €", times=2) + row(times=1_048_000)
+    reading = read(opendocument_of("spreadsheet", f'<table:table table:name="Sheds">{rows}</table:table>'), "a.ods")
+    assert parts_of(reading) == [
+        (None, "Sheds > row 1", "Sheds – Columns: Shed; Rent"),
+        (None, "Sheds > row 5", "Sheds – Shed: 12; Rent: 5,00 €"),
+        (None, "Sheds > row 6", "Sheds – Shed: 12; Rent: 5,00 €"),
+    ]
+
+
+def test_slides_of_an_opendocument_presentation_are_pages():
+    slide = (
+        '<draw:page><draw:frame presentation:class="title"><text:p>Boats</text:p></draw:frame><draw:frame><text:p>One'
+        "</text:p></draw:frame><presentation:notes><text:p>Hello</text:p></presentation:notes></draw:page>"
+    )
+    reading = read(opendocument_of("presentation", slide + "<draw:page/>"), "a.odp")
+    assert parts_of(reading) == [(1, "Boats", "Boats\n\nOne\n\nNotes: Hello"), (2, "", "")]
+
+
+def test_rich_text_keeps_its_letters_in_every_code_page():
+    text = rb"{\rtf1\ansi\ansicpg1252{\fonttbl{\f0 Arial;}}{\*\generator x}\f0 Gr\'fc\'dfe \u8364?5\par next {\b bold}}"
+    assert read(text, "a.rtf").text.strip() == "Grüße €5\nnext bold"
+
+
+def notebook(*cells, **more):
+    return json.dumps({"cells": cells, "metadata": {"kernelspec": {"language": "python"}}, **more}).encode()
+
+
+def test_notes_code_and_printed_output_of_a_notebook():
+    outputs = [
+        {"output_type": "stream", "text": ["42\n"]},
+        {"output_type": "display_data", "data": {"image/png": "AAAA", "text/plain": ["<Figure>"]}},
+        {"output_type": "error", "ename": "KeyError", "evalue": "x", "traceback": ["long"]},
+        {"output_type": "stream", "text": "y" * 9000},
+    ]
+    reading = read(
+        notebook(
+            {"cell_type": "markdown", "source": ["# Tides\n", "Notes."]},
+            {"cell_type": "code", "source": "print(42) # ```", "outputs": outputs},
+        ),
+        "a.ipynb",
+    )
+    assert (reading.title, [mark.section for mark in reading.marks]) == ("Tides", ["Tides"])
+    assert reading.tier1 == {"lang": "python"}
+    expected = "# Tides\nNotes.\n\n````python\nprint(42) # ```\n````\n\n```\n42\n```\n\n```\n<Figure>\n```\n\n"
+    assert reading.text == f"{expected}```\nKeyError: x\n```\n\n```\n{'y' * 4000} …\n```"
+
+
+@pytest.mark.parametrize("content", [b"{", b"[]", b"3", b'{"cells": 3}', b'{"cells": [3, {"source": {}}]}'])
+def test_what_is_no_notebook_is_refused(content):
+    with pytest.raises(Unreadable):
+        read(content, "a.ipynb")
+
+
+def test_a_format_is_recognised_by_its_content():
+    assert kind_of(pptx_of(shape("x")), "a.docx", None)[1] == "pptx"
+    assert kind_of(epub_of("x"), "a", None)[1] == "epub"
+    assert kind_of(opendocument_of("text", ""), "a.zip", None)[0].module == "opendocument"
+    assert kind_of(b"{\\rtf1 x}", "a.txt", None)[1] == "rtf"
