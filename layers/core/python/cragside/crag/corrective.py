@@ -1,5 +1,6 @@
 """Corrective RAG behind the application's port."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -8,6 +9,7 @@ from typing_extensions import override
 
 from cragside.application.enricher import EvidenceFinder
 from cragside.crag.state import CragContext, CragTools
+from cragside.domain.conversation import Turn
 from cragside.domain.deadline import Deadline
 from cragside.domain.outcome import Findings
 from cragside.domain.personas import PLAIN
@@ -41,10 +43,11 @@ class CorrectiveRag(EvidenceFinder):
         evidence_tokens: int,
         instruction: str = PLAIN,
         compress: bool = False,
+        turns: Sequence[Turn] = (),
     ) -> Findings:
         context = CragContext(self.tools, deadline, evidence_tokens, instruction, compress)
         state = await self.graph.ainvoke(
-            {"question": question, "workspace": workspace, "model": model}, context=context
+            {"question": question, "turns": turns, "workspace": workspace, "model": model}, context=context
         )
         return Findings(
             block=state["block"],
@@ -52,4 +55,5 @@ class CorrectiveRag(EvidenceFinder):
             search_performed=state.get("search_performed", False),
             degraded=tuple(state.get("degraded", ())),
             timings_ms=state["timings_ms"],
+            standalone_question=state.get("standalone_question"),
         )

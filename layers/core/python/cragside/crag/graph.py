@@ -1,4 +1,7 @@
-"""The corrective graph: retrieve -> grade -> inject, or grade -> transform query -> web search -> inject."""
+"""The corrective graph: retrieve -> grade -> inject, or grade -> transform query -> web search -> inject.
+
+A question within a conversation is completed first.
+"""
 
 from typing import Any, Literal
 
@@ -7,6 +10,11 @@ from langgraph.runtime import Runtime
 
 from cragside.crag import nodes
 from cragside.crag.state import CragContext, CragState
+
+
+async def at_first(state: CragState) -> Literal["complete_question", "retrieve"]:
+    """Read the conversation, if there is one."""
+    return "complete_question" if state.get("turns") else "retrieve"
 
 
 async def after_grading(state: CragState, runtime: Runtime[CragContext]) -> Literal["inject", "transform_query"]:
@@ -20,9 +28,17 @@ async def after_grading(state: CragState, runtime: Runtime[CragContext]) -> Lite
 def build_graph() -> Any:
     """The compiled graph. It holds no ports; each run brings its own."""
     graph = StateGraph(CragState, context_schema=CragContext)
-    for node in (nodes.retrieve, nodes.grade, nodes.transform_query, nodes.web_search, nodes.inject):
+    for node in (
+        nodes.complete_question,
+        nodes.retrieve,
+        nodes.grade,
+        nodes.transform_query,
+        nodes.web_search,
+        nodes.inject,
+    ):
         graph.add_node(node.__name__, node)
-    graph.add_edge(START, "retrieve")
+    graph.add_conditional_edges(START, at_first)
+    graph.add_edge("complete_question", "retrieve")
     graph.add_edge("retrieve", "grade")
     graph.add_conditional_edges("grade", after_grading)
     graph.add_edge("transform_query", "web_search")
