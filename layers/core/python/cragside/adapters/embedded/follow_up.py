@@ -13,6 +13,8 @@ from cragside.ports.follow_up import FollowUpReader
 # A longer question says what it is about.
 _LONGEST_FOLLOW_UP = 300
 _MOST_TOPIC_WORDS = 8
+# With so many words of content, a question says itself whose "its" is: "which planet turns three times on its axis ...?"
+_TELLING = 7
 _LONGEST_WORD = 40
 _MARKS = "?!.,;:()[]{}<>\"'“”„«»‘’`*_#|/\\=-–—…"
 _EMPTY = ENGLISH | GERMAN | OTHER | SCAFFOLDING
@@ -142,6 +144,9 @@ def _refers(asked: _Question, i: int, *, french: bool) -> bool:
 
 def _explained(asked: _Question, i: int) -> bool:
     """Whether the question itself says what the word at `i` refers to."""
+    possessive = asked.lower[i] in listed.POSSESSIVES | listed.FRENCH_POSSESSIVES | {"sein", "ihr"}
+    if possessive and len(asked.content) >= _TELLING:
+        return True
     named = [j for j in asked.names if j < i]
     nouns = [
         j for j in asked.content
@@ -150,7 +155,6 @@ def _explained(asked: _Question, i: int) -> bool:
     if not nouns:
         return False
     between = asked.lower[nouns[-1] + 1 : i]
-    possessive = asked.lower[i] in listed.POSSESSIVES | listed.FRENCH_POSSESSIVES | {"sein", "ihr"}
     return possessive or any(word in listed.CLAUSES for word in between)
 
 
