@@ -12,6 +12,7 @@ def asked(*questions: str) -> list[Turn]:
     ("earlier", "question", "expected"),
     [
         ("What is the Vestas V90?", "and how wide is its rotor?", "and how wide is Vestas V90's rotor?"),
+        ("What is the Kepler space telescope?", "When was it lost?", "When was Kepler space telescope lost?"),
         ("what is cragside", "Who built it?", "Who built cragside?"),
         ("How much is the red kayak?", "and the blue one?", "and the blue one (red kayak)?"),
         (
@@ -37,6 +38,7 @@ def test_the_last_topic_completes_a_question(earlier: str, question: str, expect
         "Wie viele Arten von Ottern gibt es?",
         "Können Sie mir den Kanal erklären?",
         "sourdough starter",
+        "Why do sea otters wrap themselves in kelp?",
         "x" * 301 + " it?",
     ],
 )

@@ -13,7 +13,7 @@ from cragside.ports.follow_up import FollowUpReader
 # A longer question says what it is about.
 _LONGEST_FOLLOW_UP = 300
 _MOST_TOPIC_WORDS = 8
-# With so many words of content, a question says itself whose "its" is: "which planet turns three times on its axis ...?"
+# With so many words of content, a question says itself whose "its" is: "which planet turns three times on its ...?"
 _TELLING = 7
 _LONGEST_WORD = 40
 _MARKS = "?!.,;:()[]{}<>\"'“”„«»‘’`*_#|/\\=-–—…"
@@ -51,7 +51,13 @@ class _Question:
         return cls(written, lower, named, content)
 
     def topic(self) -> list[str]:
-        chosen = self.names or [i for i in self.content if self.lower[i] not in listed.GENERIC]
+        telling = [i for i in self.content if self.lower[i] not in listed.GENERIC]
+        chosen = telling
+        if self.names:  # and what follows a name: "Kepler space telescope"
+            chosen = []
+            for i in sorted({*self.names, *telling}):
+                if i in self.names or (chosen and chosen[-1] == i - 1):
+                    chosen.append(i)
         return [self.written[i][:_LONGEST_WORD] for i in chosen[:_MOST_TOPIC_WORDS]]
 
 

@@ -7,7 +7,7 @@ def _words(listed: str) -> frozenset[str]:
 
 # They stand for a thing or a person of the turns before.
 PRONOUNS = _words("""
-it he him she her they them itself himself herself themselves
+it he him she her they them
 er ihn ihm ihnen
 il elle ils elles lui celui-ci celle-ci celui celle ceux cela ça -t-il -t-elle
 """)
