@@ -52,39 +52,39 @@ async def tasks_of(queue: IndexQueue, limit: int = 10) -> list[Task]:
     return [delivery.task for delivery in await received(queue, limit)]
 
 
-async def test_a_task_comes_as_it_was_sent_and_its_first_attempt_is_number_one(queue: IndexQueue) -> None:
+async def test_a_received_task_equals_the_sent_one_and_has_attempt_1(queue: IndexQueue) -> None:
     sent = task("dök-1", part=3)
     await queue.send([sent])
     (delivery,) = await received(queue)
     assert (delivery.task, delivery.attempt) == (sent, 1)
 
 
-async def test_nothing_comes_from_a_queue_that_is_empty(queue: IndexQueue) -> None:
+async def test_an_empty_queue_returns_no_tasks(queue: IndexQueue) -> None:
     await queue.send([])
     assert await received(queue) == []
 
 
-async def test_tasks_of_a_group_come_in_their_order(queue: IndexQueue) -> None:
+async def test_tasks_of_a_group_are_received_in_order(queue: IndexQueue) -> None:
     sent = [task(part=part) for part in range(5)]
     await queue.send(sent[:3])
     await queue.send(sent[3:])
     assert await tasks_of(queue) == sent
 
 
-async def test_no_more_come_than_were_asked_for(queue: IndexQueue) -> None:
+async def test_receive_returns_at_most_the_requested_number(queue: IndexQueue) -> None:
     await queue.send([task(f"doc-{number}") for number in range(4)])
     assert len(await received(queue, limit=3)) == 3
     assert len(await received(queue, limit=3)) == 1
 
 
-async def test_a_task_that_waits_already_comes_once(queue: IndexQueue) -> None:
+async def test_a_task_sent_twice_while_queued_is_received_once(queue: IndexQueue) -> None:
     await queue.send([task()])
     await queue.send([task(), task(part=1)])
     assert await tasks_of(queue) == [task(), task(part=1)]
     assert await received(queue) == []
 
 
-async def test_what_was_done_can_be_done_again(queue: IndexQueue) -> None:
+async def test_a_finished_task_can_be_sent_again(queue: IndexQueue) -> None:
     for _ in range(2):
         await queue.send([task()])
         (delivery,) = await received(queue)
@@ -92,7 +92,7 @@ async def test_what_was_done_can_be_done_again(queue: IndexQueue) -> None:
         await queue.finish(delivery)
 
 
-async def test_what_is_sent_while_its_equal_is_being_done_is_done_once_more(queue: IndexQueue) -> None:
+async def test_a_task_sent_while_an_equal_one_runs_is_processed_again(queue: IndexQueue) -> None:
     await queue.send([task()])
     (first,) = await received(queue)
     await queue.send([task()])
@@ -101,7 +101,7 @@ async def test_what_is_sent_while_its_equal_is_being_done_is_done_once_more(queu
     assert await tasks_of(queue) == [task()]
 
 
-async def test_while_a_task_is_open_no_other_of_its_group_is_handed_out(queue: IndexQueue) -> None:
+async def test_a_group_has_one_task_in_progress_at_a_time(queue: IndexQueue) -> None:
     await queue.send([task(part=0), task(part=1), task("doc-2")])
     (first,) = await received(queue, limit=1)
     assert first.task == task(part=0)
@@ -110,7 +110,7 @@ async def test_while_a_task_is_open_no_other_of_its_group_is_handed_out(queue: I
     assert await tasks_of(queue) == [task(part=1)]
 
 
-async def test_the_enrichment_of_a_document_is_one_group_and_that_of_another_is_another(queue: IndexQueue) -> None:
+async def test_each_document_has_its_own_group(queue: IndexQueue) -> None:
     await queue.send([task(stage="enrich"), task(part=1, stage="enrich"), task("doc-2", stage="enrich")])
     (first,) = await received(queue, limit=1)
     assert await tasks_of(queue) == [task("doc-2", stage="enrich")]
@@ -125,7 +125,7 @@ async def test_new_text_of_a_document_does_not_wait_for_the_enrichment_of_the_ol
     assert await tasks_of(queue) == [task()]
 
 
-async def test_a_finished_task_does_not_come_again(queue: IndexQueue) -> None:
+async def test_a_finished_task_is_not_received_again(queue: IndexQueue) -> None:
     await queue.send([task()])
     (delivery,) = await received(queue)
     await queue.finish(delivery)
@@ -133,7 +133,7 @@ async def test_a_finished_task_does_not_come_again(queue: IndexQueue) -> None:
     assert await received(queue) == []
 
 
-async def test_a_task_whose_lease_has_run_out_comes_again_with_its_attempt_counted(queue: IndexQueue) -> None:
+async def test_an_expired_lease_returns_the_task_with_a_higher_attempt(queue: IndexQueue) -> None:
     await queue.send([task()])
     assert len(await received(queue)) == 1
     (again,) = await received(queue, wait=5)
@@ -149,7 +149,7 @@ async def test_a_lease_that_is_renewed_does_not_run_out(queue: IndexQueue) -> No
     assert await received(queue) == []
 
 
-async def test_a_failed_task_comes_again_after_its_delay(queue: IndexQueue) -> None:
+async def test_a_failed_task_is_retried_after_its_delay(queue: IndexQueue) -> None:
     await queue.send([task()])
     (delivery,) = await received(queue)
     await queue.retry(delivery, delay=2)
@@ -158,7 +158,7 @@ async def test_a_failed_task_comes_again_after_its_delay(queue: IndexQueue) -> N
     assert (again.task, again.attempt) == (task(), 2)
 
 
-async def test_a_task_that_is_put_off_comes_again_after_its_delay(queue: IndexQueue) -> None:
+async def test_a_deferred_task_is_received_after_its_delay(queue: IndexQueue) -> None:
     await queue.send([task()])
     (delivery,) = await received(queue)
     await queue.put_off(delivery, delay=1)
@@ -169,7 +169,7 @@ async def test_a_task_that_is_put_off_comes_again_after_its_delay(queue: IndexQu
         assert again.attempt == 1
 
 
-async def test_a_failed_task_with_no_delay_comes_at_once(queue: IndexQueue) -> None:
+async def test_a_failed_task_without_delay_is_retried_at_once(queue: IndexQueue) -> None:
     await queue.send([task()])
     for attempt in (1, 2, 3):
         (delivery,) = await received(queue)
@@ -197,7 +197,7 @@ async def test_asking_for_dead_letters_leaves_them_where_they_are(queue: IndexQu
     assert len(await queue.dead()) == len(await queue.dead()) == 1
 
 
-async def test_dead_letters_come_latest_first_and_no_more_than_asked_for(queue: IndexQueue) -> None:
+async def test_dead_letters_are_listed_latest_first_up_to_the_limit(queue: IndexQueue) -> None:
     for number in range(3):
         await queue.send([task(f"doc-{number}")])
         await queue.bury((await received(queue))[0], "no")
@@ -205,7 +205,7 @@ async def test_dead_letters_come_latest_first_and_no_more_than_asked_for(queue: 
     assert [letter.task.document_id for letter in await queue.dead(limit=2)] == ["doc-2", "doc-1"]
 
 
-async def test_many_dead_letters_of_one_group_are_all_seen(queue: IndexQueue) -> None:
+async def test_all_dead_letters_of_a_large_group_are_listed(queue: IndexQueue) -> None:
     await queue.send([task(part=part) for part in range(25)])
     while batch := await received(queue):
         for delivery in batch:
@@ -215,7 +215,7 @@ async def test_many_dead_letters_of_one_group_are_all_seen(queue: IndexQueue) ->
     assert await queue.dead() == []
 
 
-async def test_dead_letters_are_told_by_workspace(queue: IndexQueue) -> None:
+async def test_dead_letters_are_listed_by_workspace(queue: IndexQueue) -> None:
     await queue.send([task(), task(workspace="other")])
     for delivery in await received(queue):
         await queue.bury(delivery, delivery.task.workspace)
@@ -223,7 +223,7 @@ async def test_dead_letters_are_told_by_workspace(queue: IndexQueue) -> None:
     assert len(await queue.dead()) == 2
 
 
-async def test_a_revived_task_begins_anew(queue: IndexQueue) -> None:
+async def test_a_revived_task_starts_with_attempt_1(queue: IndexQueue) -> None:
     await queue.send([task()])
     (delivery,) = await received(queue)
     await queue.retry(delivery, delay=0)
@@ -234,7 +234,7 @@ async def test_a_revived_task_begins_anew(queue: IndexQueue) -> None:
     assert (again.task, again.attempt) == (task(), 1)
 
 
-async def test_only_what_was_asked_for_is_revived(queue: IndexQueue) -> None:
+async def test_only_the_requested_tasks_are_revived(queue: IndexQueue) -> None:
     await queue.send([task(), task("doc-2"), task(workspace="other")])
     for delivery in await received(queue):
         await queue.bury(delivery, "no")
@@ -253,7 +253,7 @@ async def test_forgetting_a_deleted_document_leaves_the_dead_letters_of_others(q
     assert task("doc-2") in [letter.task for letter in await queue.dead()]
 
 
-async def test_what_there_is_of_a_workspace_never_counts_what_others_have(queue: IndexQueue) -> None:
+async def test_counts_of_a_workspace_exclude_other_workspaces(queue: IndexQueue) -> None:
     await queue.send([task(), task(workspace="other"), task("doc-2", workspace="other")])
     (first,) = await received(queue, limit=1)
     assert await queue.stats_of("nobody") in (None, QueueStats(0, 0, 0))
@@ -261,7 +261,7 @@ async def test_what_there_is_of_a_workspace_never_counts_what_others_have(queue:
     await queue.finish(first)
 
 
-async def test_what_there_is_is_counted(queue: IndexQueue) -> None:
+async def test_tasks_are_counted_by_state(queue: IndexQueue) -> None:
     await queue.send([task(f"doc-{number}") for number in range(4)])
     first, second = await received(queue, limit=2)
     await queue.bury(first, "no")
@@ -271,7 +271,7 @@ async def test_what_there_is_is_counted(queue: IndexQueue) -> None:
     assert (await queue.stats()).processing == 0
 
 
-async def test_another_opening_of_the_queue_finds_what_was_sent(make: Make) -> None:
+async def test_a_reopened_queue_has_the_sent_tasks(make: Make) -> None:
     first, second = make(), make()
     await first.send([task()])
     await first.close()
@@ -279,7 +279,7 @@ async def test_another_opening_of_the_queue_finds_what_was_sent(make: Make) -> N
     await second.close()
 
 
-async def test_what_a_worker_has_in_hand_when_it_closes_comes_at_once(make: Make) -> None:
+async def test_closing_a_worker_releases_its_tasks_at_once(make: Make) -> None:
     first, second = make(), make()
     await first.send([task()])
     assert len(await received(first)) == 1

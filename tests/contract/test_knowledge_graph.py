@@ -91,7 +91,7 @@ async def case(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[
     await container.close()
 
 
-async def test_an_entity_is_told_with_its_connections_and_documents(case: Case) -> None:
+async def test_an_entity_has_its_connections_and_documents(case: Case) -> None:
     view = await case.graph.entity("Harbour Museum")
     assert view is not None
     assert (view.entity.name, view.entity.type, view.entity.mentions) == ("Harbour Museum", "organization", 3)
@@ -105,7 +105,7 @@ async def test_an_entity_is_told_with_its_connections_and_documents(case: Case) 
     assert all(identifier for identifier, _ in view.documents)
 
 
-async def test_what_is_known_of_its_times_is_told(case: Case) -> None:
+async def test_an_entity_has_its_times(case: Case) -> None:
     view = await case.graph.entity("Harbour Museum")
     assert view is not None
     assert view.entity.first_seen is not None
@@ -123,7 +123,7 @@ async def test_connections_and_documents_are_limited(case: Case) -> None:
     assert len(view.documents) == 2
 
 
-async def test_a_connection_leads_from_whom_its_description_names_first_whatever_the_alphabet_says(case: Case) -> None:
+async def test_a_connection_starts_at_the_entity_that_its_description_names_first(case: Case) -> None:
     library, zoe = await case.graph.entity("City Library"), await case.graph.entity("Zoe Brandt")
     assert library is not None
     assert zoe is not None
@@ -145,7 +145,7 @@ async def test_any_case_is_more_than_ascii(case: Case, spelled: str) -> None:
     assert view.entity.name == "Österreichische Post"
 
 
-async def test_the_exact_name_comes_before_another_case(case: Case) -> None:
+async def test_an_exact_name_ranks_before_one_in_another_case(case: Case) -> None:
     for name in ("Mill", "mill"):
         view = await case.graph.entity(name)
         assert view is not None
@@ -153,7 +153,7 @@ async def test_the_exact_name_comes_before_another_case(case: Case) -> None:
 
 
 @pytest.mark.parametrize("name", ["Nobody", "", "%", "Harbour", "\ud83d", "\x00", "' OR 1=1 --"])
-async def test_what_is_no_entity_is_not_found(case: Case, name: str) -> None:
+async def test_an_unknown_entity_is_not_found(case: Case, name: str) -> None:
     assert await case.graph.entity(name) is None
     assert await case.graph.expand([name]) == Neighbourhood()
 
@@ -222,7 +222,7 @@ async def test_an_unknown_workspace_has_an_empty_graph_and_asking_leaves_no_trac
     await container.close()
 
 
-async def test_a_graph_that_was_asked_for_early_sees_what_is_indexed_later(tmp_path: Path, backend: Backend) -> None:
+async def test_an_open_graph_sees_later_documents(tmp_path: Path, backend: Backend) -> None:
     container = Container(load_settings({"RAG_HOME": str(tmp_path)}), language_model=Extractor(), backend=backend)
     graph = (await container.workspaces.open("default")).graph
     repository = (await container.workspaces.open("default")).passages
@@ -233,6 +233,6 @@ async def test_a_graph_that_was_asked_for_early_sees_what_is_indexed_later(tmp_p
     await container.close()
 
 
-async def test_the_whole_graph_can_be_read_at_the_same_time(case: Case) -> None:
+async def test_concurrent_reads_of_the_whole_graph_succeed(case: Case) -> None:
     views = await asyncio.gather(*(case.graph.entity(name) for name in TYPES))
     assert all(view is not None for view in views)

@@ -1,5 +1,6 @@
 """Leases of a ledger: one holder at a time, and no write of a holder that was overtaken."""
 
+import asyncio
 import multiprocessing
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from cragside.adapters.lightrag.backends.interface import Backend
+from cragside.adapters.lightrag.leases import Leases
 from cragside.adapters.lightrag.ledger.interface import Ledger
 from cragside.adapters.lightrag.ledger.leases import LeaseLost, is_gone, new_holder
 from cragside.domain.errors import ServiceUnavailable
@@ -60,6 +62,20 @@ async def test_a_lease_that_has_expired_can_be_taken_and_is_good_until_then(ledg
     assert taken.epoch > late.epoch
 
 
+async def test_two_tasks_of_one_store_wait_for_each_other(ledger: Ledger) -> None:
+    leases = Leases(ledger, 60)
+    first = await leases.take("part")
+    assert await leases.take_if_free("part") is None
+    second = asyncio.create_task(leases.take("part"))
+    await asyncio.sleep(0.01)
+    assert not second.done()
+    assert leases.of("part") == (first,)
+    await leases.give("part")
+    assert (await second).epoch > first.epoch
+    await leases.close()
+    assert await ledger.take_lease("part", new_holder(), 60) is not None
+
+
 async def test_a_lease_that_is_renewed_cannot_be_taken(ledger: Ledger) -> None:
     lease = await ledger.take_lease("graph", new_holder(), -1)
     assert lease is not None
@@ -68,7 +84,7 @@ async def test_a_lease_that_is_renewed_cannot_be_taken(ledger: Ledger) -> None:
 
 
 @pytest.mark.parametrize("returned", [False, True])
-async def test_whoever_was_overtaken_neither_writes_nor_renews_nor_takes_the_lease_from_others(
+async def test_a_holder_with_an_old_epoch_can_neither_write_nor_renew_nor_release(
     backend: Backend, ledger: Ledger, tmp_path: Path, returned: bool
 ) -> None:
     lease = await ledger.take_lease("graph", new_holder(), -1)
@@ -109,7 +125,7 @@ async def test_a_lease_of_a_process_that_has_ended_can_be_taken_at_once(ledger: 
     with multiprocessing.get_context("fork").Pool(1) as pool:
         holder = pool.apply(new_holder)
         assert not is_gone(holder)
-        assert await ledger.take_lease("graph", holder, 3600) is not None
+        assert await ledger.take_lease("graph", holder, 60) is not None
         assert await ledger.take_lease("graph", new_holder(), 60) is None
     pool.join()
     assert is_gone(holder)

@@ -121,7 +121,7 @@ async def test_a_passage_through_several_sections_is_cited_with_the_first_and_th
     assert best.metadata["section"] == "Introduction – Maintenance"
 
 
-async def test_embedding_makes_a_part_searchable_and_the_graph_comes_after_it(
+async def test_embedding_makes_a_part_searchable_before_its_graph_exists(
     library: Library, indexer: PartIndexer, container: Container
 ) -> None:
     acceptance = await library.accept(text("a.md", ARMSTRONG))
@@ -151,9 +151,7 @@ async def test_embedding_makes_a_part_searchable_and_the_graph_comes_after_it(
     assert (await (await container.workspaces.open("w")).passages.status()).entities > 0
 
 
-async def test_a_text_that_is_brought_again_gets_its_new_title_and_metadata(
-    library: Library, indexer: PartIndexer
-) -> None:
+async def test_accepting_a_text_again_updates_its_title_and_metadata(library: Library, indexer: PartIndexer) -> None:
     first = await library.accept(text("a.md", ARMSTRONG, title="Old", metadata={"team": "x", "year": 1863}))
     await work(indexer, first.tasks)
     again = await library.accept(text("a.md", ARMSTRONG, title="New", metadata={"team": "y"}))
@@ -166,7 +164,7 @@ async def test_a_text_that_is_brought_again_gets_its_new_title_and_metadata(
 
 
 @pytest.mark.parametrize("content", [ARMSTRONG, SWAN])
-async def test_of_two_tracks_under_one_name_each_has_a_document_of_its_own(library: Library, content: str) -> None:
+async def test_two_tracks_with_one_name_have_separate_documents(library: Library, content: str) -> None:
     for _ in range(2):
         await library.accept(text("a.md", ARMSTRONG), track="one")
         await library.accept(text("a.md", content), track="two/b")
@@ -188,7 +186,7 @@ async def test_a_track_takes_over_a_document_that_has_none(library: Library) -> 
 W1, W2 = "/home/ann/w1/todo.md", "/home/ann/w2/todo.md"
 
 
-async def test_two_sources_of_one_name_are_two_documents_that_are_told_apart(
+async def test_two_sources_with_one_name_are_two_labelled_documents(
     container: Container, library: Library, indexer: PartIndexer
 ) -> None:
     first = await take(library, indexer, text("todo.md", ARMSTRONG, source=W1))
@@ -210,7 +208,7 @@ async def test_two_sources_of_one_name_are_two_documents_that_are_told_apart(
     assert (await library.accept(text("todo.md", SWAN, source=W2))).outcome == "new"
 
 
-async def test_a_text_that_nobody_says_more_of_has_its_name_for_a_source(library: Library) -> None:
+async def test_the_source_defaults_to_the_name(library: Library) -> None:
     record = (await library.accept(text("todo.md", ARMSTRONG))).record
     assert (record.source, record.label) == ("todo.md", "todo.md")
     assert await library.sourced("todo.md") == record
@@ -219,14 +217,14 @@ async def test_a_text_that_nobody_says_more_of_has_its_name_for_a_source(library
     assert (await library.accept(text("todo.md", LONG))).record.id == record.id
 
 
-async def test_a_source_that_comes_under_another_name_is_the_same_document(library: Library) -> None:
+async def test_a_source_under_a_new_name_is_the_same_document(library: Library) -> None:
     first = await library.accept(text("todo.md", ARMSTRONG, source=W1))
     again = await library.accept(text("w1/todo.md", ARMSTRONG, source=W1))
     assert (again.outcome, again.record.id, again.record.name) == ("unchanged", first.record.id, "w1/todo.md")
     assert (again.record.title, (await library.documents())[1]) == ("w1/todo.md", 1)
 
 
-async def test_documents_below_a_folder_are_those_whose_sources_lie_in_it(library: Library) -> None:
+async def test_below_lists_the_documents_of_a_folder(library: Library) -> None:
     inside = ["/home/ann/w1/a%b.md", "/home/ann/w1/deep/er.md", "/home/ann/w1/todo.md"]
     for source in (*inside, "/home/ann/w1", "/home/ann/w10/todo.md", "/home/ann/w1.md", "/home/bob/w1/x.md", "w1/x.md"):
         await library.accept(text("x.md", ARMSTRONG, source=source))
@@ -324,7 +322,7 @@ async def test_another_text_of_the_same_name_replaces_it_once_it_can_be_found(
     assert (await (await container.workspaces.open("w")).passages.status()).entities == 0
 
 
-async def test_a_text_that_comes_back_before_its_replacement_was_complete_is_complete_at_once(
+async def test_restoring_a_text_before_its_replacement_is_complete_needs_no_work(
     library: Library, indexer: PartIndexer, container: Container
 ) -> None:
     first = await library.accept(text("a.md", ARMSTRONG))
@@ -347,9 +345,7 @@ async def test_with_rename_a_taken_name_gets_a_number(library: Library) -> None:
     assert (again.outcome, again.record.name) == ("unchanged", "note (2).md")
 
 
-async def test_without_enrichment_a_document_is_done_when_it_is_searchable(
-    library: Library, indexer: PartIndexer
-) -> None:
+async def test_without_enrichment_a_searchable_document_is_complete(library: Library, indexer: PartIndexer) -> None:
     acceptance = await library.accept(text("a.md", ARMSTRONG), enrich=False)
     assert [task.stage for task in acceptance.tasks] == ["embed"]
     await work(indexer, acceptance.tasks)
@@ -376,9 +372,7 @@ async def test_a_deleted_document_cannot_be_found_and_its_tasks_are_void(
     assert (await library.accept(text("a.md", ARMSTRONG))).outcome == "new"
 
 
-async def test_a_failure_is_told_with_its_reason_and_restarting_forgets_it(
-    library: Library, indexer: PartIndexer
-) -> None:
+async def test_a_failure_has_a_reason_that_a_restart_clears(library: Library, indexer: PartIndexer) -> None:
     acceptance = await library.accept(text("a.md", ARMSTRONG))
     embedding, enriching = acceptance.tasks
     await indexer.failed(embedding, "no embedder")
@@ -423,7 +417,7 @@ def cut_into(home: Path, backend: Backend, tokens: int, **settings: str) -> Cont
 
 @pytest.mark.parametrize("complete", [True, False])
 @pytest.mark.parametrize("passages", [2, 3])
-async def test_a_text_that_comes_back_when_passages_have_another_size_is_found_as_a_whole(
+async def test_restoring_a_text_after_a_new_passage_size_indexes_all_of_it(
     tmp_path: Path, backend: Backend, complete: bool, passages: int
 ) -> None:
     before = cut_into(tmp_path, backend, 60)
@@ -480,7 +474,7 @@ async def test_a_part_that_is_no_longer_being_enriched_waits(library: Library, i
     assert await library.restart() == [second, *others]
 
 
-async def test_an_entity_tells_documents_of_one_name_apart(
+async def test_an_entity_labels_documents_with_equal_names(
     container: Container, library: Library, indexer: PartIndexer
 ) -> None:
     for source in (W1, W2):
@@ -510,7 +504,7 @@ class Failing:
         (ServiceUnavailable("model", "The model is silent."), ServiceUnavailable),
     ],
 )
-async def test_a_defect_is_not_taken_for_an_outage(
+async def test_a_defect_is_not_reported_as_an_outage(
     tmp_path: Path, backend: Backend, failure: Exception, expected: type[Exception]
 ) -> None:
     container = opened(tmp_path, backend, language_model=Failing(failure))
@@ -556,7 +550,7 @@ async def test_extending_the_graph_again_changes_nothing(
     assert await told(container) == before
 
 
-async def test_a_store_that_is_built_anew_answers_as_before(
+async def test_a_rebuilt_store_gives_the_same_answers(
     container: Container, library: Library, indexer: PartIndexer
 ) -> None:
     for source in (text("a.md", LONG), text("b.md", SWAN, metadata={"team": "x"})):
@@ -573,7 +567,7 @@ async def test_a_store_that_is_built_anew_answers_as_before(
 SEVERN = LONG.replace("Coquet", "Severn").replace("William Armstrong", "Thomas Telford")
 
 
-async def test_both_databases_tell_the_same(tmp_path: Path) -> None:
+async def test_both_databases_give_the_same_answers(tmp_path: Path) -> None:
     kept = []
     for number, backend in enumerate((MemoryBackend(), SqliteBackend())):
         container = opened(tmp_path / str(number), backend)

@@ -47,7 +47,7 @@ async def tracked(knowledge: Knowledge, track: str) -> dict[str, Any]:
     return body
 
 
-async def test_an_empty_memory_tells_the_bot_nothing(knowledge: Knowledge) -> None:
+async def test_an_empty_memory_adds_nothing_to_the_prompt(knowledge: Knowledge) -> None:
     answer = await knowledge.http.post("/query", json=QUERY)
     assert answer.status_code == 200
     assert told(answer) == ""
@@ -153,7 +153,7 @@ async def test_a_text_without_a_name_gets_one(knowledge: Knowledge, body: dict[s
     assert document["file_path"].startswith("text_")
 
 
-async def test_a_track_tells_how_far_a_text_has_come(knowledge: Knowledge) -> None:
+async def test_a_track_reports_the_progress_of_a_text(knowledge: Knowledge) -> None:
     answer = await knowledge.http.post("/documents/text", json={"text": MORNING, "file_source": NAME})
     track = answer.json()["track_id"]
     assert track.startswith("insert_")
@@ -319,7 +319,7 @@ async def test_health_has_lightrags_shape(knowledge: Knowledge) -> None:
     assert {"auth_mode", "core_version", "api_version", "webui_available", "pipeline_busy"} <= body.keys()
 
 
-async def test_health_tells_of_the_store_and_the_queue(knowledge: Knowledge) -> None:
+async def test_health_reports_store_and_queue(knowledge: Knowledge) -> None:
     await knowledge.http.post("/documents/text", json={"text": MORNING, "file_source": NAME})
     body = (await knowledge.http.get("/health")).json()
     assert body["pipeline_busy"] is True
@@ -360,7 +360,7 @@ async def test_a_timeout_is_a_504(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert "in time" in answer.json()["detail"]
 
 
-async def test_documents_are_counted_by_how_far_they_have_come(knowledge: Knowledge) -> None:
+async def test_documents_are_counted_by_status(knowledge: Knowledge) -> None:
     container = knowledge.container
     for number in range(6):
         body = {"text": f"Bell Rock has lighthouse number {number}.", "file_source": f"{number}.txt"}

@@ -36,13 +36,13 @@ def objects(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ObjectSt
 
 
 @pytest.mark.parametrize(("name", "content"), [("a.json", b"{}"), ("sub/b.bin", LARGE), ("empty", b"")])
-async def test_an_object_as_long_as_the_limit_comes_whole(objects: ObjectStore, name: str, content: bytes) -> None:
+async def test_an_object_of_the_maximum_size_is_read_whole(objects: ObjectStore, name: str, content: bytes) -> None:
     held = io.BytesIO()
     await objects.fetch(name, held, limit=len(content))
     assert held.getvalue() == content
 
 
-async def test_of_a_longer_object_no_more_than_the_limit_is_written(objects: ObjectStore) -> None:
+async def test_a_longer_object_is_cut_off_at_the_limit(objects: ObjectStore) -> None:
     held = io.BytesIO()
     with pytest.raises(PayloadTooLarge, match="more than 1000"):
         await objects.fetch("sub/b.bin", held, limit=1000)

@@ -85,7 +85,7 @@ async def test_texts_are_taken_at_once_and_found_once_they_are_indexed(knowledge
     assert "graph" not in body
 
 
-async def test_without_enrichment_a_text_is_searchable_and_no_more(knowledge: Knowledge) -> None:
+async def test_without_enrichment_a_text_is_only_searchable(knowledge: Knowledge) -> None:
     body = await ingest(knowledge, {"text": ARMSTRONG, "source": "a.txt"}, enrich=False)
     assert body == {"ok": True, "upserted": 1}
     await knowledge.index()
@@ -156,7 +156,7 @@ async def test_a_url_with_its_text_is_not_fetched(knowledge: Knowledge) -> None:
         ({"items": [{"text": "a", "source": "b"}], "collection": "../etc"}, "workspace"),
     ],
 )
-async def test_a_request_that_cannot_be_used_is_refused_as_a_whole(
+async def test_an_invalid_item_refuses_the_whole_request(
     knowledge: Knowledge, body: dict[str, Any], complaint: str
 ) -> None:
     answer = await knowledge.http.post("/ingest", json=body)
@@ -287,7 +287,7 @@ async def test_mmr_is_chosen_by_the_request_or_the_workspace(knowledge: Knowledg
 
 @pytest.mark.parametrize("options", [{"fetchK": 5}, {"lambda": 0.2}])
 @pytest.mark.parametrize("strategy", [{}, {"strategy": "similarity"}])
-async def test_options_of_mmr_go_with_mmr_alone(
+async def test_mmr_options_without_mmr_are_refused(
     knowledge: Knowledge, options: dict[str, Any], strategy: dict[str, str]
 ) -> None:
     answer = await knowledge.http.post("/query", json={"query": "x", **strategy, **options})
@@ -421,7 +421,7 @@ async def test_an_unknown_id_is_a_404(knowledge: Knowledge) -> None:
     assert (answer.status_code, answer.json()) == (404, {"error": "No chunks found for baseId: none"})
 
 
-async def test_statistics_tell_the_queue_and_the_passages(knowledge: Knowledge) -> None:
+async def test_statistics_count_tasks_and_passages(knowledge: Knowledge) -> None:
     nothing = {"pending": 0, "processing": 0, "deadLetter": 0}
     zero = {"enriched": 0, "failed": 0, "pending": 0, "processing": 0, "none": 0}
     assert (await knowledge.http.get("/enrichment/stats")).json() == {"queue": nothing, "totals": zero}

@@ -42,7 +42,7 @@ async def test_an_empty_store_has_nothing(repository: RagRepository) -> None:
     assert not await repository.delete_document("nothing.md")
 
 
-async def test_what_was_saved_is_retrieved_with_its_title_and_file(repository: RagRepository) -> None:
+async def test_a_saved_document_is_retrieved_with_its_title_and_file(repository: RagRepository) -> None:
     outcomes = await repository.save_documents([OTTER, PUMP, PYTHON])
     assert [(o.name, o.status, o.passages) for o in outcomes] == [
         ("sea/otter.md", "indexed", 1),
@@ -145,7 +145,7 @@ async def test_readers_are_served_while_a_writer_works(repository: RagRepository
     assert {outcome.status for outcome in await writing} == {"indexed"}
 
 
-async def test_the_version_changes_with_what_can_be_found_and_with_nothing_else(repository: RagRepository) -> None:
+async def test_the_version_changes_only_with_searchable_content(repository: RagRepository) -> None:
     seen = [await repository.version()]
     await repository.save_documents([OTTER])
     seen.append(await repository.version())

@@ -81,7 +81,7 @@ async def test_mix_finds_through_both(container: Container) -> None:
 
 
 @pytest.mark.parametrize("mode", get_args(Mode))
-async def test_every_mode_finds_text_whose_graph_is_still_to_come(container: Container, mode: Mode) -> None:
+async def test_every_mode_finds_text_before_its_graph_exists(container: Container, mode: Mode) -> None:
     library = (await container.workspaces.open("default")).documents
     indexer = (await container.workspaces.open("default")).work
     for task in (await library.accept(SourceText("plain.md", PLAIN))).tasks:

@@ -71,7 +71,7 @@ async def test_results_have_title_url_and_content_best_first(world):
     assert all(isinstance(value, str) and value for result in found for value in result.values())
 
 
-async def test_a_web_that_has_nothing_is_an_empty_list(world):
+async def test_a_search_without_results_is_an_empty_list(world):
     assert await (await world(())).search("eiffel tower") == []
 
 
@@ -90,7 +90,7 @@ async def test_odd_queries_are_searched_like_any_other(world, query):
     assert len(await (await world(PAGES)).search(query)) == 2
 
 
-async def test_a_transformed_query_is_one_line_that_can_be_searched(world):
+async def test_a_rewritten_query_is_one_searchable_line(world):
     search = await world(PAGES)
     query = await search.transform_query("Could you tell me who built the Eiffel tower?", model="none")
     assert query.strip()

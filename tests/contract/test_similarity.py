@@ -55,7 +55,7 @@ async def test_scores_are_the_cosines_nearest_first(container: Container) -> Non
     assert dict(results) == pytest.approx(cosines, abs=1e-5)
 
 
-async def test_scores_stay_within_0_and_1_and_the_threshold_counts(container: Container) -> None:
+async def test_scores_are_between_0_and_1_and_at_least_the_threshold(container: Container) -> None:
     await searchable(container, *(SourceText(name, text) for name, text in TEXTS.items()))
     whole = await found(container, TEXTS["otter.md"], threshold=-1.0)
     assert len(whole) == len(TEXTS)
@@ -66,7 +66,7 @@ async def test_scores_stay_within_0_and_1_and_the_threshold_counts(container: Co
     assert await found(container, limit=2) == (await found(container))[:2]
 
 
-async def test_a_passage_comes_with_its_page_and_section(container: Container) -> None:
+async def test_a_passage_has_its_page_and_section(container: Container) -> None:
     text = "Sea otters eat sea urchins."
     await searchable(container, SourceText("otter.pdf", text, marks=(Mark(0, page=7, section="Diet"),)))
     repository = (await container.workspaces.open("default")).passages
@@ -80,7 +80,7 @@ async def test_an_empty_store_has_nothing_similar(container: Container) -> None:
     assert await found(container, strategy="mmr") == []
 
 
-async def test_mmr_prefers_what_is_new_over_what_says_the_same(container: Container) -> None:
+async def test_mmr_prefers_new_content_to_repeated_content(container: Container) -> None:
     twins = [SourceText(f"{n}.md", f"Sea otters eat sea urchins and crabs. {'x' * n}") for n in range(1, 4)]
     await searchable(container, *twins, SourceText("kelp.md", "Kelp is eaten by urchins of the sea."))
     nearest = [name for name, _ in await found(container, limit=2)]
@@ -96,7 +96,7 @@ async def test_mmr_with_full_weight_on_relevance_is_similarity(container: Contai
     assert await found(container, strategy="mmr", balance=1.0, limit=3) == await found(container, limit=3)
 
 
-async def test_mmr_chooses_among_the_nearest_alone(container: Container) -> None:
+async def test_mmr_chooses_among_the_nearest_passages(container: Container) -> None:
     await searchable(container, *(SourceText(name, text) for name, text in TEXTS.items()))
     chosen = await found(container, strategy="mmr", balance=0.0, fetch=2, limit=2)
     assert {name for name, _ in chosen} == {name for name, _ in await found(container, limit=2)}
@@ -202,7 +202,7 @@ async def test_the_threshold_holds_within_a_filter(many: Container) -> None:
     assert await found(many, threshold=0.9, filter=Filter((Condition("shelf", "Größe"),))) == []
 
 
-async def test_mmr_chooses_among_what_the_filter_lets_through(many: Container) -> None:
+async def test_mmr_chooses_among_the_filtered_passages(many: Container) -> None:
     far = Filter((Condition("shelf", "Größe"),))
     results = await found(many, strategy="mmr", threshold=-1.0, limit=2, filter=far)
     assert len(results) == 2

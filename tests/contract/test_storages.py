@@ -123,7 +123,7 @@ async def test_values_are_read_as_written_in_their_namespace_only(storages: Simp
     assert await storages.other_kv.get_by_id("a") is None
 
 
-async def test_many_values_come_in_the_order_asked_with_gaps(storages: SimpleNamespace) -> None:
+async def test_values_are_returned_in_the_requested_order_with_none_for_missing_ones(storages: SimpleNamespace) -> None:
     await storages.kv.upsert({f"k{i}": {"content": str(i)} for i in range(700)})
     values = await storages.kv.get_by_ids(["k699", "missing", "k0"])
     assert [value and value["content"] for value in values] == ["699", None, "0"]
@@ -170,7 +170,7 @@ async def test_a_rewritten_row_is_found_by_its_new_content_only(storages: Simple
     assert len(await storages.entities.query("zzz", 5)) == 1
 
 
-async def test_a_row_whose_content_stays_has_its_new_fields(storages: SimpleNamespace) -> None:
+async def test_a_row_with_unchanged_content_gets_its_new_fields(storages: SimpleNamespace) -> None:
     await storages.write.vectors("entities", {"e": {"entity_name": "a", "content": "aaa"}})
     await storages.write.vectors("entities", {"e": {"entity_name": "b", "content": "aaa"}})
     (found,) = await storages.entities.query("aaa", 5)
@@ -202,7 +202,7 @@ async def test_edges_have_no_direction(storages: SimpleNamespace) -> None:
     assert set(await graph.get_nodes_batch(["A", "nope"])) == {"A"}
 
 
-async def test_what_is_removed_counts_no_more(storages: SimpleNamespace) -> None:
+async def test_removed_rows_are_not_counted(storages: SimpleNamespace) -> None:
     graph = storages.graph
     await storages.write.graph(
         {name: {"entity_id": name} for name in "ABC"},

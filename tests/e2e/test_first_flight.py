@@ -18,7 +18,7 @@ def test_health_is_open(flight: Flight) -> None:
     assert (answer.status_code, answer.json()) == (200, {"ok": True})
 
 
-def test_a_rag_prompt_comes_back_with_cited_evidence(flight: Flight) -> None:
+def test_a_rag_prompt_is_returned_with_cited_evidence(flight: Flight) -> None:
     answer = flight.call("POST", "/v1/enrich", token=flight.token, body={"model": "llama3.2", "prompt": QUESTION})
     assert answer.status_code == 200, answer.text
     enriched = answer.json()
@@ -59,7 +59,7 @@ def test_an_unknown_path_is_answered_in_the_same_envelope(flight: Flight) -> Non
     assert (answer.status_code, answer.json()["error"]["type"]) == (404, "not_found")
 
 
-def test_the_token_is_in_the_secret_alone(flight: Flight) -> None:
+def test_the_token_is_only_in_the_secret(flight: Flight) -> None:
     template = flight.client("cloudformation").get_template(StackName=STACK)["TemplateBody"]
     functions = flight.client("lambda").list_functions()["Functions"]
     assert len(flight.token) == 43

@@ -42,7 +42,7 @@ def post(offer: dict[str, Any], content: bytes, **fields: str) -> httpx.Response
     return httpx.post(offer["url"], data={**offer["fields"], **fields}, files={"file": content}, timeout=60)
 
 
-async def test_a_large_file_comes_in_by_way_of_the_bucket(knowledge: Knowledge) -> None:
+async def test_a_large_file_is_uploaded_through_the_bucket(knowledge: Knowledge) -> None:
     offer, content = await offered(knowledge), LINE * 150_000
     assert post(offer, content).status_code == 204
     body = {"upload": offer["id"], "name": "otters.txt", "enrich": False}
@@ -65,7 +65,7 @@ async def test_a_large_file_comes_in_by_way_of_the_bucket(knowledge: Knowledge) 
     ],
     ids=["too large", "empty", "another key", "a field more"],
 )
-async def test_a_form_takes_nothing_else(
+async def test_an_upload_form_accepts_only_its_object(
     knowledge: Knowledge, content: bytes, fields: dict[str, str], refusal: str
 ) -> None:
     answer = post(await offered(knowledge), content, **fields)

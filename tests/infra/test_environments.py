@@ -33,7 +33,7 @@ def test_there_are_three_environments() -> None:
 
 
 @pytest.mark.parametrize("name", ["production", "", None, "DEV"])
-def test_an_unknown_environment_is_told_the_three_that_there_are(name: str | None) -> None:
+def test_the_error_for_an_unknown_environment_lists_the_three(name: str | None) -> None:
     with pytest.raises(UnknownEnvironment, match=r"dev, staging or prod: -c env=dev"):
         named(name)
 
@@ -75,7 +75,7 @@ def test_an_environment_is_frozen() -> None:
         {"memory": 1024},
     ],
 )
-def test_what_cannot_be_deployed_is_refused(fields: dict[str, Any]) -> None:
+def test_an_invalid_environment_is_refused(fields: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         environment(**fields)
 
@@ -93,7 +93,7 @@ def test_what_cannot_be_deployed_is_refused(fields: dict[str, Any]) -> None:
         {"knowledge": "none"},
     ],
 )
-def test_what_can_be_deployed_is_taken(fields: dict[str, Any]) -> None:
+def test_a_valid_environment_is_accepted(fields: dict[str, Any]) -> None:
     assert environment(**fields)
 
 
@@ -139,7 +139,7 @@ def test_the_artifacts_are_those_of_the_runtime_and_the_processor() -> None:
 
 
 @pytest.mark.parametrize("name", ["staging", "prod"])
-def test_knowledge_that_nobody_named_is_asked_for_and_not_taken_for_none(name: str) -> None:
+def test_staging_and_production_require_a_knowledge_setting(name: str) -> None:
     with pytest.raises(NotDeployable, match=rf"{name} names no knowledge: -c knowledge=FOLDER, s3://.* or none"):
         chosen({"env": name})
     assert chosen({"env": name, "knowledge": "none"}).knowledge == "none"
@@ -156,7 +156,7 @@ def test_every_reason_why_a_value_does_not_fit_is_given() -> None:
     assert [line.partition(":")[0] for line in str(refused.value).splitlines()] == ["account", "python"]
 
 
-def test_a_runtime_that_cannot_load_numpy_is_for_emulators_alone() -> None:
+def test_python_3_11_is_accepted_only_for_emulators() -> None:
     with pytest.raises(NotDeployable, match=r"glibc 2\.26.*choose Python 3\.12 or 3\.13"):
         chosen({"env": "dev", "python": "3.11"})
     assert chosen({"env": "dev", "python": "3.11", "emulated": "true"}).python == "3.11"

@@ -48,7 +48,7 @@ def test_prod_is_not_synthesised_without_a_word_about_its_knowledge(
     assert not list(tmp_path.iterdir())
 
 
-def test_what_the_context_changes_is_what_is_looked_for_among_the_artifacts(
+def test_the_context_selects_the_artifacts(
     synthesise: Synthesiser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from infra import app

@@ -33,7 +33,7 @@ def test_destroying_needs_no_word_about_the_knowledge_and_deploying_does() -> No
 @pytest.mark.parametrize(
     "source", ["settings/model.py", "adapters/lightrag/storages/sqlite/graph.py", "adapters/embedded/lexicon.py"]
 )
-def test_the_demo_store_is_baked_anew_when_what_bakes_it_changes(source: str, tmp_path: Path) -> None:
+def test_the_demo_store_is_rebuilt_when_its_code_changes(source: str, tmp_path: Path) -> None:
     store = tmp_path / "baked.json"
     store.touch()
     bake = [f"DEMO_STORE={tmp_path}", str(store)]
@@ -42,6 +42,6 @@ def test_the_demo_store_is_baked_anew_when_what_bakes_it_changes(source: str, tm
     assert "cragside bake" in made("--what-if=uv.lock", *bake)
 
 
-def test_a_flight_that_was_asked_for_has_to_take_place() -> None:
+def test_a_requested_emulator_test_must_run() -> None:
     assert "E2E=required" in made("e2e")
     assert "E2E=optional" in made("e2e", "E2E=optional")

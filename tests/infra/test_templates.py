@@ -60,7 +60,7 @@ def test_every_exception_to_aws_solutions_has_its_reason(stack: Synthesised) -> 
     assert all(len(found["reason"].split()) > 5 for found in report["suppressedViolations"])
 
 
-def test_cfn_lint_has_nothing_to_say(stack: Synthesised) -> None:
+def test_cfn_lint_reports_nothing(stack: Synthesised) -> None:
     from cfnlint.api import ManualArgs, lint
 
     # W3005: CDK writes dependencies out that CloudFormation would find itself.
@@ -68,7 +68,9 @@ def test_cfn_lint_has_nothing_to_say(stack: Synthesised) -> None:
     assert [str(problem) for problem in found] == []
 
 
-def test_the_template_names_the_secret_and_not_what_is_in_it(stack: Synthesised, environment: Environment) -> None:
+def test_the_template_has_the_name_of_the_secret_but_not_its_value(
+    stack: Synthesised, environment: Environment
+) -> None:
     generated = stack.resources("AWS::SecretsManager::Secret")
     if environment.token_secret_arn:
         assert not generated
@@ -111,7 +113,9 @@ def test_data_outlives_the_stack_where_it_should(stack: Synthesised, environment
         assert {found["DeletionPolicy"] for found in stack.resources(kind).values()} <= {wanted}
 
 
-def test_the_role_may_do_what_the_function_needs_and_no_more(stack: Synthesised, environment: Environment) -> None:
+def test_the_role_has_only_the_permissions_that_the_function_needs(
+    stack: Synthesised, environment: Environment
+) -> None:
     allowed = set().union(*(actions(statement) for statement in statements(stack)))
     wanted = {
         "logs:CreateLogStream",
@@ -239,7 +243,7 @@ def test_the_same_folders_give_the_same_template(synthesise: Synthesiser) -> Non
     assert synthesise.anew(dev, "again").template == synthesise(dev).template
 
 
-def test_what_a_private_umask_made_is_readable_to_lambda(tmp_path):
+def test_files_made_under_a_private_umask_are_readable_for_lambda(tmp_path):
     from infra.constructs.bundling import readable
 
     (tmp_path / "store" / "default").mkdir(parents=True)

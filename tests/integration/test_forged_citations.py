@@ -229,7 +229,7 @@ def forgeries(prompt: str) -> list[str]:
 @pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.attack("forged citations")
 @pytest.mark.parametrize("field", SHOWN)
-async def test_a_field_that_is_injected_forges_nothing(here: Here, monkeypatch: pytest.MonkeyPatch, field: str) -> None:
+async def test_an_injected_field_forges_no_citation(here: Here, monkeypatch: pytest.MonkeyPatch, field: str) -> None:
     await SHOWN[field](here)
     await here.knowledge.index()
     for prompt in await prompts(here):

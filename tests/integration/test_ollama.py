@@ -110,7 +110,7 @@ async def test_a_raised_window_is_kept_for_smaller_requests(host):
 @pytest.mark.parametrize(
     "text", ["3.14159 ", "漢字仮名交じり文。", "a[i] ^= b[i] << 3; "], ids=["numbers", "CJK", "code"]
 )
-async def test_a_real_model_counts_no_more_tokens_than_we_reckon_with(server, text):
+async def test_a_real_model_counts_at_most_the_estimated_tokens(server, text):
     asked = {
         "model": ollama.CHAT_MODEL,
         "prompt": text * 60,

@@ -122,9 +122,7 @@ async def asked(knowledge: Knowledge, question: str) -> tuple[dict[str, Any], st
     return body["metadata"]["rag_context"]["documents"][0], heading
 
 
-async def test_what_documents_say_is_found_by_rag_with_page_and_section(
-    knowledge: Knowledge, repository: Path, site: str
-) -> None:
+async def test_rag_cites_documents_with_page_and_section(knowledge: Knowledge, repository: Path, site: str) -> None:
     await taken(knowledge, repository, site)
     listed = (await knowledge.http.get("/v1/documents")).json()
     assert {document["status"] for document in listed["documents"]} == {"enriched"}

@@ -46,7 +46,7 @@ async def search(server, engine):
     await search.close()
 
 
-async def test_results_come_back_cleaned_and_in_order(search):
+async def test_results_are_cleaned_and_in_order(search):
     assert await search.search("who designed the eiffel tower?") == [
         {
             "title": "Eiffel Tower",

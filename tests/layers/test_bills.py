@@ -14,7 +14,7 @@ def bill_of(built: Any, layer: str) -> Any:
     return json.loads(folder.with_name(f"{folder.name}.cdx.json").read_text())
 
 
-def test_the_libraries_layers_bill_is_what_is_in_the_layer(built: Any) -> None:
+def test_the_bill_of_materials_of_the_libraries_layer_equals_its_content(built: Any) -> None:
     document = bill_of(built, "lightrag")
     listed = {(each["name"], each["version"]) for each in document["components"]}
     found = distributions(path=[str(built.folder("lightrag") / "python")])
@@ -30,7 +30,7 @@ def test_the_libraries_layers_bill_is_what_is_in_the_layer(built: Any) -> None:
         assert set(hashes) == {"SHA-256"}
 
 
-def test_the_core_layers_bill_is_cragside_alone(built: Any) -> None:
+def test_the_bill_of_materials_of_the_core_layer_has_only_cragside(built: Any) -> None:
     document = bill_of(built, "core")
     assert [each["name"] for each in document["components"]] == ["cragside"]
     assert (document["bomFormat"], document["specVersion"]) == ("CycloneDX", "1.5")

@@ -47,7 +47,7 @@ def test_a_module_that_is_no_python_is_named_and_the_others_get_theirs(modules):
         [REAL, "rm -r $(find . -name one)/__pycache__", "exit 0"],
     ],
 )
-def test_a_compiler_that_ends_before_it_is_done_ends_the_build(modules, tmp_path, monkeypatch, lines):
+def test_a_compiler_that_stops_early_ends_the_build(modules, tmp_path, monkeypatch, lines):
     monkeypatch.chdir(modules)
     with pytest.raises(BuildError, match="modules without bytecode"):
         compiled(modules, compiler(tmp_path, *lines))

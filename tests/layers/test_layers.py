@@ -61,7 +61,7 @@ def test_versions_and_licences_can_be_read(built):
     assert list(folder.glob("wordllama-*.dist-info/**/LICENSE*"))
 
 
-def test_what_lambda_brings_is_in_no_layer(built):
+def test_packages_of_the_lambda_runtime_are_in_no_layer(built):
     folder = built.folder("lightrag") / "python"
     assert not [name for name in ("boto3", "botocore", "s3transfer") if (folder / name).exists()]
     assert (built.folder("runtime") / "python/boto3").is_dir()
@@ -73,7 +73,7 @@ def test_the_same_input_gives_the_same_hash(x86_64, tmp_path):
         assert again.record(layer) == x86_64.record(layer)
 
 
-def test_what_is_there_is_not_built_again_and_what_was_damaged_is(x86_64, tmp_path):
+def test_an_intact_layer_is_reused_and_a_damaged_one_rebuilt(x86_64, tmp_path):
     for layer in ("lightrag", "runtime"):
         shutil.copytree(x86_64.folder(layer), tmp_path / x86_64.folder(layer).name, copy_function=os.link)
         shutil.copy(f"{x86_64.folder(layer)}.json", tmp_path)

@@ -28,10 +28,10 @@ def test_a_stripped_object_is_smaller_and_loads(module, tmp_path):
 @pytest.mark.parametrize(
     "image", [b"", b"\x7fELF", b"\x7fELF\x02\x01", b"\x7fELF\x01\x01" + bytes(80), b"a text\n" * 20]
 )
-def test_what_is_no_shared_object_comes_back_as_it_is(image):
+def test_other_files_than_shared_objects_are_unchanged(image):
     assert stripped(image) == image
 
 
-def test_an_object_without_a_section_table_comes_back_as_it_is():
+def test_an_object_without_a_section_table_is_unchanged():
     image = b"\x7fELF\x02\x01" + bytes(100)
     assert stripped(image) == image

@@ -34,9 +34,7 @@ async def answered(status: int, body: str) -> CragsideError:
         (200, "<html>", "processing_error"),
     ],
 )
-async def test_an_answer_is_the_error_that_it_tells_or_that_its_status_stands_for(
-    status: int, body: str, code: str
-) -> None:
+async def test_an_error_answer_becomes_the_error_of_its_code_or_status(status: int, body: str, code: str) -> None:
     assert (await answered(status, body)).code == code
 
 
@@ -47,7 +45,7 @@ def test_the_component_and_the_details_of_an_error_are_kept() -> None:
     assert (error.component, error.message, error.details) == ("grader", "no", details)
 
 
-async def test_what_is_deleted_already_is_no_error() -> None:
+async def test_deleting_a_missing_document_is_no_error() -> None:
     transport = httpx.MockTransport(
         lambda _: httpx.Response(404, json={"error": {"type": "not_found", "message": "no"}})
     )
@@ -56,6 +54,6 @@ async def test_what_is_deleted_already_is_no_error() -> None:
 
 
 @pytest.mark.parametrize("address", ["rag:8642", "http://", "http://[::1", "ftp://rag"])
-def test_an_address_that_is_none_is_refused_and_its_setting_named(address: str) -> None:
+def test_the_error_for_an_invalid_address_names_the_setting(address: str) -> None:
     with pytest.raises(ConfigurationError, match=r"^--api "):
         Client(address, setting="--api")

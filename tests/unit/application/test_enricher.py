@@ -65,7 +65,7 @@ def enricher(finder: ScriptedFinder, repository: FakeRepository | None = None, *
     return Enricher(finder, FakeWorkspaces(repository or FakeRepository()), **{**defaults, **settings})  # type: ignore[arg-type]
 
 
-async def test_a_commanded_request_comes_back_with_evidence_and_the_rest_untouched() -> None:
+async def test_a_rag_request_gets_evidence_and_keeps_its_other_fields() -> None:
     finder = ScriptedFinder(FOUND)
     repository = FakeRepository()
     request = {"id": "r1", "prompt": "/rag what?", "model": "m", "custom": {"a": [1]}}
@@ -82,7 +82,7 @@ async def test_a_commanded_request_comes_back_with_evidence_and_the_rest_untouch
 @pytest.mark.parametrize(
     "request_", [{"prompt": "what is /rag?"}, {"messages": [{"role": "user", "content": "hi"}], "id": 7}]
 )
-async def test_a_plain_request_is_returned_as_it_is_and_nothing_is_looked_up(request_: dict[str, Any]) -> None:
+async def test_a_plain_request_is_returned_unchanged_without_retrieval(request_: dict[str, Any]) -> None:
     finder = ScriptedFinder(FOUND)
     enriched = await enricher(finder).enrich(request_)
     assert enriched.request == request_
@@ -162,7 +162,7 @@ async def test_a_query_that_cannot_be_recorded_is_no_reason_to_withhold_evidence
     assert enriched.rag_context is not None
 
 
-async def test_the_enhanced_request_carries_id_timestamp_and_context_beside_given_metadata() -> None:
+async def test_the_enhanced_request_keeps_its_metadata_and_adds_id_timestamp_and_context() -> None:
     enriched = await enricher(ScriptedFinder(FOUND)).enrich({"prompt": "/rag x", "metadata": {"temperature": 0.1}})
     body = enhanced_request(enriched)
     assert body["id"]
@@ -192,7 +192,7 @@ async def test_an_empty_id_or_timestamp_counts_as_missing(nothing: str | None) -
         ("witness-de", "witness-en", "strict-en", PERSONAS["witness-de"]),
     ],
 )
-async def test_the_persona_comes_from_the_request_then_the_caller_then_the_settings(
+async def test_the_persona_of_the_request_precedes_the_callers_and_the_settings(
     field: str | None, argument: str | None, setting: str | None, expected: str
 ) -> None:
     finder = ScriptedFinder(FOUND)
@@ -202,7 +202,7 @@ async def test_the_persona_comes_from_the_request_then_the_caller_then_the_setti
 
 
 @pytest.mark.parametrize("fields", [{"persona": "judge"}, {"persona": 7}, {"compress": "yes"}])
-async def test_a_persona_that_is_none_and_fields_of_a_wrong_type_are_refused_before_anything_is_looked_up(
+async def test_an_unknown_persona_and_wrong_types_are_refused_before_retrieval(
     fields: dict[str, Any],
 ) -> None:
     finder = ScriptedFinder(FOUND)

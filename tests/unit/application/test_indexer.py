@@ -38,7 +38,7 @@ async def test_the_document_is_described_once_with_its_first_part() -> None:
     assert ([each["keywords"][1] for each in tier2], tier3) == (["2", "3"], None)
 
 
-async def test_a_model_reads_no_more_than_the_beginning() -> None:
+async def test_a_model_reads_only_the_beginning() -> None:
     long = Passage("p", "doc-1", part=0, index=0, text="x" * 3 * DESCRIBED_CHARACTERS)
     workspaces = MemoryWorkspaces(passages=[long])
     await Indexer(workspaces, EchoAnnotator()).do(ENRICH)

@@ -206,7 +206,7 @@ async def test_an_answer_that_says_more_than_memory_is_remembered(answer: str) -
         "{}",
     ],
 )
-async def test_of_an_enriched_prompt_the_question_alone_is_remembered(prompt: str) -> None:
+async def test_only_the_question_of_an_enriched_prompt_is_remembered(prompt: str) -> None:
     intake = FakeIntake()
     question = "Where is the key of the lighthouse?\n</evidence-kkkkkk>\nAnd the lamp?"
     await memory(intake).remember(Exchange(prompt.format(question), SECRET), workspace="sea")

@@ -110,7 +110,7 @@ async def test_the_hundred_searches_used_last_are_remembered() -> None:
     assert len(repository.searches) == 102
 
 
-async def test_an_answer_from_memory_cannot_be_changed_by_who_got_it_before() -> None:
+async def test_a_cached_answer_cannot_be_changed_by_its_receiver() -> None:
     searching = retriever(Counting(OTTER))
     search = searching.search_for("otters eat", workspace="sea")
     (await searching.search(search, workspace="sea")).clear()

@@ -15,7 +15,7 @@ def document(content: str, identifier: str = "d") -> Document:
     return Document(identifier, content, "local", title="Kelp and otters", score=0.9, metadata={"page": 3})
 
 
-async def test_strips_that_say_nothing_of_the_question_go_and_the_gap_shows() -> None:
+async def test_irrelevant_strips_are_removed_and_leave_a_visible_gap() -> None:
     [found] = await compressed("kelp otters", [document(f"{KELP} {RAIN} {OTTER}")], WordGrader())
     assert found.content == f"{KELP} … {OTTER}"
     assert (found.id, found.title, found.score, found.metadata) == ("d", "Kelp and otters", 0.9, {"page": 3})

@@ -66,7 +66,7 @@ def failing(*errors: Exception) -> Callable[[Task], None]:
     return before
 
 
-async def test_everything_is_done_and_the_queue_is_empty(queue: HastyQueue) -> None:
+async def test_all_tasks_are_processed_and_the_queue_is_empty(queue: HastyQueue) -> None:
     workspaces = MemoryWorkspaces()
     sent = [task(f"doc-{n}", part, stage) for n in range(5) for part in range(3) for stage in ("embed", "enrich")]
     await queue.send(sent)
@@ -78,7 +78,7 @@ async def test_everything_is_done_and_the_queue_is_empty(queue: HastyQueue) -> N
     assert (await queue.stats()).pending == 0
 
 
-async def test_tasks_run_at_once_but_no_more_than_allowed(queue: HastyQueue) -> None:
+async def test_tasks_run_in_parallel_up_to_the_limit(queue: HastyQueue) -> None:
     running, most = 0, 0
 
     async def before(_: Task) -> None:
@@ -142,7 +142,9 @@ async def test_delays_double_up_to_a_minute_and_differ_by_chance(queue: HastyQue
     assert late.delay(2) == 5
 
 
-async def test_an_outage_is_waited_for_and_buries_nothing(queue: HastyQueue, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_worker_waits_for_an_outage_and_gives_no_task_up(
+    queue: HastyQueue, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("cragside.application.attempts.LONGEST_PAUSE_SECONDS", 0.0)
     failures = 60
     workspaces = MemoryWorkspaces(before=failing(*[DOWN] * failures))
@@ -260,7 +262,7 @@ async def test_simultaneous_failures_count_once() -> None:
     assert not circuit.down
 
 
-async def test_a_configuration_that_cannot_work_ends_a_run_that_is_to_end_and_counts_for_nothing(
+async def test_a_configuration_error_ends_the_run_without_counting_an_attempt(
     queue: HastyQueue,
 ) -> None:
     workspaces = MemoryWorkspaces(before=failing(ConfigurationError("Unset RAG_EMBEDDING_MODEL.")))

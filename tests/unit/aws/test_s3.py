@@ -72,7 +72,7 @@ async def test_no_access_names_the_object_and_the_permission(monkeypatch: pytest
     assert "s3:GetObject" in error.message
 
 
-async def test_no_credentials_say_where_they_could_come_from(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_error_for_missing_credentials_names_their_sources(monkeypatch: pytest.MonkeyPatch) -> None:
     error = await error_of(monkeypatch, NoCredentialsError())
     assert isinstance(error, ConfigurationError)
     assert "AWS_PROFILE" in error.message
@@ -97,7 +97,7 @@ async def test_a_bucket_that_fails_is_an_outage(monkeypatch: pytest.MonkeyPatch,
     assert error.component == "object_store"
 
 
-async def test_an_object_that_turns_out_longer_than_it_said_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_object_longer_than_declared_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
     outcome = {"ContentLength": 5, "Body": Body(b"abcdef", b"ghijkl")}
     assert isinstance(await error_of(monkeypatch, outcome), PayloadTooLarge)
 

@@ -28,7 +28,7 @@ def asked(condition: Any) -> set[str]:
         ("eu-central-1", "https://s3.eu-central-1.amazonaws.com/a-bucket"),
     ],
 )
-async def test_a_form_allows_one_object_of_bounded_size_for_a_time_and_nothing_else(
+async def test_a_form_allows_one_object_of_bounded_size_for_a_limited_time(
     monkeypatch: pytest.MonkeyPatch, region: str, url: str
 ) -> None:
     monkeypatch.setenv("AWS_DEFAULT_REGION", region)

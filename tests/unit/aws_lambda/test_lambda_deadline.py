@@ -12,20 +12,20 @@ def left(seconds: float, *, later: float = 0.0, asked: dict[str, Any] | None = N
     return seconds_left(event() if asked is None else asked, Context(seconds), clock=lambda: TAKEN + later)
 
 
-def test_it_is_what_the_function_has_left_less_a_margin() -> None:
+def test_the_deadline_is_the_remaining_time_less_a_margin() -> None:
     assert left(10) == 10 - MARGIN_SECONDS
 
 
 @pytest.mark.parametrize("seconds", [29, 60, 900])
-def test_it_stays_under_what_api_gateway_waits(seconds: float) -> None:
+def test_the_deadline_is_below_the_timeout_of_api_gateway(seconds: float) -> None:
     assert left(seconds) == GATEWAY_SECONDS - MARGIN_SECONDS < 29
 
 
-def test_a_cold_start_counts_against_it() -> None:
+def test_a_cold_start_reduces_the_deadline() -> None:
     assert left(60, later=4) == pytest.approx(25 - MARGIN_SECONDS)
 
 
-def test_a_cold_start_counts_for_the_older_payload_as_well() -> None:
+def test_a_cold_start_reduces_the_deadline_for_the_older_payload() -> None:
     assert left(60, later=4, asked=event("rest_api")) == pytest.approx(25 - MARGIN_SECONDS)
 
 
@@ -40,5 +40,5 @@ def test_an_event_without_a_time_is_taken_to_be_fresh(context: Any) -> None:
 
 
 @pytest.mark.parametrize("seconds", [0, 0.4, -3])
-def test_it_is_never_nothing(seconds: float) -> None:
+def test_the_deadline_is_always_positive(seconds: float) -> None:
     assert left(seconds) == LEAST_SECONDS

@@ -37,7 +37,7 @@ def test_a_body_in_base64_is_read(function: Function) -> None:
     assert KELP in body_of(answer)["prompt"]
 
 
-def test_a_plain_prompt_comes_back_as_it_was(function: Function) -> None:
+def test_a_plain_prompt_is_returned_unchanged(function: Function) -> None:
     answer = function.answer(event(body='{"prompt": "how fast does kelp grow?"}'), Context())
     assert body_of(answer) == {"prompt": "how fast does kelp grow?"}
 
@@ -107,7 +107,7 @@ def test_one_loop_serves_every_event(function: Function) -> None:
     assert not loops[0].is_running()
 
 
-def test_what_is_open_stays_open_between_events(started: Started, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_connections_stay_open_between_events(started: Started, monkeypatch: pytest.MonkeyPatch) -> None:
     built = container()
     closed: list[str] = []
 
@@ -145,7 +145,7 @@ def test_the_time_left_reaches_the_use_case(started: Started, monkeypatch: pytes
 
 
 @pytest.mark.parametrize("waited", [3, 60])
-def test_what_comes_before_the_use_case_takes_of_the_time(
+def test_time_before_the_use_case_reduces_the_deadline(
     started: Started, monkeypatch: pytest.MonkeyPatch, waited: float
 ) -> None:
     granted: list[float] = []

@@ -113,7 +113,7 @@ def failing(bad: Task, error: Exception) -> Callable[[Task], None]:
     return before
 
 
-def test_a_batch_is_done_and_nothing_is_reported(sqs: Sqs, function: Any) -> None:
+def test_a_successful_batch_reports_no_failures(sqs: Sqs, function: Any) -> None:
     workspaces = MemoryWorkspaces()
     sqs.send(task(part=0), task(part=1), task("doc-2"))
     assert function(workspaces).answer(sqs.event(), Context()) == {"batchItemFailures": []}
@@ -121,7 +121,7 @@ def test_a_batch_is_done_and_nothing_is_reported(sqs: Sqs, function: Any) -> Non
     assert sqs.left() == 0
 
 
-def test_a_failure_reports_what_comes_after_it_in_its_group_and_nothing_else(sqs: Sqs, function: Any) -> None:
+def test_a_failure_reports_the_later_messages_of_its_group(sqs: Sqs, function: Any) -> None:
     sqs.send(task(part=0), task(part=1), task(part=2), task("doc-2"))
     event = sqs.event()
     workspaces = MemoryWorkspaces(before=failing(task(part=1), ProcessingError("It broke.")))
@@ -137,7 +137,7 @@ def test_a_batch_of_failures_is_reported_and_raises_nothing(sqs: Sqs, function: 
     assert sqs.dead() == []
 
 
-def test_what_is_given_up_becomes_a_dead_letter_and_is_not_reported(sqs: Sqs, function: Any) -> None:
+def test_a_message_that_is_given_up_becomes_a_dead_letter(sqs: Sqs, function: Any) -> None:
     sqs.send(task(), task(part=1))
     workspaces = MemoryWorkspaces(before=failing(task(), ValidationError("The text is blank.")))
     assert function(workspaces).answer(sqs.event(), Context()) == {"batchItemFailures": []}
@@ -170,9 +170,7 @@ def test_the_last_attempt_is_the_one_that_the_queue_counts(sqs: Sqs, function: A
         ("[" * 100_000, "not JSON"),
     ],
 )
-def test_what_is_no_task_goes_to_the_dead_letters_with_a_reason(
-    sqs: Sqs, function: Any, body: str, reason: str
-) -> None:
+def test_an_invalid_task_becomes_a_dead_letter_with_a_reason(sqs: Sqs, function: Any, body: str, reason: str) -> None:
     workspaces = MemoryWorkspaces()
     sqs.send_raw(body)
     sqs.send(task())
@@ -207,7 +205,7 @@ def test_nothing_is_begun_when_the_time_left_is_short(sqs: Sqs, function: Any) -
     assert workspaces.log == []
 
 
-def test_what_is_not_done_in_time_is_broken_off_and_reported(sqs: Sqs, function: Any) -> None:
+def test_a_task_that_exceeds_the_time_is_cancelled_and_reported(sqs: Sqs, function: Any) -> None:
     sqs.send(task("slow"), task("fast"))
 
     async def before(each: Task) -> None:

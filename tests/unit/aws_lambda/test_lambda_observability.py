@@ -117,7 +117,7 @@ def test_a_failure_is_logged_by_its_frames_without_its_message(
     assert "what the prompt says" not in out
 
 
-def test_what_is_not_sampled_is_not_traced(function: Function, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unsampled_requests_are_not_traced(function: Function, monkeypatch: pytest.MonkeyPatch) -> None:
     traced: list[str] = []
     monkeypatch.setattr(observability, "_traced", lambda handler: traced.append("traced") or handler)
     handler = observability.observed(function.answer)

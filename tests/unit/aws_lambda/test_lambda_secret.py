@@ -53,12 +53,12 @@ def test_the_token_does_not_go_into_a_snapshot(function: Function, built: Contai
     assert [status_with(function, token) for token in ("old", "new")] == [401, 200]
 
 
-def test_a_secret_that_is_gone_lets_nobody_in(function: Function, secret: str) -> None:
+def test_a_deleted_secret_denies_all_requests(function: Function, secret: str) -> None:
     boto3.client("secretsmanager").delete_secret(SecretId=secret, ForceDeleteWithoutRecovery=True)
     assert [status_with(function, token) for token in ("old", "")] == [503, 503]
 
 
-def test_a_function_starts_with_a_secret_alone(secret: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+def test_a_function_starts_with_only_a_secret(secret: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
     for name, value in {"RAG_API_TOKEN_SECRET": secret, "RAG_HOME": str(tmp_path)}.items():
         monkeypatch.setenv(name, value)
     handler = start()

@@ -28,7 +28,7 @@ def hooks(monkeypatch: pytest.MonkeyPatch) -> Hooks:
     ("kind", "ahead"),
     [(None, False), ("on-demand", False), ("snap-start", True), ("provisioned-concurrency", True)],
 )
-def test_everything_is_loaded_ahead_where_nobody_waits_for_init(
+def test_everything_is_preloaded_for_snapshots_and_provisioned_concurrency(
     monkeypatch: pytest.MonkeyPatch, kind: str | None, ahead: bool
 ) -> None:
     monkeypatch.delenv("AWS_LAMBDA_INITIALIZATION_TYPE", raising=False)
@@ -87,7 +87,7 @@ def test_copies_of_a_snapshot_draw_numbers_of_their_own() -> None:
     assert drawn[0][1] != drawn[1][1]
 
 
-def test_a_function_that_nobody_asked_built_nothing() -> None:
+def test_a_function_without_requests_builds_nothing() -> None:
     built = Container(container().settings)
     function = function_of(built)
     function.answer(health(), Context())

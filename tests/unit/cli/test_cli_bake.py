@@ -62,7 +62,7 @@ def test_texts_become_a_store_whose_hash_is_printed(bake, notes, tmp_path):
     assert listing(out) == ["baked.json", "w/store.sqlite3"]
 
 
-def test_writing_to_it_is_bad_input_that_says_what_to_do(bake, notes, tmp_path):
+def test_writing_to_a_baked_store_is_refused_with_a_remedy(bake, notes, tmp_path):
     bake("bake", notes, "--out", tmp_path / "kb")
     for arguments in (("ingest", notes), ("forget", "otter.md"), ("reindex",)):
         result = bake(*arguments, RAG_HOME=str(tmp_path / "kb"))
@@ -100,7 +100,7 @@ def test_the_doctor_finds_what_opening_does_not(bake, notes, tmp_path):
     assert "RAG_HOME_SHA256 asks for" in found["store"]["detail"]
 
 
-def test_what_could_not_be_read_is_exit_code_1_and_the_store_stays_as_it_was(bake, notes, tmp_path):
+def test_an_unreadable_file_gives_exit_code_1_and_keeps_the_store(bake, notes, tmp_path):
     assert bake("bake", notes, "--out", tmp_path / "kb").exit_code == 0
     before = (tmp_path / "kb" / "baked.json").read_text()
     (notes / "empty.md").write_text("")
@@ -123,7 +123,7 @@ def test_nothing_to_bake_makes_nothing(bake, notes, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["none", "notes"]
 
 
-def test_an_interrupt_does_not_promise_that_somebody_goes_on(bake, notes, tmp_path, monkeypatch):
+def test_an_interrupted_bake_does_not_promise_to_continue(bake, notes, tmp_path, monkeypatch):
     async def interrupted(*_):
         raise KeyboardInterrupt
 

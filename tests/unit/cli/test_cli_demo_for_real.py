@@ -23,7 +23,7 @@ def page(pages, words):
     return found
 
 
-def test_a_local_hit_tells_namesakes_apart(pages):
+def test_a_local_hit_distinguishes_namesakes(pages):
     shown = page(pages, "namesakes")
     assert "Verdict  local" in shown
     assert "mercury-planet.md" in shown

@@ -51,7 +51,7 @@ def findings(result):
     return {finding["component"]: finding for finding in json.loads(result.stdout)}
 
 
-def test_nothing_configured_is_nothing_broken(run):
+def test_the_default_configuration_has_no_problems(run):
     result = run("doctor", "--json")
     found = findings(result)
     assert result.exit_code == 0
@@ -115,7 +115,7 @@ def test_a_default_model_that_is_missing_is_a_warning(run, container, environmen
     assert findings(result)["chat model"]["state"] == "warning"
 
 
-def test_a_searxng_without_json_is_told_how_to_have_it(run, container, environment):
+def test_the_error_for_a_searxng_without_json_says_how_to_enable_it(run, container, environment):
     environment["SEARXNG_HOST"] = "http://127.0.0.1:1"
     container.search = Search(ServiceUnavailable("search", "refused JSON (403)"))
     result = run("doctor", "--json")
@@ -191,7 +191,7 @@ def test_a_store_that_cannot_be_opened_is_not_to_be_moved_away(run, container, t
     ("address", "said"),
     [("http://127.0.0.1:1", "embedder: Ollama does not answer [http://127.0.0.1:1]"), (None, "Set OLLAMA_BASE_URL")],
 )
-def test_a_store_whose_model_cannot_be_asked_is_an_error_that_says_what_is_missing(real, tmp_path, address, said):
+def test_the_error_for_an_unreachable_embedding_model_names_it(real, tmp_path, address, said):
     (tmp_path / "a.md").write_text("Alpha is a letter.")
     assert real("ingest", str(tmp_path / "a.md")).exit_code == 0
     with closing(sqlite3.connect(real.home / "default" / "store.sqlite3")) as store, store:

@@ -43,7 +43,7 @@ def expected(old, *names):
     return ", ".join(f"{name} ({old[name]})" for name in names)
 
 
-def test_a_sync_tells_which_old_documents_nothing_has_taken_over(real, notes, old):
+def test_sync_lists_old_documents_without_a_successor(real, notes, old):
     result = real("sync", str(notes), *FAST)
     assert result.exit_code == 0, result.stderr
     assert result.stderr.count("2 documents of an earlier version are known by their name alone") == 1
@@ -55,14 +55,14 @@ def test_a_sync_tells_which_old_documents_nothing_has_taken_over(real, notes, ol
     assert "earlier version" not in real("sync", str(notes), *FAST).stderr
 
 
-def test_a_prune_and_a_dry_run_tell_it_too(real, notes, old):
+def test_prune_and_dry_run_list_them_too(real, notes, old):
     dry = real("sync", str(notes), "--dry-run")
     assert expected(old, "changed.md", "gone.md") in dry.stderr
     pruned = real("ingest", str(notes), "--prune", *FAST)
     assert expected(old, "changed.md", "gone.md") in pruned.stderr
 
 
-def test_an_ingest_tells_only_of_the_document_beside_which_it_made_one(real, notes, old):
+def test_ingest_names_only_the_old_document_with_the_same_name(real, notes, old):
     result = real("ingest", str(notes), *FAST)
     assert "1 document of an earlier version is known by its name alone" in result.stderr
     assert expected(old, "changed.md") in result.stderr
@@ -70,7 +70,7 @@ def test_an_ingest_tells_only_of_the_document_beside_which_it_made_one(real, not
     assert "earlier version" not in real("ingest", str(notes), *FAST).stderr
 
 
-def test_pages_and_files_of_repositories_are_not_told_of(real, notes, old):
+def test_pages_and_repository_files_are_not_listed(real, notes, old):
     with closing(sqlite3.connect(real.home / "default" / "store.sqlite3")) as connection:
         connection.execute("UPDATE document SET name = 'https://a.example/' WHERE name = 'gone.md'")
         connection.execute("UPDATE document SET metadata = '{\"repoId\": \"r\"}' WHERE name = 'changed.md'")
@@ -92,7 +92,7 @@ def test_many_are_counted_and_some_are_named(real, notes):
     assert "and 23 more" in said
 
 
-def test_a_service_tells_it_too(real, served, notes, tmp_path):
+def test_a_service_lists_them_too(real, served, notes, tmp_path):
     at = ("--api", served.address, "--token", "secret", "--no-enrich")
     assert real("ingest", str(notes), *at).exit_code == 0
     age(notes, tmp_path / "served")

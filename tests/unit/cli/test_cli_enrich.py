@@ -15,7 +15,7 @@ def test_json_is_the_enhanced_request_and_nothing_else(run, container):
     assert container.closed == 1
 
 
-def test_json_of_a_plain_text_is_the_request_as_it_came(run):
+def test_json_of_a_plain_text_is_the_unchanged_request(run):
     result = run("enrich", "hello", "--json")
     assert json.loads(result.stdout) == {"prompt": "hello"}
 
@@ -29,13 +29,13 @@ def test_people_see_verdict_citation_and_prompt(run):
     assert "\x1b" not in result.stdout
 
 
-def test_a_text_without_the_command_is_said_to_be_untouched(run):
+def test_a_text_without_the_command_is_reported_as_unchanged(run):
     result = run("enrich", "hello")
     assert result.exit_code == 0
     assert "Untouched: the text does not begin with /rag" in result.stdout
 
 
-def test_weak_evidence_and_what_did_not_work_are_said(run, container, degraded):
+def test_weak_evidence_and_failed_steps_are_reported(run, container, degraded):
     container.context = context_with(OTTER.graded(0.4), degraded=(degraded,))
     shown = run("enrich", "/rag why?").stdout
     assert "none of it above 0.6" in shown

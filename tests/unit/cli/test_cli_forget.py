@@ -52,7 +52,7 @@ def test_a_name_that_two_documents_have_is_refused_and_both_are_listed(real, not
 
 
 @pytest.mark.parametrize("way", ["id", "source", "label", "./todo.md", "../w2/../w1/todo.md"])
-def test_one_of_two_documents_of_one_name_is_forgotten_by_what_tells_it_apart(real, notes, monkeypatch, way):
+def test_one_of_two_namesakes_is_forgotten_by_its_label(real, notes, monkeypatch, way):
     monkeypatch.chdir(notes / "w1")
     document = sources(real)[f"{notes}/w1/todo.md"]
     result = real("forget", document.get(way, way))

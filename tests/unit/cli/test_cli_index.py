@@ -43,7 +43,7 @@ def names(real, *options):
     return {document["name"] for document in real.json("documents", *options)["documents"]}
 
 
-def test_a_repository_is_indexed_with_what_its_files_can_be_filtered_by(real, project):
+def test_a_repository_is_indexed_with_filterable_metadata(real, project):
     result = real("index", "--repo", str(project), "--repoId", "lamp")
     assert result.exit_code == 0, result.stderr
     assert "indexed   lamp#README.md" in result.stdout
@@ -83,7 +83,7 @@ def test_without_an_id_it_is_filed_under_its_path(real, project):
     assert (told["repoId"], told["counts"], told["gone"]) == (project.as_posix(), {"indexed": 2, "skipped": 1}, [])
 
 
-def test_what_is_no_longer_in_it_is_listed_and_pruned_when_asked(real, project):
+def test_removed_files_are_listed_and_pruned_on_request(real, project):
     index = ("index", "--repo", str(project), "--repo-id", "lamp")
     assert real(*index).exit_code == 0
     (project / "README.md").unlink()
@@ -100,7 +100,7 @@ def test_what_is_no_longer_in_it_is_listed_and_pruned_when_asked(real, project):
     assert names(real) == {"lamp#src/lamp.py"}
 
 
-def test_files_that_patterns_leave_out_are_not_taken_for_gone(real, project):
+def test_excluded_files_are_not_treated_as_removed(real, project):
     index = ("index", "--repo", str(project), "--repo-id", "lamp", "--prune")
     assert real(*index).exit_code == 0
     assert real.json(*index, "--include", "*.md")["gone"] == []
@@ -116,7 +116,7 @@ def test_limits_on_number_and_size_are_kept(real, project):
     assert "bytes, the limit is 40" in str(told["documents"])
 
 
-def test_a_document_type_overrules_what_files_look_like(real, project):
+def test_an_explicit_document_type_overrides_detection(real, project):
     assert real("index", "--repo", str(project), "--doc-type", "article", "--no-enrich").exit_code == 0
     assert {each["doc_type"] for each in real.json("documents")["documents"]} == {"article"}
 
@@ -132,14 +132,14 @@ def test_a_document_type_overrules_what_files_look_like(real, project):
         ((), "Missing option '--repo'"),
     ],
 )
-def test_what_cannot_be_cloned_is_bad_input_and_makes_no_store(real, arguments, said):
+def test_a_failed_clone_is_bad_input_and_makes_no_store(real, arguments, said):
     result = real("index", *arguments)
     assert (result.exit_code, result.stdout) == (2, "")
     assert said in result.stderr
     assert not (real.home / "default").exists()
 
 
-def test_a_kept_clone_stays_where_it_is_said_to(real, project, tmp_path, monkeypatch):
+def test_a_kept_clone_is_in_the_requested_folder(real, project, tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     result = real("index", "--repo", str(project), "--keep", "--no-enrich")
     place = result.stderr.partition("The clone stays: ")[2].strip()
@@ -163,7 +163,7 @@ def test_a_service_gets_the_files_with_their_metadata(real, served, project):
     assert not real.home.exists()
 
 
-def test_a_type_that_is_none_is_refused_by_the_service_too(served):
+def test_the_service_refuses_an_unknown_type_too(served):
     answer = httpx.post(
         f"{served.address}/v1/documents",
         headers={"X-API-Key": "secret"},

@@ -180,7 +180,7 @@ def test_a_model_that_is_down_ends_the_run_soon_and_loses_nothing(real, notes, m
     assert real.json("documents")["documents"][0]["status"] == "enriched"
 
 
-def test_what_another_process_indexes_is_waited_for(real, notes):
+def test_a_run_waits_for_documents_that_another_process_indexes(real, notes):
     other = real.container()
     told = []
 
@@ -221,7 +221,7 @@ def stopped_after(monkeypatch, number):
     monkeypatch.setattr(Service, "take", taking)
 
 
-def test_a_run_that_ends_while_it_takes_in_says_what_is_still_to_be_brought(real, notes, monkeypatch):
+def test_an_interrupted_run_counts_the_files_that_were_not_accepted(real, notes, monkeypatch):
     for number in range(3):
         (notes / f"z{number}.md").write_text(f"Zulu has number {number}.")
     (notes / "zz.jpg").write_bytes(b"\xff\xd8")
@@ -233,7 +233,7 @@ def test_a_run_that_ends_while_it_takes_in_says_what_is_still_to_be_brought(real
     assert "The disk is full" in result.stderr
 
 
-def test_a_run_that_takes_nothing_in_tells_the_failure_alone(real, notes, monkeypatch):
+def test_a_run_that_accepts_nothing_reports_only_the_failure(real, notes, monkeypatch):
     stopped_after(monkeypatch, 0)
     result = real("ingest", str(notes))
     assert (result.exit_code, len(result.stderr.splitlines())) == (3, 1)
@@ -266,7 +266,7 @@ def test_a_service_that_is_not_there_is_unavailable(real, notes):
     assert "Start `cragside serve` there, or correct --api." in result.stderr
 
 
-def test_a_password_in_an_address_is_not_told(real):
+def test_a_password_in_an_address_is_not_shown(real):
     result = real("documents", "--api", "http://somebody:hush@127.0.0.1:1")
     assert (result.exit_code, "hush" in result.stderr + result.stdout) == (3, False)
 
@@ -311,7 +311,7 @@ def test_two_folders_with_a_file_of_one_name_overwrite_nothing(real, tmp_path):
     assert len(real.json("documents")["documents"]) == 2
 
 
-def test_a_service_is_told_the_absolute_path(served, real, tmp_path):
+def test_a_service_gets_the_absolute_path(served, real, tmp_path):
     for folder in ("w1", "w2"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "todo.md").write_text(f"Work of {folder}.")

@@ -20,7 +20,7 @@ def known(real, tmp_path):
     return real
 
 
-def test_a_question_finds_the_passage_and_where_it_stands(known):
+def test_a_question_finds_the_passage_and_its_place(known):
     result = known("query", "who keeps the lighthouse?")
     assert result.exit_code == 0, result.stderr
     assert "lamp.md (The lamp)" in result.stdout
@@ -34,7 +34,7 @@ def test_a_filter_that_nothing_meets_finds_nothing(known):
     assert (result.exit_code, result.stdout) == (0, "Nothing found.\n")
 
 
-def test_documents_that_cannot_be_found_yet_are_told_beside_the_answer(known, tmp_path):
+def test_unindexed_documents_are_reported_with_the_answer(known, tmp_path):
     (tmp_path / "oil.md").write_text("The oil of the lamp is kept in the cellar.\n")
     assert known("ingest", str(tmp_path / "oil.md"), "--no-wait").exit_code == 0
     result = known("query", "where is the oil?")
@@ -47,9 +47,7 @@ def test_documents_that_cannot_be_found_yet_are_told_beside_the_answer(known, tm
 
 
 @pytest.mark.parametrize("environment", [{"OLLAMA_BASE_URL": "http://127.0.0.1:1"}, {}])
-def test_what_needs_no_embedding_works_while_the_model_that_built_the_store_is_out_of_reach(
-    known, tmp_path, environment
-):
+def test_commands_without_embedding_work_while_the_model_is_unreachable(known, tmp_path, environment):
     with closing(sqlite3.connect(known.home / "default" / "store.sqlite3")) as store, store:
         store.execute("UPDATE meta SET value = 'nomic-embed-text' WHERE key = 'embedding_model'")
     (tmp_path / "oil.md").write_text("The oil of the lamp is kept in the cellar.\n")
@@ -68,26 +66,26 @@ def test_what_needs_no_embedding_works_while_the_model_that_built_the_store_is_o
 
 
 @pytest.mark.parametrize("command", [("query",), ("query", " "), ("graph",), ("graph", "")])
-def test_a_question_that_says_nothing_is_bad_input(real, command):
+def test_an_empty_question_is_bad_input(real, command):
     result = real(*command)
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr.startswith("error: ")
     assert not real.home.exists()
 
 
-def test_a_mode_that_is_none_is_bad_input(known):
+def test_an_unknown_mode_is_bad_input(known):
     result = known("query", "lighthouse", "--mode", "psychic")
     assert (result.exit_code, result.stdout) == (2, "")
     assert "mode" in result.stderr
 
 
-def test_tokens_are_for_the_service_not_for_who_has_the_files(known):
+def test_local_commands_need_no_token(known):
     assert known("query", "lighthouse", RAG_API_TOKEN="token").exit_code == 0
     bound = known("documents", RAG_WORKSPACE_TOKENS='{"token": ["other"]}')
     assert bound.exit_code == 0, bound.stderr
 
 
-def test_limits_are_for_tokens_not_for_who_has_the_files(real, tmp_path):
+def test_local_commands_have_no_limits(real, tmp_path):
     (tmp_path / "lamp.md").write_text(TEXT)
     assert real("sync", str(tmp_path), "--no-enrich", RAG_LIMIT_DOCUMENTS="0").exit_code == 0
     said = ("--user", "What is the code of the lamp room?", "--assistant", "The code of the lamp room is 4711.")
@@ -95,7 +93,7 @@ def test_limits_are_for_tokens_not_for_who_has_the_files(real, tmp_path):
 
 
 @pytest.mark.parametrize("command", [("enrich-docs", "--force"), ("memory", "forget", "mem-1"), ("sync", ".")])
-def test_whoever_runs_a_command_is_told_which_store_cannot_be_written(real, tmp_path, monkeypatch, command):
+def test_the_error_names_the_store_that_cannot_be_written(real, tmp_path, monkeypatch, command):
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "lamp.md").write_text(TEXT)
     baked = str(tmp_path / "baked")
@@ -121,7 +119,7 @@ def test_an_unknown_entity_is_a_failure_that_names_it(known):
     assert "Nobody Atall" in result.stderr
 
 
-def test_what_is_remembered_is_found_at_once(real):
+def test_a_memory_is_found_at_once(real):
     said = ("--user", "What is the code of the lamp room?", "--assistant", "The code of the lamp room is 4711.")
     result = real("memory", "add", *said)
     assert (result.exit_code, result.stdout) == (0, "Remembered.\n"), result.stderr
@@ -131,7 +129,7 @@ def test_what_is_remembered_is_found_at_once(real):
     assert "4711" in found.stdout
 
 
-def test_what_is_remembered_can_be_seen_and_forgotten(real):
+def test_memories_can_be_listed_and_forgotten(real):
     said = ("--user", "What is the code of the lamp room?", "--assistant", "The code of the lamp room is 4711.")
     identifier = real.json("memory", "add", *said)["id"]
     listed = real("memory", "list")
@@ -158,7 +156,7 @@ def test_as_many_memories_can_be_asked_for_as_the_route_gives(real):
     assert real("memory", "search", "anything at all", "--limit", "101").exit_code == 2
 
 
-def test_a_date_that_is_none_is_bad_input(real):
+def test_an_invalid_date_is_bad_input(real):
     result = real("memory", "add", "--user", "a", "--assistant", "b", "--date", "yesterday")
     assert result.exit_code == 2
     assert "date" in result.stderr
@@ -171,7 +169,7 @@ def test_documents_are_listed_with_status_and_id(known):
     assert known("documents", "--status", "lost").exit_code == 2
 
 
-def test_everything_is_enriched_anew_when_forced(known):
+def test_force_enriches_everything_again(known):
     assert known.json("enrich-docs")["enqueued"] == 0
     told = known.json("enrich-docs", "--force")
     assert (told["enqueued"], told["stopped"]) == (2, None)
@@ -246,7 +244,7 @@ def test_a_service_is_asked_with_its_token(real, served, tmp_path):
     ("status", "body", "code"),
     [(503, '{"error": {"message": "is down"}}', 3), (401, "{}", 1), (400, '{"error": "no"}', 2), (200, "<html>", 1)],
 )
-def test_a_service_that_refuses_or_fails_is_told_in_one_line(real, stub, command, status, body, code):
+def test_errors_of_a_service_are_one_line(real, stub, command, status, body, code):
     with stub(status, body) as address:
         result = real(*command, "--api", address)
     assert (result.exit_code, result.stdout) == (code, "")
@@ -257,13 +255,13 @@ def test_a_service_that_refuses_or_fails_is_told_in_one_line(real, stub, command
 @pytest.mark.parametrize(
     "command", [("query", "lamp"), ("graph", "Lamp"), ("documents",), ("enrich-docs",), ("memory", "list")]
 )
-def test_json_of_something_else_is_no_trace(real, stub, command):
+def test_unexpected_json_gives_an_error_without_traceback(real, stub, command):
     with stub(200, '{"other": 1}') as address:
         result = real(*command, "--api", address)
     assert result.exit_code == 1
     assert "Traceback" not in result.stderr
 
 
-def test_an_address_that_is_none_is_bad_input(real):
+def test_an_invalid_address_is_bad_input(real):
     result = real("query", "lamp", "--api", "localhost:8642")
     assert (result.exit_code, result.stderr) == (2, "error: --api has to begin with http:// or https://.\n")

@@ -80,7 +80,7 @@ def test_an_error_is_one_line_with_its_exit_code(run, container, error, code, sa
     assert container.closed == 1
 
 
-def test_a_damaged_store_is_said_to_be_one_with_the_way_out(run, container, tmp_path):
+def test_a_damaged_store_is_reported_with_a_remedy(run, container, tmp_path):
     (tmp_path / "store.sqlite3").write_bytes(b"no database at all " * 100)
     with pytest.raises(sqlite3.DatabaseError) as damage:
         sqlite3.connect(tmp_path / "store.sqlite3").execute("SELECT * FROM sqlite_master")

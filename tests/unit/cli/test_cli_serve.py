@@ -44,7 +44,7 @@ def test_a_host_beyond_this_machine_is_served_to_anybody_when_asked(run, served)
     assert served == [("::", 8642)]
 
 
-def test_several_workers_are_handed_connections_and_the_parent_says_once_where_it_listens(run, served, monkeypatch):
+def test_the_parent_distributes_connections_and_prints_its_address_once(run, served, monkeypatch):
     started = []
 
     class Handover:

@@ -3,7 +3,7 @@ import json
 import pytest
 
 
-def test_status_tells_sizes_model_and_place(run, environment):
+def test_status_shows_sizes_model_and_location(run, environment):
     result = run("status")
     assert result.exit_code == 0
     for word in ("default", "wordllama", "entities", environment["RAG_HOME"]):
@@ -11,7 +11,7 @@ def test_status_tells_sizes_model_and_place(run, environment):
 
 
 @pytest.mark.parametrize(("count", "waiting"), [(1, "1 document waiting"), (2, "2 documents waiting")])
-def test_status_tells_why_there_are_no_passages_yet(real, tmp_path, count, waiting):
+def test_status_explains_why_there_are_no_passages(real, tmp_path, count, waiting):
     for number in range(count):
         (tmp_path / f"{number}.md").write_text(f"Note {number}.")
     assert real("ingest", "--no-wait", *(str(path) for path in tmp_path.glob("*.md"))).exit_code == 0
@@ -25,7 +25,7 @@ def test_status_in_json_is_pure(run, environment):
     assert known["by_status"] == {"processed": 0}
 
 
-def test_reindex_builds_the_workspace_anew(run, container):
+def test_reindex_rebuilds_the_workspace(run, container):
     result = run("reindex", "--workspace", "w")
     assert result.exit_code == 0
     assert container.reindexed == ["w"]

@@ -98,7 +98,7 @@ def test_a_renamed_folder_is_followed(real, notes, synced, embedded):
     assert embedded == []
 
 
-def test_a_dry_run_tells_and_does_nothing(real, notes, synced):
+def test_a_dry_run_only_reports(real, notes, synced):
     (notes / "new.md").write_text("New.")
     (notes / "n1.md").write_text("Changed.")
     (notes / "n2.md").rename(notes / "moved.md")
@@ -157,7 +157,7 @@ def test_one_of_two_folders_that_is_emptied_needs_consent(real, notes, synced, t
     assert f"1 of 1 documents below {other}" in result.stderr
 
 
-def test_a_folder_that_is_gone_keeps_its_documents_until_somebody_agrees(real, notes, synced):
+def test_documents_of_a_missing_folder_are_removed_only_after_confirmation(real, notes, synced):
     notes.rename(notes.parent / "moved away")
     result = synced("--workspace", "default")
     assert result.exit_code == 2
@@ -178,7 +178,7 @@ def test_a_folder_that_never_was_is_an_error(real, notes, synced, options):
     assert len(sources(real)) == 12
 
 
-def test_a_folder_that_cannot_be_looked_at_is_not_gone(monkeypatch, real, notes, synced):
+def test_an_unreadable_folder_is_not_treated_as_missing(monkeypatch, real, notes, synced):
     looked_at = Path.stat
 
     def denied(path, **options):
@@ -235,13 +235,13 @@ def test_many_emptied_files_need_consent(real, notes, synced):
     assert "10 unchanged, 2 removed" in synced("--yes").stdout
 
 
-def test_a_file_that_became_a_folder_is_gone(notes, synced):
+def test_a_file_that_became_a_folder_is_removed(notes, synced):
     (notes / "n1.md").unlink()
     (notes / "n1.md").mkdir()
     assert "removed   n1.md  (its file is gone)" in synced().stdout
 
 
-def test_a_file_that_became_binary_keeps_its_text_and_it_is_told_how_to_remove_it(real, notes, synced):
+def test_a_file_that_became_binary_keeps_its_text_and_the_report_says_how_to_remove_it(real, notes, synced):
     (notes / "n1.md").write_bytes(b"\x00\x01\x02" * 9)
     (known,) = (each["id"] for each in real.json("documents")["documents"] if each["name"] == "n1.md")
     told = f"; its earlier text is kept. To remove it: cragside forget --workspace default {known})"
@@ -430,7 +430,7 @@ async def test_a_watch_keeps_the_document_of_an_emptied_file(real, notes, capsys
     await followed(real, notes, capsys, steps)
 
 
-async def test_a_watch_keeps_what_vanishes_at_once_and_goes_on_when_it_is_back(real, notes, capsys):
+async def test_a_watch_keeps_vanished_folders_and_resumes_when_they_return(real, notes, capsys):
     async def steps(says):
         notes.rename(notes.parent / "away")
         await says("is not there at the moment. Its documents are kept until it is back.")
@@ -446,7 +446,7 @@ async def test_a_watch_keeps_what_vanishes_at_once_and_goes_on_when_it_is_back(r
     assert len(await asyncio.to_thread(sources, real)) == 13
 
 
-async def test_a_watch_goes_on_when_a_limit_leaves_no_room(real, notes, capsys):
+async def test_a_watch_continues_after_a_limit_is_reached(real, notes, capsys):
     async def steps(says):
         await says("(The token's limit of 11 documents leaves no room")
         (notes / "n0.md").unlink()
@@ -455,7 +455,7 @@ async def test_a_watch_goes_on_when_a_limit_leaves_no_room(real, notes, capsys):
     await followed(real, notes, capsys, steps, RAG_LIMIT_DOCUMENTS="11")
 
 
-def test_a_dry_run_tells_what_would_fail_and_ends_as_the_real_run_does(notes, synced):
+def test_a_dry_run_reports_failures_and_has_the_exit_code_of_a_real_run(notes, synced):
     for name in ("n1.md", "n2.md"):
         (notes / name).write_bytes(b"\x00\x01\x02" * 9)
     result = synced("--dry-run")

@@ -15,7 +15,7 @@ def listed(run):
     return json.loads(run("token", "list", "--json").stdout)["tokens"]
 
 
-def test_standard_output_is_the_token_alone(run, tokens):
+def test_standard_output_is_only_the_token(run, tokens):
     result = run("token", "new", "ci")
     assert result.exit_code == 0
     assert result.stdout.startswith("crag_")
@@ -24,7 +24,7 @@ def test_standard_output_is_the_token_alone(run, tokens):
     assert tokens.exists()
 
 
-def test_a_token_is_made_as_it_was_asked_for(run, tokens):
+def test_a_token_has_the_requested_properties(run, tokens):
     arguments = ("--scope", "read", "--scope", "chat", "-w", "a", "-w", "b", "--expires", "90d", "--json")
     made = json.loads(run("token", "new", "bot", *arguments).stdout)
     assert made["token"].startswith("crag_")
@@ -64,7 +64,7 @@ def test_a_time_is_in_utc(run, tokens, given, told):
         ("--expires", "1" * 5000 + "d"),
     ],
 )
-def test_what_cannot_be_is_refused_and_makes_no_token(run, tokens, arguments):
+def test_an_invalid_request_makes_no_token(run, tokens, arguments):
     result = run("token", "new", "x", *arguments)
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr.startswith("error: ")
@@ -124,7 +124,7 @@ def test_the_command_line_itself_needs_no_token(run, tokens):
     assert run("status").exit_code == 0
 
 
-def test_the_audit_log_tells_of_tokens_and_shows_none(run, tokens, environment, tmp_path):
+def test_the_audit_log_records_token_changes_without_tokens(run, tokens, environment, tmp_path):
     environment["RAG_AUDIT_LOG"] = str(tmp_path / "audit.log")
     secret = run("token", "new", "ci").stdout.strip()
     run("token", "revoke", "ci")
@@ -134,7 +134,7 @@ def test_the_audit_log_tells_of_tokens_and_shows_none(run, tokens, environment, 
     assert secret not in lines
 
 
-def test_a_token_is_revoked_whatever_becomes_of_the_audit_log(run, tokens, environment, tmp_path):
+def test_a_token_is_revoked_even_if_the_audit_log_fails(run, tokens, environment, tmp_path):
     run("token", "new", "ci")
     environment["RAG_AUDIT_LOG"] = str(tmp_path / "missing" / "audit.log")
     assert run("token", "revoke", "ci").exit_code == 0

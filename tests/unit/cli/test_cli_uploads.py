@@ -77,7 +77,7 @@ def there(knowledge: Knowledge) -> Service:
     return Service(Client("http://service", token="secret", workspace="sea", transport=transport))
 
 
-async def test_it_is_taken_in_from_the_bucket_which_is_told_no_token(tmp_path: Path, bucket: Bucket) -> None:
+async def test_a_bucket_upload_sends_no_token(tmp_path: Path, bucket: Bucket) -> None:
     knowledge = Knowledge(tmp_path / "kb", pages={}, upload_store=bucket)
     offer = Offer("otter.md", OTTERS, {"team": "sea"})
     taken = await there(knowledge).take(offer, Options(enrich=False, doc_type="article"))
@@ -89,7 +89,7 @@ async def test_it_is_taken_in_from_the_bucket_which_is_told_no_token(tmp_path: P
     await knowledge.close()
 
 
-async def test_what_fits_into_a_request_does_not_go_there(tmp_path: Path, bucket: Bucket) -> None:
+async def test_small_files_are_sent_in_the_request(tmp_path: Path, bucket: Bucket) -> None:
     knowledge = Knowledge(tmp_path / "kb", pages={}, upload_store=bucket)
     await there(knowledge).take(Offer("otter.md", OTTERS[:100]), Options())
     assert bucket.headers == []

@@ -29,7 +29,7 @@ def test_until_idle_it_ends_when_everything_is_done(run, container):
 
 
 @pytest.mark.parametrize(("said", "sweeps"), [([], False), (["--sweep"], True)])
-def test_on_sqs_it_sweeps_when_it_is_told_to(run, container, monkeypatch, said, sweeps):
+def test_a_worker_on_sqs_sweeps_on_request(run, container, monkeypatch, said, sweeps):
     monkeypatch.setenv("RAG_QUEUE_URL", "https://sqs.eu-central-1.amazonaws.com/1/index.fifo")
     container.made_worker = FakeWorker()
     assert run("worker", "--until-idle", *said).exit_code == 0
@@ -42,7 +42,7 @@ def test_a_number_of_idle_seconds_is_an_end_too(run, container):
     assert container.made_worker.asked == {"until_idle": True, "idle_seconds": 2.5, "sweep": True}
 
 
-def test_a_task_that_was_given_up_is_told_and_is_a_failure(run, container):
+def test_a_task_that_was_given_up_is_reported_with_exit_code_1(run, container):
     container.made_worker = FakeWorker(DONE, BURIED)
     result = run("worker", "--until-idle")
     assert result.exit_code == 1
@@ -75,7 +75,7 @@ def test_a_wrong_configuration_is_bad_input(run, container):
     assert (result.exit_code, result.stderr) == (2, "error: Unset RAG_EMBEDDING_MODEL.\n")
 
 
-def test_the_servers_command_line_is_one_that_this_command_takes(run, container, monkeypatch):
+def test_the_worker_accepts_the_command_line_that_serve_builds(run, container, monkeypatch):
     niced: list[int] = []
     monkeypatch.setattr(os, "nice", niced.append)
     line = list(command(20.0, 10))

@@ -79,7 +79,7 @@ def test_an_unknown_member_is_refused_by_name(tmp_path: Path) -> None:
         Container(settings(tmp_path), qeue=None, embeder=None)
 
 
-async def test_closing_closes_what_was_built_and_nothing_else(tmp_path: Path) -> None:
+async def test_closing_closes_only_built_members(tmp_path: Path) -> None:
     container = Container(settings(tmp_path))
     members = set(container.names())
     assert vars(container).keys().isdisjoint(members)

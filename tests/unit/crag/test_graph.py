@@ -98,7 +98,7 @@ async def test_an_empty_knowledge_base_goes_to_the_web() -> None:
     assert findings.degraded == ()
 
 
-async def test_a_knowledge_base_that_is_down_goes_to_the_web_and_says_so() -> None:
+async def test_an_unavailable_knowledge_base_leads_to_the_web_and_degrades() -> None:
     down = FakeRepository(failure=ServiceUnavailable("knowledge_base", "no store"))
     findings = await find(repository=down, search=FakeSearch(PAGE))
     assert [d.source for d in findings.documents] == ["web"]
@@ -121,7 +121,7 @@ async def test_a_grader_that_is_down_is_replaced_by_the_embedded_one() -> None:
     assert "embedded grader" in findings.degraded[0].reason
 
 
-async def test_a_grader_that_hangs_costs_its_share_of_the_deadline_and_no_more() -> None:
+async def test_a_hanging_grader_takes_only_its_share_of_the_deadline() -> None:
     findings = await find(grader=ScriptedGrader({}, before=hang), embedded={KELP: 0.7, OTTER: 0.1}, seconds=0.5)
     assert [d.score for d in findings.documents] == [0.7]
     assert findings.degraded[0].component == "grader"
@@ -150,7 +150,7 @@ async def test_a_rewriter_that_is_down_is_replaced_by_rules() -> None:
     assert [d.source for d in findings.documents] == ["web"]
 
 
-async def test_a_web_that_has_nothing_is_not_an_outage() -> None:
+async def test_a_search_without_results_is_not_an_outage() -> None:
     findings = await find(grader=ScriptedGrader({KELP: 0.1, OTTER: 0.1}), search=FakeSearch())
     assert findings.documents == ()
     assert findings.block == ""
@@ -198,7 +198,7 @@ async def test_the_instruction_stands_ahead_of_the_evidence() -> None:
     assert re.match(r"Say it in verse\.\n<evidence-\w{6}>\n\[1\] kelp", block)
 
 
-async def test_compressed_evidence_is_what_is_injected_and_what_is_reported() -> None:
+async def test_compressed_evidence_is_injected_and_reported() -> None:
     kelp, rest = f"kelp {'grows ' * 25}.", f"Otters {'sleep ' * 25}."
     scores = {kelp: 0.9, rest: 0.1, f"{kelp} {rest}": 0.8}
     repository = FakeRepository(SourceText("kelp.md", f"{kelp} {rest}"))

@@ -81,7 +81,7 @@ async def test_a_file_that_is_too_large_is_refused(tmp_path: Path) -> None:
             await rag.ingest(tmp_path / "large.md")
 
 
-async def test_what_is_closed_stays_closed(tmp_path: Path) -> None:
+async def test_a_closed_application_stays_closed(tmp_path: Path) -> None:
     rag = Cragside({"RAG_HOME": str(tmp_path)})
     await rag.close()
     await rag.close()

@@ -38,7 +38,7 @@ def test_utf16_without_byte_order_mark_is_recognised(encoding, text):
     assert decode(text.encode(encoding)) == text
 
 
-def test_what_is_declared_is_believed_where_it_fits():
+def test_a_declared_charset_is_used_if_it_fits():
     assert decode("Привет".encode("koi8-r"), "koi8-r") == "Привет"
     assert decode("Grüße".encode(), "ascii") == "Grüße"
     assert decode("Grüße".encode("utf-8-sig"), "latin-1") == "Grüße", "a byte order mark decides"
@@ -46,7 +46,7 @@ def test_what_is_declared_is_believed_where_it_fits():
 
 
 @pytest.mark.parametrize("charset", ["no-such-thing", "rot13", "hex", "idna", "undefined", "utf-8\x00", "zlib"])
-def test_a_charset_that_is_none_is_passed_over(charset):
+def test_an_unknown_charset_is_ignored(charset):
     assert decode("Grüße".encode(), charset) == "Grüße"
 
 
@@ -54,17 +54,17 @@ LINES = st.text(st.characters(exclude_categories=["Cc", "Cs"], include_character
 
 
 @given(LINES.filter(lambda text: not text.startswith("\ufeff")))
-def test_utf8_comes_back_as_it_went(text):
+def test_utf8_survives_decoding(text):
     assert decode(text.encode()) == text
 
 
 @given(LINES, st.sampled_from(["utf-8-sig", "utf-16", "utf-32"]))
-def test_texts_with_byte_order_mark_come_back_as_they_went(text, encoding):
+def test_texts_with_byte_order_mark_survive_decoding(text, encoding):
     assert decode(text.encode(encoding)) == text
 
 
 @given(st.text(st.characters(codec="cp1252", exclude_categories=["Cc"]), min_size=1), st.sampled_from("äöüß“–é"))
-def test_what_windows_writes_comes_back_unless_it_is_utf8_by_chance(text, umlaut):
+def test_windows_1252_survives_decoding_unless_it_is_valid_utf8(text, umlaut):
     content = f"{text} {umlaut} ".encode("cp1252")
     assert decode(content) == f"{text} {umlaut} "
 

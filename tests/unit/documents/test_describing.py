@@ -44,7 +44,7 @@ PROTOCOL = (
         ("x.sh", "source ./env\nrun() {\n  ls\n}\n", "code", {"lang": "shell", "functions": ["run"], "imports": ["./env"]}),
     ],
 )  # fmt: skip
-def test_the_type_is_told_by_name_and_content(name, text, doc_type, tier1):
+def test_the_type_follows_from_name_and_content(name, text, doc_type, tier1):
     assert describe(name, text) == (doc_type, tier1)
 
 
@@ -103,7 +103,7 @@ CODE = {
 
 
 @pytest.mark.parametrize("language", CODE)
-def test_what_code_declares_is_found(language):
+def test_declarations_in_code_are_found(language):
     text, tier1 = CODE[language]
     assert outline(text, language)[1] == {"lang": language, **tier1}
 

@@ -71,7 +71,7 @@ async def test_a_docx_made_by_libreoffice_keeps_its_order_headings_and_table(loa
     ]
 
 
-async def test_a_docx_reads_as_it_is_printed(load, docx_of):
+async def test_a_docx_is_read_in_printed_order(load, docx_of):
     paragraphs = """
       <w:p><w:pPr><w:pStyle w:val="Heading1"/></w:pPr><w:r><w:t>Terms</w:t></w:r></w:p>
       <w:p><w:r><w:t>Paid in </w:t></w:r><w:del><w:r><w:delText>thirty</w:delText></w:r></w:del>
@@ -327,7 +327,7 @@ def test_the_parsers_are_not_imported_before_they_are_needed():
     code = (
         "import sys; from cragside.adapters.documents.loader import FileLoader; FileLoader();"
         "from cragside.adapters.documents import folders, describing;"
-        "heavy = {'pypdfium2', 'docx', 'lxml', 'trafilatura', 'py3langid', 'numpy'};"
+        "heavy = {'pypdfium2', 'docx', 'lxml', 'trafilatura', 'gcld3', 'numpy'};"
         "print(sorted(heavy & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -51,7 +51,7 @@ def test_underlined_headings_are_headings():
         "```\n# no, and it is never closed",
     ],
 )
-def test_what_stands_in_a_code_fence_is_no_heading(fenced):
+def test_text_in_a_code_fence_is_no_heading(fenced):
     assert sections(fenced) == ()
     closed = "closed" not in fenced
     assert [mark.section for mark in sections(f"{fenced}\n\n# yes")] == (["yes"] if closed else [])

@@ -62,7 +62,7 @@ async def test_eight_slow_files_of_one_tenant_do_not_keep_anothers_waiting(loade
 
 
 @EXHAUSTED
-async def test_many_greedy_tenants_keep_another_waiting_for_one_turn(loader: FileLoader) -> None:
+async def test_many_greedy_tenants_delay_another_by_at_most_one_turn(loader: FileLoader) -> None:
     slow = Slow(loader)
     many = [reading(loader, f"slow{number}.docx", f"greedy{number % 3}") for number in range(30)]
     await until(lambda: len(slow.begun) == 3)
@@ -75,7 +75,7 @@ async def test_many_greedy_tenants_keep_another_waiting_for_one_turn(loader: Fil
 
 
 @EXHAUSTED
-async def test_a_file_whose_turn_does_not_come_is_refused_and_disturbs_nobody() -> None:
+async def test_a_file_that_waits_too_long_is_refused_without_effect_on_others() -> None:
     loader = FileLoader(patience=0.05)
     slow = Slow(loader)
     many = [reading(loader, f"slow{number}.docx", f"greedy{number}") for number in range(3)]
@@ -104,7 +104,7 @@ async def test_a_client_that_leaves_does_not_give_its_place_to_another_while_its
     await modest
 
 
-async def test_a_place_that_is_handed_out_to_somebody_who_leaves_is_not_lost() -> None:
+async def test_a_slot_granted_to_a_cancelled_waiter_is_not_lost() -> None:
     turns = Turns(1)
     await turns.take("a", patience=1)
     leaving, staying = (asyncio.create_task(turns.take("b", patience=1)) for _ in range(2))

@@ -185,19 +185,19 @@ def check_hidden(body: str, head: str = "") -> None:
 
 @pytest.mark.attack("hidden text")
 @pytest.mark.parametrize("style", INLINE)
-def test_what_a_style_hides_is_not_read(style: str) -> None:
+def test_text_hidden_by_a_style_is_not_read(style: str) -> None:
     check_hidden(f"<div style='{style}'>{{}}</div>")
 
 
 @pytest.mark.attack("hidden text")
 @pytest.mark.parametrize("element", ELEMENTS)
-def test_what_an_element_hides_is_not_read(element: str) -> None:
+def test_text_in_a_hidden_element_is_not_read(element: str) -> None:
     check_hidden(element)
 
 
 @pytest.mark.attack("hidden text")
 @pytest.mark.parametrize(("sheet", "element"), SHEETS)
-def test_what_the_pages_own_sheet_hides_is_not_read(sheet: str, element: str) -> None:
+def test_text_hidden_by_the_pages_stylesheet_is_not_read(sheet: str, element: str) -> None:
     check_hidden(element, f"<style>{sheet}</style>")
 
 
@@ -227,7 +227,7 @@ def test_what_the_pages_own_sheet_hides_is_not_read(sheet: str, element: str) ->
         *((f"<p style='{style}'>shown</p>", "") for style in SEEN),
     ],
 )
-def test_what_a_reader_sees_stays(body: str, head: str) -> None:
+def test_visible_text_is_read(body: str, head: str) -> None:
     assert html.whole(html.tree_of(AROUND.format(head=head, body=body).encode(), "utf-8")).text.count("shown") == 1
 
 
@@ -281,7 +281,7 @@ def word(*runs: str) -> str:
         "<w:color w:val='ffffff'/>",
     ],
 )
-def test_what_word_hides_is_not_read(properties: str) -> None:
+def test_text_hidden_in_word_is_not_read(properties: str) -> None:
     assert word(properties).strip() == "Otters eat sea urchins."
 
 
@@ -290,5 +290,5 @@ def test_what_word_hides_is_not_read(properties: str) -> None:
     ["<w:vanish w:val='0'/>", "<w:sz w:val='12'/>", "<w:color w:val='FFFFFF'/><w:shd w:val='clear' w:fill='000000'/>",
      "<w:color w:val='FFFFFF'/><w:highlight w:val='black'/>", "<w:color w:val='auto'/>"],
 )  # fmt: skip
-def test_what_word_shows_stays(properties: str) -> None:
+def test_text_visible_in_word_is_read(properties: str) -> None:
     assert SECRET in word(properties)

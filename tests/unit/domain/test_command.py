@@ -21,7 +21,7 @@ def test_the_command_is_a_word_at_the_start_in_any_case(text: str, question: str
 @pytest.mark.parametrize(
     "text", ["", "/ragtime songs", "what is /rag?", "rag what?", "//rag what?", "/rag-2 x", "/rag:x"]
 )
-def test_anything_else_is_no_command(text: str) -> None:
+def test_other_prompts_are_no_commands(text: str) -> None:
     assert question_of(text) is None
 
 

@@ -121,7 +121,7 @@ def test_evidence_can_neither_close_its_block_nor_smuggle_control_tokens(attack:
 @pytest.mark.parametrize(
     "text", ["List<int> and Map<String, List<T>>", "if a < b || c > d", "<p>HTML</p>", "x | y", "[1] [note]", "a <= b"]
 )
-def test_ordinary_text_stays_as_it_is(text: str) -> None:
+def test_ordinary_text_is_unchanged(text: str) -> None:
     assert neutralise(text) == text
 
 

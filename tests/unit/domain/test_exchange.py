@@ -36,7 +36,7 @@ def test_the_skill_has_a_line_only_if_there_is_one(skill: str) -> None:
     assert Exchange("u", "a", skill, AT).text == "Date: 2026-02-07 14:30\nUser: u\nAssistant: a"
 
 
-def test_times_are_told_in_utc_and_without_a_zone_are_taken_for_it() -> None:
+def test_times_are_in_utc_which_is_also_the_default_zone() -> None:
     tokyo = AT.astimezone(timezone(timedelta(hours=9)))
     assert (
         Exchange("u", "a", at=tokyo).name
@@ -58,7 +58,7 @@ def test_greetings_are_not_remembered_in_any_case_and_with_any_trailing_punctuat
 
 
 @pytest.mark.parametrize("user", ["hi there", "no way", "¡hi", "thank you all", "?", "да нет", "hi-", "(ok)"])
-def test_what_only_begins_like_a_greeting_is_remembered(user: str) -> None:
+def test_a_text_that_only_starts_like_a_greeting_is_remembered(user: str) -> None:
     assert reason_to_forget(Exchange(user, LONG)) == ""
 
 
@@ -179,7 +179,7 @@ LABELS = [
 @pytest.mark.attack("memory section")
 @pytest.mark.parametrize("forged", LABELS, ids=ascii)
 @pytest.mark.parametrize("by", ["user", "assistant"])
-def test_what_was_said_cannot_forge_who_said_what(forged: str, by: str) -> None:
+def test_an_exchange_cannot_forge_its_speakers(forged: str, by: str) -> None:
     said = {"user": "hello", "assistant": LONG, by: f"hello\n{forged}\nbye"}
     text = told(Exchange(**said, at=AT).text)
     assert labels_in(text) == ["date", "user", "assistant"]
@@ -203,7 +203,7 @@ def test_a_skill_is_one_bounded_line(skill: str) -> None:
     assert "</memory>" not in text
 
 
-def test_what_was_said_stays_as_it_is() -> None:
+def test_ordinary_exchanges_are_unchanged() -> None:
     said = "first\r\nsecond \u200bline: the user: me"
     assert Exchange(said, "a", at=AT).text.endswith(f"User: {said}\nAssistant: a")
 
@@ -255,7 +255,7 @@ def test_a_speaker_in_brackets_or_a_tag_is_altered(forged: str) -> None:
 
 @pytest.mark.attack("memory section")
 @pytest.mark.parametrize("forged", LABELS, ids=ascii)
-def test_a_label_that_was_altered_once_stays_as_it_is(forged: str) -> None:
+def test_an_altered_label_is_not_altered_again(forged: str) -> None:
     once = unlabelled(forged)
     assert unlabelled(once) == once
 
@@ -293,5 +293,5 @@ def test_a_label_that_was_altered_once_stays_as_it_is(forged: str) -> None:
         "user accounts and the system are fine",
     ],
 )
-def test_what_is_no_speakers_line_stays_as_it_is(text: str) -> None:
+def test_lines_that_name_no_speaker_are_unchanged(text: str) -> None:
     assert unlabelled(f"x\n{text}") == f"x\n{text}"

@@ -185,7 +185,7 @@ def test_lists_and_dates_stay_as_they_are(text: str) -> None:
 @pytest.mark.parametrize("number", ["[2]", "【2】", "②", "⑵", "❷", "⑫", "⒉"], ids=ascii)
 @pytest.mark.parametrize("ahead", ["", "Exhibit ", "| a | ", "see also: "])
 @pytest.mark.parametrize("behind", ["payroll.pdf", "pay roll.PDF", "**payroll.pdf**", f"payroll {TAIL}", "Pay (web)"])
-def test_a_number_ahead_of_a_file_name_or_our_parenthesis_is_altered(number: str, ahead: str, behind: str) -> None:
+def test_a_number_before_a_file_name_or_our_parenthesis_is_altered(number: str, ahead: str, behind: str) -> None:
     once = as_passage(f"{ahead}{number} {behind}")
     assert number not in once
     assert number not in as_name(f"{ahead}{number} {behind}", 200)
@@ -206,13 +206,13 @@ def test_a_number_ahead_of_a_file_name_or_our_parenthesis_is_altered(number: str
     ],
     ids=ascii,
 )
-def test_a_footnote_without_a_file_name_stays_as_it_is(text: str) -> None:
+def test_a_footnote_without_a_file_name_is_unchanged(text: str) -> None:
     assert as_passage(text) == text
 
 
 @pytest.mark.attack("forged citations")
 @pytest.mark.parametrize("apart", [0, 900, 982, 983, 984, 985])
-def test_a_parenthesis_far_behind_two_numbers_is_altered(apart: int) -> None:
+def test_a_number_far_before_our_parenthesis_is_altered(apart: int) -> None:
     # The first number is too far away for the longest ones, the second is not.
     assert "(p. 3, local)" not in as_passage(f"[1] [2] {'x' * apart}(p. 3, local)")
 
@@ -326,7 +326,7 @@ def test_control_tokens_of_chat_templates_are_altered(token: str, between: str) 
     ],
     ids=ascii,
 )
-def test_ordinary_text_stays_as_it_is(text: str) -> None:
+def test_ordinary_text_is_unchanged(text: str) -> None:
     assert as_passage(text) == neutralise(text) == text
 
 
@@ -386,7 +386,7 @@ def test_as_many_lines_look_like_headings_as_documents_were_packed(
 
 @settings(max_examples=300, deadline=None)
 @given(st.one_of(hostile_texts(), st.text(alphabet="<|>[]｜~!2l/esINT \n\u200b«", max_size=40)))
-def test_what_was_altered_once_stays_as_it_is(text: str) -> None:
+def test_altered_text_is_not_altered_again(text: str) -> None:
     once = as_passage(text)
     assert as_passage(once) == once
     assert neutralise(neutralise(text)) == neutralise(text)

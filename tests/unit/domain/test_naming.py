@@ -17,11 +17,11 @@ from cragside.domain.naming import names_below, told_apart
         (["/w1/xtodo.md", "/w2/todo.md"], ["todo.md (/w1/xtodo.md)", "w2/todo.md"]),
     ],
 )
-def test_documents_of_one_name_are_told_apart_by_the_nearest_folders(sources, labels):
+def test_namesakes_are_labelled_by_their_nearest_folders(sources, labels):
     assert told_apart("todo.md", sources, taken=lambda names: []) == dict(zip(sources, labels, strict=True))
 
 
-def test_what_another_document_is_called_tells_nothing_apart():
+def test_labels_do_not_depend_on_documents_with_other_names():
     labels = told_apart("todo.md", ["/a/w1/todo.md", "/b/w2/todo.md"], taken=lambda names: {"w1/todo.md"} & set(names))
     assert labels == {"/a/w1/todo.md": "a/w1/todo.md", "/b/w2/todo.md": "w2/todo.md"}
 
@@ -32,7 +32,7 @@ def test_a_name_may_have_folders_itself():
     assert list(labels.values()) == ["a/notes/w/todo.md", "b/notes/w/todo.md"]
 
 
-def test_thousands_of_one_name_are_told_apart_in_one_pass_for_each_folder():
+def test_thousands_of_namesakes_are_labelled_in_one_pass_per_folder():
     asked = []
     sources = [f"/home/ann/p{number}/src/README.md" for number in range(5000)]
     labels = told_apart("README.md", sources, taken=lambda names: asked.append(len(names)) or [])

@@ -11,14 +11,14 @@ from tests.libraries import record
 PASSAGE = Passage("p", "doc-1", 0, 0, "text")
 
 
-def test_what_the_client_says_is_in_the_payload() -> None:
+def test_the_clients_metadata_is_in_the_payload() -> None:
     assert payload_of(replace(record(), metadata={"team": "x"}), PASSAGE)["team"] == "x"
 
 
 @pytest.mark.parametrize(
     "name", ["pageNumber", "section", "sections", "tier1", "tier2", "tier3", "text", "source", "documentId"]
 )
-def test_nothing_the_client_says_passes_for_ours_also_where_we_say_nothing(name: str) -> None:
+def test_the_clients_metadata_cannot_replace_reserved_fields(name: str) -> None:
     plain = record()
     claimed = replace(plain, metadata={name: "forged"})
     assert payload_of(claimed, PASSAGE) == payload_of(plain, PASSAGE)

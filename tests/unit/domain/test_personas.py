@@ -50,7 +50,7 @@ def test_a_witness_speaks_in_the_first_person_and_says_when_the_documents_are_si
 
 
 @pytest.mark.parametrize("name", ["witness", "WITNESS-DE", "", "{context}"])
-def test_an_unknown_persona_is_refused_and_the_known_ones_are_named(name: str) -> None:
+def test_the_error_for_an_unknown_persona_lists_the_known_ones(name: str) -> None:
     with pytest.raises(ValidationError, match="strict-de, strict-en, witness-de, witness-en") as failure:
         instruction_of(name)
     assert failure.value.details["field"] == "persona"

@@ -41,7 +41,7 @@ def test_in_parts_the_first_text_part_carries_the_command() -> None:
     assert content == [image, {"type": "text", "text": "what?", "cache": True}, {"type": "text", "text": "more"}]
 
 
-def test_only_the_last_user_text_counts() -> None:
+def test_only_the_last_user_text_is_read() -> None:
     request = {"messages": [{"role": "user", "content": "/rag old"}, {"role": "user", "content": "new"}]}
     assert question_in(request, "/rag") is None
 

@@ -11,13 +11,13 @@ def document(source: str, digest: str) -> KnownDocument:
     return KnownDocument(f"doc-{source}", source, source.rpartition("/")[2], digest)
 
 
-def test_new_changed_and_unchanged_files_are_told_apart() -> None:
+def test_new_changed_and_unchanged_files_are_distinguished() -> None:
     files = [file("/f/new", "1"), file("/f/changed", "2"), file("/f/same", "3")]
     made = plan(files, [document("/f/changed", "0"), document("/f/same", "3")])
     assert made == Plan(added=(files[0],), changed=(files[1],), unchanged=(files[2],))
 
 
-def test_a_document_whose_file_is_gone_is_removed() -> None:
+def test_the_document_of_a_removed_file_is_removed() -> None:
     assert plan([], [document("/f/a", "1")]) == Plan(removed=(document("/f/a", "1"),))
 
 
@@ -31,7 +31,7 @@ def test_a_copy_is_no_move() -> None:
     assert (made.added, made.moved, made.removed) == ((file("/f/b", "1"),), (), ())
 
 
-def test_of_several_files_of_a_text_the_one_of_the_same_name_is_the_move() -> None:
+def test_among_equal_texts_the_file_with_the_same_name_is_the_move() -> None:
     files = [file("/f/new/x", "1"), file("/f/new/a", "1"), file("/f/new/y", "1")]
     made = plan(files, [document("/f/a", "1"), document("/f/b", "1")])
     assert [(move.document.source, move.to.source) for move in made.moved] == [
@@ -51,7 +51,7 @@ def test_two_files_that_changed_places_are_two_changes() -> None:
     assert plan(files, [document("/f/a", "1"), document("/f/b", "2")]) == Plan(changed=tuple(files))
 
 
-def test_what_is_kept_is_neither_removed_nor_moved() -> None:
+def test_kept_documents_are_neither_removed_nor_moved() -> None:
     made = plan([file("/f/b", "1")], [document("/f/a", "1")], kept={"/f/a"})
     assert made == Plan(added=(file("/f/b", "1"),))
 

@@ -36,7 +36,7 @@ def test_the_estimate_lies_between_nine_tenths_and_three_halves_of_the_exact_cou
         "हिन्दी भाषा क्या है",
     ],
 )
-def test_what_has_no_pieces_of_its_own_is_not_underestimated_badly(text: str) -> None:
+def test_text_without_known_pieces_is_not_underestimated(text: str) -> None:
     assert count_tokens(text) >= 0.8 * len(WordLlamaEmbedder().token_ids(text))
 
 
@@ -74,7 +74,7 @@ def test_more_text_never_takes_noticeably_fewer_tokens(one: str, other: str) -> 
 
 
 @given(st.text(min_size=1))
-def test_any_text_takes_at_least_one_token(text: str) -> None:
+def test_every_text_has_at_least_one_token(text: str) -> None:
     assert count_tokens(text) >= 1
 
 
@@ -94,5 +94,5 @@ def test_a_character_is_worked_out_once(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @given(st.characters())
-def test_a_character_remembered_counts_as_one_worked_out(character: str) -> None:
+def test_a_cached_character_has_the_same_count(character: str) -> None:
     assert count_tokens(character) == tokens._estimate(character)

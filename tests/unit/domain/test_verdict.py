@@ -24,21 +24,21 @@ def test_with_the_mean_rule_the_mean_has_to_pass_as_well() -> None:
     assert policy.suffices(documents(0.9, 0.5))
 
 
-def test_nothing_never_suffices() -> None:
+def test_no_documents_never_suffice() -> None:
     assert not DecisionPolicy(threshold=0).suffices([])
     assert not DecisionPolicy(threshold=0, rule="mean").suffices([])
 
 
-def test_passing_documents_come_best_first_and_ungraded_ones_never() -> None:
+def test_passing_documents_are_best_first_and_ungraded_ones_are_left_out() -> None:
     ungraded = Document("u", "text", "local")
     assert [d.score for d in DecisionPolicy().passing([*documents(0.7, 0.9, 0.6), ungraded])] == [0.9, 0.7]
 
 
-def test_best_effort_leaves_out_what_is_noise() -> None:
+def test_best_effort_leaves_out_noise() -> None:
     assert [d.score for d in DecisionPolicy().best_effort(documents(0.1, 0.5, 0.3))] == [0.5]
 
 
-def test_of_the_web_only_what_is_plainly_beside_the_point_is_dropped() -> None:
+def test_only_clearly_irrelevant_web_results_are_dropped() -> None:
     assert [d.score for d in DecisionPolicy().plausible(documents(0.01, 0.06, 0.9))] == [0.9, 0.06]
 
 

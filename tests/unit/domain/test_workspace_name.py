@@ -56,7 +56,7 @@ def test_a_name_is_written_in_lower_case(given: str, name: str) -> None:
         *("con", "NUL", "aux", "prn", "com1", "LPT9", "con.txt", "nul.tar.gz", "docs.", "docs..", "a.. "),
     ],
 )
-def test_what_cannot_be_a_name_is_refused_with_what_to_do(given: object) -> None:
+def test_an_invalid_name_is_refused_with_a_remedy(given: object) -> None:
     with pytest.raises(ValidationError, match=r"(begins with a letter|Choose another)") as refused:
         workspace_name(given)
     assert refused.value.details["field"] == "workspace"

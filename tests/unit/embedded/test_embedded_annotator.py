@@ -54,14 +54,14 @@ def test_tier_2_has_entities_with_labels_at_most_ten_keywords_and_the_language(a
         ("12345 67890 ---", None),
     ],
 )
-def test_the_language_is_iso_639_1_or_none_when_it_cannot_be_told(
+def test_the_language_is_iso_639_1_or_none_if_unknown(
     annotator: EmbeddedAnnotator, text: str, code: str | None
 ) -> None:
     assert annotator.tier2(text)["language"] == code
 
 
 @pytest.mark.parametrize("doc_type", get_args(DocType))
-async def test_tier_3_has_no_fields_but_those_of_its_type_and_says_who_found_them(
+async def test_tier_3_has_only_the_fields_of_its_type_and_names_its_method(
     annotator: EmbeddedAnnotator, doc_type: Any
 ) -> None:
     text = f"{OTTERS}\nWe decided to count them. Please count them urgently."
@@ -81,7 +81,7 @@ async def test_a_summary_is_made_of_the_texts_own_sentences_in_their_order(annot
     assert places == sorted(places)
 
 
-async def test_what_takes_understanding_is_left_out(annotator: EmbeddedAnnotator) -> None:
+async def test_fields_that_need_understanding_are_left_out(annotator: EmbeddedAnnotator) -> None:
     mail = "Subject: report\n\nHi Bob, the numbers of the last quarter are in the annex of this message."
     assert set(await annotator.tier3("email", mail)) == {"summary", "by"}
     assert set(await annotator.tier3("slack", "ann: the build is green again, nothing to do today")) <= {
@@ -122,7 +122,7 @@ async def test_a_meetings_decisions_tasks_and_topics_are_quoted(annotator: Embed
         "// Counts the otters of a bay.\npackage bay\n",
     ],
 )
-async def test_code_is_summarised_by_what_it_says_about_itself(annotator: EmbeddedAnnotator, code: str) -> None:
+async def test_code_is_summarised_by_its_own_comments(annotator: EmbeddedAnnotator, code: str) -> None:
     assert (await annotator.tier3("code", code))["summary"] == "Counts the otters of a bay."
 
 
@@ -137,7 +137,7 @@ async def test_any_text_can_be_annotated(text: str, doc_type: Any) -> None:
     assert (await annotator.tier3(doc_type, text))["by"] == "embedded"
 
 
-def test_the_language_model_is_loaded_by_its_first_use_alone() -> None:
-    script = "import cragside.adapters.embedded.annotator, sys; print('py3langid' in sys.modules)"
+def test_the_language_detector_is_loaded_at_its_first_use() -> None:
+    script = "import cragside.adapters.embedded.annotator, sys; print('gcld3' in sys.modules)"
     ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert ran.stdout == "False\n"

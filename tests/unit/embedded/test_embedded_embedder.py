@@ -50,7 +50,7 @@ async def test_large_batches_leave_the_loop_and_give_the_same() -> None:
     assert np.allclose(await embedder.embed(texts), embedder.encode(texts))
 
 
-async def test_lone_surrogates_and_control_characters_are_survived() -> None:
+async def test_lone_surrogates_and_control_characters_are_accepted() -> None:
     assert np.isfinite(await WordLlamaEmbedder().embed(["\ud800 bees \x00\u202e", "😀" * 50])).all()
 
 
@@ -67,7 +67,7 @@ def test_nothing_is_read_at_import_or_construction_and_wordllama_stays_unimporte
     program = (
         "import sys, logging; from cragside.adapters.embedded.embedder import WordLlamaEmbedder;"
         "e = WordLlamaEmbedder();"
-        "assert not {'tokenizers', 'safetensors', 'wordllama'} & set(sys.modules);"
+        "assert not {'tokenizers', 'wordllama'} & set(sys.modules);"
         "e.encode(['bees']); assert 'wordllama' not in sys.modules and not logging.getLogger().handlers"
     )
     environment = {"PYTHONPATH": ":".join(sys.path)}

@@ -140,7 +140,7 @@ def test_a_long_passage_passes_by_its_best_part_and_not_by_its_length() -> None:
     assert score(QUESTION, f"{GLUCAGON} {BRIDGES} {MEMORY} " * 12, "Notes") <= 0.6
 
 
-def test_one_sentence_of_a_long_page_on_something_else_passes_if_it_says_what_is_asked() -> None:
+def test_one_answering_sentence_in_a_long_unrelated_page_passes() -> None:
     page = " ".join(
         f"Valley number 137 holds {count} otters near the eastern pond, as counted by observers in {1900 + count}."
         for count in range(14)
@@ -197,7 +197,7 @@ def test_any_text_gets_a_probability(question: str, title: str, text: str) -> No
     assert 0.0 <= graded <= 1.0
 
 
-def test_the_weights_say_where_they_come_from() -> None:
+def test_the_weights_name_their_origin() -> None:
     data = json.loads(resources.files("cragside.adapters.embedded").joinpath(module.WEIGHTS_FILE).read_text())
     assert tuple(data["features"]) == FEATURES
     assert {"dataset", "published", "licence", "split", "script", "seed", "date"} <= set(data["provenance"])

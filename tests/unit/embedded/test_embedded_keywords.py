@@ -18,7 +18,7 @@ def test_quoted_phrases_come_first() -> None:
     assert keywords_of('who wrote "The Raven" in Baltimore').low[0] == "The Raven"
 
 
-def test_acronyms_are_not_taken_for_function_words() -> None:
+def test_acronyms_are_not_function_words() -> None:
     assert "US" in " ".join(keywords_of("when did the US join").low)
 
 
@@ -63,7 +63,7 @@ def test_inflected_german_meets_its_stem() -> None:
     assert set(terms("die Zahlungen der Ämter")) == set(terms("eine Zahlung an das Amt"))
 
 
-def test_accents_do_not_part_what_belongs_together() -> None:
+def test_accents_do_not_separate_words() -> None:
     assert terms("Hōryū-ji") == terms("horyu ji")
     assert terms("échame la culpa") == terms("echame la culpa")
 
@@ -99,13 +99,13 @@ def test_engine_operators_lose_their_mark() -> None:
     assert search_query("!wp -site :zh insulin") == "wp site zh insulin"
 
 
-def test_a_long_prompt_is_condensed_around_what_it_asks() -> None:
+def test_a_long_prompt_is_condensed_around_its_question() -> None:
     story = "I have a long story to tell about my garden and my neighbours. " * 40
     query = search_query(f"{story} How often should I water Dahlia Pinnata in July 2024? {story}")
     assert {"Dahlia", "Pinnata", "July", "2024", "water"} <= set(query.split())
 
 
-def test_function_words_alone_are_searched_as_they_are() -> None:
+def test_a_query_of_function_words_is_searched_unchanged() -> None:
     assert search_query("to be or not to be") == "to be or not to be"
 
 

@@ -1,39 +1,25 @@
-"""The embedded model that tells languages."""
-
-import time
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+"""The embedded detector of languages."""
 
 import pytest
-from py3langid.langid import LanguageIdentifier
 
-from cragside.adapters.embedded import language
-
-ENGLISH = "The lighthouse keeper lit the lamp at dusk."
+from cragside.adapters.embedded.language import iso_639_1
 
 
-@pytest.fixture
-def _not_loaded() -> Iterator[None]:
-    language._load.cache_clear()
-    yield
-    language._load.cache_clear()
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("The lighthouse keeper lit the lamp at dusk.", "en"),
+        ("Der Wärter zündet die Lampe in der Dämmerung an.", "de"),
+        ("Le gardien allume la lampe au crépuscule.", "fr"),
+        ("הדייג חזר אל הנמל בערב עם הסירה", "he"),  # the detector says iw, as ISO 639-1 once did
+        ("OK", None),
+        ("1234 5678 " * 40, None),
+    ],
+)
+def test_the_language_of_a_text(text: str, code: str | None) -> None:
+    assert iso_639_1(text) == code
 
 
-@pytest.mark.usefixtures("_not_loaded")
-def test_threads_that_ask_at_once_load_the_model_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    loaded = []
-
-    class Model:
-        @staticmethod
-        def classify(_: str) -> tuple[str, float]:
-            return "en", 1.0
-
-    def load(*_: object, **__: object) -> Model:
-        loaded.append(1)
-        time.sleep(0.02)
-        return Model()
-
-    monkeypatch.setattr(LanguageIdentifier, "from_model_file", load)
-    with ThreadPoolExecutor(4) as threads:
-        assert list(threads.map(language.iso_639_1, [ENGLISH] * 4)) == ["en"] * 4
-    assert len(loaded) == 1
+@pytest.mark.parametrize("text", ["\ud800" * 20 + "The keeper lights the lamp", "The keeper\x00 lights the lamp"])
+def test_text_that_utf8_cannot_hold_has_a_language(text: str) -> None:
+    assert iso_639_1(text) == "en"

@@ -77,7 +77,7 @@ async def test_names_agree_between_chunks() -> None:
     assert "Neonicotinoid" in set(one) & set(other)
 
 
-async def test_types_are_of_the_allowed_ones() -> None:
+async def test_entity_types_are_allowed_ones() -> None:
     nodes, _ = await parsed(
         BEES + "Lake Constance is near the University of Zurich. The Battle of Hastings was in 1066."
     )

@@ -17,7 +17,7 @@ def test_auc_counts_ties_half() -> None:
     assert auc(np.array([0.9, 0.5]), np.array([0.1, 0.5])) == pytest.approx(0.875)
 
 
-def test_scores_that_mean_what_they_say_have_no_calibration_error() -> None:
+def test_calibrated_scores_have_no_calibration_error() -> None:
     scores, truth = np.array([0.5, 0.5, 1.0, 0.0]), np.array([1.0, 0.0, 1.0, 0.0])
     assert calibration_error(scores, truth) == 0
     assert brier(scores, truth) == pytest.approx(0.125)
@@ -28,7 +28,7 @@ def test_overconfidence_shows_in_the_calibration_error() -> None:
     assert calibration_error(np.array([0.9, 0.9]), np.array([1.0, 0.0])) == pytest.approx(0.4)
 
 
-def test_a_share_is_told_with_its_interval() -> None:
+def test_a_share_has_its_interval() -> None:
     assert share([True] * 9 + [False]).startswith(" 90.0% (9/10, 95 % interval 59.6% to 98.2%")
 
 

@@ -16,7 +16,7 @@ class Outage:
         raise ServiceUnavailable("secrets", self.reason)
 
 
-def test_an_outage_that_goes_on_makes_no_new_keyring() -> None:
+def test_a_continuing_outage_keeps_the_keyring() -> None:
     secret = Outage()
     keys = Keys(Container(load_settings({"RAG_API_TOKEN_SECRET": "token"}), secret=secret))
     made = keys.keyring()

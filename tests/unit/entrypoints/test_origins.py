@@ -105,7 +105,7 @@ def test_other_pages_may_not_call(origin: str) -> None:
         ("", "http://localhost:3000"),
     ],
 )
-def test_several_origins_are_nobodys(origins: tuple[str, ...]) -> None:
+def test_several_origins_are_never_allowed(origins: tuple[str, ...]) -> None:
     assert not may_call(sent(origin=origins), "http://localhost:*")
     assert not may_ask(sent(origin=origins), "http://localhost:*")
 
@@ -134,7 +134,7 @@ def test_the_same_origin_has_the_hosts_name_and_port(host: str, origin: str, sam
 
 @pytest.mark.attack("foreign origins")
 @pytest.mark.parametrize("site", ["cross-site", "same-site"])
-def test_the_browser_knows_better_what_the_same_origin_is(site: str) -> None:
+def test_sec_fetch_site_decides_the_same_origin(site: str) -> None:
     assert not may_call(sent("rag.example", origin="http://rag.example", sec_fetch_site=site))
 
 
@@ -244,7 +244,7 @@ def test_origins_are_listed_exactly_or_with_a_star(allowed: str, origin: str, li
         "nonsense",
     ],
 )
-def test_what_is_no_origin_is_a_wrong_setting(given: str) -> None:
+def test_an_invalid_origin_is_a_configuration_error(given: str) -> None:
     with pytest.raises(
         ConfigurationError, match=r"RAG_ALLOW_ORIGINS: .*Entry \d is not an origin: write origins as"
     ) as error:

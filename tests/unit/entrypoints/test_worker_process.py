@@ -58,15 +58,13 @@ async def until_called(home: Path, times: int) -> None:
         await asyncio.sleep(0.02)
 
 
-async def test_there_is_no_worker_while_there_is_nothing_to_do(queue: LocalQueue, tmp_path: Path) -> None:
+async def test_no_worker_runs_while_the_queue_is_empty(queue: LocalQueue, tmp_path: Path) -> None:
     async with kept(process_of(queue, tmp_path), at_once=False):
         await asyncio.sleep(0.3)
     assert calls(tmp_path) == []
 
 
-async def test_work_starts_one_and_new_work_another_and_only_the_first_sweeps(
-    queue: LocalQueue, tmp_path: Path
-) -> None:
+async def test_each_new_work_starts_a_worker_and_only_the_first_sweeps(queue: LocalQueue, tmp_path: Path) -> None:
     async with kept(process_of(queue, tmp_path), at_once=False):
         for times in (1, 2):
             await queue.send([TASK])
@@ -76,13 +74,13 @@ async def test_work_starts_one_and_new_work_another_and_only_the_first_sweeps(
     assert [argument for _, argument in calls(tmp_path)] == ["--sweep", "--no-sweep"]
 
 
-async def test_one_can_be_started_without_a_look(queue: LocalQueue, tmp_path: Path) -> None:
+async def test_a_worker_can_be_started_without_asking_the_queue(queue: LocalQueue, tmp_path: Path) -> None:
     async with kept(process_of(queue, tmp_path), at_once=True):
         await until_called(tmp_path, 1)
     assert [argument for _, argument in calls(tmp_path)] == ["--sweep"]
 
 
-async def test_one_that_fails_is_started_again_and_sweeps(
+async def test_a_failed_worker_is_restarted_and_sweeps(
     queue: LocalQueue, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(worker_process, "_LONGEST_PAUSE_SECONDS", 0.01)
@@ -96,7 +94,7 @@ async def test_one_that_fails_is_started_again_and_sweeps(
     assert {argument for _, argument in calls(tmp_path)} == {"--sweep"}
 
 
-async def test_one_that_cannot_be_started_is_logged_and_tried_again(
+async def test_a_failed_start_is_logged_and_repeated(
     queue: LocalQueue, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(worker_process, "_LONGEST_PAUSE_SECONDS", 0.01)

@@ -38,7 +38,7 @@ async def indexed(source, *, branch=None, **chosen):
     return files, {one.path: one.reason for one in found if isinstance(one, PassedOver)}
 
 
-async def test_files_come_with_their_content_and_metadata(repository):
+async def test_files_have_content_and_metadata(repository):
     repository.write_all(
         {"README.md": "# Hello\n", "src/app.py": "print(1)\n", "src/ünï cödé.txt": "hi", "Makefile": "all:\n"}
     )
@@ -144,7 +144,7 @@ async def test_other_ways_to_a_repository_are_refused(source):
         "https://",
     ],
 )
-async def test_repositories_are_cloned_from_public_hosts_alone(source, monkeypatch):
+async def test_repositories_are_cloned_only_from_public_hosts(source, monkeypatch):
     async def no_clone(*_arguments):
         raise AssertionError("git was started")
 
@@ -167,7 +167,7 @@ async def test_git_connects_to_the_address_that_was_checked(repository, server):
     assert {head["host"] for _, head in server.requests} == {f"git.example:{server.port}"}
 
 
-async def test_credentials_go_to_the_server_and_nowhere_else(repository, server):
+async def test_credentials_are_sent_only_to_the_server(repository, server):
     repository.write_all({"a.md": "hello"})
     url = f"http://me:s%40cret@git.example:{server.port}/project/.git?x=y"
     async with cloned(url, allow=["git.example"], resolver=NoNames(**{"git.example": ["127.0.0.1"]})) as checkout:
@@ -294,7 +294,7 @@ async def test_patterns_choose_files(repository):
     assert (await indexed(repository.folder, file_types=[".md"]))[1]["src/d.py"] == ".py files are not supported"
 
 
-async def test_what_is_no_text_is_passed_over_with_its_reason(repository):
+async def test_binary_files_are_skipped_with_a_reason(repository):
     repository.write_all(
         {
             "binary.md": b"a\x00b",

@@ -43,7 +43,7 @@ async def test_no_answer_names_the_address_of_a_service(http: httpx.AsyncClient,
         assert not [said for said in (DEAD, "127.0.0.1", "hush", str(tmp_path)) if said in answer.text], answer.text
 
 
-def test_the_command_line_tells_it_whoever_passes_the_failure_on() -> None:
+def test_the_command_line_reports_every_cause_of_the_failure() -> None:
     down = ServiceUnavailable("ollama", "Ollama does not answer").at("http://gpu.lan:11434")
     with pytest.raises(ServiceUnavailable) as raised:
         raise ServiceUnavailable("grader", down.message) from down

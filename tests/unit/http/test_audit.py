@@ -44,7 +44,7 @@ async def place(tmp_path: Path) -> Any:
     await made.knowledge.close()
 
 
-async def test_each_event_says_who_did_what_to_which_document(place: Place) -> None:
+async def test_each_event_names_token_action_and_document(place: Place) -> None:
     http, key = place.knowledge.http, place.keys["all"]
     body = {"text": TEXT, "name": "secret-name.md"}
     taken = (await http.post("/v1/documents", json=body, headers=key)).json()["documents"][0]["id"]
@@ -93,7 +93,7 @@ NAMED_IN_THE_BODY = {
 @pytest.mark.parametrize(
     "route", sorted({route for route, rule in RULES.items() if rule.action and "{" in route} | set(NAMED_IN_THE_BODY))
 )
-async def test_what_is_done_to_one_thing_names_its_id(place: Place, route: str, who: str) -> None:
+async def test_an_event_about_one_item_has_its_id(place: Place, route: str, who: str) -> None:
     method, path = route.split(" ")
     body = NAMED_IN_THE_BODY.get(route) or (
         {"source": "/texts/other.md", "name": "other.md"} if method == "PATCH" else None
@@ -151,7 +151,7 @@ async def test_no_field_forges_a_line(place: Place, identifier: str) -> None:
 
 
 @pytest.mark.attack("hostile tokens")
-def test_the_file_is_for_its_owner_alone_and_may_be_rotated(tmp_path: Path) -> None:
+def test_the_file_is_private_and_may_be_rotated(tmp_path: Path) -> None:
     log = AuditFile(str(tmp_path / "audit.log"))
     log.write({"n": 1})
     (tmp_path / "audit.log").rename(tmp_path / "audit.log.1")
@@ -176,7 +176,9 @@ async def test_a_log_that_cannot_be_written_fails_no_request_and_is_warned_of_on
     assert len(place.events()) == 1
 
 
-def test_what_a_full_disk_cut_off_keeps_the_next_line_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_line_cut_off_by_a_full_disk_does_not_damage_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     import os
 
     log, write = AuditFile(str(tmp_path / "audit.log")), os.write

@@ -27,7 +27,7 @@ async def check_counts(knowledge: Knowledge, home: Path) -> Counter[str]:
     return counted
 
 
-async def test_status_and_documents_agree_while_indexing_goes_on(tmp_path: Path) -> None:
+async def test_status_and_documents_agree_during_indexing(tmp_path: Path) -> None:
     home = tmp_path / "home"
     knowledge = Knowledge(home)
     for number in range(3):

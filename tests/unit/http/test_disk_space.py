@@ -47,9 +47,7 @@ async def shrunk(home: Path) -> int:
     return size(store)
 
 
-async def test_a_forgotten_document_gives_its_disk_back_while_the_server_goes_on(
-    knowledge: Knowledge, tmp_path: Path
-) -> None:
+async def test_deleting_a_document_frees_disk_space_while_the_server_runs(knowledge: Knowledge, tmp_path: Path) -> None:
     kept = await bring(knowledge, SMALL, "small.md")
     document = await bring(knowledge, LARGE)
     assert size(tmp_path / "home" / "default") > 3 * EMPTY
@@ -82,9 +80,7 @@ async def test_a_kill_before_the_disk_is_given_back_leaves_it_to_the_next_worker
         assert connection.execute("SELECT 1 FROM meta WHERE key = 'untidy'").fetchone() is None
 
 
-async def test_a_large_document_that_a_small_one_replaces_gives_its_disk_back(
-    knowledge: Knowledge, tmp_path: Path
-) -> None:
+async def test_replacing_a_large_document_frees_disk_space(knowledge: Knowledge, tmp_path: Path) -> None:
     await bring(knowledge, LARGE)
     await bring(knowledge, SMALL)
     assert await shrunk(tmp_path / "home") < EMPTY
@@ -105,7 +101,7 @@ async def test_the_answers_about_other_documents_are_kept(knowledge: Knowledge, 
         assert connection.execute(answers).fetchall() == before != []
 
 
-async def test_a_store_of_an_older_version_is_written_anew(knowledge: Knowledge, tmp_path: Path) -> None:
+async def test_a_store_of_an_older_version_is_rewritten(knowledge: Knowledge, tmp_path: Path) -> None:
     document = await bring(knowledge, LARGE)
     await knowledge.close()
     store = tmp_path / "home" / "default" / "store.sqlite3"
@@ -120,7 +116,7 @@ async def test_a_store_of_an_older_version_is_written_anew(knowledge: Knowledge,
         assert connection.execute("PRAGMA auto_vacuum").fetchone()[0] == 2
 
 
-async def test_who_reads_meanwhile_goes_on(knowledge: Knowledge, tmp_path: Path) -> None:
+async def test_readers_continue_during_the_rewrite(knowledge: Knowledge, tmp_path: Path) -> None:
     document = await bring(knowledge, LARGE)
     store = tmp_path / "home" / "default" / "store.sqlite3"
     with closing(sqlite3.connect(store, isolation_level=None)) as reader:

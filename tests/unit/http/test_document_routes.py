@@ -54,7 +54,7 @@ async def test_the_files_of_a_form_are_taken_each_by_itself(knowledge: Knowledge
 
 
 @pytest.mark.attack("exhausted resources")
-async def test_a_file_whose_turn_does_not_come_is_to_be_sent_again_and_left_nothing(tmp_path: Path) -> None:
+async def test_a_file_that_waits_too_long_is_refused_and_leaves_nothing(tmp_path: Path) -> None:
     knowledge = Knowledge(tmp_path, pages={}, timeout_seconds=0.05)
     turns = knowledge.container.loader._turns  # type: ignore[attr-defined]
     files = {"files": ("weir.docx", (Path(__file__).parents[2] / "data" / "weir.docx").read_bytes())}
@@ -114,7 +114,7 @@ async def test_when_no_file_is_taken_the_refusal_is_the_answer(knowledge: Knowle
         (b'{"text": "x", "name": "a", "metadata": {"a": NaN}}', "application/json"),
     ],
 )
-async def test_what_cannot_be_taken_gets_the_envelope(knowledge: Knowledge, content: bytes, kind: str) -> None:
+async def test_an_unusable_upload_gets_the_error_envelope(knowledge: Knowledge, content: bytes, kind: str) -> None:
     answer = await knowledge.http.post("/v1/documents", content=content, headers={"content-type": kind})
     assert answer.status_code == 400, answer.text
     assert answer.json()["error"]["type"] == "validation_error"
@@ -132,9 +132,7 @@ FILE = b'--b\r\nContent-Disposition: form-data; name="f"; filename="a.md"\r\n\r\
         (b'--b\r\nContent-Disposition: form-data; name="f"; filename=""\r\n\r\n\r\n' * 100 + b"--b--\r\n", "100 parts"),
     ],
 )
-async def test_a_form_that_fails_late_tells_of_the_files_that_were_taken(
-    knowledge: Knowledge, rest: bytes, said: str
-) -> None:
+async def test_a_form_that_fails_late_lists_the_accepted_files(knowledge: Knowledge, rest: bytes, said: str) -> None:
     async def pieces() -> AsyncIterator[bytes]:
         yield FILE + rest[:5]
         yield rest[5:]
@@ -259,7 +257,7 @@ def events_of(answer: httpx.Response) -> list[tuple[str, dict[str, Any]]]:
     return [(each["event"], json.loads(each["data"])) for each in fields]
 
 
-async def test_progress_is_told_until_the_document_is_done(
+async def test_progress_is_sent_until_the_document_is_complete(
     knowledge: Knowledge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(document_events, "_LOOKS_EVERY", 0.01)
@@ -306,9 +304,7 @@ async def test_progress_of_an_unknown_document_is_not_found(knowledge: Knowledge
 
 
 @pytest.mark.parametrize("field", ["source", "id"])
-async def test_two_sources_of_one_name_are_two_documents_that_lists_tell_apart(
-    knowledge: Knowledge, field: str
-) -> None:
+async def test_two_sources_with_one_name_are_two_labelled_documents_in_lists(knowledge: Knowledge, field: str) -> None:
     texts = {"/home/ann/w1/todo.md": OTTER, "/home/ann/w2/todo.md": KELP, "crm-42": "Sea lions bark at night."}
     for source, text in texts.items():
         assert (await add(knowledge, "todo.md", text, **{field: source}))["outcome"] == "new"
@@ -337,7 +333,7 @@ async def test_two_sources_of_one_name_are_two_documents_that_lists_tell_apart(
     assert {each["metadata"]["filename"] for each in shown["metadata"]["rag_context"]["documents"]} == {"w1/todo.md"}
 
 
-async def test_a_name_alone_is_what_identifies_a_document_and_replaces(knowledge: Knowledge) -> None:
+async def test_a_name_without_source_identifies_a_document(knowledge: Knowledge) -> None:
     first, again = await add(knowledge, "todo.md", OTTER), await add(knowledge, "todo.md", KELP)
     assert (again["outcome"], again["id"]) == ("changed", first["id"])
 
@@ -350,7 +346,7 @@ async def test_the_file_of_a_form_may_have_a_source(knowledge: Knowledge, field:
         assert (taken["outcome"], taken["name"], taken["source"]) == ("new", "todo.md", data[field])
 
 
-async def test_a_source_is_for_one_file_of_a_form(knowledge: Knowledge) -> None:
+async def test_a_form_with_several_files_cannot_have_one_source(knowledge: Knowledge) -> None:
     files = [("files", ("a.md", OTTER.encode())), ("files", ("b.md", KELP.encode()))]
     answer = (await knowledge.http.post("/v1/documents", data={"source": "crm-42"}, files=files)).json()
     assert [(each["name"], each["source"]) for each in answer["documents"]] == [("a.md", "crm-42")]
@@ -367,7 +363,7 @@ async def test_a_file_of_a_form_does_not_replace_another_one_of_the_same_form(kn
 
 
 @pytest.mark.parametrize("source", ["", "  ", "a\u0000b", "a\nb", "x" * 5000])
-async def test_a_source_that_none_can_be_is_refused(knowledge: Knowledge, source: str) -> None:
+async def test_an_invalid_source_is_refused(knowledge: Knowledge, source: str) -> None:
     body = {"name": "todo.md", "text": OTTER, "source": source}
     answer = await knowledge.http.post("/v1/documents", json=body)
     assert (answer.status_code, answer.json()["error"]["type"]) == (400, "validation_error")

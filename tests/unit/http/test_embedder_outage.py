@@ -66,7 +66,7 @@ async def outage(start: Start, stub: StubOllama, request: pytest.FixtureRequest)
     return start() if request.param == "down" else start(ollama_base_url=None)
 
 
-async def test_what_needs_no_embedding_is_answered(outage: Knowledge) -> None:
+async def test_routes_without_embedding_work_while_the_model_is_down(outage: Knowledge) -> None:
     http = outage.http
     assert await known(outage) == {"otter.md": "enriched"}
     text = await http.post("/documents/text", json={"text": KELP, "file_source": "kelp.md"})

@@ -122,7 +122,7 @@ async def test_an_outage_in_closed_mode_is_retryable() -> None:
     assert answer.json()["error"]["retryable"] is True
 
 
-async def test_what_is_unexpected_is_reported_without_its_text() -> None:
+async def test_an_unexpected_error_is_reported_without_its_text() -> None:
     async with client(container(failure=RuntimeError("secret path /etc/shadow"))) as http:
         answer = await http.post("/v1/enrich", json={"prompt": "/rag kelp?"})
     assert answer.status_code == 500
@@ -163,7 +163,7 @@ async def test_every_route_but_healthz_asks_for_the_token() -> None:
     assert {path for (path, _), answer in answers.items() if answer.status_code != 401} == {"/healthz"}
 
 
-async def test_a_wrong_setting_is_the_servers_fault_and_is_told_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_configuration_error_is_a_503_and_is_explained_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
     wrong = ConfigurationError("Built with small, but RAG_EMBEDDING_MODEL names large. Unset it, or cragside reindex")
     async with client(container(failure=wrong)) as http:
         answer = await http.post("/v1/enrich", json={"prompt": "/rag kelp?", "id": "r1"})

@@ -53,7 +53,7 @@ async def test_a_token_works_until_it_is_revoked(knowledge: Knowledge, file: Tok
 
 
 @pytest.mark.attack("hostile tokens")
-async def test_while_the_file_cannot_be_read_nobody_is_let_in(
+async def test_an_unreadable_token_file_denies_all_requests(
     knowledge: Knowledge, file: TokenFile, tmp_path: Path
 ) -> None:
     token, _ = file.create(new_token("first", scopes=USUAL_SCOPES, workspaces=None))
@@ -80,7 +80,7 @@ async def test_while_the_file_cannot_be_read_nobody_is_let_in(
     ],
     ids=["emptied", "half", "no fields", "list", "null", "no tokens", "removed"],
 )
-async def test_a_file_that_is_overwritten_opens_no_door_and_shuts_none_for_good(
+async def test_an_overwritten_token_file_grants_nothing_and_can_be_restored(
     knowledge: Knowledge, file: TokenFile, tmp_path: Path, content: bytes | None, holds: bool
 ) -> None:
     path = tmp_path / "tokens.json"

@@ -26,7 +26,7 @@ def test_a_body_with_too_many_keys_is_refused() -> None:
 
 
 @pytest.mark.parametrize("text", [b",", b"[", b"{", b":", b'\\"', b"\\\\", b'\\\\\\",'])
-def test_signs_within_a_text_count_for_nothing(text: bytes) -> None:
+def test_punctuation_within_a_json_string_is_not_counted(text: bytes) -> None:
     body = b'{"prompt":"' + text * _MANY + b'"}'
 
     assert bounded(body) is body

@@ -295,7 +295,7 @@ async def test_a_form_cannot_name_another_workspace(tenants: Tenants) -> None:
     assert after == before
 
 
-async def test_an_upload_is_offered_and_taken_in_one_workspace_alone(tenants: Tenants, tmp_path: Path) -> None:
+async def test_an_upload_is_bound_to_its_workspace(tenants: Tenants, tmp_path: Path) -> None:
     http, key = tenants.knowledge.http, {"X-API-Key": "mine-key"}
     offered = (await http.post("/v1/documents/uploads", json={}, headers={"X-API-Key": "theirs-key"})).json()
     assert offered["fields"]["key"] == f"{THEIRS}/{offered['id']}"
@@ -311,7 +311,7 @@ async def test_an_upload_is_offered_and_taken_in_one_workspace_alone(tenants: Te
     assert (await http.post("/v1/documents", json=theirs, headers={"X-API-Key": "theirs-key"})).status_code == 202
 
 
-async def test_a_workspace_that_a_token_names_in_two_ways_is_the_one_in_the_body(tenants: Tenants) -> None:
+async def test_the_workspace_in_the_body_precedes_the_header(tenants: Tenants) -> None:
     http = tenants.knowledge.http
     headers = {"X-API-Key": "mine-key", "X-RAG-Workspace": THEIRS}
     asked = {"prompt": f"/rag {QUESTION}", "workspace": MINE}

@@ -80,7 +80,7 @@ async def test_no_workspace_takes_a_name_that_the_store_uses(knowledge: Knowledg
 
 @pytest.mark.attack("odd folders")
 @pytest.mark.parametrize("kind", ODD)
-async def test_what_is_called_baked_json_and_is_no_file_bricks_nobody(
+async def test_a_folder_named_baked_json_affects_no_tenant(
     kind: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     home = tmp_path / "home"
@@ -99,7 +99,7 @@ async def test_what_is_called_baked_json_and_is_no_file_bricks_nobody(
 
 @pytest.mark.attack("odd folders")
 @pytest.mark.parametrize("kind", [*ODD, "a file"])
-async def test_what_has_the_place_of_a_tenants_folder_concerns_no_other_tenant(kind: str, tmp_path: Path) -> None:
+async def test_a_file_in_place_of_a_tenants_folder_affects_no_other_tenant(kind: str, tmp_path: Path) -> None:
     home = tmp_path / "home"
     home.mkdir()
     {**ODD, "a file": lambda path: path.write_text("x")}[kind](home / "odd")
@@ -117,7 +117,7 @@ async def test_what_has_the_place_of_a_tenants_folder_concerns_no_other_tenant(k
 
 @pytest.mark.attack("odd folders")
 @pytest.mark.parametrize("kind", ODD)
-async def test_what_has_the_place_of_a_stores_file_concerns_no_other_tenant(kind: str, tmp_path: Path) -> None:
+async def test_a_folder_in_place_of_a_store_file_affects_no_other_tenant(kind: str, tmp_path: Path) -> None:
     (tmp_path / "home" / "odd").mkdir(parents=True)
     ODD[kind](tmp_path / "home" / "odd" / "store.sqlite3")
     knowledge = Knowledge(tmp_path / "home")
@@ -131,7 +131,7 @@ async def test_what_has_the_place_of_a_stores_file_concerns_no_other_tenant(kind
 
 @pytest.mark.attack("odd folders")
 @pytest.mark.parametrize("kind", [kind for kind in ODD if kind != "a link to nothing"])
-async def test_what_has_the_place_of_the_queue_is_told_without_its_place(kind: str, tmp_path: Path) -> None:
+async def test_an_unusable_queue_is_reported_without_its_path(kind: str, tmp_path: Path) -> None:
     (tmp_path / "home").mkdir()
     ODD[kind](tmp_path / "home" / ".queue.sqlite3")
     knowledge = Knowledge(tmp_path / "home")
@@ -186,7 +186,7 @@ async def test_a_folder_with_capitals_is_still_its_workspaces(older: Path) -> No
     await knowledge.close()
 
 
-async def test_of_two_folders_that_differ_in_case_only_none_is_taken_for_the_other(older: Path) -> None:
+async def test_folders_that_differ_only_in_case_are_both_refused(older: Path) -> None:
     shutil.copytree(older / "Docs", older / "docs")
     knowledge = Knowledge(older)
     answer = await knowledge.http.get("/v1/documents", headers={"X-RAG-Workspace": "Docs"})

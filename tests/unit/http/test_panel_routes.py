@@ -18,7 +18,7 @@ async def knowledge(tmp_path: Path) -> AsyncIterator[Knowledge]:
     await built.close()
 
 
-async def test_the_panel_shows_what_holds_and_what_can_be_changed(knowledge: Knowledge) -> None:
+async def test_settings_show_current_values_and_which_can_be_changed(knowledge: Knowledge) -> None:
     shown = (await knowledge.http.get("/v1/settings")).json()
     assert (shown["chunk_tokens"], shown["similarity_results"], shown["similarity_threshold"]) == (1000, 5, 0.7)
     assert shown["ranges"]["chunk_tokens"] == {"least": 500, "most": 2000}
@@ -87,7 +87,7 @@ async def test_saving_settings_keeps_no_other_request_waiting(tmp_path: Path) ->
         ([], "object"),
     ],
 )
-async def test_what_cannot_be_changed_is_refused_with_the_reason(knowledge: Knowledge, change: Any, said: str) -> None:
+async def test_an_unchangeable_setting_is_refused_with_the_reason(knowledge: Knowledge, change: Any, said: str) -> None:
     before = (await knowledge.http.get("/v1/settings")).json()
     answer = await knowledge.http.patch("/v1/settings", json=change)
     assert (answer.status_code, answer.json()["error"]["type"]) == (400, "validation_error")
@@ -95,7 +95,7 @@ async def test_what_cannot_be_changed_is_refused_with_the_reason(knowledge: Know
     assert (await knowledge.http.get("/v1/settings")).json() == before
 
 
-async def test_tasks_that_were_given_up_are_shown_and_come_back(knowledge: Knowledge) -> None:
+async def test_dead_letters_are_listed_and_can_be_revived(knowledge: Knowledge) -> None:
     added = await knowledge.http.post("/v1/documents", json={"name": "a.md", "text": "Otters hold hands at night."})
     identifier = added.json()["documents"][0]["id"]
     deliveries = await knowledge.queue.receive(limit=10, wait=0)
@@ -151,7 +151,7 @@ async def test_a_trivial_exchange_is_not_indexed(knowledge: Knowledge, exchange:
     assert (answer.status_code, answer.json()) == (200, {"indexed": False, "reason": reason, "retryable": False})
 
 
-async def test_an_exchange_that_nobody_began_is_remembered_like_one_with_a_blank_user(knowledge: Knowledge) -> None:
+async def test_an_exchange_without_user_equals_one_with_a_blank_user(knowledge: Knowledge) -> None:
     asked = {**EXCHANGE, "assistant": EXCHANGE["assistant"] * 2}
     taken = (await knowledge.http.post("/v1/memories", json={**asked, "user": None})).json()
     again = (await knowledge.http.post("/v1/memories", json={**asked, "user": ""})).json()
@@ -171,6 +171,6 @@ async def test_an_exchange_that_nobody_began_is_remembered_like_one_with_a_blank
         ("/search", {"query": "x", "limit": 101}),
     ],
 )
-async def test_what_memory_cannot_take_is_refused(knowledge: Knowledge, path: str, body: dict[str, Any]) -> None:
+async def test_an_invalid_exchange_is_refused(knowledge: Knowledge, path: str, body: dict[str, Any]) -> None:
     answer = await knowledge.http.post(f"/v1/memories{path}", json=body)
     assert (answer.status_code, answer.json()["error"]["type"]) == (400, "validation_error")

@@ -40,7 +40,7 @@ async def use(home: Path) -> Knowledge:
 
 
 @pytest.mark.attack("readable files")
-async def test_nobody_else_reads_what_is_made(umask: int, tmp_path: Path) -> None:
+async def test_created_files_are_private(umask: int, tmp_path: Path) -> None:
     tmp_path.chmod(0o755)
     knowledge = await use(tmp_path / "new" / "home")
     made = {path.name for path in (tmp_path / "new").rglob("*")}
@@ -50,7 +50,7 @@ async def test_nobody_else_reads_what_is_made(umask: int, tmp_path: Path) -> Non
 
 
 @pytest.mark.attack("readable files")
-async def test_what_an_older_version_made_is_tightened_when_it_is_written_again(umask: int, tmp_path: Path) -> None:
+async def test_files_of_older_versions_become_private_at_the_next_write(umask: int, tmp_path: Path) -> None:
     home = tmp_path / "home"
     await (await use(home)).close()
     for path in home.rglob("*"):
@@ -61,7 +61,7 @@ async def test_what_an_older_version_made_is_tightened_when_it_is_written_again(
 
 
 @pytest.mark.attack("readable files")
-async def test_a_folder_of_the_users_keeps_its_permissions_and_what_else_is_in_it(umask: int, tmp_path: Path) -> None:
+async def test_an_existing_folder_keeps_its_permissions_and_files(umask: int, tmp_path: Path) -> None:
     home = tmp_path / "shared"
     home.mkdir()
     home.chmod(0o775)
@@ -75,7 +75,7 @@ async def test_a_folder_of_the_users_keeps_its_permissions_and_what_else_is_in_i
     await knowledge.close()
 
 
-async def test_what_may_not_be_changed_is_used_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_files_with_fixed_permissions_are_still_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home = tmp_path / "home"
     await (await use(home)).close()
     (home / "default" / "store.sqlite3").chmod(0o644)

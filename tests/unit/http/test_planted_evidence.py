@@ -53,7 +53,7 @@ async def knowledge(tmp_path: Path) -> AsyncIterator[Knowledge]:
         ("application/x-www-form-urlencoded", TEXT),
     ],
 )
-async def test_a_foreign_page_plants_nothing(knowledge: Knowledge, kind: str, content: bytes) -> None:
+async def test_a_foreign_page_cannot_add_documents(knowledge: Knowledge, kind: str, content: bytes) -> None:
     for path in WRITING:
         headers = {"Origin": "https://evil.example", "Content-Type": kind}
         answer = await knowledge.http.post(path, content=content, headers=headers)

@@ -49,7 +49,7 @@ async def http(tmp_path: Path) -> AsyncIterator[httpx.AsyncClient]:
 
 @pytest.mark.attack("hostile tokens")
 @pytest.mark.parametrize("scope", [*SCOPES, "all"])
-async def test_a_token_of_one_scope_opens_the_routes_of_that_scope_alone(http: httpx.AsyncClient, scope: str) -> None:
+async def test_a_scope_opens_only_its_routes(http: httpx.AsyncClient, scope: str) -> None:
     key = {"X-API-Key": scope if scope == "all" else f"{scope}-token"}
     document = (await http.get("/openapi.json", headers={"X-API-Key": "all"})).json()
     routes = [f"{method.upper()} {path}" for path, methods in document["paths"].items() for method in methods]
@@ -96,14 +96,14 @@ def test_an_expired_token_opens_nothing(age: timedelta) -> None:
 
 
 @pytest.mark.attack("hostile tokens")
-def test_when_every_token_is_revoked_nobody_comes_in() -> None:
+def test_revoking_every_token_denies_all_requests() -> None:
     assert grant("read-token") is None
     assert Keyring(None, {}, (), asked=True).grant([]) is None
     assert not Keyring(None, {}, (), asked=True).empty
 
 
 @pytest.mark.attack("hostile tokens")
-def test_what_the_file_says_of_a_token_holds_before_the_environment() -> None:
+def test_the_token_file_precedes_the_environment() -> None:
     token = IssuedToken(
         "1", "n", hashlib.sha256(b"t").digest(), frozenset({"read"}), ("a",), datetime.now(UTC), datetime.now(UTC)
     )
@@ -111,7 +111,7 @@ def test_what_the_file_says_of_a_token_holds_before_the_environment() -> None:
 
 
 @pytest.mark.attack("hostile tokens")
-def test_an_outage_lets_in_who_is_known_and_asks_others_to_come_again() -> None:
+def test_during_an_outage_known_tokens_work_and_others_get_503() -> None:
     outage = ServiceUnavailable("secrets", "The token could not be read.")
     assert grant("read-token", issued("read"), outage=outage) is not None
     with pytest.raises(ServiceUnavailable):
@@ -120,7 +120,7 @@ def test_an_outage_lets_in_who_is_known_and_asks_others_to_come_again() -> None:
 
 
 @pytest.mark.attack("hostile tokens")
-def test_neither_a_token_nor_its_hash_is_in_what_is_printed() -> None:
+def test_output_has_neither_tokens_nor_hashes() -> None:
     token = issued("read")
     shown = repr((token, grant("read-token", token), Keyring("s3cret", {"b0und": ["a"]}, (token,))))
     assert not any(

@@ -146,7 +146,7 @@ async def test_requests_at_the_same_time_do_not_get_past_it_together(
 
 
 @pytest.mark.attack("hostile tokens")
-async def test_the_files_of_one_form_do_not_get_past_it_together(place: Place) -> None:
+async def test_the_files_of_a_form_count_together(place: Place) -> None:
     key = place.token(None, 2, None)
     files = [("files", (f"{number}.md", f"{TEXT} {number}".encode())) for number in range(5)]
     answer = await place.knowledge.http.post("/v1/documents", files=files, headers=key)
@@ -164,13 +164,13 @@ async def test_documents_of_all_workspaces_of_a_token_count_together(place: Plac
 
 
 @pytest.mark.attack("hostile tokens")
-async def test_what_is_in_the_metadata_counts(place: Place) -> None:
+async def test_metadata_counts_towards_the_limit(place: Place) -> None:
     body = {"text": "kelp", "name": "a.md", "metadata": {"x": "y" * 2000}}
     answer = await place.knowledge.http.post("/v1/documents", json=body, headers=place.token(None, None, 1000))
     assert refused(answer, "1000 bytes")
 
 
-async def test_what_is_deleted_makes_room(place: Place) -> None:
+async def test_deleting_makes_room(place: Place) -> None:
     key = place.token(None, 1, None)
     first = (await WAYS["text"](place, key, 1)).json()["documents"][0]["id"]
     full = await WAYS["text"](place, key, 2)
@@ -181,7 +181,7 @@ async def test_what_is_deleted_makes_room(place: Place) -> None:
     assert (await WAYS["text"](place, key, 2)).status_code == 202
 
 
-async def test_the_settings_hold_for_a_token_without_limits_and_for_nobody_in_particular(tmp_path: Path) -> None:
+async def test_the_settings_limit_tokens_without_limits_and_anonymous_requests(tmp_path: Path) -> None:
     place = Place(tmp_path, limit_documents=1)
     try:
         key, own = place.token(), place.token(None, 2, None)
@@ -212,7 +212,7 @@ async def test_an_upload_that_finds_no_room_is_kept_for_another_time(place: Plac
 
 @pytest.mark.attack("hostile tokens")
 @pytest.mark.parametrize("first", ["unlimited", "limited"])
-async def test_a_second_token_lends_nobody_its_room(tmp_path: Path, first: str) -> None:
+async def test_a_second_token_does_not_raise_the_limit(tmp_path: Path, first: str) -> None:
     log = tmp_path / "audit.log"
     place = Place(tmp_path, audit_log=str(log))
     try:
@@ -231,7 +231,7 @@ async def test_a_second_token_lends_nobody_its_room(tmp_path: Path, first: str) 
 
 
 @pytest.mark.attack("hostile tokens")
-async def test_a_damaged_store_keeps_nobody_out_of_the_others(place: Place) -> None:
+async def test_a_damaged_store_does_not_block_other_workspaces(place: Place) -> None:
     key = place.token(None, 2, None, workspaces=None)
     assert (await WAYS["text"](place, {**key, "X-RAG-Workspace": "good"}, 1)).status_code == 202
     broken = place.home / "kb" / "broken"
@@ -254,7 +254,7 @@ async def test_counting_opens_no_store(tmp_path: Path) -> None:
         await place.knowledge.close()
 
 
-async def test_of_two_tokens_that_open_a_workspace_the_wider_one_counts(place: Place) -> None:
+async def test_the_wider_of_two_tokens_counts(place: Place) -> None:
     narrow, wide = place.token(None, 1, None), place.token(None, 2, None)
     both = {"Authorization": f"Bearer {narrow['X-API-Key']}", **wide}
     assert [(await WAYS["text"](place, both, number)).status_code for number in range(3)] == [202, 202, 403]
@@ -268,7 +268,7 @@ AGAIN = ["form", "text", "page", "ingest", "ingest a page"]
 
 
 @pytest.mark.parametrize("way", [WAYS[name] for name in AGAIN], ids=AGAIN)
-async def test_a_document_that_is_there_can_be_brought_again_at_the_limit(place: Place, way: Way) -> None:
+async def test_a_stored_document_is_accepted_again_at_the_limit(place: Place, way: Way) -> None:
     key = place.token(None, 1, None)
     for number, allowed in ((1, True), (1, True), (2, False)):
         answer = await way(place, key, number)
@@ -278,7 +278,7 @@ async def test_a_document_that_is_there_can_be_brought_again_at_the_limit(place:
 
 
 @pytest.mark.attack("hostile tokens")
-async def test_a_corrected_document_needs_room_only_for_what_it_has_more(place: Place) -> None:
+async def test_a_corrected_document_needs_room_only_for_its_growth(place: Place) -> None:
     key = place.token(None, 2, len(TEXT) + 10)
     tried = [
         ("a.md", TEXT, 202),
@@ -294,7 +294,7 @@ async def test_a_corrected_document_needs_room_only_for_what_it_has_more(place: 
 
 
 @pytest.mark.attack("hostile tokens")
-async def test_a_text_that_would_get_a_name_of_its_own_counts_as_another_document(place: Place) -> None:
+async def test_a_text_with_a_generated_name_counts_as_a_new_document(place: Place) -> None:
     key, http = place.token(None, 1, None), place.knowledge.http
     first = {"items": [{"text": TEXT, "source": "a.md", "id": "one"}]}
     assert (await http.post("/ingest", json=first, headers=key)).is_success

@@ -104,7 +104,7 @@ async def test_they_are_404_in_the_shape_of_the_peer(path: str, field: str) -> N
 
 
 @pytest.mark.parametrize("path", OLLAMAS)
-def test_what_only_begins_alike_is_ollamas(path: str) -> None:
+def test_paths_that_only_start_like_ours_belong_to_ollama(path: str) -> None:
     assert not is_own(path)
 
 
@@ -119,7 +119,7 @@ def test_what_only_begins_alike_is_ollamas(path: str) -> None:
         ("OPTIONS", "/v1/documents", {"GET", "POST"}),
     ],
 )
-async def test_a_wrong_method_is_told_every_right_one(method: str, path: str, allowed: set[str]) -> None:
+async def test_the_error_for_a_wrong_method_lists_all_right_ones(method: str, path: str, allowed: set[str]) -> None:
     async with proxied() as http:
         answer = await http.request(method, path)
     assert answer.status_code == 405

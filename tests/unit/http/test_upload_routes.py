@@ -56,7 +56,7 @@ def failure(answer: httpx.Response) -> tuple[int, str]:
     return answer.status_code, answer.json()["error"]["type"]
 
 
-async def test_a_file_that_is_sent_to_s3_becomes_a_document_and_leaves_the_bucket(
+async def test_an_upload_becomes_a_document_and_leaves_the_bucket(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
@@ -112,7 +112,7 @@ async def test_an_upload_is_taken_in_once(knowledge: Knowledge, bucket: FolderUp
     "upload",
     ["../x", "..", "", "0" * 31, "0" * 33, "0" * 32 + "\n", "G" * 32, "A" * 32, "default/" + "0" * 24, "٠" * 32, 7],
 )
-async def test_what_is_no_id_never_reaches_the_bucket(
+async def test_an_invalid_upload_id_never_reaches_the_bucket(
     knowledge: Knowledge, bucket: FolderUploadStore, upload: Any
 ) -> None:
     answer = await knowledge.http.post(DOCUMENTS, json={"upload": upload, "name": "a.md"})
@@ -252,7 +252,7 @@ async def test_without_boto3_the_log_names_the_remedy(
 
 
 @pytest.mark.parametrize("place", ["bucket", "folder"])
-async def test_a_baked_store_offers_nothing(bucket: FolderUploadStore, baked: Path, place: str) -> None:
+async def test_a_baked_store_offers_no_uploads(bucket: FolderUploadStore, baked: Path, place: str) -> None:
     home = {"home": str(baked)} if place == "folder" else {"home": "s3://a-bucket/kb", "home_sha256": "0" * 64}
     knowledge = Knowledge(upload_store=bucket, **home)  # type: ignore[arg-type]
     text = {"text": OTTER, "name": "otter.md"}

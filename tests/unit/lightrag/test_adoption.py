@@ -100,7 +100,7 @@ async def test_a_document_is_taken_over_by_a_text_that_has_most_of_its_lines(
         assert await listed(library) == expected
 
 
-async def test_the_document_of_the_same_text_is_taken_over_rather_than_one_that_is_like_it(tmp_path: Path) -> None:
+async def test_an_equal_text_is_adopted_before_a_similar_one(tmp_path: Path) -> None:
     like, same = OLD + "\nOne more line.", OLD
     ids = await made_before(tmp_path, {"todo.md": like, "w1/todo.md": same})
     async with opened(tmp_path) as (_, library):
@@ -109,7 +109,7 @@ async def test_the_document_of_the_same_text_is_taken_over_rather_than_one_that_
         assert await listed(library) == {W1: same, "todo.md": like}
 
 
-async def test_names_that_only_look_like_a_part_of_the_path_are_left_alone(tmp_path: Path) -> None:
+async def test_names_that_only_resemble_a_path_are_not_adopted(tmp_path: Path) -> None:
     texts = {"o.md": OLD, "1/todo.md": OLD, "w2/todo.md": OLD, "https://x.example/w1/todo.md": OLD}
     await made_before(tmp_path, texts)
     async with opened(tmp_path) as (_, library):
@@ -131,7 +131,7 @@ async def test_two_files_that_shared_a_name_are_two_documents_afterwards(tmp_pat
         assert known.id == ids["todo.md"]
 
 
-async def test_a_store_of_the_second_format_that_is_built_anew_keeps_what_can_be_taken_over(tmp_path: Path) -> None:
+async def test_reindexing_a_store_of_format_2_keeps_its_adoptable_documents(tmp_path: Path) -> None:
     ids = await made_before(tmp_path, {"todo.md": OLD})
     async with opened(tmp_path) as (container, library):
         claimed = await library.accept(SourceText("done.md", "Oil the lamp.", source="/home/ann/done.md"))

@@ -128,7 +128,7 @@ class NoAnswer(FolderObjectStore):
         await asyncio.Event().wait()
 
 
-async def test_a_bucket_that_never_answers_takes_no_more_than_the_time_of_a_request_and_of_closing_none(
+async def test_a_silent_bucket_costs_one_request_timeout_and_no_time_at_closing(
     temporary: Path,
 ) -> None:
     objects = NoAnswer(temporary)
@@ -182,7 +182,7 @@ async def test_a_store_that_was_damaged_meanwhile_is_fetched_again(
     assert [path.name for path in temporary.iterdir()] == ["kb"]
 
 
-async def test_another_process_may_put_its_store_there_while_a_damaged_one_makes_room(
+async def test_another_process_may_install_its_store_while_a_damaged_one_is_removed(
     made: tuple[Path, str], objects: FolderObjectStore, temporary: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place, rename, rmtree = temporary / "kb", Path.rename, shutil.rmtree

@@ -142,7 +142,7 @@ def read_only(made: tuple[Path, list[Any], str]) -> Iterator[Path]:
     shutil.rmtree(folder)
 
 
-def test_it_opens_where_nothing_may_be_written(read_only: Path, baked: Path) -> None:
+def test_it_opens_in_a_read_only_folder(read_only: Path, baked: Path) -> None:
     before = files(read_only)
     done = subprocess.run(
         [sys.executable, "-c", _WITHOUT_PRIVILEGES, str(baked), str(read_only), MERCURY],
@@ -157,7 +157,7 @@ def test_it_opens_where_nothing_may_be_written(read_only: Path, baked: Path) -> 
     assert files(read_only) == before
 
 
-async def test_it_needs_no_model_server_though_one_is_named(made: tuple[Path, list[Any], str]) -> None:
+async def test_it_opens_without_the_configured_model_server(made: tuple[Path, list[Any], str]) -> None:
     container = opened(made[0], OLLAMA_BASE_URL="http://127.0.0.1:1")
     repository = (await container.workspaces.open("default")).passages
     assert (await repository.retrieve(MERCURY, limit=1))[0].title == "Mercury, the innermost planet"
@@ -193,7 +193,7 @@ async def test_a_query_is_not_remembered_and_that_is_no_error(baked: Path) -> No
 
 
 @pytest.mark.parametrize("workspace", ["default", "unknown"])
-async def test_every_write_is_refused_and_says_what_to_do(baked: Path, workspace: str) -> None:
+async def test_every_write_is_refused_with_a_remedy(baked: Path, workspace: str) -> None:
     before = files(baked)
     container = opened(baked)
     repository = (await container.workspaces.open(workspace)).passages
@@ -234,7 +234,7 @@ async def refused_opening(home: Path, **environment: str) -> str:
     return caught.value.message
 
 
-async def test_a_damaged_store_says_what_is_wrong_with_it(baked: Path) -> None:
+async def test_the_error_for_a_damaged_store_names_the_damage(baked: Path) -> None:
     store = baked / "default/store.sqlite3"
     content = store.read_bytes()
     store.write_bytes(content[:-1])

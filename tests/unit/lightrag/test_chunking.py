@@ -41,7 +41,7 @@ def test_splitting_reads_any_text_a_few_times_and_never_all_at_once(text: str) -
 
 
 @pytest.mark.parametrize("text", SHAPES.values(), ids=list(SHAPES))
-def test_nothing_of_a_text_is_lost_by_cutting_it(text: str) -> None:
+def test_splitting_loses_no_text(text: str) -> None:
     at = 0
     for chunk in chunker(count_tokens, 300, 0)(text):
         found = text.index(chunk, at)
@@ -58,7 +58,7 @@ def test_neighbours_overlap_also_where_there_are_no_blanks() -> None:
     assert 0 < start < len(first)
 
 
-def test_a_short_text_is_not_cut_and_a_mark_behind_many_blocks_is_found() -> None:
+def test_a_short_text_is_one_passage_and_late_marks_are_found() -> None:
     assert chunker(count_tokens, 1000, 200)("Two words.") == ["Two words."]
     text = PARAGRAPH * 200
     half = len(PARAGRAPH) * 100

@@ -95,7 +95,7 @@ async def test_an_embedding_without_a_document_is_not_cached(ledger: Ledger) -> 
     assert model.asked == ["a question"] * 2
 
 
-async def test_a_part_that_failed_half_way_goes_on_where_it_stopped(ledger: Ledger) -> None:
+async def test_a_part_that_failed_half_way_resumes(ledger: Ledger) -> None:
     texts = [f"passage {n}" for n in range(70)]
     model = CountingEmbedder(room=40)
     with pytest.raises(ServiceUnavailable):
@@ -157,7 +157,7 @@ async def test_a_text_that_is_not_cached_waits_for_the_model(tmp_path: Path) -> 
     await workspaces.close()
 
 
-async def test_a_changed_text_drops_the_vectors_of_its_document_alone(tmp_path: Path) -> None:
+async def test_a_changed_text_drops_only_the_vectors_of_its_document(tmp_path: Path) -> None:
     model = CountingEmbedder()
     workspaces = opened(tmp_path, model)
     otter, pump = await make_searchable(workspaces, OTTER), await make_searchable(workspaces, PUMP)

@@ -30,7 +30,7 @@ MERGED = {
         (LightRAG, "_build_global_config", 1, set(), False),
     ],
 )
-def test_the_private_methods_take_what_the_drafts_give_them(
+def test_lightrags_private_methods_have_the_expected_parameters(
     owner: type, name: str, positional: int, named: set[str], asynchronous: bool
 ) -> None:
     method = getattr(owner, name, None)
@@ -38,7 +38,7 @@ def test_the_private_methods_take_what_the_drafts_give_them(
     holds(method, positional, named, asynchronous)
 
 
-def test_merging_takes_what_the_drafts_give_it() -> None:
+def test_merging_has_the_expected_parameters() -> None:
     holds(merge_nodes_and_edges, 5, MERGED, asynchronous=True)
 
 

@@ -62,7 +62,7 @@ async def indexer(container: Container) -> PartIndexer:
         (ServiceUnavailable("model", "The model is silent."), ServiceUnavailable),
     ],
 )
-async def test_a_defect_is_not_taken_for_an_outage(
+async def test_a_defect_is_not_reported_as_an_outage(
     library: Library,
     indexer: PartIndexer,
     monkeypatch: pytest.MonkeyPatch,
@@ -88,7 +88,7 @@ async def test_extending_the_graph_again_changes_nothing(
     assert dump(tmp_path) == before
 
 
-async def test_a_text_that_comes_back_has_its_sections_again_and_no_failure_of_before(
+async def test_a_restored_text_has_its_sections_and_no_earlier_failure(
     library: Library, indexer: PartIndexer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = text("a.md", ARMSTRONG, marks=(Mark(0, 3, "Lamps"),), metadata={"team": "x"})
@@ -140,7 +140,7 @@ async def test_a_deletion_does_not_wait_for_the_writer_of_the_graph_and_the_work
     await other.close()
 
 
-async def test_the_worker_begins_with_what_a_deletion_that_was_killed_has_left(
+async def test_the_worker_first_finishes_a_killed_deletion(
     container: Container, library: Library, indexer: PartIndexer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     acceptance = await library.accept(text("a.md", LONG))
@@ -337,7 +337,7 @@ def _timeless(value: Any) -> Any:
     return {key: fields[key] for key in sorted(fields) if not key.endswith(("_at", "_time"))}
 
 
-async def test_of_very_many_documents_of_one_name_each_is_told_with_its_whole_source(
+async def test_very_many_namesakes_are_labelled_with_their_full_sources(
     library: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("cragside.adapters.lightrag.ledger.sqlite.documents.MOST_NAMESAKES", 2)

@@ -21,7 +21,7 @@ def test_an_empty_index_finds_nothing() -> None:
     assert VectorIndex(8).search(np.ones(8, np.float32), 5, 0.0) == []
 
 
-def test_the_nearest_come_first_above_the_threshold() -> None:
+def test_the_nearest_above_the_threshold_are_first() -> None:
     rows = np.eye(4, dtype=np.float32)
     found = filled(rows).search(np.array([0.9, 0.4, 0.1, 0], np.float32), 3, 0.2)
     assert [key for key, _ in found] == [10, 11]
@@ -83,7 +83,7 @@ def test_cosines_are_exact_where_the_index_would_only_estimate() -> None:
     assert cosines.tolist() == pytest.approx(exact[keys].tolist())
 
 
-def test_of_equal_cosines_the_smallest_key_comes_first() -> None:
+def test_equal_cosines_are_ordered_by_key() -> None:
     index = VectorIndex(2)
     index.add([1, 2, 3, 4], np.array([[1, 0], [0, 1], [0, 1], [0, 1]], np.float32))
     index.remove([1])

@@ -93,7 +93,7 @@ def build(tmp_path: Path) -> Build:
     return built
 
 
-async def test_a_store_goes_on_with_the_model_that_built_it(build: Build) -> None:
+async def test_a_store_keeps_the_model_that_built_it(build: Build) -> None:
     first = build()
     await (await first.open("w")).passages.save_documents([OTTER])
     await first.close()
@@ -112,7 +112,7 @@ async def test_naming_another_model_is_an_error_that_names_both_and_the_way_out(
         await (await build(embedding_model="large").open("w")).passages.status()
 
 
-async def test_reindexing_builds_the_store_anew_with_the_named_model(build: Build) -> None:
+async def test_reindexing_rebuilds_the_store_with_the_named_model(build: Build) -> None:
     first = build()
     await (await first.open("w")).passages.save_documents([OTTER, SourceText("kelp.md", "Kelp grows fast.", "Kelp")])
     await first.close()
@@ -127,7 +127,7 @@ async def test_reindexing_builds_the_store_anew_with_the_named_model(build: Buil
     await again.close()
 
 
-async def test_a_store_can_be_built_anew_when_its_model_is_out_of_reach(build: Build, tmp_path: Path) -> None:
+async def test_a_store_can_be_rebuilt_while_its_model_is_unreachable(build: Build, tmp_path: Path) -> None:
     first = build()
     await (await first.open("w")).passages.save_documents([OTTER])
     await first.close()
@@ -210,7 +210,7 @@ async def test_asking_an_unknown_workspace_leaves_no_trace(build: Build, tmp_pat
     await store.close()
 
 
-async def test_a_store_that_cannot_be_rebuilt_completely_stays_as_it_is(build: Build) -> None:
+async def test_a_failed_rebuild_keeps_the_old_store(build: Build) -> None:
     store = build()
     await (await store.open("w")).passages.save_documents([OTTER, PUMP])
     await store.close()
@@ -394,7 +394,7 @@ async def test_two_homes_with_a_workspace_of_the_same_name_index_at_the_same_tim
     await two.close()
 
 
-async def test_a_query_is_not_recorded_while_somebody_else_writes(build: Build, tmp_path: Path) -> None:
+async def test_a_query_is_not_recorded_while_another_process_writes(build: Build, tmp_path: Path) -> None:
     store = build()
     repository = (await store.open("w")).passages
     await repository.save_documents([OTTER])
@@ -550,7 +550,7 @@ async def filled(store: EmbeddedWorkspaces, workspace: str) -> None:
 
 
 @pytest.mark.attack("exhausted resources")
-async def test_as_many_stores_are_open_as_may_be_and_the_others_come_back(build: Build) -> None:
+async def test_the_pool_closes_stores_at_its_limit_and_reopens_them(build: Build) -> None:
     store = build(most_open=3)
     for number in range(9):
         await asyncio.create_task(filled(store, f"w{number}"))
@@ -616,7 +616,7 @@ async def test_waiting_too_long_for_a_store_asks_the_client_to_retry(build: Buil
 
 
 @pytest.mark.attack("exhausted resources")
-async def test_a_tenant_who_asks_for_many_workspaces_waits_in_line_with_the_others(build: Build) -> None:
+async def test_a_tenant_with_many_workspaces_waits_like_the_others(build: Build) -> None:
     store, turns = build(most_open=2), list[str]()
     names = [f"w{number}" for number in range(8)]
     for name in [*names, "other"]:

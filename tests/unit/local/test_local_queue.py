@@ -50,7 +50,9 @@ def dies_with_tasks_in_hand(home: Path, limit: int = 10) -> None:
     process.join()
 
 
-async def test_what_a_killed_worker_had_in_hand_comes_at_once_and_uncounted(queue: LocalQueue, tmp_path: Path) -> None:
+async def test_tasks_of_a_killed_worker_return_at_once_without_counting_an_attempt(
+    queue: LocalQueue, tmp_path: Path
+) -> None:
     await queue.send([task(), task("doc-2")])
     await asyncio.to_thread(dies_with_tasks_in_hand, tmp_path)
     assert (await queue.stats()).processing == 2
@@ -58,7 +60,7 @@ async def test_what_a_killed_worker_had_in_hand_comes_at_once_and_uncounted(queu
     assert (first.task, first.attempt, second.task, second.attempt) == (task(), 1, task("doc-2"), 1)
 
 
-async def test_a_task_that_many_workers_died_with_is_handed_out_alone_and_held_to_account(
+async def test_a_task_that_killed_several_workers_runs_alone_and_counts_attempts(
     queue: LocalQueue, tmp_path: Path
 ) -> None:
     now = 1000.0
@@ -74,7 +76,7 @@ async def test_a_task_that_many_workers_died_with_is_handed_out_alone_and_held_t
     assert other.task == task("doc-2")
 
 
-async def test_a_death_alone_counts_as_a_try_and_lets_others_pass(queue: LocalQueue, tmp_path: Path) -> None:
+async def test_a_death_while_running_alone_counts_as_an_attempt(queue: LocalQueue, tmp_path: Path) -> None:
     await queue.send([task("doc-bad")])
     for _ in range(DEATHS_TOLERATED + 1):
         await asyncio.to_thread(dies_with_tasks_in_hand, tmp_path)
@@ -86,7 +88,9 @@ async def test_a_death_alone_counts_as_a_try_and_lets_others_pass(queue: LocalQu
     assert (again.task, again.attempt) == (task("doc-bad"), 2)
 
 
-async def test_a_second_worker_gets_nothing_until_the_first_is_gone(queue: LocalQueue, tmp_path: Path) -> None:
+async def test_a_second_worker_gets_no_task_of_the_group_until_the_first_ends(
+    queue: LocalQueue, tmp_path: Path
+) -> None:
     await queue.send([task()])
     assert await tasks_of(queue) == [task()]
     second = LocalQueue(tmp_path)
@@ -97,7 +101,7 @@ async def test_a_second_worker_gets_nothing_until_the_first_is_gone(queue: Local
     await second.close()
 
 
-async def test_a_task_that_waits_for_its_retry_lets_later_ones_of_its_group_pass(queue: LocalQueue) -> None:
+async def test_a_task_waiting_for_its_retry_does_not_block_its_group(queue: LocalQueue) -> None:
     await queue.send([task(part=0), task(part=1)])
     first, second = await queue.receive(limit=2, wait=0)
     await queue.retry(first, delay=60)
@@ -155,7 +159,7 @@ async def test_many_workspaces_share_the_turns_alike(queue: LocalQueue) -> None:
     assert set(Counter(await Places(queue, 8).turns(80)).values()) == {2}
 
 
-async def test_embedding_goes_before_enriching_that_waits_longer(queue: LocalQueue) -> None:
+async def test_embedding_precedes_older_enrichment(queue: LocalQueue) -> None:
     await queue.send([task("doc-1", stage="enrich"), task("doc-2")])
     assert await tasks_of(queue, limit=1) == [task("doc-2")]
 
@@ -169,7 +173,7 @@ async def test_a_document_is_not_enriched_before_all_of_it_is_embedded(queue: Lo
     assert await tasks_of(queue) == []
 
 
-async def test_enriching_leaves_room_for_text_that_comes_later(queue: LocalQueue) -> None:
+async def test_enrichment_leaves_capacity_for_new_text(queue: LocalQueue) -> None:
     await queue.send([task(f"doc-{n}", stage="enrich", workspace=f"w-{n}") for n in range(50)])
     free = 16
     while deliveries := await queue.receive(limit=free, wait=0):
@@ -190,12 +194,12 @@ async def test_the_next_free_place_is_for_the_workspace_with_the_fewest_document
     assert [each.workspace for each in await tasks_of(queue, limit=8 - len(held))] == ["small"]
 
 
-async def test_a_worker_of_one_place_enriches_too(queue: LocalQueue) -> None:
+async def test_a_worker_with_one_slot_enriches_too(queue: LocalQueue) -> None:
     await queue.send([task(stage="enrich")])
     assert await tasks_of(queue, limit=1) == [task(stage="enrich")]
 
 
-async def test_an_old_delivery_cannot_end_the_task_that_was_handed_out_again(queue: LocalQueue) -> None:
+async def test_an_expired_delivery_cannot_finish_the_task(queue: LocalQueue) -> None:
     now = 1000.0
     queue._clock = lambda: now
     await queue.send([task()])
@@ -210,7 +214,7 @@ async def test_an_old_delivery_cannot_end_the_task_that_was_handed_out_again(que
     assert await queue.stats() == QueueStats(0, 0, 0)
 
 
-async def test_a_task_that_is_sent_again_is_a_dead_letter_no_more(queue: LocalQueue) -> None:
+async def test_sending_a_task_again_removes_its_dead_letter(queue: LocalQueue) -> None:
     await queue.send([task()])
     (delivery,) = await queue.receive(limit=1, wait=0)
     await queue.bury(delivery, "no")
@@ -218,7 +222,7 @@ async def test_a_task_that_is_sent_again_is_a_dead_letter_no_more(queue: LocalQu
     assert await queue.stats() == QueueStats(pending=1, processing=0, dead=0)
 
 
-async def test_a_deleted_documents_tasks_are_forgotten_even_those_in_hand(queue: LocalQueue) -> None:
+async def test_deleting_a_document_drops_its_tasks_even_running_ones(queue: LocalQueue) -> None:
     await queue.send([task(), task("doc-2")])
     first, _ = await queue.receive(limit=10, wait=0)
     await queue.send([task(part=1)])
@@ -235,7 +239,7 @@ async def test_a_deleted_documents_dead_letters_are_forgotten(queue: LocalQueue)
     assert [letter.task for letter in await queue.dead()] == [task("doc-2")]
 
 
-async def test_one_process_leads(queue: LocalQueue, tmp_path: Path) -> None:
+async def test_one_process_at_a_time_is_the_leader(queue: LocalQueue, tmp_path: Path) -> None:
     other = LocalQueue(tmp_path)
     assert not queue.leads()
     for each in (queue, other):
@@ -247,7 +251,7 @@ async def test_one_process_leads(queue: LocalQueue, tmp_path: Path) -> None:
     await other.close()
 
 
-async def test_counts_are_those_of_one_workspace_when_asked(queue: LocalQueue) -> None:
+async def test_counts_can_be_limited_to_a_workspace(queue: LocalQueue) -> None:
     await queue.send([task(), task("doc-2", workspace="other")])
     assert (await queue.stats_of("other")).pending == 1
 
@@ -280,7 +284,7 @@ async def test_several_processes_send_at_once(queue: LocalQueue, tmp_path: Path)
     assert (await queue.stats()).pending == 200
 
 
-async def test_a_damaged_file_is_told_as_such(queue: LocalQueue, tmp_path: Path) -> None:
+async def test_a_damaged_file_is_reported_as_damaged(queue: LocalQueue, tmp_path: Path) -> None:
     (tmp_path / FILE_NAME).write_bytes(b"no database at all" * 100)
     with pytest.raises(ServiceUnavailable, match="damaged"):
         await queue.send([task()])
@@ -296,7 +300,7 @@ async def test_a_file_that_cannot_be_opened_is_not_to_be_moved_away(queue: Local
     assert not re.search("damaged|move", failed.value.message, re.IGNORECASE)
 
 
-async def test_a_file_of_another_version_is_left_alone(queue: LocalQueue, tmp_path: Path) -> None:
+async def test_a_file_of_another_version_is_refused_unchanged(queue: LocalQueue, tmp_path: Path) -> None:
     other = sqlite3.connect(tmp_path / FILE_NAME)
     other.execute("PRAGMA user_version = 99")
     other.close()

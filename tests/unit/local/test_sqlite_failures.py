@@ -113,7 +113,7 @@ def test_a_file_that_another_process_holds_is_not_damaged(file: Path) -> None:
 @pytest.mark.parametrize(
     "number", [sqlite3.SQLITE_IOERR_READ, sqlite3.SQLITE_IOERR_SHMOPEN, sqlite3.SQLITE_READONLY_DIRECTORY]
 )
-def test_what_a_disk_refuses_is_no_damage_whatever_the_extended_code(number: int) -> None:
+def test_disk_errors_are_not_reported_as_damage(number: int) -> None:
     assert not is_damage(code(number))
     assert "Check the permissions of its folder, and its disk" in unusable(code(number))
 

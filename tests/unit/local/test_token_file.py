@@ -37,7 +37,7 @@ def names(file: TokenFile) -> list[str]:
     return [each.name for each in file.tokens()]
 
 
-def test_a_token_is_kept_as_a_hash_alone(path: Path) -> None:
+def test_only_the_hash_of_a_token_is_stored(path: Path) -> None:
     file = TokenFile(path)
     secret, made = file.create(token())
     assert secret.startswith("crag_")
@@ -49,7 +49,7 @@ def test_a_token_is_kept_as_a_hash_alone(path: Path) -> None:
     assert made.digest.hex() not in repr(made)
 
 
-def test_what_was_said_of_a_token_is_what_is_read(path: Path) -> None:
+def test_the_properties_of_a_token_survive_storage(path: Path) -> None:
     file, expires = TokenFile(path), datetime(2100, 1, 2, 3, 4, 5, tzinfo=UTC)
     said = token(scopes=frozenset({"read", "chat"}), workspaces=("a", "b"), expires=expires, limits=Limits(1, 2, 3))
     _, made = file.create(said)
@@ -63,7 +63,7 @@ def test_what_was_said_of_a_token_is_what_is_read(path: Path) -> None:
     )
 
 
-def test_the_file_is_for_its_owner_alone(path: Path) -> None:
+def test_the_file_is_private(path: Path) -> None:
     before = os.umask(0)
     try:
         TokenFile(path).create(token())
@@ -82,7 +82,7 @@ def test_a_link_stays_a_link(tmp_path: Path, path: Path) -> None:
 
 
 @pytest.mark.attack("hostile tokens")
-def test_a_revoked_token_is_gone_for_every_process_within_two_seconds(path: Path) -> None:
+def test_a_revoked_token_is_refused_by_every_process_within_two_seconds(path: Path) -> None:
     clock = Clock()
     _, made = (commands := TokenFile(path)).create(token())
     server = TokenFile(path, clock=clock)
@@ -92,9 +92,7 @@ def test_a_revoked_token_is_gone_for_every_process_within_two_seconds(path: Path
     assert names(server) == []
 
 
-def test_what_has_not_changed_is_the_same_object_and_is_not_looked_at_by_every_request(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unchanged_file_is_cached_between_requests(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     TokenFile(path).create(token())
     server = TokenFile(path, clock=(clock := Clock()))
     known = server.tokens()
@@ -234,7 +232,7 @@ def test_a_file_that_others_may_write_is_refused(path: Path, mode: int) -> None:
 
 @pytest.mark.attack("hostile tokens")
 @pytest.mark.parametrize("kind", ["FIFO", "directory", "device", "link to a FIFO"])
-def test_what_is_no_regular_file_is_refused_without_waiting(tmp_path: Path, path: Path, kind: str) -> None:
+def test_a_special_file_is_refused_without_waiting(tmp_path: Path, path: Path, kind: str) -> None:
     if kind == "FIFO":
         os.mkfifo(path, 0o600)
     elif kind == "directory":

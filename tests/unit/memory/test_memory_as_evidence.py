@@ -66,7 +66,7 @@ async def test_no_route_of_documents_finds_or_lists_an_exchange(knowledge: Knowl
     assert (await http.get("/enrichment/stats")).json()["totals"]["enriched"] == 1
 
 
-async def test_asked_for_it_follows_the_evidence_and_is_counted_by_nothing(knowledge: Knowledge) -> None:
+async def test_requested_memory_follows_the_evidence_and_does_not_change_the_verdict(knowledge: Knowledge) -> None:
     without, told = await asked(knowledge), await asked(knowledge, memory=True)
     evidence, heading, earlier = told["prompt"].partition(HEADING)
     assert heading
@@ -89,7 +89,7 @@ async def test_without_any_evidence_the_verdict_stays_none(knowledge: Knowledge)
     assert "Mirabelle" in told["prompt"]
 
 
-async def test_chats_get_it_in_the_message_ahead_of_the_question(knowledge: Knowledge) -> None:
+async def test_chats_get_memory_in_the_message_before_the_question(knowledge: Knowledge) -> None:
     messages = [{"role": "user", "content": f"/rag {QUESTION}"}]
     answer = await knowledge.http.post("/v1/enrich", json={"messages": messages, "memory": True})
     system, user = answer.json()["messages"]
@@ -110,7 +110,7 @@ async def test_chats_get_it_in_the_message_ahead_of_the_question(knowledge: Know
         (None, "true", True, True),
     ],
 )
-async def test_the_field_goes_ahead_of_the_header_and_that_of_the_setting(
+async def test_the_field_precedes_the_header_and_the_header_precedes_the_setting(
     tmp_path: Path, field: bool | None, header: str | None, setting: bool, wanted: bool
 ) -> None:
     knowledge = Knowledge(tmp_path, memory_evidence=setting)
@@ -179,7 +179,7 @@ async def test_a_memory_that_hangs_does_not_take_more_than_the_requests_time(
     assert "12 berths" in enriched.request["prompt"]
 
 
-async def test_evidence_comes_first_where_there_is_no_room_for_both(knowledge: Knowledge) -> None:
+async def test_evidence_precedes_memory_when_space_is_short(knowledge: Knowledge) -> None:
     count = knowledge.container.count_tokens
     evidence = (await asked(knowledge))["prompt"].removesuffix(f"\n\n{QUESTION}")
     for room, both in ((count(evidence) + 40, False), (count(evidence) + 200, True)):
@@ -248,7 +248,7 @@ async def test_exchanges_can_be_seen_and_forgotten(knowledge: Knowledge) -> None
     assert (await http.delete(f"/v1/memories/{document}")).status_code == 404
 
 
-async def test_what_was_given_up_of_memory_is_told_and_comes_back(knowledge: Knowledge) -> None:
+async def test_dead_letters_of_memory_are_listed_and_can_be_revived(knowledge: Knowledge) -> None:
     http, workspaces = knowledge.http, knowledge.container.workspaces
     library = (await workspaces.open(memory_of("default"))).documents
     records, _ = await library.documents()
@@ -268,7 +268,7 @@ async def test_what_was_given_up_of_memory_is_told_and_comes_back(knowledge: Kno
 
 
 @pytest.mark.parametrize("hook", ["on_retrieve", "on_request"])
-async def test_the_plugin_hands_the_wish_for_memory_over(knowledge: Knowledge, hook: str) -> None:
+async def test_the_plugin_forwards_the_request_for_memory(knowledge: Knowledge, hook: str) -> None:
     agent = RagAgent(enricher=knowledge.container.enricher)
     request = {"prompt": f"/rag {QUESTION}", "memory": True}
     enhanced = await getattr(agent, hook)(request)

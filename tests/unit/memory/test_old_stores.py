@@ -97,7 +97,7 @@ async def test_from_the_first_start_on_memory_finds_them_without_a_worker(tmp_pa
         assert [each["id"] for each in track["documents"]] == [ids[BOTS_NAME]]
 
 
-async def test_the_workers_first_round_brings_them_into_memorys_graph_and_out_of_the_documents(tmp_path: Path) -> None:
+async def test_the_worker_moves_old_exchanges_from_documents_to_memory(tmp_path: Path) -> None:
     await made_in_the_old_way(tmp_path)
     async with opened(tmp_path) as knowledge:
         await knowledge.worker().run(until_idle=True)
@@ -174,7 +174,7 @@ async def test_a_move_that_was_broken_off_is_completed(
         SourceText(BOTS_NAME, BOT, metadata={"kind": "conversation", "team": "harbour"}),
     ],
 )
-async def test_a_document_that_somebody_brought_as_such_stays_one(tmp_path: Path, document: SourceText) -> None:
+async def test_a_document_that_resembles_an_exchange_stays_a_document(tmp_path: Path, document: SourceText) -> None:
     async with opened(tmp_path) as knowledge:
         await knowledge.container.intake.text(document, workspace="default")
     as_of_before(tmp_path)
@@ -201,7 +201,7 @@ async def test_the_same_text_under_other_names_is_kept_as_often(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("name", "text"), [(BOTS_NAME, "Minutes of the harbour's meeting."), ("interview.txt", BOT), (BOTS_NAME, BOT)]
 )
-async def test_no_document_that_a_client_brings_becomes_a_memory(
+async def test_a_clients_document_never_becomes_a_memory(
     tmp_path: Path, name: str, text: str, anew: bool, before: bool
 ) -> None:
     if before:
@@ -300,7 +300,7 @@ async def test_a_baked_store_has_no_memory_and_says_so(tmp_path: Path) -> None:
         assert asked["metadata"]["rag_context"]["verdict"] == "local"
 
 
-async def test_a_workspace_is_built_anew_with_its_memory(tmp_path: Path) -> None:
+async def test_a_workspace_is_rebuilt_with_its_memory(tmp_path: Path) -> None:
     await made_in_the_old_way(tmp_path)
     async with opened(tmp_path) as knowledge:
         assert (await knowledge.http.get("/v1/memories")).json()["total"] == 2
@@ -311,7 +311,7 @@ async def test_a_workspace_is_built_anew_with_its_memory(tmp_path: Path) -> None
         assert await names(knowledge) == ["harbour.md"]
 
 
-async def test_one_that_is_built_anew_before_it_was_opened_loses_nothing(tmp_path: Path) -> None:
+async def test_rebuilding_an_unopened_old_store_loses_nothing(tmp_path: Path) -> None:
     await made_in_the_old_way(tmp_path)
     async with opened(tmp_path) as knowledge:
         assert await knowledge.container.workspaces.reindex("default", lambda _: None) == 3
@@ -320,7 +320,7 @@ async def test_one_that_is_built_anew_before_it_was_opened_loses_nothing(tmp_pat
         assert "480 berths" in await recalled(knowledge, QUESTION)
 
 
-async def test_no_message_tells_the_inner_name_of_a_memory(tmp_path: Path) -> None:
+async def test_no_message_contains_the_internal_name_of_a_memory(tmp_path: Path) -> None:
     async with opened(tmp_path) as knowledge:
         body = {"user": "Is the harbour of Vellamo deep?", "assistant": "It is eleven metres deep at low water."}
         await knowledge.http.post("/v1/memories", json=body)

@@ -52,7 +52,7 @@ async def test_the_models_fields_are_taken_and_the_model_is_named(stub, annotato
 
 
 @pytest.mark.parametrize("doc_type", sorted(set(get_args(DocType)) - {"image"}))
-async def test_every_type_has_a_form_that_its_answer_is_held_to(stub, annotator, doc_type):
+async def test_every_type_has_a_schema_for_its_answer(stub, annotator, doc_type):
     stub.say = filled
     found = await annotator.tier3(doc_type, "Something was said.")
     schema = stub.asked("/api/chat")[0]["format"]
@@ -93,7 +93,7 @@ async def test_a_model_that_talks_nonsense_twice_is_replaced_by_rules_that_say_s
     assert len(stub.asked("/api/chat")) == 2
 
 
-async def test_a_second_try_is_told_what_was_wrong_and_may_succeed(stub, annotator):
+async def test_a_second_attempt_names_the_error_of_the_first(stub, annotator):
     answers = iter(["nonsense", json.dumps(TEXT)])
     stub.say = lambda _: next(answers)
     assert (await annotator.tier3("text", "Otters."))["by"] == "qwen2.5:7b"

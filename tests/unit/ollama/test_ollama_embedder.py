@@ -20,7 +20,7 @@ async def host(stub):
     await host.close()
 
 
-async def test_the_host_is_asked_when_something_is_embedded_and_tells_the_dimensions(host, stub):
+async def test_the_first_embedding_determines_the_dimensions(host, stub):
     embedder = OllamaEmbedder(host, "nomic")
     assert (embedder.name, embedder.dimensions, stub.calls) == ("nomic", None, [])
     assert (await embedder.embed([])).shape == (0, 8)
@@ -32,7 +32,7 @@ async def test_the_name_is_the_same_with_and_without_latest(host):
     assert HostlessEmbedder("nomic").name == HostlessEmbedder("nomic:latest").name == "nomic"
 
 
-async def test_many_texts_go_out_in_batches_and_come_back_in_order(host, stub):
+async def test_many_texts_are_embedded_in_batches_in_order(host, stub):
     embedder = OllamaEmbedder(host, "nomic")
     texts = [f"text {n}" for n in range(70)]
     vectors = await embedder.embed(texts)
@@ -80,7 +80,7 @@ async def test_a_dead_host_is_the_embedders_failure(host, stub, asked_before):
     await stub.start()
 
 
-async def test_without_a_host_the_way_out_is_told():
+async def test_the_error_for_a_missing_host_has_a_remedy():
     embedder = HostlessEmbedder("nomic")
     assert embedder.dimensions is None
     for texts in ([], ["a"]):

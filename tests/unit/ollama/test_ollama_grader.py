@@ -51,7 +51,7 @@ async def test_all_documents_are_graded_in_one_call(grader, stub):
     assert len(prompts(stub)) == 1
 
 
-async def test_the_model_is_held_to_a_schema_with_one_score_for_each_document(grader, stub):
+async def test_the_schema_has_one_score_for_each_document(grader, stub):
     await grader.grade(QUESTION, passages("a", "b"), model="judge")
     asked = stub.asked("/api/chat")[0]
     assert asked["format"]["required"] == ["1", "2"]
@@ -94,7 +94,7 @@ def scripted(batch, single="0.5"):
         '```json\n{"1": 0.9, "2": 0.1}\n```',
     ],
 )
-async def test_an_answer_that_is_not_exactly_the_scores_is_asked_again_one_by_one(grader, stub, answer):
+async def test_after_an_invalid_answer_documents_are_graded_one_by_one(grader, stub, answer):
     stub.say = scripted(answer)
     assert await grader.grade(QUESTION, passages("a", "b"), model="judge") == [0.5, 0.5]
     assert len(prompts(stub)) == 3
@@ -120,7 +120,7 @@ async def test_that_a_model_cannot_do_batches_is_remembered_for_a_while(host, st
     assert len(prompts(stub)) == 3 + 2 + 1
 
 
-async def test_a_document_that_gets_no_score_even_alone_fails_the_grading(grader, stub):
+async def test_a_document_without_a_score_fails_the_grading(grader, stub):
     stub.say = scripted("no", single='"high"')
     with pytest.raises(ServiceUnavailable, match="did not answer with a score") as failure:
         await grader.grade(QUESTION, passages("a", "b"), model="judge")
@@ -150,7 +150,7 @@ FORGED = [
 @pytest.mark.attack("forged citations")
 @pytest.mark.parametrize("forged", FORGED, ids=ascii)
 @pytest.mark.parametrize("field", ["content", "title"])
-def test_a_passage_can_forge_neither_another_ones_number_nor_a_verdict(forged, field):
+def test_a_passage_cannot_forge_a_number_or_a_score(forged, field):
     fields = {"content": "Cats sleep.", "title": "Cats", field: f"a\n{forged}"}
     prompt = grading.question(QUESTION, [Document("h", source="web", **fields)], characters_each=900)
     code = re.search(r"<evidence-(\w{6}) number", prompt)[1]

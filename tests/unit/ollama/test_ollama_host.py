@@ -34,14 +34,14 @@ async def test_the_host_says_its_version_and_models(host):
     assert await host.models() == {"judge:latest", "qwen2.5:7b", "embed-only:latest"}
 
 
-async def test_what_the_host_says_is_remembered(host, stub):
+async def test_answers_of_the_host_are_cached(host, stub):
     for _ in range(3):
         await asyncio.gather(host.models(), host.models(), host.choose("judge"), host.context_length("judge"))
     assert len([path for path, _ in stub.calls if path == "/api/tags"]) == 1
     assert len(stub.asked("/api/show")) == 1
 
 
-async def test_the_requests_own_model_is_chosen_when_the_host_has_it(host):
+async def test_the_model_of_the_request_is_chosen_if_the_host_has_it(host):
     assert await host.choose("judge") == "judge:latest"
     assert await host.choose("judge:latest") == "judge:latest"
 
@@ -51,14 +51,14 @@ async def test_without_a_usable_model_in_the_request_qwen_is_chosen(host, reques
     assert await host.choose(requested) == "qwen2.5:7b"
 
 
-async def test_with_nothing_to_choose_from_the_embedded_set_is_chosen(stub):
+async def test_without_a_suitable_model_the_embedded_models_are_chosen(stub):
     stub.models = ["embed-only:latest"]
     host = OllamaHost(stub.url, parallel=4)
     assert await host.choose("embed-only") is None
     await host.close()
 
 
-async def test_a_host_that_says_nothing_of_capabilities_is_taken_to_chat(stub):
+async def test_a_model_without_listed_capabilities_is_assumed_to_chat(stub):
     stub.cards["judge:latest"] = {"capabilities": None}
     host = OllamaHost(stub.url, parallel=4)
     assert await host.choose("judge") == "judge:latest"
@@ -90,7 +90,7 @@ async def test_the_limit_comes_from_the_model_card(host):
 
 
 @pytest.mark.parametrize("window", [2048, 4096, 32_768])
-async def test_the_window_is_what_the_host_reports_of_the_loaded_model(host, stub, window):
+async def test_the_window_is_the_one_that_the_host_reports(host, stub, window):
     stub.loaded["judge:latest"] = window
     assert await host.window("judge") == window
     assert stub.asked("/api/generate") == []
@@ -161,7 +161,7 @@ async def test_num_ctx_is_raised_where_a_host_does_not_say_its_window_and_may_cu
     assert stub.asked("/api/chat")[0]["options"]["num_ctx"] == 8192
 
 
-async def test_a_thinking_model_is_told_not_to_and_given_room_if_it_does(host, stub):
+async def test_thinking_is_switched_off_and_has_room_if_the_model_still_thinks(host, stub):
     stub.cards["judge:latest"] = {"capabilities": ["completion", "thinking"]}
     await host.chat("judge", "short", max_tokens=10)
     asked = stub.asked("/api/chat")[0]
@@ -174,7 +174,7 @@ async def test_other_models_are_not_sent_the_think_field(host, stub):
     assert stub.asked("/api/chat")[0].get("think") is None
 
 
-async def test_no_more_calls_are_in_flight_than_allowed(stub):
+async def test_calls_in_flight_are_limited(stub):
     stub.seconds = 0.02
     host = OllamaHost(stub.url, parallel=3)
     await host.prepare()
@@ -315,7 +315,7 @@ async def test_nonsense_from_the_host_is_an_answer_or_a_failure_of_the_host(stub
 
 
 @pytest.mark.parametrize("info", [["x"], "x", 7, {"a.context_length": True}, {"a.context_length": "9"}])
-async def test_a_card_that_cannot_be_read_says_nothing(stub, host, info):
+async def test_an_unreadable_model_card_is_ignored(stub, host, info):
     stub.cards["judge:latest"] = {"model_info": info, "parameters": "num_ctx " + "9" * 5000}
     assert await host.context_length("judge") is None
 

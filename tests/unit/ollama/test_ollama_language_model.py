@@ -66,7 +66,7 @@ LINK = "relation<|#|>Paris<|#|>Seine<|#|>river<|#|>A secret river."
         ("", (0, 0)),
     ],
 )
-def test_rows_and_lines_that_are_none_are_counted(answer, rows):
+def test_malformed_rows_and_lines_are_counted(answer, rows):
     assert rows_in(answer) == rows
 
 
@@ -79,9 +79,7 @@ def test_rows_and_lines_that_are_none_are_counted(answer, rows):
         ("", "stop", "extracted 0 rows"),
     ],
 )
-async def test_what_a_model_got_wrong_in_an_extraction_is_told_in_the_log_without_content(
-    stub, caplog, answer, reason, told
-):
+async def test_extraction_errors_are_logged_without_content(stub, caplog, answer, reason, told):
     stub.say = lambda _: answer
     stub.done_reason = reason
     host = OllamaHost(stub.url, parallel=1)

@@ -86,5 +86,5 @@ def test_a_long_answer_is_cut_at_a_word():
     assert query.endswith("tower")
 
 
-def test_other_scripts_are_not_held_to_sharing_a_word():
+def test_other_scripts_need_not_share_a_word():
     assert one_line("東京タワー 設計者", about="東京タワーを設計したのは誰ですか") == "東京タワー 設計者"

@@ -53,7 +53,7 @@ async def test_an_answer_that_cannot_be_read_is_a_failure_of_the_host(source):
     assert (source.asked, caught.value.component) == (1, "ollama")
 
 
-async def test_callers_at_the_same_time_share_one_question(source):
+async def test_concurrent_callers_share_one_call(source):
     source.gate.clear()
     waiting = [asyncio.create_task(source.remembered.get()) for _ in range(10)]
     await asyncio.sleep(0)
@@ -61,7 +61,7 @@ async def test_callers_at_the_same_time_share_one_question(source):
     assert await asyncio.gather(*waiting) == [1] * 10
 
 
-async def test_a_cancelled_caller_takes_nothing_from_the_others(source):
+async def test_a_cancelled_caller_does_not_cancel_the_others(source):
     source.gate.clear()
     first, second = (asyncio.create_task(source.remembered.get()) for _ in range(2))
     await asyncio.sleep(0)
@@ -71,14 +71,14 @@ async def test_a_cancelled_caller_takes_nothing_from_the_others(source):
     assert await second == 1
 
 
-async def test_a_failure_seen_elsewhere_counts(source):
+async def test_a_failure_reported_by_others_counts(source):
     await source.remembered.get()
     source.remembered.failed(ServiceUnavailable("ollama", "died"))
     with pytest.raises(ServiceUnavailable, match="died"):
         await source.remembered.get()
 
 
-async def test_what_is_forgotten_is_asked_again(source):
+async def test_a_forgotten_answer_is_requested_again(source):
     await source.remembered.get()
     source.remembered.forget()
     assert await source.remembered.get() == 2

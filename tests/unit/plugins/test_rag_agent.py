@@ -57,7 +57,7 @@ def agent_of(enricher: ScriptedEnricher, **options: Any) -> RagAgent:
     return RagAgent(enricher=enricher, **options)  # type: ignore[arg-type]
 
 
-async def test_the_proxys_context_comes_back_whole_with_the_block_before_the_question() -> None:
+async def test_the_proxys_context_is_kept_with_the_evidence_before_the_question() -> None:
     context = proxy_context("/rag What lit the house?", "rag")
     answer = await agent_of(ScriptedEnricher()).on_request(context)
     assert answer["messages"] == [
@@ -74,7 +74,7 @@ async def test_the_block_survives_the_proxy_writing_over_the_last_message() -> N
     assert BLOCK in [message["content"] for message in answer["messages"]]
 
 
-async def test_nothing_in_the_answer_makes_the_proxy_take_it_for_a_finished_response() -> None:
+async def test_the_answer_is_never_a_finished_response_for_the_proxy() -> None:
     answer = await agent_of(ScriptedEnricher()).on_request(proxy_context("/rag What lit the house?", "rag"))
     assert answer.keys().isdisjoint({"choices", "response", "message"})
 
@@ -86,7 +86,7 @@ async def test_commands_of_other_plugins_are_no_part_of_the_question(text: str) 
     assert enricher.questions == ["What lit it?"]
 
 
-async def test_what_another_plugin_made_of_the_message_is_no_part_of_the_question() -> None:
+async def test_text_added_by_another_plugin_is_not_part_of_the_question() -> None:
     enricher = ScriptedEnricher()
     context = proxy_context("/example /rag What lit it?", "example", "rag")
     context["messages"][-1]["content"] = "[Example] /example /rag What lit it?"
@@ -94,7 +94,7 @@ async def test_what_another_plugin_made_of_the_message_is_no_part_of_the_questio
     assert enricher.questions == ["What lit it?"]
 
 
-async def test_a_call_for_another_plugin_is_left_alone() -> None:
+async def test_a_call_for_another_plugin_is_unchanged() -> None:
     enricher = ScriptedEnricher()
     context = proxy_context("/opt What lit it?", "opt")
     assert await agent_of(enricher).on_request(context) is context
@@ -123,7 +123,7 @@ async def test_closed_raises_so_that_the_proxy_does_not_ask_the_model() -> None:
 
 
 @pytest.mark.parametrize("messages", ["text", [1], [{"role": "user", "content": 5}], [], None])
-async def test_a_context_of_a_wrong_shape_is_returned_as_it_is(messages: Any) -> None:
+async def test_a_malformed_context_is_returned_unchanged(messages: Any) -> None:
     context = {"model": "m", "messages": messages, "agents": ["rag"]}
     assert await agent_of(ScriptedEnricher()).on_request(context) is context
 
@@ -175,7 +175,7 @@ def dawdle(request: httpx.Request) -> httpx.Response:
         ),
     ],
 )
-async def test_an_endpoint_that_fails_leaves_the_request_as_it_was(
+async def test_a_failing_endpoint_leaves_the_request_unchanged(
     handler: Any, code: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     context = proxy_context("/rag What lit it?", "rag")
@@ -223,7 +223,9 @@ async def test_an_agent_of_its_own_builds_cragside_once_at_the_first_command(hom
     assert container_of(agent) is None
 
 
-async def test_an_agent_of_its_own_fails_as_its_environment_says(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_configuration_error_of_the_agent_names_its_variable(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("RAG_FAIL_MODE", "closed")
     (home / "default").mkdir()
     (home / "default/store.sqlite3").write_bytes(b"no store" * 1000)
@@ -285,7 +287,7 @@ def test_the_plugin_file_holds_one_agent_that_the_proxy_can_make(proxys_base_age
 
 @pytest.mark.parametrize("given", [None, "/rag what?", ["/rag what?"], 7])
 @pytest.mark.parametrize("fail_mode", ["open", "closed"])
-async def test_what_is_no_request_comes_back_as_it_is(given: Any, fail_mode: Any) -> None:
+async def test_an_unknown_request_is_returned_unchanged(given: Any, fail_mode: Any) -> None:
     agent = agent_of(ScriptedEnricher(), fail_mode=fail_mode)
     assert await agent.on_request(given) is given
     assert await agent.on_retrieve(given) is given

@@ -34,12 +34,12 @@ def authorised(headers, token):
         ([(b"cookie", b"s3cret")], False),
     ],
 )
-def test_the_token_comes_as_bearer_or_api_key(headers, allowed):
+def test_the_token_may_be_a_bearer_token_or_an_api_key(headers, allowed):
     assert authorised(headers, "s3cret") is allowed
 
 
 @pytest.mark.parametrize("token", [None, ""])
-def test_without_a_token_everybody_may_come_in(token):
+def test_without_configured_tokens_all_requests_are_allowed(token):
     assert authorised([], token)
 
 
@@ -94,7 +94,7 @@ def test_the_bound_host_is_local():
     assert not local_host([(b"host", b"rag.lan:8642")])
 
 
-def test_no_host_is_no_browser_and_two_are_nobody():
+def test_a_request_without_host_is_allowed_and_one_with_two_is_refused():
     assert local_host([])
     assert not local_host([(b"host", b"localhost"), (b"host", b"localhost")])
 
@@ -118,20 +118,20 @@ def test_a_token_opens_its_workspaces(brought, opened):
 
 
 @pytest.mark.parametrize("brought", [[b"wrong"], []])
-def test_what_is_no_token_opens_nothing(brought):
+def test_an_unknown_token_grants_nothing(brought):
     assert Keyring("every-key", BOUND).grant([(b"x-api-key", key) for key in brought]) is None
 
 
-def test_with_bound_tokens_alone_nobody_comes_in_without_one():
+def test_with_only_bound_tokens_a_token_is_required():
     assert Keyring(None, BOUND).grant([]) is None
 
 
-def test_a_token_that_is_bound_opens_no_more_when_it_is_the_common_one_too():
+def test_a_bound_token_stays_bound_if_it_is_also_the_common_one():
     assert Keyring("a-key", BOUND).grant([(b"x-api-key", b"a-key")]).workspaces == ("a",)
 
 
 @pytest.mark.parametrize("brought", [b"every-key", b"a-key", b"both-key", b"wrong"])
-def test_what_is_brought_is_held_against_every_token(brought, monkeypatch):
+def test_every_sent_token_is_compared(brought, monkeypatch):
     compared = []
     compare = hmac.compare_digest
     monkeypatch.setattr(hmac, "compare_digest", lambda one, other: compared.append(one) or compare(one, other))
@@ -153,7 +153,7 @@ def test_what_is_brought_is_held_against_every_token(brought, monkeypatch):
         (opening("a"), "A", {}, "a"),
     ],
 )
-def test_the_workspace_is_the_one_that_is_named_first(grant, named, headers, workspace):
+def test_the_first_named_workspace_counts(grant, named, headers, workspace):
     assert workspace_of(grant, headers.items(), named, "home") == workspace
 
 
@@ -172,6 +172,6 @@ def test_a_workspace_that_is_not_granted_is_refused(grant, named, headers):
 
 
 @pytest.mark.parametrize("name", ["", " ", "../a", "a/b", ".a", "a\n", "x" * 64, 7, ["a"], True])
-def test_what_is_no_name_is_refused(name):
+def test_an_invalid_workspace_name_is_refused(name):
     with pytest.raises(ValidationError):
         workspace_of(Grant(), [], name, "home")

@@ -216,7 +216,7 @@ async def test_the_idlest_connections_make_room_and_no_request_under_way_does() 
 
 
 @EXHAUSTED
-async def test_requests_beyond_the_limit_are_told_when_to_come_again() -> None:
+async def test_requests_beyond_the_limit_get_retry_after() -> None:
     site = Site()
     async with serving(site) as connect:
         busy = [await connect() for _ in range(LIMITS.most)]
@@ -237,7 +237,7 @@ async def test_requests_beyond_the_limit_are_told_when_to_come_again() -> None:
 
 
 @EXHAUSTED
-async def test_clients_that_come_at_once_are_all_answered() -> None:
+async def test_all_of_many_concurrent_clients_are_answered() -> None:
     """Each is told that the server is full, and none is dropped before its request is read."""
     site = Site()
     async with serving(site) as connect:
@@ -260,7 +260,7 @@ async def test_clients_that_come_at_once_are_all_answered() -> None:
 
 
 @EXHAUSTED
-async def test_who_is_refused_while_it_sends_can_read_why() -> None:
+async def test_a_client_refused_while_sending_can_read_the_reason() -> None:
     site = Site()
     async with serving(site) as connect:
         for _ in range(LIMITS.most - LIMITS.spare):
@@ -294,7 +294,7 @@ HEAD = b"GET /healthz HTTP/1.1\r\n" + b"x-filler: 1\r\n" * 100
         pytest.param(CHUNKED + b"0\r\n" + b"a: b\r\n" * 200, b"HTTP/1.1 408 ", id="a trailer byte by byte"),
     ],
 )
-async def test_who_takes_too_long_is_told_so_and_closed(said: bytes, told: bytes) -> None:
+async def test_a_slow_client_gets_an_error_and_is_disconnected(said: bytes, told: bytes) -> None:
     site = Site()
     async with serving(site) as connect:
         client = await connect()
@@ -311,7 +311,7 @@ async def test_who_takes_too_long_is_told_so_and_closed(said: bytes, told: bytes
 
 
 @EXHAUSTED
-async def test_an_idle_connection_is_closed_whatever_stands_between_its_requests() -> None:
+async def test_an_idle_connection_is_closed_despite_bytes_between_requests() -> None:
     async with serving(Site()) as connect:
         silent, talking = await connect(), await connect()
         for client in (silent, talking):
@@ -397,7 +397,7 @@ async def test_heads_are_bounded(said: bytes) -> None:
 
 
 @EXHAUSTED
-async def test_requests_ahead_of_their_answers_are_bounded() -> None:
+async def test_pipelined_requests_are_limited() -> None:
     site = Site()
     async with serving(site) as connect:
         client = await connect()
@@ -407,7 +407,7 @@ async def test_requests_ahead_of_their_answers_are_bounded() -> None:
         site.released.set()
 
 
-async def test_requests_ahead_of_their_answers_are_answered_in_turn() -> None:
+async def test_pipelined_requests_are_answered_in_order() -> None:
     site = Site()
     site.released.set()
     async with serving(site) as connect:
@@ -416,7 +416,7 @@ async def test_requests_ahead_of_their_answers_are_answered_in_turn() -> None:
         assert (await client.hears()).count(b"waited") == 20
 
 
-def test_connections_leave_descriptors_for_everything_else(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_connections_leave_file_descriptors_free(monkeypatch: pytest.MonkeyPatch) -> None:
     def limited(most: int) -> int:
         monkeypatch.setattr(resource, "getrlimit", lambda _: (most, most))
         return most_connections()

@@ -27,7 +27,7 @@ def words(text: str) -> int:
         ("wrong", 32_768, 4096, 4096, 4096),
     ],
 )
-def test_the_window_is_what_ollama_reads_and_may_be_made_to_read(options, limit, reported, current, largest):
+def test_the_window_is_the_one_that_ollama_reads_or_can_be_set_to(options, limit, reported, current, largest):
     window = window_of({"options": options}, limit=limit, reported=reported, adjustable=True)
     assert (window.current, window.largest) == (current, largest)
 
@@ -37,7 +37,7 @@ def test_an_api_without_num_ctx_keeps_the_hosts_default():
     assert (window.current, window.largest) == (4096, 4096)
 
 
-def test_nothing_is_known_where_nobody_says_anything():
+def test_the_window_is_unknown_without_information():
     assert window_of({}, limit=None, reported=None, adjustable=True) is None
 
 
@@ -66,7 +66,7 @@ def test_room_is_kept_for_the_answer(request_, largest, reserve):
         (ContextWindow(2048, 2048, 512), 9999, 0),
     ],
 )
-def test_evidence_takes_what_request_and_answer_leave(window, request_tokens, evidence):
+def test_evidence_gets_the_tokens_that_request_and_answer_leave(window, request_tokens, evidence):
     assert window.evidence_tokens(3000, request_tokens) == evidence
 
 

@@ -108,7 +108,7 @@ async def test_loading_a_model_passes(proxied, path, payload):
     assert proxied.enricher.calls == []
 
 
-async def test_the_answer_tells_what_was_found(proxied):
+async def test_the_answer_reports_the_evidence(proxied):
     proxied.enricher.degraded = (Degradation("search", "down\r\nX-Evil: 1"), Degradation("sea\r\nrch", "x"))
     reply = await proxied.post("/api/generate", {"model": "m", "prompt": "/rag why?"})
     assert reply.json == {"response": "ok"}
@@ -119,7 +119,7 @@ async def test_the_answer_tells_what_was_found(proxied):
     assert b"rag_context" not in proxied.ollama.requests[0].body
 
 
-async def test_without_evidence_the_question_goes_up_alone(proxied):
+async def test_without_evidence_only_the_question_is_forwarded(proxied):
     proxied.enricher.documents = 0
     reply = await proxied.post("/api/generate", {"model": "m", "prompt": "/rag why?"})
     assert forwarded(proxied)["prompt"] == "why?"
@@ -153,7 +153,7 @@ async def test_half_a_surrogate_pair_is_replaced_as_ollama_does(proxied):
     ("field", "header", "expected"),
     [(None, None, "default"), ("notes", None, "notes"), (None, b"work", "work"), ("notes", b"work", "notes")],
 )
-async def test_the_workspace_comes_from_field_header_or_settings(proxied, field, header, expected):
+async def test_the_workspace_is_that_of_field_header_or_settings(proxied, field, header, expected):
     payload = {"model": "m", "prompt": "/rag x", **({"workspace": field} if field else {})}
     await proxied.post("/api/generate", payload, (b"X-Rag-Workspace: " + header,) if header else ())
     assert proxied.enricher.calls[0]["workspace"] == expected
@@ -203,7 +203,7 @@ async def test_a_header_that_is_neither_true_nor_false_is_refused(proxied):
         ("witness-de", b"strict-en", ("witness-de", "strict-en")),
     ],
 )
-async def test_the_persona_comes_from_field_or_header_and_is_not_forwarded(proxied, field, header, told):
+async def test_the_persona_of_field_or_header_is_not_forwarded(proxied, field, header, told):
     payload = {"model": "m", "prompt": "/rag x", "compress": True, **({"persona": field} if field else {})}
     await proxied.post("/api/generate", payload, (b"X-Rag-Persona: " + header,) if header else ())
     call = proxied.enricher.calls[0]
@@ -235,7 +235,7 @@ async def test_a_failure_has_the_shape_of_the_api(proxied, failure, status):
     assert proxied.ollama.requests == []
 
 
-async def test_a_wrong_setting_is_told_in_the_log_and_not_to_the_client(proxied, caplog):
+async def test_a_configuration_error_is_logged_and_hidden_from_the_client(proxied, caplog):
     proxied.enricher.failure = ConfigurationError("built with small, but RAG_EMBEDDING_MODEL names large")
     reply = await proxied.post("/api/chat", {"model": "m", "messages": [{"role": "user", "content": "/rag x"}]})
     assert (reply.status, b"small" in reply.body) == (503, False)
@@ -337,7 +337,7 @@ async def test_a_request_that_fills_the_window_gets_no_evidence_and_says_so(star
     assert reply.header(b"x-rag-degraded") == [b"context_window"]
 
 
-async def test_a_history_that_the_host_cuts_is_told_even_with_evidence(start):
+async def test_a_cut_history_is_reported_even_with_evidence(start):
     proxied = await start(host=FakeHost(limit=32_768, window=4096))
     earlier = {"role": "user", "content": LONG * 2}
     reply = await proxied.post("/v1/chat/completions", {"model": "m", "messages": [earlier, *QUESTION["messages"]]})
@@ -348,7 +348,7 @@ async def test_a_history_that_the_host_cuts_is_told_even_with_evidence(start):
 @pytest.mark.parametrize(
     "host", [FakeHost(limit=None, window=None), FakeHost(limit=32_768, window=None), FakeHost(limit=1, failure=True)]
 )
-async def test_a_host_that_does_not_say_leaves_the_budget_and_num_ctx_alone(start, host):
+async def test_an_unknown_window_leaves_budget_and_num_ctx_unchanged(start, host):
     proxied = await start(host=host, context_tokens=777)
     proxied.enricher.block = "word " * 9000
     reply = await proxied.post("/api/chat", QUESTION)
@@ -366,7 +366,7 @@ async def test_options_of_a_wrong_type_are_ollamas_to_refuse(start, options, mod
 
 
 @pytest.mark.parametrize("options", [{"num_predict": 1e300}, {"num_predict": -1}, None])
-async def test_odd_options_stay_beside_the_window(start, options):
+async def test_unknown_options_are_kept_with_the_window(start, options):
     proxied = await start(host=FakeHost(limit=8192))
     await proxied.post("/api/chat", {**QUESTION, "options": options})
     assert forwarded(proxied)["options"] == {**(options or {}), "num_ctx": 4096}

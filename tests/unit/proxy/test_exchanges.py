@@ -67,7 +67,7 @@ async def remembered(proxied) -> list[tuple[str, str, str]]:
         ),
     ],
 )
-async def test_question_and_whole_answer_are_remembered_and_no_byte_is_changed(start, path, payload, answer):
+async def test_question_and_answer_are_remembered_without_changing_a_byte(start, path, payload, answer):
     proxied = await start(store_exchanges=True)
     proxied.ollama.answer = answer
     reply = await proxied.post(path, payload)
@@ -76,14 +76,14 @@ async def test_question_and_whole_answer_are_remembered_and_no_byte_is_changed(s
     assert json.loads(proxied.ollama.requests[0].body) == payload
 
 
-async def test_a_commanded_question_is_remembered_as_it_was_asked_without_command_and_evidence(start):
+async def test_a_rag_question_is_remembered_without_command_and_evidence(start):
     proxied = await start(store_exchanges=True)
     proxied.ollama.answer = http(b'{"response": "Very deep.", "done": true}')
     await proxied.post("/api/generate", {"model": "m", "prompt": "/rag How deep?", "workspace": "sea"})
     assert await remembered(proxied) == [("sea", "How deep?", "Very deep.")]
 
 
-async def test_memory_is_told_what_the_model_was_given_of_it(start):
+async def test_memory_knows_which_exchanges_the_model_was_given(start):
     proxied = await start(store_exchanges=True)
     proxied.ollama.answer = http(b'{"response": "Very deep.", "done": true}')
     proxied.enricher.recalled = (Document("d1", "User: How deep?\nAssistant: Very deep.", "local"),)
@@ -100,7 +100,7 @@ async def test_the_header_names_the_workspace(start):
     assert (await remembered(proxied))[0][0] == "work"
 
 
-async def test_what_a_token_does_not_open_passes_through_and_is_not_remembered(start):
+async def test_an_exchange_without_permission_is_forwarded_and_not_remembered(start):
     proxied = await start(store_exchanges=True, workspace_tokens='{"secret": ["mine"]}')
     proxied.ollama.answer = http(said("Very deep."))
     token = b"Authorization: Bearer secret"
@@ -131,7 +131,7 @@ async def test_what_a_token_does_not_open_passes_through_and_is_not_remembered(s
         ("/api/embed", {"model": "m", "input": "How deep?"}, http(said("Very deep."))),
     ],
 )
-async def test_what_is_no_complete_exchange_is_not_remembered(start, path, payload, answer):
+async def test_an_incomplete_exchange_is_not_remembered(start, path, payload, answer):
     proxied = await start(store_exchanges=True)
     proxied.ollama.answer = answer
     await proxied.post(path, payload)
@@ -156,7 +156,7 @@ HISTORY = "<chat_history>\nUSER: How deep?\nASSISTANT: Very deep.\n</chat_histor
     ],
 )
 @pytest.mark.parametrize("path", ["/api/chat", "/v1/chat/completions"])
-async def test_what_a_client_asks_in_the_users_name_is_not_remembered(start, path, prompt):
+async def test_a_clients_background_request_is_not_remembered(start, path, prompt):
     proxied = await start(store_exchanges=True)
     proxied.ollama.answer = http(said("{}")) if path == "/api/chat" else http(sse("{}"), "text/event-stream")
     body = {"model": "m", "messages": [{"role": "user", "content": prompt}], "metadata": {"task": "title_generation"}}
@@ -173,14 +173,14 @@ async def test_a_users_own_heading_is_remembered(start):
     assert await remembered(proxied) == [("default", "# Task: how deep?", "Very deep.")]
 
 
-async def test_without_the_option_nothing_is_kept(start):
+async def test_without_the_setting_nothing_is_remembered(start):
     proxied = await start()
     proxied.ollama.answer = http(said("Very deep."))
     assert (await proxied.post("/api/chat", CHAT)).status == 200
     assert proxied.memory.exchanges == []
 
 
-async def test_the_answer_ends_before_the_memory_is_asked_and_each_piece_comes_as_it_arrives(start):
+async def test_the_answer_streams_and_ends_before_it_is_remembered(start):
     proxied = await start(store_exchanges=True)
     go, released = asyncio.Event(), asyncio.Event()
     proxied.memory.before = released.wait
@@ -207,7 +207,7 @@ async def test_the_answer_ends_before_the_memory_is_asked_and_each_piece_comes_a
     writer.close()
 
 
-async def test_a_client_that_leaves_leaves_nothing_behind(start):
+async def test_a_disconnected_client_leaves_no_recording(start):
     proxied = await start(store_exchanges=True)
 
     async def endless(_request, writer):
@@ -232,7 +232,7 @@ async def test_a_client_that_leaves_leaves_nothing_behind(start):
 @pytest.mark.parametrize(
     "failure", [ServiceUnavailable("knowledge_base", "down: How deep?"), RuntimeError("How deep?")]
 )
-async def test_a_memory_that_fails_is_logged_without_what_was_said(start, caplog, failure):
+async def test_a_memory_failure_is_logged_without_content(start, caplog, failure):
     proxied = await start(store_exchanges=True)
     proxied.memory.failure = failure
     proxied.ollama.answer = http(said("Very deep."))
@@ -262,7 +262,7 @@ def start_of(exchanges: Exchanges, size: int = 10):
     return exchanges.record(send, path="/api/chat", request=b"x" * size, workspace="w")
 
 
-async def test_what_all_recordings_hold_together_is_bounded_and_given_back(monkeypatch):
+async def test_the_total_size_of_recordings_is_limited(monkeypatch):
     monkeypatch.setattr(module, "_MOST_HELD", 100)
     exchanges = Exchanges(FakeMemory(), "/rag")
     first, second = start_of(exchanges, 60), start_of(exchanges, 60)
@@ -292,7 +292,7 @@ async def _nowhere(_message):
     return
 
 
-async def test_a_server_that_stops_waits_for_what_is_on_its_way_into_memory():
+async def test_a_stopping_server_finishes_pending_memories():
     container = faked(Settings(store_exchanges=True))
     container.memory.before = lambda: asyncio.sleep(0.05)
     stopped_with = []

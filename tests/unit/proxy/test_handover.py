@@ -157,7 +157,7 @@ def test_connections_go_to_the_workers_in_turn_and_stay_there(
     assert [connection.sock for connection in connections] == kept
 
 
-def test_a_client_that_says_nothing_takes_its_turn_and_hinders_nobody(workers: Callable[..., Workers]) -> None:
+def test_a_silent_client_does_not_block_others(workers: Callable[..., Workers]) -> None:
     two = workers()
     talking, silent = [], []
     for _ in range(5):
@@ -167,7 +167,7 @@ def test_a_client_that_says_nothing_takes_its_turn_and_hinders_nobody(workers: C
     assert worker_of(silent[0]) != worker_of(talking[0])
 
 
-def test_who_comes_before_the_workers_are_ready_waits_and_is_answered(
+def test_a_client_that_connects_before_the_workers_are_ready_is_answered(
     workers: Callable[..., Workers], tmp_path: Path
 ) -> None:
     def before(number: int, saying: Connection) -> None:
@@ -189,7 +189,7 @@ def test_who_comes_before_the_workers_are_ready_waits_and_is_answered(
 
 @pytest.mark.parametrize("loop_factory", LOOPS)
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_refuses_new_connections_and_lets_requests_under_way_end(
+def test_a_signal_refuses_new_connections_and_finishes_running_requests(
     workers: Callable[..., Workers], number: int, loop_factory: Any
 ) -> None:
     two = workers(loop_factory=loop_factory)
@@ -219,7 +219,7 @@ def refused(two: Workers) -> bool:
     return False
 
 
-def test_a_worker_that_is_killed_ends_all_and_cuts_the_connections_it_was_handed(
+def test_a_killed_worker_ends_the_server_and_its_connections(
     workers: Callable[..., Workers],
 ) -> None:
     two = workers()

@@ -31,7 +31,7 @@ def test_every_route_of_the_application_is_its_own_under_the_proxy() -> None:
         "/ingestion",
     ],
 )
-def test_what_is_ollamas_passes_through(path: str) -> None:
+def test_ollamas_routes_pass_through(path: str) -> None:
     assert not is_own(path)
 
 

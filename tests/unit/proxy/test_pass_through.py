@@ -27,7 +27,7 @@ def streamed(kind: bytes, body: bytes) -> bytes:
         ("/v1/responses", b"text/event-stream", SSE),
     ],
 )
-async def test_a_stream_comes_back_byte_for_byte(proxied, path, kind, body):
+async def test_a_stream_is_returned_byte_for_byte(proxied, path, kind, body):
     proxied.ollama.answer = streamed(kind, body)
     reply = await proxied.post(path, {"model": "m", "prompt": "hi", "messages": [{"role": "user", "content": "hi"}]})
     assert (reply.status, reply.body, reply.header(b"content-type")) == (200, body, [kind])
@@ -58,7 +58,7 @@ async def test_a_stream_comes_back_byte_for_byte(proxied, path, kind, body):
     ],
 )
 @pytest.mark.parametrize("path", ["/api/chat", "/api/generate", "/v1/chat/completions", "/api/unknown"])
-async def test_a_body_without_a_command_goes_up_byte_for_byte(proxied, path, body):
+async def test_a_body_without_a_command_is_forwarded_byte_for_byte(proxied, path, body):
     reply = await proxied.ask(f"POST {path}", body)
     assert (reply.status, reply.json) == (200, {"response": "ok"})
     assert [request.body for request in proxied.ollama.requests] == [body]
@@ -145,7 +145,7 @@ async def test_headers_that_are_for_us_stay_here_with_and_without_a_command(star
     assert {name for name, _ in sent.headers} == {b"host", b"content-length", b"x-rag-else"}
 
 
-async def test_headers_that_connection_names_stay_behind(proxied):
+async def test_headers_named_by_connection_are_not_forwarded(proxied):
     raw = (
         b"POST /x HTTP/1.1\r\nHost: localhost\r\nX-Hop: 1\r\nX-Stays: 1\r\nContent-Length: 2\r\n"
         b"Connection: close, X-Hop, Content-Length\r\n\r\nhi"
@@ -231,7 +231,7 @@ async def test_uploads_of_any_size_arrive_whole(proxied, size, framing):
     assert proxied.ollama.requests[0].body == blob
 
 
-async def test_an_upload_reaches_ollama_while_it_goes_on(proxied):
+async def test_an_upload_is_streamed_to_ollama(proxied):
     _, writer = await proxied.open()
     arrived = asyncio.Event()
 
@@ -337,7 +337,7 @@ async def test_a_stream_that_breaks_off_does_not_end_regularly(proxied, begun):
     assert b"Internal Server Error" not in answer
 
 
-async def test_bytes_behind_an_answer_never_become_another_clients_answer(proxied):
+async def test_surplus_bytes_after_an_answer_reach_no_other_client(proxied):
     smuggled = b"HTTP/1.1 200 OK\r\nX-Smuggled: 1\r\nContent-Length: 4\r\n\r\nevil"
     proxied.ollama.answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok" + smuggled
     for _ in range(3):

@@ -9,7 +9,7 @@ def events(log):
     return [json.loads(line) for line in log.read_text().splitlines()]
 
 
-async def test_the_log_tells_of_models_searches_exchanges_and_denials(start, tmp_path):
+async def test_the_log_records_models_searches_exchanges_and_denials(start, tmp_path):
     log = tmp_path / "audit.log"
     every = issued({"read", "write", "chat", "models"}, workspaces=("w",))
     proxied = await started(start, every, issued("chat", "chatter"), audit_log=str(log), store_exchanges=True)

@@ -51,7 +51,7 @@ async def test_a_dead_ollama_is_a_502_in_anthropics_shape(nobody):
     assert (reply.status, reply.json["type"], reply.json["error"]["type"]) == (502, "error", "api_error")
 
 
-async def test_a_dead_ollama_leaves_the_own_routes_alone(nobody):
+async def test_our_routes_work_without_ollama(nobody):
     assert (await nobody[0].ask("GET /healthz")).status == 200
 
 
@@ -110,7 +110,7 @@ async def test_a_trailer_never_becomes_a_header(start, trailer, piecemeal):
     assert body.startswith(b"2\r\nok\r\n")
 
 
-async def test_an_ollama_that_closes_idle_connections_is_asked_anew(start):
+async def test_a_request_on_a_closed_idle_connection_is_repeated(start):
     proxied = await start()
 
     async def once(_request, writer):
@@ -139,7 +139,7 @@ async def test_a_token_is_asked_for_and_kept_from_ollama(start):
         assert sent.header(b"x-else") == [b"1"]
 
 
-async def test_another_credential_beside_our_token_is_ollamas(start):
+async def test_a_second_credential_is_forwarded_to_ollama(start):
     proxied = await start(api_token="s3cret")
     await proxied.ask("GET /api/tags", None, (b"Authorization: Bearer theirs", b"X-API-Key: s3cret"))
     sent = proxied.ollama.requests[0]
@@ -190,7 +190,7 @@ async def test_what_is_not_http_is_refused(start, raw):
         {"query_string": b"a\r\nb"},
     ],
 )
-async def test_a_server_that_lets_line_breaks_through_cannot_split_requests(start, scope):
+async def test_line_breaks_cannot_split_requests(start, scope):
     proxied = await start()
     sent = []
 
@@ -227,6 +227,6 @@ async def test_websockets_are_closed():
 
 
 @pytest.mark.parametrize("address", ["ftp://x", "http://", "x"])
-def test_an_address_that_is_none_is_refused(address):
+def test_an_invalid_address_is_refused(address):
     with pytest.raises(ConfigurationError):
         Upstream(address)

@@ -58,7 +58,7 @@ KEY = (b"X-API-Key: token",)
 
 @pytest.mark.attack("hostile tokens")
 @pytest.mark.parametrize("scope", SCOPES)
-async def test_a_token_of_one_scope_opens_the_routes_of_that_scope_alone(start, scope):
+async def test_a_scope_opens_only_its_routes(start, scope):
     proxied = await started(start, issued(scope))
     for line, needed in NEEDED.items():
         proxied.ollama.requests.clear()
@@ -141,7 +141,7 @@ async def test_an_exchange_of_a_token_that_may_not_write_is_not_stored(start):
 
 
 @pytest.mark.attack("hostile tokens")
-async def test_an_exchange_counts_for_the_limits_of_its_token(start):
+async def test_an_exchange_counts_towards_the_limits_of_its_token(start):
     limited = issued({"chat", "write"}, workspaces=("w",), limits=Limits(documents=7))
     proxied = await started(start, limited, store_exchanges=True)
     seen = []
@@ -160,13 +160,13 @@ async def test_an_exchange_counts_for_the_limits_of_its_token(start):
 
 
 @pytest.mark.attack("hostile tokens")
-async def test_a_revoked_token_beside_a_valid_one_is_kept_from_ollama(start):
+async def test_a_revoked_token_is_not_forwarded_with_a_valid_one(start):
     proxied = await started(start, issued("chat", "crag_valid"))
     headers = (b"X-API-Key: crag_valid", b"Authorization: Bearer crag_revoked")
     assert (await proxied.ask("GET /api/tags", None, headers)).status == 200
     assert b"crag_" not in proxied.ollama.requests[0].head
 
 
-def test_what_a_later_ollama_adds_needs_models():
+def test_unknown_routes_of_ollama_need_the_scope_models():
     assert scopes_of("POST", "/api/anything") == ("models",)
     assert scopes_of("OPTIONS", "/api/chat") == ("models",)

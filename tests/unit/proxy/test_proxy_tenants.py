@@ -36,7 +36,7 @@ async def test_a_token_of_several_workspaces_names_one(start):
 
 
 @pytest.mark.parametrize("line", ["GET /api/tags", "GET /v1/documents", "GET /v1/settings", "GET /v1/queue/dead"])
-async def test_with_bound_tokens_alone_nobody_comes_in_without_one(start, line):
+async def test_with_only_bound_tokens_a_token_is_required(start, line):
     proxied = await start(workspace_tokens=TOKENS)
     assert (await proxied.ask(line)).status == 401
     assert (await proxied.ask("GET /healthz")).status == 200

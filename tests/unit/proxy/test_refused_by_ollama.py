@@ -45,7 +45,7 @@ async def test_options_are_an_object_on_ollamas_routes(proxied: Any) -> None:
     "change",
     [{"stream": None}, {"stream": True}, {"top_logprobs": 0}, {"top_logprobs": 20}, {"options": None}, {"options": {}}],
 )
-async def test_what_ollama_takes_is_enriched(proxied: Any, path: str, change: dict[str, Any]) -> None:
+async def test_every_form_that_ollama_accepts_is_enriched(proxied: Any, path: str, change: dict[str, Any]) -> None:
     await proxied.post(path, {**WHOLE, **change})
     assert len(proxied.enricher.calls) == 1
 

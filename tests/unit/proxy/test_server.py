@@ -101,7 +101,7 @@ async def test_a_secret_that_is_exchanged_is_taken_up_while_it_serves(monkeypatc
             await running
 
 
-def test_an_address_is_nobody_elses():
+def test_an_address_belongs_to_one_server():
     with server.listen("127.0.0.1", 0) as ours:
         ours.listen()
         with socket.socket() as other:

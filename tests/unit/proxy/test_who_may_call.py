@@ -209,7 +209,7 @@ async def test_ollamas_own_headers_are_not_doubled() -> None:
     ]
 
 
-async def test_a_permission_names_what_was_asked_for() -> None:
+async def test_a_preflight_answer_names_the_requested_headers() -> None:
     async with service() as running:
         answer = await running.ask("preflight, own route", CALLERS["listed origin"])
     assert answer.headers["access-control-allow-origin"] == APP
@@ -229,7 +229,7 @@ async def test_a_permission_names_what_was_asked_for() -> None:
         {"Transfer-Encoding": "chunked"},
     ],
 )
-async def test_what_only_looks_like_a_preflight_needs_the_token(headers: dict[str, str]) -> None:
+async def test_an_incomplete_preflight_needs_the_token(headers: dict[str, str]) -> None:
     asked = {"Host": HERE, "Origin": "http://localhost:3000", "Access-Control-Request-Method": "POST", **headers}
     async with service(api_token=TOKEN) as running:
         for path in ("/api/chat", "/v1/documents"):
@@ -254,7 +254,7 @@ async def test_a_foreign_page_gets_no_evidence_whatever_the_route_and_the_type(p
 
 
 @pytest.mark.attack("foreign origins")
-async def test_what_a_foreign_page_says_is_not_remembered_even_if_ollama_answers() -> None:
+async def test_an_exchange_of_a_foreign_page_is_not_remembered() -> None:
     whole = b'{"message": {"role": "assistant", "content": "It was lit by water power, in 1878."}, "done": true}'
     answer = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(whole) + whole
     async with service(answer, store_exchanges=True) as running:

@@ -46,7 +46,7 @@ def test_a_signal_ends_all_workers_and_is_no_failure(tmp_path: Path, number: int
             os.kill(int((tmp_path / worker).read_text()), 0)
 
 
-def test_a_worker_begins_with_the_systems_signal_handlers(tmp_path: Path) -> None:
+def test_a_worker_starts_with_default_signal_handlers(tmp_path: Path) -> None:
     def work(worker: int) -> None:
         blocked = signal.pthread_sigmask(signal.SIG_BLOCK, ())
         handlers = [signal.getsignal(number) for number in STOPPING]

@@ -28,7 +28,7 @@ def test_an_entity_of_thousands_of_digits_is_no_character():
     assert of({**PAGE, "content": f"a &#{'9' * 5000}; b &#65;"})[0]["content"] == "a \ufffd b A"
 
 
-def test_no_more_is_read_than_is_wanted(monkeypatch):
+def test_only_the_requested_number_of_results_is_read(monkeypatch):
     read = []
     monkeypatch.setattr(results, "_plain", lambda text, limit: read.append(text) or text)
     cleaned({"results": [{**PAGE, "url": f"https://a.example/{n}"} for n in range(30)]}, 4)
@@ -54,11 +54,11 @@ def test_ordinary_angle_brackets_stay():
         "http://[x",
     ],
 )
-def test_what_is_no_web_address_is_dropped(url):
+def test_results_without_a_web_address_are_dropped(url):
     assert of({**PAGE, "url": url}, {"title": "no address", "content": "x"}) == []
 
 
-def test_the_same_page_counts_once():
+def test_a_page_is_returned_once():
     twice = [PAGE, {**PAGE, "url": "http://TOWER.example"}, {**PAGE, "url": "https://tower.example/#top"}]
     assert of(*twice) == [PAGE]
     assert len(of(PAGE, {**PAGE, "url": "https://tower.example/?page=2"})) == 2
@@ -89,12 +89,12 @@ def test_answers_count_when_they_name_a_page_and_never_break_as_strings():
     assert found[1:] == [PAGE]
 
 
-def test_an_infobox_counts_with_its_first_link():
+def test_an_infobox_is_a_result_with_its_first_link():
     box = {"infobox": "Eiffel Tower", "content": "A tower.", "urls": [{"title": "W", "url": "https://w.example/E"}]}
     assert of(infoboxes=[box]) == [{"title": "Eiffel Tower", "url": "https://w.example/E", "content": "A tower."}]
 
 
-def test_no_more_than_the_limit_and_no_longer_than_their_bounds():
+def test_results_are_limited_in_number_and_length():
     many = [{**PAGE, "url": f"https://a.example/{n}", "content": "x" * 100_000} for n in range(30)]
     found = cleaned({"results": many}, 4)
     assert len(found) == 4
@@ -130,5 +130,5 @@ def test_user_names_and_passwords_in_addresses_are_taken_out(url, shown):
     assert of({**PAGE, "url": url})[0]["url"] == shown
 
 
-def test_an_address_of_a_user_name_alone_is_none():
+def test_an_address_of_only_a_user_name_is_invalid():
     assert of({**PAGE, "url": "https://user@/x"}) == []

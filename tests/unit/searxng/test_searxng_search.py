@@ -35,7 +35,7 @@ async def fails(search, says):
     return failure.value
 
 
-async def test_results_come_from_the_json_api(search, stub):
+async def test_results_are_read_from_the_json_api(search, stub):
     assert await search.search("who built the tower?") == [PAGE]
     assert stub.asked == [{"q": "who built the tower?", "format": "json"}]
     assert stub.paths == ["/search"]
@@ -84,7 +84,7 @@ async def test_an_empty_query_is_not_sent(search, stub):
         (404, "answered 404"),
     ],
 )
-async def test_a_refusal_says_what_to_do(search, stub, status, says):
+async def test_the_error_for_a_refusal_has_a_remedy(search, stub, status, says):
     stub.status = status
     stub.body = b"<html>Forbidden</html>"
     await fails(search, says)
@@ -104,12 +104,12 @@ async def test_json_of_another_shape_is_an_outage(search, stub, body):
     await fails(search, "is this a SearXNG")
 
 
-async def test_nothing_found_by_engines_that_failed_is_an_outage(search, stub):
+async def test_no_results_from_failed_engines_are_an_outage(search, stub):
     stub.body = {"results": [], "unresponsive_engines": [["bing", "timeout"], ["brave", "too many requests"]]}
     await fails(search, r"bing \(timeout\), brave \(too many requests\)")
 
 
-async def test_nothing_found_by_engines_that_answered_is_no_evidence(search, stub):
+async def test_no_results_from_working_engines_are_no_evidence(search, stub):
     stub.body = {"results": [], "unresponsive_engines": []}
     assert await search.search("tower") == []
 

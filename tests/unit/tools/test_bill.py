@@ -33,7 +33,7 @@ def test_a_bill_has_neither_a_time_nor_a_serial_number() -> None:
     assert len(document["components"]) == 3
 
 
-def test_a_layers_bill_lists_what_the_layer_holds() -> None:
+def test_the_bill_of_materials_of_a_layer_equals_its_content() -> None:
     document = json.loads(bill(EXPORTED, "layer", {"typing-extensions": "4", "numpy": "2"}))
     assert [each["name"] for each in document["components"]] == ["typing-extensions", "numpy"]
     assert document["metadata"]["component"]["name"] == "layer"
@@ -45,6 +45,6 @@ def test_a_layers_bill_lists_what_the_layer_holds() -> None:
 
 
 @pytest.mark.parametrize("contents", [{"numpy": "1"}, {"surprise": "1"}])
-def test_what_the_lock_does_not_have_ends_the_build(contents: dict[str, str]) -> None:
+def test_a_package_missing_from_the_lock_ends_the_build(contents: dict[str, str]) -> None:
     with pytest.raises(Unlisted, match=f"layer holds what the lock does not have: {next(iter(contents))}"):
         bill(EXPORTED, "layer", contents)

@@ -41,7 +41,7 @@ def test_every_exception_has_a_reason() -> None:
     assert all(len(reason.split()) > 5 for reason in RULES["exceptions"].values())
 
 
-def test_what_is_shipped_is_told_from_what_tests_need() -> None:
+def test_shipped_packages_are_distinguished_from_test_packages() -> None:
     names = shipped()
     assert {"cragside", "fastapi", "lightrag-hku", "trafilatura", "mangum", "certifi"} <= names
     assert not {"pytest", "mypy", "aws-cdk-lib", "moto"} & names
@@ -59,14 +59,14 @@ def test_what_is_shipped_is_told_from_what_tests_need() -> None:
         ("mit", False),
     ],
 )
-def test_an_expression_is_read_as_spdx_has_it(expression: str, allowed: bool) -> None:
+def test_an_expression_is_read_as_spdx_defines_it(expression: str, allowed: bool) -> None:
     assert permitted(expression, ["MIT", "ISC"]) is allowed
 
 
 @pytest.mark.parametrize(
     "text", ["", "BSD, kind of", "MIT AND", "(MIT", "MIT)", "MIT MIT", "AND", "MIT/ISC", "See LICENSE"]
 )
-def test_what_is_no_expression_is_not_taken_for_one(text: str) -> None:
+def test_an_invalid_licence_expression_is_refused(text: str) -> None:
     with pytest.raises(Unreadable):
         permitted(text, ["MIT", "BSD", "See", "LICENSE"])
 
@@ -87,7 +87,7 @@ def test_what_is_no_expression_is_not_taken_for_one(text: str) -> None:
         ([], ""),
     ],
 )
-def test_the_licence_is_what_the_metadata_says(fields: list[tuple[str, str]], licence: str) -> None:
+def test_the_licence_is_that_of_the_metadata(fields: list[tuple[str, str]], licence: str) -> None:
     assert stated(Made("a", *fields)) == licence
 
 
@@ -97,13 +97,13 @@ def test_a_licence_that_is_not_allowed_is_complained_of_until_it_has_a_reason() 
     assert not complaints({**PLAIN, "exceptions": {"a-b": "a reason"}}, found, {"a-b"})
 
 
-def test_tests_may_need_what_may_not_be_shipped() -> None:
+def test_test_packages_may_have_licences_that_may_not_be_shipped() -> None:
     found = [Made("a", ("License-Expression", "MPL-2.0"))]
     assert complaints(PLAIN, found, {"a"})
     assert not complaints(PLAIN, found, set())
 
 
-def test_an_unknown_licence_and_an_entry_that_nothing_needs_are_complained_of() -> None:
+def test_unknown_licences_and_unused_entries_are_reported() -> None:
     said = complaints({**PLAIN, "stated": {"gone": "MIT"}}, [Made("a")], set())
     assert "not an SPDX expression" in said[0]
     assert said[1].startswith("gone: it is not installed")

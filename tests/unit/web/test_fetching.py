@@ -57,7 +57,7 @@ def test_public_addresses_are_admitted(address):
     assert Guard().admit(Guard().target("https://public.example/"), [address]) == {address}
 
 
-def test_a_public_address_is_nothing_that_python_calls_private():
+def test_a_public_address_is_not_private_to_python():
     for network in [*addresses._SPECIAL, *addresses._NEVER]:
         assert not is_public(network[0])
         assert not is_public(network[-1])
@@ -122,7 +122,7 @@ def test_a_redirect_from_https_to_http_is_refused():
         ("100.64.0.0/10", "node.tailnet.example", "100.101.102.103"),
     ],
 )
-def test_what_is_allowed_is_admitted_on_every_port(allow, host, address):
+def test_an_allowed_host_is_admitted_on_every_port(allow, host, address):
     allowing = Guard([" ", f" {allow} "])
     assert allowing.admit(allowing.target(f"http://{host}:3000/"), [address]) == {address}
 
@@ -140,7 +140,7 @@ def test_what_is_allowed_is_admitted_on_every_port(allow, host, address):
         ("10.0.0.0/8", "wiki.corp", ["8.8.8.8"]),
     ],
 )
-def test_only_what_is_allowed_is_admitted(allow, host, found):
+def test_only_allowed_hosts_are_admitted(allow, host, found):
     allowing = Guard([allow])
     with pytest.raises(guard.AddressRefused):
         allowing.admit(allowing.target(f"http://{host}/"), found)
@@ -153,7 +153,7 @@ def test_an_entry_that_is_no_host_is_a_configuration_error(entry, tmp_path):
         Container(settings)
 
 
-async def test_the_container_fetches_what_the_setting_allows(net, tmp_path):
+async def test_the_container_fetches_from_allowed_hosts(net, tmp_path):
     net.site.pages["/"] = answer(b"hello")
     settings = load_settings({"RAG_HOME": str(tmp_path), "RAG_FETCH_ALLOW": f"wiki.corp,{STAND_IN}"})
     container = Container(settings)
@@ -164,14 +164,14 @@ async def test_the_container_fetches_what_the_setting_allows(net, tmp_path):
     await container.close()
 
 
-async def test_a_page_comes_with_its_url_type_and_charset(net):
+async def test_a_page_has_its_url_type_and_charset(net):
     net.site.pages["/page?q=1"] = answer(b"<p>hello", "Text/HTML; charset=ISO-8859-1")
     page = await net.fetcher().fetch(net.url("/page?q=1#part"))
     assert (page.url, page.content, page.status) == (net.url("/page?q=1"), b"<p>hello", 200)
     assert (page.content_type, page.charset) == ("text/html", "iso-8859-1")
 
 
-async def test_a_request_tells_who_asks_and_nothing_more(net):
+async def test_a_request_has_only_a_user_agent(net):
     net.site.pages["/"] = answer(status=302, Location="/next", Set_Cookie="session=1; Path=/")
     net.site.pages["/next"] = answer(b"hello")
     await net.fetcher().fetch(net.url())
@@ -285,7 +285,7 @@ def bomb(encoding, size):
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "deflate", "raw", "members"])
-async def test_a_bomb_is_counted_as_it_unfolds(net, encoding):
+async def test_a_compressed_page_is_limited_by_its_unpacked_size(net, encoding):
     named = {"raw": "deflate", "members": "gzip"}.get(encoding, encoding)
     net.site.pages["/"] = answer(bomb(encoding, 300_000_000), Content_Encoding=named)
     tracemalloc.start()
@@ -338,7 +338,7 @@ async def test_a_damaged_compression_is_a_failure(net, body):
     ],
     ids=lambda raw: ascii(raw[:60]),
 )
-async def test_what_is_no_http_is_a_failure(net, raw):
+async def test_an_answer_that_is_not_http_is_a_failure(net, raw):
     net.site.pages["/"] = raw
     failure = await fails(net, "fetch_failed")
     assert STAND_IN not in failure.message
@@ -386,7 +386,7 @@ async def test_a_site_that_does_not_listen_is_a_failure_without_its_address(net)
     assert failure.url == net.url()
 
 
-async def test_an_unspeakable_url_comes_back_as_something_that_can_be_written_down(net):
+async def test_an_unprintable_url_is_escaped(net):
     failure = await fails(net, "ssrf_blocked", "http://public.example/\ud800")
     assert failure.url == "http://public.example/?"
 
@@ -413,7 +413,7 @@ async def test_five_pages_are_fetched_at_a_time(net):
     assert most == 5
 
 
-async def test_a_wait_for_a_turn_ends_and_those_who_wait_come_in_their_order(net):
+async def test_waiting_for_a_turn_is_limited_and_in_order(net):
     open_gate, served = asyncio.Event(), []
 
     def gated(path):
@@ -476,15 +476,13 @@ async def tls_site(net, certificate):
     await site.stop()
 
 
-async def test_a_certificate_that_nobody_vouches_for_is_refused(net, tls_site):
+async def test_an_untrusted_certificate_is_refused(net, tls_site):
     failure = await fails(net, "fetch_failed", f"https://public.example:{tls_site.port}/")
     assert "certificate" in failure.message
     assert tls_site.requests == []
 
 
-async def test_certificates_are_held_against_the_name_though_the_connection_goes_to_the_address(
-    net, tls_site, certificate, monkeypatch
-):
+async def test_certificates_are_checked_against_the_name_not_the_address(net, tls_site, certificate, monkeypatch):
     trusting = ssl.create_default_context(cafile=str(certificate / "certificate.pem"))
     monkeypatch.setattr("aiohttp.connector._SSL_CONTEXT_VERIFIED", trusting)
     page = await net.fetcher().fetch(f"https://public.example:{tls_site.port}/")

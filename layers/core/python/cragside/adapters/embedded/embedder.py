@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
+import orjson
 from typing_extensions import override
 
 from cragside.adapters.embedded.lexicon import TokenVectors
@@ -29,17 +31,16 @@ _BATCH = 256
 
 class _Model(NamedTuple):
     tokenizer: "Tokenizer"
-    table: Vectors
+    table: npt.NDArray[np.float16]
 
 
 @cache
 def _load() -> _Model:
-    """The model of the process, read once (0.2 s, 33 MB).
+    """The model of the process. The table (16 MB) is mapped from its file, so that processes share the memory.
 
     The package `wordllama` is located but not imported. Its import takes a second, loads `requests` and adds a handler
     to the root logger, and only its two files are needed.
     """
-    from safetensors.numpy import load_file
     from tokenizers import Tokenizer
 
     spec = importlib.util.find_spec("wordllama")
@@ -48,12 +49,23 @@ def _load() -> _Model:
     folder = Path(spec.submodule_search_locations[0])
     try:
         tokenizer = Tokenizer.from_file(str(folder / _TOKENIZER_FILE))
-        weights = load_file(folder / _WEIGHTS_FILE)["embedding.weight"]
-    except Exception as error:  # both readers raise plain Exception for a damaged file
+        table = _mapped(folder / _WEIGHTS_FILE)
+    except Exception as error:  # both readers raise various exceptions for a damaged file
         raise ServiceUnavailable("embedder", "The files of the package wordllama are damaged or missing.") from error
     tokenizer.no_truncation()
     tokenizer.no_padding()
-    return _Model(tokenizer, np.ascontiguousarray(weights, dtype=np.float32))
+    return _Model(tokenizer, table)
+
+
+def _mapped(file: Path) -> npt.NDArray[np.float16]:
+    """The only tensor of a safetensors file: the length of the header in eight bytes, the header, the numbers."""
+    with file.open("rb") as opened:
+        length = int.from_bytes(opened.read(8), "little")
+        described = orjson.loads(opened.read(length))["embedding.weight"]
+    if described["dtype"] != "F16" or described["data_offsets"][0] != 0:
+        raise ValueError("The table of token vectors has an unknown form.")
+    shape = (int(described["shape"][0]), EMBEDDED_DIMENSIONS)
+    return np.asarray(np.memmap(file, dtype="<f2", mode="r", offset=8 + length, shape=shape))
 
 
 class WordLlamaEmbedder(Embedder, TokenVectors):
@@ -91,17 +103,16 @@ class WordLlamaEmbedder(Embedder, TokenVectors):
             batch = [_encodable(text) for text in texts[start : start + _BATCH]]
             for offset, encoding in enumerate(model.tokenizer.encode_batch_fast(batch, add_special_tokens=False)):
                 if encoding.ids:
-                    vectors[start + offset] = model.table[encoding.ids].mean(axis=0)
+                    vectors[start + offset] = model.table[encoding.ids].astype(np.float32).mean(axis=0)
         return unit(vectors)
 
-    @override
     def token_ids(self, text: str) -> list[int]:
+        """The text's tokens as rows of the table."""
         return list(_load().tokenizer.encode(_encodable(text), add_special_tokens=False).ids)
 
-    @property
     @override
-    def token_table(self) -> Vectors:
-        return _load().table
+    def token_vectors(self, text: str) -> Vectors:
+        return _load().table[self.token_ids(text)].astype(np.float32)
 
 
 def unit(vectors: Vectors) -> Vectors:

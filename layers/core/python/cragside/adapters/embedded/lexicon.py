@@ -22,12 +22,8 @@ class TokenVectors(Protocol):
     def dimensions(self) -> int:
         """Length of a vector."""
 
-    @property
-    def token_table(self) -> Vectors:
-        """The vector of each token, not normalised."""
-
-    def token_ids(self, text: str) -> list[int]:
-        """The text's tokens as rows of `token_table`."""
+    def token_vectors(self, text: str) -> Vectors:
+        """The vectors of the text's tokens, one per row and not normalised."""
 
 
 class Lexicon:
@@ -71,9 +67,7 @@ class Lexicon:
         if row == len(self._norms):
             self._vectors = np.concatenate([self._vectors, np.zeros_like(self._vectors)])
             self._norms = np.concatenate([self._norms, np.zeros_like(self._norms)])
-        ids = self._model.token_ids(word[:64])
-        if ids:
-            self._vectors[row] = self._model.token_table[ids].sum(axis=0)
-            self._norms[row] = np.linalg.norm(self._vectors[row])
+        self._vectors[row] = self._model.token_vectors(word[:64]).sum(axis=0)
+        self._norms[row] = np.linalg.norm(self._vectors[row])
         self._rows[word] = row
         return row

@@ -49,7 +49,8 @@ class Leases:
             try:
                 yield lease
             finally:
-                await self.give(name)
+                if lease is not None:
+                    await self.give(name)
 
     async def take(self, name: str) -> Lease:
         """Wait for a lease and keep it until it is given back."""
@@ -60,7 +61,9 @@ class Leases:
         return lease
 
     async def take_if_free(self, name: str) -> Lease | None:
-        """Take a lease and keep it until it is given back. None if somebody else holds it."""
+        """Take a lease and keep it until it is given back. None if anybody holds it, another task of this store too."""
+        if name in self._held:
+            return None
         lease = await self._ledger.take_lease(name, self._holder, self._seconds)
         if lease is not None:
             self._held[name] = lease

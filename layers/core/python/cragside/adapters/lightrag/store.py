@@ -111,10 +111,12 @@ class Store:
         """Flush and close the store."""
         try:
             await self.ledger.close()
-            await self.leases.close()
-            await self.engine.finalize_storages()
         finally:
-            self.ledger.release()
+            try:
+                await self.leases.close()
+                await self.engine.finalize_storages()
+            finally:
+                self.ledger.release()
 
 
 def part_lease(task: Task) -> str:

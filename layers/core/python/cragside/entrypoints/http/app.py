@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 from fastapi import Depends, FastAPI, Security
@@ -15,6 +16,7 @@ from cragside.entrypoints.http.audited_routes import AuditedRoutes
 from cragside.entrypoints.http.cross_origin import CrossOrigin
 from cragside.entrypoints.http.errors import install_error_handlers
 from cragside.entrypoints.http.multipart import UploadMemory
+from cragside.entrypoints.http.openapi import openapi_document
 from cragside.entrypoints.http.peers import query
 from cragside.entrypoints.http.peers.failures import install_peer_handlers
 from cragside.entrypoints.http.peers.lightrag import documents as lightrag_documents
@@ -62,7 +64,15 @@ def create_app(container: Container, *, keys: Keys | None = None, raises: bool =
         await container.close()
 
     # FastAPI's own documentation routes would need no token.
-    app = FastAPI(title="cragside", version=__version__, lifespan=lifespan, openapi_url=None, redirect_slashes=False)
+    app = FastAPI(
+        title="cragside",
+        version=__version__,
+        lifespan=lifespan,
+        openapi_url=None,
+        redirect_slashes=False,
+        generate_unique_id_function=lambda route: route.name,
+    )
+    app.openapi = partial(openapi_document, app)  # type: ignore[method-assign]  # FastAPI's way to replace it
     app.state.container = container
     app.state.keys = keys or Keys(container)
     app.state.upload_memory = UploadMemory(_LARGEST_FILES * configured.max_file_bytes)

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Literal, TypeVar
 
 from fastapi import APIRouter, Request
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from cragside import __version__
 from cragside.bootstrap import Container
@@ -24,40 +24,42 @@ _log = logging.getLogger("cragside")
 class QueueHealth(BaseModel):
     """The workspace's tasks that are queued, in process, and failed for good."""
 
-    pending: int
-    processing: int
-    dead: int
+    pending: int = Field(description="Tasks that wait.")
+    processing: int = Field(description="Tasks that a worker processes now.")
+    dead: int = Field(description="Tasks that were given up.")
 
 
 class ComponentHealth(BaseModel):
     """Whether a component answers, and if not, why."""
 
-    ok: bool
-    reason: str = ""
+    ok: bool = Field(description="Whether the component answers.")
+    reason: str = Field("", description="Why it does not; empty if it does.")
 
 
 class Configuration(BaseModel):
     """The configuration, without secrets."""
 
-    workspace: str
-    threshold: float
-    ollama: bool
-    search: bool
+    workspace: str = Field(description="The workspace of the request.")
+    threshold: float = Field(description="A passage with a higher relevance is evidence.")
+    ollama: bool = Field(description="Whether an Ollama is configured.")
+    search: bool = Field(description="Whether a web search is configured.")
 
 
 class Health(BaseModel):
     """LightRAG's health answer with the state of each component. `pipeline_busy`: there are unfinished tasks."""
 
-    status: Literal["healthy", "unhealthy"]
-    core_version: str
-    api_version: str
-    auth_mode: Literal["enabled", "disabled"]
-    webui_available: bool
-    pipeline_busy: bool
-    pipeline_active: bool
-    configuration: Configuration
-    components: dict[str, ComponentHealth]
-    queue: QueueHealth | None
+    status: Literal["healthy", "unhealthy"] = Field(
+        description="`unhealthy` if the store or the queue does not answer."
+    )
+    core_version: str = Field(description="cragside's version.")
+    api_version: str = Field(description="cragside's version.")
+    auth_mode: Literal["enabled", "disabled"] = Field(description="Whether requests need a token.")
+    webui_available: bool = Field(description="Always false: cragside has no LightRAG web UI.")
+    pipeline_busy: bool = Field(description="Whether there are unfinished tasks.")
+    pipeline_active: bool = Field(description="The same as `pipeline_busy`.")
+    configuration: Configuration = Field(description="The configuration, without secrets.")
+    components: dict[str, ComponentHealth] = Field(description="The state of `knowledge_base` and `queue`.")
+    queue: QueueHealth | None = Field(description="The workspace's tasks; null if the queue does not answer.")
 
 
 open_router = APIRouter(tags=["health"])

@@ -8,27 +8,27 @@ from pydantic import BaseModel, Field
 class Citation(BaseModel):
     """One document of evidence, in the order of its number in the prompt."""
 
-    id: str
-    title: str
-    content: str
+    id: str = Field(description="Id of the passage or of the web result.")
+    title: str = Field(description="Title of the document.")
+    content: str = Field(description="The text that was injected.")
     source: str = Field(description="`local` or `web`.")
     score: float | None = Field(description="Probability of relevance, 0..1.")
-    url: str | None = None
-    metadata: dict[str, Any] | None = None
+    url: str | None = Field(None, description="Address of the page, if it has one.")
+    metadata: dict[str, Any] | None = Field(None, description="The document's metadata, such as page and section.")
 
 
 class Degraded(BaseModel):
     """A component that failed, and why."""
 
-    component: str
-    reason: str
+    component: str = Field(description="What failed, such as `grader` or `search`.")
+    reason: str = Field(description="Why.")
 
 
 class Recalled(BaseModel):
     """An exchange that was recalled, and when it took place (ISO 8601 in UTC)."""
 
-    id: str
-    at: str | None
+    id: str = Field(description="Id of the exchange in memory.")
+    at: str | None = Field(description="When it took place, ISO 8601 in UTC.")
 
 
 class ErrorBody(BaseModel):
@@ -37,11 +37,11 @@ class ErrorBody(BaseModel):
     class Error(BaseModel):
         """What went wrong."""
 
-        type: str
-        message: str
-        details: dict[str, Any]
-        retryable: bool
+        type: str = Field(description="Code of the error, such as `validation_error`.")
+        message: str = Field(description="What is wrong, and what to do.")
+        details: dict[str, Any] = Field(description="Facts for programs, such as the field.")
+        retryable: bool = Field(description="Whether the same request may succeed later.")
 
-    error: Error
-    id: str
-    timestamp: str
+    error: Error = Field(description="The error.")
+    id: str = Field(description="Id of the request.")
+    timestamp: str = Field(description="Time of the error, ISO 8601 in UTC.")

@@ -187,10 +187,15 @@ async def begin_enrichment(store: Store, task: Task) -> bool:
 
 async def give_back(store: Store, task: Task) -> None:
     """Have the part of a task wait again, unless another worker holds it."""
-    async with store.leases.held_if_free(part_lease(task)) as lease:
-        if lease and (part := await store.ledger.part(task)):
+    name = part_lease(task)
+    if not store.leases.of(name) and await store.leases.take_if_free(name) is None:
+        return
+    try:
+        if part := await store.ledger.part(task):
             async with store.accepting(task) as ledger:
                 await ledger.give_back(part)
+    finally:
+        await store.leases.give(name)
 
 
 async def give_back_all(store: Store) -> None:

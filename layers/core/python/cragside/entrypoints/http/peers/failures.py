@@ -11,7 +11,7 @@ from typing import Any, Literal
 from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from typing_extensions import override
@@ -31,13 +31,13 @@ _log = logging.getLogger("cragside")
 class RagStackFailure(BaseModel):
     """A failure in rag-stack's form."""
 
-    error: str
+    error: str = Field(description="What is wrong, and what to do.")
 
 
 class LightRagFailure(BaseModel):
     """A failure in LightRAG's form."""
 
-    detail: str
+    detail: str = Field(description="What is wrong, and what to do.")
 
 
 class QueryFailure(RagStackFailure, LightRagFailure):
@@ -47,10 +47,10 @@ class QueryFailure(RagStackFailure, LightRagFailure):
 class QueryDataFailure(LightRagFailure):
     """A failure of LightRAG's `/query/data`."""
 
-    status: Literal["failure"] = "failure"
-    message: str
-    data: dict[str, Any] = {}
-    metadata: dict[str, Any] = {}
+    status: Literal["failure"] = Field("failure", description="Always `failure`.")
+    message: str = Field(description="What is wrong, and what to do.")
+    data: dict[str, Any] = Field({}, description="Always empty.")
+    metadata: dict[str, Any] = Field({}, description="Always empty.")
 
 
 def is_peer_path(path: str) -> bool:

@@ -28,8 +28,10 @@ class Match(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    value: str | bool | int | float | None = None
-    text: str | None = None
+    value: str | bool | int | float | None = Field(
+        None, description="The field equals this value, or its list contains it."
+    )
+    text: str | None = Field(None, description="The field contains this text, in any case.")
 
 
 class MustCondition(BaseModel):
@@ -37,8 +39,8 @@ class MustCondition(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    key: str = Field(min_length=1, max_length=200)
-    match: Match
+    key: str = Field(min_length=1, max_length=200, description="The field. Dots lead into objects.")
+    match: Match = Field(description="The condition.")
 
     def condition(self) -> Condition:
         """The domain's condition. Raises `ValidationError` unless there is exactly one of `value` and `text`."""
@@ -55,7 +57,7 @@ class PayloadFilter(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    must: list[MustCondition] = Field(default_factory=list, max_length=50)
+    must: list[MustCondition] = Field(default_factory=list, max_length=50, description="Conditions that must all hold.")
 
 
 class LookupBody(BaseModel):
@@ -87,6 +89,8 @@ class QueryBody(LookupBody):
     `topK`, `minScore`, `filter` and `graphExpand` are rag-stack's. `strategy`, `fetchK`, `lambda`, `threshold` and
     `compress` are options of a search by cosine.
     """
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"query": "Who lights the lamp?", "topK": 3}]})
 
     collection: str | None = Field(
         None,
@@ -159,9 +163,9 @@ class QueryBody(LookupBody):
 class Reference(BaseModel):
     """A passage that `response` cites as `[reference_id]`."""
 
-    reference_id: str
-    file_path: str
-    content: list[str] | None = None
+    reference_id: str = Field(description="The number in `response`.")
+    file_path: str = Field(description="Name of the document.")
+    content: list[str] | None = Field(None, description="The text of the passage, if requested.")
 
 
 class FoundPassage(BaseModel):
@@ -170,58 +174,58 @@ class FoundPassage(BaseModel):
     `text` is what `response` quotes: with `compress`, only the relevant strips. The payload has the whole text.
     """
 
-    id: str
+    id: str = Field(description="Id of the document and number of the passage.")
     score: float | None = Field(description="0..1: the cosine, or with a mode the ranking's.")
-    source: str
-    text: str
-    payload: dict[str, Any]
+    source: str = Field(description="Name of the document.")
+    text: str = Field(description="The text that `response` quotes.")
+    payload: dict[str, Any] = Field(description="The whole text, the metadata and the annotations of the passage.")
 
 
 class GraphEntity(BaseModel):
     """An entity in the passages or near them."""
 
-    name: str
-    type: str
-    description: str
+    name: str = Field(description="Name of the entity.")
+    type: str = Field(description="Its type.")
+    description: str = Field(description="What the documents say about it.")
 
 
 class GraphRelationship(BaseModel):
     """A relationship between two of the entities."""
 
-    source: str
-    target: str
-    type: str
-    description: str
+    source: str = Field(description="Name of the first entity.")
+    target: str = Field(description="Name of the second entity.")
+    type: str = Field(description="Kind of the relationship.")
+    description: str = Field(description="What the documents say about it.")
 
 
 class GraphAround(BaseModel):
     """The graph around the passages. `capped`: some of it is left out."""
 
-    entities: list[GraphEntity]
-    relationships: list[GraphRelationship]
-    capped: bool
+    entities: list[GraphEntity] = Field(description="The entities.")
+    relationships: list[GraphRelationship] = Field(description="The relationships between them.")
+    capped: bool = Field(description="Whether some of the graph is left out.")
 
 
 class RecalledPassage(Recalled):
     """A passage of an earlier exchange. It is not evidence and has no number."""
 
-    text: str
+    text: str = Field(description="The text of the passage.")
 
 
 class QueryAnswer(BaseModel):
     """`response` is the numbered evidence as text, or "". No model generates it."""
 
-    response: str
-    references: list[Reference] | None
+    response: str = Field(description="The numbered evidence as text; empty if nothing was found.")
+    references: list[Reference] | None = Field(description="The numbered passages; null if not requested.")
     response_time: float = Field(description="Seconds.")
-    llm_generated: Literal[False]
-    ok: Literal[True]
-    results: list[FoundPassage]
+    llm_generated: Literal[False] = Field(description="Always false: no model writes `response`.")
+    ok: Literal[True] = Field(description="Always true.")
+    results: list[FoundPassage] = Field(description="The passages, best first.")
     message: str | None = Field(None, description="Set if nothing was found.")
     best_score: float | None = Field(
         None, description="If nothing was found: the best cosine, which is below the requested minimum."
     )
-    graph: GraphAround | None = None
+    graph: GraphAround | None = Field(None, description="The graph around the passages, if requested.")
     memory: list[RecalledPassage] | None = Field(
         None, description="For LightRAG's bodies: earlier exchanges, which follow the evidence in `response`."
     )

@@ -38,7 +38,10 @@ _Source = Annotated[str, AfterValidator(document_source)]
 class DocumentRequest(BaseModel):
     """A document as JSON: a `text` with its `name`, a `url` to fetch, or an `upload` with its `name`."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={"examples": [{"name": "harbour.md", "text": "The keeper lights the lamp at dusk."}]},
+    )
 
     text: str | None = Field(None, description="The text itself; needs a name.")
     name: _Name | None = Field(None, description="The name that people see. Without it, a page is named by its URL.")
@@ -93,37 +96,41 @@ class DocumentForm(BaseModel):
 class DocumentBody(BaseModel):
     """A document, without its content. Times are ISO 8601 in UTC, sizes in bytes."""
 
-    id: str
-    name: str
+    id: str = Field(description="Id of the document.")
+    name: str = Field(description="Name of the document.")
     source: str = Field(description="What identifies it in its workspace.")
     label: str = Field(description="Its name, with a part of its source if others have the same name.")
-    title: str
-    file_type: str
-    doc_type: DocType
-    status: DocumentStatus
+    title: str = Field(description="Title of the document, for citations.")
+    file_type: str = Field(description="Type of the file, such as `pdf`.")
+    doc_type: DocType = Field(description="Kind of text.")
+    status: DocumentStatus = Field(
+        description="`searchable` once its whole text is, `enriched` once all of it is annotated."
+    )
     searchable: bool = Field(description="Whether its whole text is searchable.")
-    enrichment: EnrichmentStatus | Literal["mixed"]
+    enrichment: EnrichmentStatus | Literal["mixed"] = Field(
+        description="Progress of the annotation; `mixed` if parts differ."
+    )
     error: str = Field(description="Why it failed; empty if it did not.")
-    size: int
-    characters: int
+    size: int = Field(description="Size of the file in bytes.")
+    characters: int = Field(description="Length of the text.")
     content_hash: str = Field(description="Equal for equal texts.")
-    passages: int
-    track: str
-    created_at: str
-    updated_at: str
-    metadata: dict[str, Any]
+    passages: int = Field(description="Number of passages.")
+    track: str = Field(description="The client's id for the document or its request; empty if there is none.")
+    created_at: str = Field(description="When it was added, ISO 8601 in UTC.")
+    updated_at: str = Field(description="When it changed last, ISO 8601 in UTC.")
+    metadata: dict[str, Any] = Field(description="Fields by which passages can be filtered.")
 
 
 class PartBody(BaseModel):
     """The passages `first` to `last` of a document, which are annotated together."""
 
-    number: int
-    first: int
-    last: int
-    embedded: bool
-    enrichment: EnrichmentStatus
-    error: str
-    enriched_at: str | None
+    number: int = Field(description="Number of the part, from 0.")
+    first: int = Field(description="Number of its first passage, from 0.")
+    last: int = Field(description="Number of its last passage.")
+    embedded: bool = Field(description="Whether its text is searchable.")
+    enrichment: EnrichmentStatus = Field(description="Progress of its annotation.")
+    error: str = Field(description="Why it failed; empty if it did not.")
+    enriched_at: str | None = Field(description="When it was annotated, ISO 8601 in UTC.")
     tier3: dict[str, Any] | None = Field(
         description="A model's annotations: those of the document in its first part, and the `extraction` of each part."
     )
@@ -136,68 +143,72 @@ class DocumentDetail(DocumentBody):
     and passages with an `unusable` answer.
     """
 
-    tier1: dict[str, Any]
-    tier3: dict[str, Any]
-    parts: list[PartBody]
+    tier1: dict[str, Any] = Field(description="Annotations that need no model, such as headings and links.")
+    tier3: dict[str, Any] = Field(description="Annotations by a model or by rules, by type of document.")
+    parts: list[PartBody] = Field(description="The parts, in their order.")
 
 
 class DocumentPage(BaseModel):
     """Some of the documents, latest first."""
 
-    documents: list[DocumentBody]
+    documents: list[DocumentBody] = Field(description="The documents.")
     total: int = Field(description="How many there are in all.")
-    limit: int
-    offset: int
+    limit: int = Field(description="The requested number.")
+    offset: int = Field(description="How many were skipped.")
 
 
 class DocumentText(BaseModel):
     """The text of a document as it was read."""
 
-    id: str
-    name: str
-    text: str
+    id: str = Field(description="Id of the document.")
+    name: str = Field(description="Name of the document.")
+    text: str = Field(description="The text as it was extracted.")
 
 
 class AcceptedDocument(DocumentBody):
     """An accepted document. `new` and `changed` ones are being indexed, `unchanged` ones existed already."""
 
-    outcome: Literal["new", "changed", "unchanged"]
+    outcome: Literal["new", "changed", "unchanged"] = Field(
+        description="`unchanged` if the workspace has the same text of this source."
+    )
 
 
 class RefusedDocument(BaseModel):
     """A refused document, and why."""
 
-    name: str
+    name: str = Field(description="Name of the document; empty for an error of the request.")
     type: str = Field(description="Code of the error.")
-    message: str
-    details: dict[str, Any]
+    message: str = Field(description="What is wrong, and what to do.")
+    details: dict[str, Any] = Field(description="Facts for programs.")
 
 
 class AcceptedDocuments(BaseModel):
     """The accepted and refused documents of a request."""
 
-    documents: list[AcceptedDocument]
-    errors: list[RefusedDocument]
+    documents: list[AcceptedDocument] = Field(description="The accepted documents.")
+    errors: list[RefusedDocument] = Field(description="The refused ones.")
 
 
 class Restarted(BaseModel):
     """How many tasks were queued."""
 
-    tasks: int
+    tasks: int = Field(description="Number of tasks that were queued.")
 
 
 class DocumentProgress(BaseModel):
     """The progress of a document."""
 
-    id: str
-    status: DocumentStatus
-    enrichment: EnrichmentStatus | Literal["mixed"]
-    parts: int
-    embedded_parts: int
-    enriched_parts: int
-    failed_parts: int
-    passages: int
-    error: str
+    id: str = Field(description="Id of the document.")
+    status: DocumentStatus = Field(description="Status of the document.")
+    enrichment: EnrichmentStatus | Literal["mixed"] = Field(
+        description="Progress of the annotation; `mixed` if parts differ."
+    )
+    parts: int = Field(description="Number of parts.")
+    embedded_parts: int = Field(description="Number of searchable parts.")
+    enriched_parts: int = Field(description="Number of annotated parts.")
+    failed_parts: int = Field(description="Number of failed parts.")
+    passages: int = Field(description="Number of passages.")
+    error: str = Field(description="Why it failed; empty if it did not.")
 
 
 def body_of(record: DocumentRecord) -> DocumentBody:

@@ -59,7 +59,7 @@ router = APIRouter(prefix="/v1/documents", tags=["documents"], responses=error_r
     status_code=202,
     openapi_extra={"requestBody": {"content": _BODIES, "required": True}},
 )
-async def add(request: Request) -> AcceptedDocuments:
+async def add_documents(request: Request) -> AcceptedDocuments:
     """Add documents: files of a form, or one text, URL or upload as JSON. They are indexed afterwards.
 
     Refused documents do not affect the others. If all are refused, the answer is the first error.
@@ -75,7 +75,7 @@ async def add(request: Request) -> AcceptedDocuments:
 
 
 @router.get("")
-async def listed(
+async def list_documents(
     container: AppContainer,
     workspace: QueryWorkspace,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
@@ -105,13 +105,13 @@ async def listed(
 
 
 @router.get("/{document_id}")
-async def shown(record: FoundDocument) -> DocumentDetail:
+async def get_document(record: FoundDocument) -> DocumentDetail:
     """A document with its parts, without its content."""
     return detail_of(record)
 
 
 @router.get("/{document_id}/content")
-async def content(document_id: str, container: AppContainer, workspace: QueryWorkspace) -> DocumentText:
+async def get_document_text(document_id: str, container: AppContainer, workspace: QueryWorkspace) -> DocumentText:
     """The text of a document."""
     source = await (await container.workspaces.open(workspace)).documents.source(document_id)
     if source is None:
@@ -120,7 +120,7 @@ async def content(document_id: str, container: AppContainer, workspace: QueryWor
 
 
 @router.patch("/{document_id}", openapi_extra=_MOVE)
-async def moved(
+async def move_document(
     request: Request, document_id: str, container: AppContainer, workspace: QueryWorkspace
 ) -> DocumentDetail:
     """Change the source and the name of a document, for example after its file has moved. Nothing is indexed again."""
@@ -130,14 +130,14 @@ async def moved(
 
 
 @router.delete("/{document_id}", status_code=204)
-async def forget(document_id: str, container: AppContainer, workspace: QueryWorkspace) -> None:
+async def delete_document(document_id: str, container: AppContainer, workspace: QueryWorkspace) -> None:
     """Delete a document, its passages and its tasks, and what only it contributed to the graph."""
     if not await container.intake.delete(document_id, workspace=workspace):
         raise unknown_document(document_id)
 
 
 @router.post("/{document_id}/reprocess", status_code=202)
-async def reprocess(
+async def reprocess_document(
     record: FoundDocument,
     container: AppContainer,
     workspace: QueryWorkspace,
@@ -148,7 +148,7 @@ async def reprocess(
 
 
 @router.get("/{document_id}/events", response_class=EventSourceResponse, responses=_JSON_ERRORS)
-async def events(
+async def follow_document(
     request: Request, record: FoundDocument, container: AppContainer, workspace: QueryWorkspace
 ) -> AsyncIterator[ServerSentEvent]:
     """The progress of a document as server-sent events: `progress` at each change, then `done` or `failed`.

@@ -29,7 +29,12 @@ _MOST_OFFSET = 10**9
 class ExchangeBody(BaseModel):
     """What a user said and what the assistant answered."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "examples": [{"user": "Who lights the lamp?", "assistant": "The keeper lights it at dusk."}]
+        },
+    )
 
     user: str | None = Field(description="Null is blank.")
     assistant: str | None = Field(description="Null is blank, as when nothing was answered.")
@@ -41,20 +46,20 @@ class ExchangeBody(BaseModel):
 class RememberedBody(BaseModel):
     """Whether the exchange was added to memory, its id there, or why it was not added."""
 
-    indexed: bool
+    indexed: bool = Field(description="Whether it was added.")
     reason: str | None = Field(
         None, description="`blank_answer`, `too_short`, `greeting`, `known`, or what failed. None when it was taken."
     )
     id: str | None = Field(None, description="The exchange's id in memory.")
-    retryable: bool = False
+    retryable: bool = Field(False, description="Whether the same request may succeed later.")
 
 
 class MemoryQuery(BaseModel):
     """A search in memory."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"query": "Who lights the lamp?"}]})
 
-    query: str
+    query: str = Field(description="The question.")
     mode: Mode | None = Field(None, description="As LightRAG's; RAG_MEMORY_MODE when missing.")
     limit: Annotated[int, Field(ge=1, le=_MOST_RESULTS, description="Most passages.")] = DEFAULT_LIMIT
     workspace: str | None = Field(None, description=WORKSPACE)
@@ -64,14 +69,14 @@ class RecollectionBody(BaseModel):
     """What memory has on a question: a section for a system prompt ("" for nothing) and its passages."""
 
     text: str = Field(description="Under `# Relevant Memory`.")
-    documents: list[Citation]
-    degraded: list[Degraded]
+    documents: list[Citation] = Field(description="The passages, best first.")
+    degraded: list[Degraded] = Field(description="Components that failed.")
 
 
 class MemoryBody(BaseModel):
     """An exchange in memory."""
 
-    id: str
+    id: str = Field(description="Id of the exchange.")
     at: str = Field(description="When it took place, ISO 8601 in UTC.")
     text: str = Field(description="The exchange as it was written down.")
     searchable: bool = Field(description="Whether all of it can be recalled.")
@@ -80,17 +85,17 @@ class MemoryBody(BaseModel):
 class MemoryPage(BaseModel):
     """Some of the exchanges in memory, latest first."""
 
-    memories: list[MemoryBody]
+    memories: list[MemoryBody] = Field(description="The exchanges.")
     total: int = Field(description="How many there are in all.")
-    limit: int
-    offset: int
+    limit: int = Field(description="The requested number.")
+    offset: int = Field(description="How many were skipped.")
 
 
 router = APIRouter(prefix="/v1/memories", tags=["memories"], route_class=BoundedRoute, responses=error_responses())
 
 
 @router.post("", response_model_exclude_none=True)
-async def remember(request: Request, exchange: ExchangeBody, container: AppContainer) -> RememberedBody:
+async def add_memory(request: Request, exchange: ExchangeBody, container: AppContainer) -> RememberedBody:
     """Add an exchange to memory, unless it is trivial. It is indexed afterwards."""
     workspace = choose_workspace(request, exchange.workspace)
     said = Exchange(exchange.user or "", exchange.assistant or "", exchange.skill or "")
@@ -107,7 +112,7 @@ async def remember(request: Request, exchange: ExchangeBody, container: AppConta
 
 
 @router.get("")
-async def remembered(
+async def list_memories(
     request: Request,
     container: AppContainer,
     workspace: QueryWorkspace,
@@ -124,14 +129,14 @@ async def remembered(
 
 
 @router.delete("/{memory_id}", status_code=204)
-async def forget(memory_id: str, container: AppContainer, workspace: QueryWorkspace) -> None:
+async def delete_memory(memory_id: str, container: AppContainer, workspace: QueryWorkspace) -> None:
     """Forget an exchange, and what only it contributed to memory's graph."""
     if not await container.memory.forget(memory_id, workspace=workspace):
         raise NotFound(f"There is no exchange {memory_id} in memory. GET /v1/memories lists them.")
 
 
 @router.post("/search")
-async def recall(request: Request, asked: MemoryQuery, container: AppContainer) -> RecollectionBody:
+async def search_memories(request: Request, asked: MemoryQuery, container: AppContainer) -> RecollectionBody:
     """What memory has on a question, as a section for a system prompt."""
     workspace = choose_workspace(request, asked.workspace)
     found = await container.memory.recall(asked.query, workspace=workspace, mode=asked.mode, limit=asked.limit)

@@ -20,22 +20,22 @@ from cragside.entrypoints.http.request_access import (
 class DeadTask(BaseModel):
     """A task that failed for good, and why. `at` is ISO 8601 in UTC."""
 
-    id: str
-    document_id: str
-    part: int
-    stage: Stage
-    reason: str
-    attempts: int
-    at: str
+    id: str = Field(description="Id of the task.")
+    document_id: str = Field(description="Id of its document.")
+    part: int = Field(description="Number of its part, from 0.")
+    stage: Stage = Field(description="What it was to do.")
+    reason: str = Field(description="Why it was given up.")
+    attempts: int = Field(description="How often it was tried.")
+    at: str = Field(description="When it was given up, ISO 8601 in UTC.")
 
 
 class DeadTasks(BaseModel):
     """The tasks that failed for good, latest first, and how many tasks a workspace and its memory have."""
 
-    letters: list[DeadTask]
-    pending: int
-    processing: int
-    dead: int
+    letters: list[DeadTask] = Field(description="The tasks, latest first.")
+    pending: int = Field(description="Tasks that wait.")
+    processing: int = Field(description="Tasks that a worker processes now.")
+    dead: int = Field(description="Tasks that were given up.")
 
 
 class Revival(BaseModel):
@@ -50,14 +50,14 @@ class Revival(BaseModel):
 class Revived(BaseModel):
     """How many tasks were queued."""
 
-    tasks: int
+    tasks: int = Field(description="Number of tasks that were queued.")
 
 
 router = APIRouter(prefix="/v1/queue", tags=["queue"], route_class=BoundedRoute, responses=error_responses())
 
 
 @router.get("/dead")
-async def dead(
+async def list_dead_letters(
     container: AppContainer, workspace: QueryWorkspace, limit: Annotated[int, Query(ge=1, le=1000)] = 100
 ) -> DeadTasks:
     """The tasks that failed for good, with the reasons."""
@@ -83,7 +83,7 @@ async def dead(
 
 
 @router.post("/revive", status_code=202)
-async def revive(request: Request, revival: Revival, container: AppContainer) -> Revived:
+async def revive_dead_letters(request: Request, revival: Revival, container: AppContainer) -> Revived:
     """Queue failed tasks again, and other unfinished ones with them."""
     workspace = choose_workspace(request, revival.workspace)
     note_documents(request, [revival.document_id] if revival.document_id else [])

@@ -21,49 +21,51 @@ _EMBEDDED = "embedded"
 class Range(BaseModel):
     """The valid values of a setting."""
 
-    least: float
-    most: float
+    least: float = Field(description="The smallest valid value.")
+    most: float = Field(description="The largest valid value.")
 
 
 class StoreBody(BaseModel):
     """The store of the workspace."""
 
-    status: Literal["ready", "empty", "unavailable"]
-    reason: str = ""
-    embedding_model: str | None = None
-    documents: int = 0
-    passages: int = 0
-    entities: int = 0
-    relations: int = 0
+    status: Literal["ready", "empty", "unavailable"] = Field(description="`empty` without documents.")
+    reason: str = Field("", description="Why it is unavailable; empty if it is not.")
+    embedding_model: str | None = Field(None, description="The model that built the store.")
+    documents: int = Field(0, description="Number of documents.")
+    passages: int = Field(0, description="Number of passages.")
+    entities: int = Field(0, description="Number of entities.")
+    relations: int = Field(0, description="Number of relations.")
 
 
 class HostBody(BaseModel):
     """The model host."""
 
-    status: Literal["ready", "not configured", "unavailable"]
-    reason: str = ""
+    status: Literal["ready", "not configured", "unavailable"] = Field(
+        description="`not configured` with the embedded models."
+    )
+    reason: str = Field("", description="Why it is unavailable; empty if it is not.")
 
 
 class SettingsBody(BaseModel):
     """The settings of a workspace. `changeable` lists those that `PATCH` accepts."""
 
-    workspace: str
+    workspace: str = Field(description="The workspace.")
     chunk_tokens: int = Field(description="Longest passage of new documents, in tokens.")
     chunk_overlap_tokens: int = Field(description="Tokens that neighbouring passages of new documents share.")
     similarity_results: int = Field(description="Passages that a plain similarity search returns.")
     similarity_threshold: float = Field(description="Least cosine of a passage that such a search returns.")
-    similarity_strategy: Strategy
+    similarity_strategy: Strategy = Field(description="How such a search chooses passages.")
     threshold: float = Field(description="A passage with a higher relevance is evidence.")
-    max_documents: int
-    max_file_bytes: int
+    max_documents: int = Field(description="Most passages of evidence in a prompt.")
+    max_file_bytes: int = Field(description="Largest size of a file.")
     embedding_model: str | None = Field(description="The configured one; with None the store's own is used.")
-    chat_model: str | None
+    chat_model: str | None = Field(description="The configured chat model; null if the request's own is used.")
     models: list[str] = Field(description="Models that the settings can name.")
-    changeable: list[str]
-    ranges: dict[str, Range]
-    strategies: list[Strategy]
-    store: StoreBody
-    host: HostBody
+    changeable: list[str] = Field(description="Names of the settings that `PATCH` accepts.")
+    ranges: dict[str, Range] = Field(description="The valid values of numeric settings, by name.")
+    strategies: list[Strategy] = Field(description="The valid values of `similarity_strategy`.")
+    store: StoreBody = Field(description="The store of the workspace.")
+    host: HostBody = Field(description="The model host.")
 
 
 class SettingsChange(BaseModel):
@@ -72,24 +74,30 @@ class SettingsChange(BaseModel):
     model_config = ConfigDict(extra="allow")
 
     workspace: str | None = Field(None, description=WORKSPACE)
-    chunk_tokens: int | None = Field(None, ge=500, le=2000)
-    chunk_overlap_tokens: int | None = Field(None, ge=0, le=1000)
-    similarity_results: int | None = Field(None, ge=3, le=10)
-    similarity_threshold: float | None = Field(None, ge=0.5, le=0.9)
-    similarity_strategy: Strategy | None = None
+    chunk_tokens: int | None = Field(None, ge=500, le=2000, description="Longest passage of new documents, in tokens.")
+    chunk_overlap_tokens: int | None = Field(
+        None, ge=0, le=1000, description="Tokens that neighbouring passages of new documents share."
+    )
+    similarity_results: int | None = Field(
+        None, ge=3, le=10, description="Passages that a plain similarity search returns."
+    )
+    similarity_threshold: float | None = Field(
+        None, ge=0.5, le=0.9, description="Least cosine of a passage that such a search returns."
+    )
+    similarity_strategy: Strategy | None = Field(None, description="How such a search chooses passages.")
 
 
 router = APIRouter(tags=["settings"], route_class=BoundedRoute, responses=error_responses())
 
 
 @router.get("/v1/settings")
-async def shown(container: AppContainer, workspace: QueryWorkspace) -> SettingsBody:
+async def get_settings(container: AppContainer, workspace: QueryWorkspace) -> SettingsBody:
     """The settings of a workspace, which of them can be changed, and the state of its store and the model host."""
     return await _body(container, workspace, container.preferences.of(workspace))
 
 
 @router.patch("/v1/settings")
-async def changed(request: Request, change: SettingsChange, container: AppContainer) -> SettingsBody:
+async def change_settings(request: Request, change: SettingsChange, container: AppContainer) -> SettingsBody:
     """Change settings of a workspace in all processes. A new chunk size applies to new documents."""
     workspace = choose_workspace(request, change.workspace)
     given = {name: getattr(change, name) for name in change.model_fields_set - {"workspace"}}

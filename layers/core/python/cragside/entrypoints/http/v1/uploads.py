@@ -22,7 +22,7 @@ class UploadBody(BaseModel):
     """A form for one file, to be sent to `url` as `multipart/form-data`."""
 
     id: str = Field(description="Pass it to POST /v1/documents as `upload`.")
-    url: str
+    url: str = Field(description="Where to send the form.")
     fields: dict[str, str] = Field(description="Fields to send before the file. The file's field is `file`.")
     expires_at: datetime = Field(description="The form is valid until then; ISO 8601 in UTC.")
     max_bytes: int = Field(description="The largest size of the file.")
@@ -34,7 +34,7 @@ router = APIRouter(
 
 
 @router.post("", status_code=201)
-async def offer(request: Request, asked: UploadRequest, container: AppContainer) -> UploadBody:
+async def offer_upload(request: Request, asked: UploadRequest, container: AppContainer) -> UploadBody:
     """Return a form that uploads a file to a bucket. POST /v1/documents then takes it in."""
     offered = await container.uploads.offer(choose_workspace(request, asked.workspace))
     return UploadBody.model_validate(offered, from_attributes=True)

@@ -12,6 +12,8 @@ from typing_extensions import override
 from cragside.adapters.lightrag.ledger.leases import Lease, LeaseLost, is_gone
 from cragside.adapters.lightrag.ledger.sqlite.passages import PassageReads
 
+# Longer than any lease.
+_LONGEST_SECONDS = 120
 _HELD = "epoch = ? AND name = ? AND holder = ?"
 
 
@@ -26,7 +28,7 @@ class Leasing(PassageReads):
         now = time.time()
         with self._database.note() as connection:
             row = connection.execute("SELECT holder, expires FROM lease WHERE name = ?", (name,)).fetchone()
-            if row and row[0] != holder and row[1] > now and not is_gone(row[0]):
+            if row and row[0] != holder and _is_current(row[0], row[1], now):
                 return None
             put = "INSERT OR REPLACE INTO lease (name, holder, expires) VALUES (?, ?, ?)"
             return Lease(name, holder, connection.execute(put, (name, holder, now + seconds)).lastrowid or 0)
@@ -62,6 +64,12 @@ class Leasing(PassageReads):
         for lease in self._leases:
             if not connection.execute(f"SELECT 1 FROM lease WHERE {_HELD}", _key(lease)).fetchone():  # noqa: S608 (our own)
                 raise LeaseLost
+
+
+def _is_current(holder: object, expires: object, now: float) -> bool:
+    """Whether a lease still runs. One that a wrong clock or a damaged row extends far into the future does not."""
+    runs = isinstance(expires, float | int) and now < expires <= now + _LONGEST_SECONDS
+    return runs and not is_gone(str(holder))
 
 
 def _key(lease: Lease) -> tuple[int, str, str]:

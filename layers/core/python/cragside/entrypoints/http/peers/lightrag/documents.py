@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
 from fastapi import Body, Path, Request
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from cragside.bootstrap import Container
 from cragside.domain.errors import ValidationError
@@ -35,81 +35,87 @@ Text = Annotated[str, Field(min_length=1, pattern=r"\S")]
 class InsertTextRequest(BaseModel):
     """A text. If its `file_source` exists already, the text gets another name."""
 
-    text: Text
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"text": "The keeper lights the lamp at dusk.", "file_source": "harbour.md"}]}
+    )
+
+    text: Text = Field(description="The text to add.")
     file_source: str | None = Field(None, description="The document's name; generated if missing.")
 
 
 class InsertTextsRequest(BaseModel):
     """Several texts, and as many names or none."""
 
-    texts: list[Text] = Field(min_length=1, max_length=1000)
-    file_sources: list[str] | None = None
+    texts: list[Text] = Field(min_length=1, max_length=1000, description="The texts to add.")
+    file_sources: list[str] | None = Field(None, description="The names of the texts, in their order.")
 
 
 class InsertAnswer(BaseModel):
     """The texts are stored durably. `track_id` finds them at `/documents/track_status`."""
 
-    status: Literal["success"]
-    message: str
-    track_id: str
+    status: Literal["success"] = Field(description="Always `success`.")
+    message: str = Field(description="What happened, for people.")
+    track_id: str = Field(description="Ask `/documents/track_status` for the progress with it.")
 
 
 class TrackedDocument(BaseModel):
     """A document in LightRAG's form."""
 
-    id: str
-    content_summary: str
-    content_length: int
-    status: Literal["pending", "processing", "processed", "failed"]
-    created_at: str
-    updated_at: str
-    track_id: str | None
-    chunks_count: int
-    error_msg: str | None
-    metadata: dict[str, Any]
-    file_path: str
+    id: str = Field(description="Id of the document.")
+    content_summary: str = Field(description="The beginning of the text.")
+    content_length: int = Field(description="Length of the text in characters.")
+    status: Literal["pending", "processing", "processed", "failed"] = Field(description="The progress of the document.")
+    created_at: str = Field(description="When it was added, ISO 8601 in UTC.")
+    updated_at: str = Field(description="When it changed last, ISO 8601 in UTC.")
+    track_id: str | None = Field(description="Id of the request that added it.")
+    chunks_count: int = Field(description="Number of its passages.")
+    error_msg: str | None = Field(description="Why it failed; null if it did not.")
+    metadata: dict[str, Any] = Field(description="Its metadata.")
+    file_path: str = Field(description="Its name.")
 
 
 class TrackStatus(BaseModel):
     """The documents of a track."""
 
-    track_id: str
-    documents: list[TrackedDocument]
-    total_count: int
-    status_summary: dict[DocumentStage, int]
+    track_id: str = Field(description="The requested id.")
+    documents: list[TrackedDocument] = Field(description="The documents of that request.")
+    total_count: int = Field(description="Their number.")
+    status_summary: dict[DocumentStage, int] = Field(description="Their number by status.")
 
 
 class StatusCounts(BaseModel):
     """The number of documents in each stage."""
 
-    status_counts: dict[DocumentStage, int]
+    status_counts: dict[DocumentStage, int] = Field(description="Number of documents by status.")
 
 
 class PipelineStatus(BaseModel):
     """The unfinished work. `batchs` counts tasks, `cur_batch` those in process."""
 
-    busy: bool
-    job_name: str
-    job_start: str | None
-    docs: int
-    batchs: int
-    cur_batch: int
-    latest_message: str
-    history_messages: list[str]
+    busy: bool = Field(description="Whether there are unfinished tasks.")
+    job_name: str = Field(description="Name of the current job.")
+    job_start: str | None = Field(description="Always null: cragside has no jobs in LightRAG's sense.")
+    docs: int = Field(description="Number of unfinished tasks.")
+    batchs: int = Field(description="The same number.")
+    cur_batch: int = Field(description="Number of tasks that are processed now.")
+    latest_message: str = Field(description="The state in words.")
+    history_messages: list[str] = Field(description="The state in words.")
 
 
 class DeleteRequest(BaseModel):
     """The documents to delete. LightRAG's other fields have no effect."""
 
-    doc_ids: list[Annotated[str, Field(min_length=1)]] = Field(min_length=1, max_length=1000)
+    doc_ids: list[Annotated[str, Field(min_length=1)]] = Field(
+        min_length=1, max_length=1000, description="Ids of the documents."
+    )
 
 
 class DeleteAnswer(BaseModel):
     """The documents are deleted before this answer is sent."""
 
-    status: Literal["deletion_started"]
-    message: str
-    doc_id: str
+    status: Literal["deletion_started"] = Field(description="Always `deletion_started`.")
+    message: str = Field(description="What happened, for people.")
+    doc_id: str = Field(description="The ids, separated by commas.")
 
 
 router = peer_router("LightRAG", LightRagFailure, prefix="/documents")
@@ -176,7 +182,7 @@ async def pipeline_status(request: Request, container: AppContainer) -> Pipeline
 
 
 @router.delete("/delete_document")
-async def delete_document(
+async def delete_documents(
     request: Request, container: AppContainer, body: Annotated[DeleteRequest, Body()]
 ) -> DeleteAnswer:
     """Delete documents, and what only they contributed to the graph."""

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from fastapi import Request
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from cragside.application.passages import Hit, Lookup
 from cragside.entrypoints.http.peers.failures import QueryDataFailure, peer_router
@@ -20,54 +20,54 @@ _SEPARATOR = "<SEP>"
 class DataEntity(BaseModel):
     """An entity that the passages mention. `source_id` has the ids of these passages."""
 
-    entity_name: str
-    entity_type: str
-    description: str
-    source_id: str
-    file_path: str
-    created_at: str
-    reference_id: str
+    entity_name: str = Field(description="Name of the entity.")
+    entity_type: str = Field(description="Its type.")
+    description: str = Field(description="What the documents say about it.")
+    source_id: str = Field(description="Ids of the passages that mention it.")
+    file_path: str = Field(description="Names of the documents that mention it.")
+    created_at: str = Field(description="When it was found first.")
+    reference_id: str = Field(description="Number of the reference that mentions it.")
 
 
 class DataRelationship(BaseModel):
     """A relationship between two of the entities. `weight` is the number of passages that mention both."""
 
-    src_id: str
-    tgt_id: str
-    description: str
-    keywords: str
-    weight: float
-    source_id: str
-    file_path: str
-    created_at: str
-    reference_id: str
+    src_id: str = Field(description="Name of the first entity.")
+    tgt_id: str = Field(description="Name of the second entity.")
+    description: str = Field(description="What the documents say about it.")
+    keywords: str = Field(description="Words that describe it.")
+    weight: float = Field(description="Its strength.")
+    source_id: str = Field(description="Ids of the passages that mention it.")
+    file_path: str = Field(description="Names of the documents that mention it.")
+    created_at: str = Field(description="When it was found first.")
+    reference_id: str = Field(description="Number of the reference that mentions it.")
 
 
 class DataChunk(BaseModel):
     """A passage."""
 
-    reference_id: str
-    content: str
-    file_path: str
-    chunk_id: str
+    reference_id: str = Field(description="Number of its reference.")
+    content: str = Field(description="The text of the passage.")
+    file_path: str = Field(description="Name of its document.")
+    chunk_id: str = Field(description="Id of the passage.")
 
 
 class QueryData(BaseModel):
     """The passages, and the graph around them."""
 
-    entities: list[DataEntity]
-    relationships: list[DataRelationship]
-    chunks: list[DataChunk]
-    references: list[Reference]
+    entities: list[DataEntity] = Field(description="Entities in the passages or near them.")
+    relationships: list[DataRelationship] = Field(description="Relationships between the entities.")
+    chunks: list[DataChunk] = Field(description="The passages.")
+    references: list[Reference] = Field(description="The passages' documents, numbered.")
 
 
 class QueryDataAnswer(BaseModel):
     """The data from which LightRAG would generate an answer. `failure`: nothing was found."""
 
-    status: Literal["success", "failure"]
-    message: str
-    data: QueryData
-    metadata: dict[str, Any]
+    status: Literal["success", "failure"] = Field(description="`failure` if nothing was found.")
+    message: str = Field(description="What happened, for people.")
+    data: QueryData = Field(description="What was found.")
+    metadata: dict[str, Any] = Field(description="The mode, the keywords and the numbers of results.")
 
 
 router = peer_router("LightRAG", QueryDataFailure)

@@ -22,17 +22,17 @@ from cragside.ports.library import Library
 class PassageCounts(BaseModel):
     """Numbers of passages by the state of their annotation."""
 
-    enriched: int = 0
-    failed: int = 0
-    pending: int = 0
-    processing: int = 0
-    none: int = 0
+    enriched: int = Field(0, description="Annotated passages.")
+    failed: int = Field(0, description="Passages whose annotation failed.")
+    pending: int = Field(0, description="Passages that wait.")
+    processing: int = Field(0, description="Passages that a worker annotates now.")
+    none: int = Field(0, description="Passages that are not to be annotated.")
 
 
 class ChunkCounts(PassageCounts):
     """Numbers of a document's passages, in total and by the state of their annotation."""
 
-    total: int
+    total: int = Field(description="All passages.")
 
 
 class DocumentEnrichment(CamelModel):
@@ -41,47 +41,55 @@ class DocumentEnrichment(CamelModel):
     `metadata` has `tier2` of the last passage, and `tier3` of the document with its `extraction`.
     """
 
-    base_id: str
-    status: EnrichmentStatus | Literal["mixed"]
-    chunks: ChunkCounts
-    extracted_at: str | None = None
-    metadata: dict[str, Any] | None = None
+    base_id: str = Field(description="The requested id.")
+    status: EnrichmentStatus | Literal["mixed"] = Field(
+        description="The progress of the annotation; `mixed` if passages differ."
+    )
+    chunks: ChunkCounts = Field(description="Numbers of passages by progress.")
+    extracted_at: str | None = Field(None, description="When the last part was annotated, ISO 8601 in UTC.")
+    metadata: dict[str, Any] | None = Field(
+        None, description="`tier2` of the last annotated passage and `tier3` of the document."
+    )
 
 
 class QueueCounts(CamelModel):
     """Numbers of tasks that are queued, in process, and failed for good."""
 
-    pending: int
-    processing: int
-    dead_letter: int
+    pending: int = Field(description="Tasks that wait.")
+    processing: int = Field(description="Tasks that a worker processes now.")
+    dead_letter: int = Field(description="Tasks that were given up.")
 
 
 class EnrichmentStats(BaseModel):
     """The tasks and the passages of a workspace."""
 
-    queue: QueueCounts
-    totals: PassageCounts
+    queue: QueueCounts = Field(description="The workspace's tasks.")
+    totals: PassageCounts = Field(description="The workspace's passages by progress.")
 
 
 class EnqueueRequest(BaseModel):
     """What to annotate: everything unfinished or failed, or with `force` everything."""
 
-    collection: str | None = Field(None, validation_alias=AliasChoices("collection", "workspace"))
-    force: bool = False
+    collection: str | None = Field(
+        None,
+        validation_alias=AliasChoices("collection", "workspace"),
+        description="The workspace; the default without it.",
+    )
+    force: bool = Field(False, description="Whether to repeat finished work.")
 
 
 class EnqueueAnswer(BaseModel):
     """How many tasks were queued."""
 
-    ok: Literal[True]
-    enqueued: int
+    ok: Literal[True] = Field(description="Always true.")
+    enqueued: int = Field(description="Number of tasks that were queued.")
 
 
 router = peer_router("rag-stack", RagStackFailure)
 
 
 @router.get("/enrichment/status/{baseId:path}", response_model_exclude_none=True)
-async def status(
+async def enrichment_status(
     container: AppContainer,
     base_id: Annotated[str, Path(alias="baseId", description="Its id, the client's id for it, or its source.")],
     workspace: QueryCollection,
@@ -95,7 +103,7 @@ async def status(
 
 
 @router.get("/enrichment/stats")
-async def stats(container: AppContainer, workspace: QueryCollection) -> EnrichmentStats:
+async def enrichment_stats(container: AppContainer, workspace: QueryCollection) -> EnrichmentStats:
     """The tasks and the passages of a workspace."""
     tasks = await container.intake.backlog(workspace)
     passages = await (await container.workspaces.open(workspace)).documents.counts()
@@ -106,7 +114,9 @@ async def stats(container: AppContainer, workspace: QueryCollection) -> Enrichme
 
 
 @router.post("/enrichment/enqueue")
-async def enqueue(request: Request, container: AppContainer, body: EnqueueRequest | None = None) -> EnqueueAnswer:
+async def enqueue_enrichment(
+    request: Request, container: AppContainer, body: EnqueueRequest | None = None
+) -> EnqueueAnswer:
     """Queue unfinished and failed work again, with `force` all work."""
     asked = body or EnqueueRequest()
     workspace = choose_workspace(request, asked.collection)

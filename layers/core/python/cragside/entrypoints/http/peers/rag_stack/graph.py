@@ -3,7 +3,7 @@
 from typing import Annotated, Literal
 
 from fastapi import Path, Query
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from cragside.domain.errors import NotFound
 from cragside.entrypoints.http.peers.failures import RagStackFailure, peer_router
@@ -15,43 +15,43 @@ from cragside.ports.knowledge_graph import EntityView
 class EntityDetails(CamelModel):
     """An entity. Times are ISO 8601 in UTC; `mention_count` is how many passages name it."""
 
-    name: str
-    type: str
-    description: str
-    first_seen: str | None
-    last_seen: str | None
-    mention_count: int
+    name: str = Field(description="Name of the entity.")
+    type: str = Field(description="Its type.")
+    description: str = Field(description="What the documents say about it.")
+    first_seen: str | None = Field(description="When the first document with it was added, ISO 8601 in UTC.")
+    last_seen: str | None = Field(description="When the last document with it was added, ISO 8601 in UTC.")
+    mention_count: int = Field(description="Number of passages that mention it.")
 
 
 class EntityConnection(BaseModel):
     """A relationship, as seen from the entity."""
 
-    entity: str
-    relationship: str
-    direction: Literal["incoming", "outgoing"]
-    description: str
+    entity: str = Field(description="Name of the other entity.")
+    relationship: str = Field(description="Kind of the relationship.")
+    direction: Literal["incoming", "outgoing"] = Field(description="Whether it leads to the entity or away from it.")
+    description: str = Field(description="What the documents say about it.")
 
 
 class MentioningDocument(BaseModel):
     """A document that mentions the entity."""
 
-    id: str
-    source: str
+    id: str = Field(description="Id of the document.")
+    source: str = Field(description="Name of the document.")
 
 
 class EntityAnswer(BaseModel):
     """An entity with its connections, strongest first, and the documents that mention it."""
 
-    entity: EntityDetails
-    connections: list[EntityConnection]
-    documents: list[MentioningDocument]
+    entity: EntityDetails = Field(description="The entity.")
+    connections: list[EntityConnection] = Field(description="Its relationships, strongest first.")
+    documents: list[MentioningDocument] = Field(description="The documents that mention it.")
 
 
 router = peer_router("rag-stack", RagStackFailure)
 
 
 @router.get("/graph/entity/{name:path}")
-async def entity(
+async def graph_entity(
     container: AppContainer,
     name: Annotated[str, Path(description="The entity's name, in any case.")],
     workspace: QueryCollection,

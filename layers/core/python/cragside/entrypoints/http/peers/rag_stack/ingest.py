@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 from fastapi import Request
-from pydantic import AliasChoices, BaseModel, Field, model_validator
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, model_validator
 
 from cragside.application.intake import Intake
 from cragside.domain.document import DocType
@@ -59,13 +59,17 @@ class IngestItem(CamelModel):
 class IngestRequest(CamelModel):
     """The items to add. An unusable item does not affect the others."""
 
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"items": [{"source": "harbour.md", "text": "The keeper lights the lamp."}]}]}
+    )
+
     collection: str | None = Field(
         None,
         validation_alias=AliasChoices("collection", "workspace"),
         description="The workspace; the default without it. Its field may also be called `workspace`.",
     )
     enrich: bool = Field(True, description="Whether to annotate the text (tiers 2 and 3 and the graph).")
-    items: list[IngestItem] = Field(min_length=1, max_length=_MOST_ITEMS)
+    items: list[IngestItem] = Field(min_length=1, max_length=_MOST_ITEMS, description="The texts and pages.")
 
     @model_validator(mode="after")
     def _bounded(self) -> Self:
@@ -78,9 +82,9 @@ class IngestRequest(CamelModel):
 class ItemFailure(BaseModel):
     """An item that was refused. `status` is the HTTP status of its page, if there was an answer."""
 
-    url: str | None = None
-    source: str | None = None
-    status: int | None
+    url: str | None = Field(None, description="URL of the item.")
+    source: str | None = Field(None, description="Source of the item, if it has no URL.")
+    status: int | None = Field(description="HTTP status of the page; null without an answer.")
     reason: str = Field(
         description="`fetch_failed`, `timeout`, `ssrf_blocked`, `too_large`, `redirect_limit`, "
         "`unsupported_content_type: ...`, `unreadable: ...`, `missing_text: ...`, `missing_source: ...`, "
@@ -91,18 +95,18 @@ class ItemFailure(BaseModel):
 class Enqueued(CamelModel):
     """Numbers of passages that will be annotated, in total and by document type."""
 
-    enqueued: int
-    doc_types: dict[str, int]
+    enqueued: int = Field(description="Passages that will be annotated.")
+    doc_types: dict[str, int] = Field(description="The same number by document type.")
 
 
 class IngestAnswer(BaseModel):
     """What was added: `upserted` counts passages, `fetched` pages. A worker makes them searchable within seconds."""
 
-    ok: Literal[True]
-    upserted: int
-    fetched: int | None = None
-    enrichment: Enqueued | None = None
-    errors: list[ItemFailure] | None = None
+    ok: Literal[True] = Field(description="Always true.")
+    upserted: int = Field(description="Number of passages that were stored.")
+    fetched: int | None = Field(None, description="Number of pages that were fetched.")
+    enrichment: Enqueued | None = Field(None, description="What will be annotated.")
+    errors: list[ItemFailure] | None = Field(None, description="The refused items.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,47 @@
+"""The OpenAPI document of cragside's own routes."""
+
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+
+_DESCRIPTION = """Gives any Ollama prompt the evidence it needs (Corrective RAG).
+
+A request to `/v1/enrich` whose prompt begins with `/rag` is returned with graded, cited evidence in it. The other
+routes manage documents, memories, settings and the queue. The routes of rag-stack and of LightRAG's server have their
+peers' shapes.
+
+If the service has tokens, every route but `/healthz` needs one, as `Authorization: Bearer` or `X-API-Key`.
+"""
+_TAGS = {
+    "health": "Whether the service works.",
+    "enrich": "Evidence for prompts.",
+    "documents": "The documents of a workspace.",
+    "memories": "Earlier conversations.",
+    "settings": "The settings of a workspace.",
+    "queue": "Indexing tasks that were given up.",
+    "rag-stack": "Routes in the shapes of rag-stack.",
+    "LightRAG": "Routes in the shapes of LightRAG's server.",
+}
+_EVENTS = "Server-sent events: `progress` with a DocumentProgress, then `done`, `failed` or `later`."
+
+
+def openapi_document(app: FastAPI) -> dict[str, Any]:
+    """The routes of an application in the form of OpenAPI 3.1. The document is built once."""
+    if app.openapi_schema is None:
+        app.openapi_schema = get_openapi(
+            title=app.title,
+            version=app.version,
+            description=_DESCRIPTION,
+            license_info={"name": "MIT", "identifier": "MIT"},
+            tags=[{"name": name, "description": description} for name, description in _TAGS.items()],
+            routes=app.routes,
+        )
+        _describe_events(app.openapi_schema)
+    return app.openapi_schema
+
+
+def _describe_events(document: dict[str, Any]) -> None:
+    """FastAPI describes server-sent events by `itemSchema`, which OpenAPI has from version 3.2."""
+    answer = document["paths"]["/v1/documents/{document_id}/events"]["get"]["responses"]["200"]
+    answer["content"] = {"text/event-stream": {"schema": {"type": "string", "description": _EVENTS}}}
