@@ -23,7 +23,14 @@ class CorrectiveRag(EvidenceFinder):
 
     @cached_property
     def graph(self) -> Any:
-        """The compiled graph. It is imported at first use, because LangGraph takes most of a second."""
+        """The graph for a single question. It is compiled at first use, because LangGraph takes most of a second to import."""
+        from cragside.crag.graph import build_graph
+
+        return build_graph(conversation=False)
+
+    @cached_property
+    def conversation_graph(self) -> Any:
+        """The compiled graph for a question with turns before it."""
         from cragside.crag.graph import build_graph
 
         return build_graph()
@@ -45,15 +52,15 @@ class CorrectiveRag(EvidenceFinder):
         compress: bool = False,
         turns: Sequence[Turn] = (),
     ) -> Findings:
-        context = CragContext(self.tools, deadline, evidence_tokens, instruction, compress)
-        state = await self.graph.ainvoke(
-            {"question": question, "turns": turns, "workspace": workspace, "model": model}, context=context
-        )
+        context = CragContext(self.tools, deadline, evidence_tokens, instruction, compress, turns)
+        asked = {"question": question, "workspace": workspace, "model": model}
+        graph = self.conversation_graph if turns else self.graph
+        state = await graph.ainvoke(asked, context=context)
         return Findings(
             block=state["block"],
             documents=state["evidence"],
             search_performed=state.get("search_performed", False),
             degraded=tuple(state.get("degraded", ())),
             timings_ms=state["timings_ms"],
-            standalone_question=state.get("standalone_question"),
+            standalone_question=None if state["question"] == question else state["question"],
         )

@@ -53,7 +53,7 @@ def timed(node: Node) -> Node:
 @timed
 async def complete_question(state: CragState, runtime: Runtime[CragContext]) -> Update:
     """The question as one that stands alone. Rules replace a model that fails."""
-    context, question, turns = runtime.context, state["question"], state["turns"]
+    context, question, turns = runtime.context, state["question"], runtime.context.turns
     completing = context.tools.follow_ups.standalone(question, turns, model=state.get("model"))
     degraded: list[Degradation] = []
     try:
@@ -61,8 +61,7 @@ async def complete_question(state: CragState, runtime: Runtime[CragContext]) -> 
     except ServiceUnavailable as error:
         found = await context.tools.embedded_follow_ups.standalone(question, turns, model=None)
         degraded = [Degradation("conversation", f"{error.message.rstrip('.')}. Rules completed the question.")]
-    changes: Update = {} if found == question else {"question": found, "standalone_question": found}
-    return {**changes, "degraded": degraded}
+    return {"question": found, "degraded": degraded}
 
 
 @timed

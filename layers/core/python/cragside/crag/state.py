@@ -21,12 +21,10 @@ from cragside.ports.workspaces import Workspaces
 class CragState(TypedDict, total=False):
     """The question, the evidence found so far, and how it was found.
 
-    Once the conversation was read, `question` is the one that stands alone, and equals `standalone_question`.
+    Once the conversation was read, `question` is the one that stands alone.
     """
 
     question: str
-    turns: Sequence[Turn]
-    standalone_question: str
     workspace: str
     model: str | None
     local: list[Document]
@@ -61,10 +59,11 @@ class CragTools:
 
 @dataclass(frozen=True, slots=True)
 class CragContext:
-    """The tools, deadline and token budget of one run, and how it presents its evidence."""
+    """The tools, deadline and token budget of one run, how it presents its evidence, and the turns before it."""
 
     tools: CragTools
     deadline: Deadline
     evidence_tokens: int
     instruction: str = PLAIN
     compress: bool = False
+    turns: Sequence[Turn] = ()
