@@ -23,7 +23,7 @@ class CorrectiveRag(EvidenceFinder):
 
     @cached_property
     def graph(self) -> Any:
-        """The graph for a single question. It is compiled at first use, because LangGraph takes most of a second to import."""
+        """The graph for a single question, compiled at first use: to import LangGraph takes most of a second."""
         from cragside.crag.graph import build_graph
 
         return build_graph(conversation=False)
