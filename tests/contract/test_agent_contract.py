@@ -5,7 +5,7 @@ Where contracts.md overrides the seed's document, the override is tested.
 
 import inspect
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -18,6 +18,7 @@ from cragside.application.contract import error_envelope
 from cragside.application.enricher import Enricher
 from cragside.bootstrap import Container
 from cragside.client import Client, error_of
+from cragside.domain.conversation import Turn
 from cragside.domain.deadline import Deadline
 from cragside.domain.document import Document
 from cragside.domain.errors import (
@@ -76,6 +77,7 @@ class ScriptedFinder:
         evidence_tokens: int,
         instruction: str,
         compress: bool,
+        turns: Sequence[Turn],
     ) -> Findings:
         self.asked.append({"question": question, "workspace": workspace, "model": model})
         if isinstance(self.outcome, Exception):

@@ -1,10 +1,13 @@
 import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from cragside.application.contract import enhanced_request, error_envelope
 from cragside.application.enricher import Enricher
+from cragside.domain.conversation import Turn
 from cragside.domain.deadline import Deadline
 from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable, ValidationError
@@ -32,6 +35,7 @@ class ScriptedFinder:
         evidence_tokens: int,
         instruction: str,
         compress: bool,
+        turns: Sequence[Turn],
     ) -> Findings:
         self.calls.append(
             {
@@ -42,6 +46,7 @@ class ScriptedFinder:
                 "tokens": evidence_tokens,
                 "instruction": instruction,
                 "compress": compress,
+                "turns": [(turn.role, turn.text) for turn in turns],
             }
         )
         return self.findings
@@ -216,3 +221,23 @@ async def test_compression_is_asked_for_by_the_request() -> None:
 async def test_a_request_without_the_command_may_have_any_persona() -> None:
     request = {"prompt": "what?", "persona": 7, "compress": "yes"}
     assert (await enricher(ScriptedFinder(FOUND)).enrich(request)).request == request
+
+
+async def test_the_conversation_is_read_and_the_model_gets_the_users_own_words() -> None:
+    finder = ScriptedFinder(replace(FOUND, standalone_question="how wide is the V90's rotor?"))
+    messages = [
+        {"role": "user", "content": "/rag What is the V90?"},
+        {"role": "user", "content": "/rag and its rotor?"},
+    ]
+    enriched = await enricher(finder).enrich({"messages": messages})
+    assert finder.calls[0]["turns"] == [("user", "What is the V90?")]
+    assert enriched.request["messages"][-1]["content"] == "and its rotor?"
+    assert enriched.rag_context is not None
+    told = enriched.rag_context.as_dict()
+    assert (told["query"], told["standalone_question"]) == ("and its rotor?", "how wide is the V90's rotor?")
+
+
+async def test_a_question_that_stands_alone_has_no_standalone_question() -> None:
+    enriched = await enricher(ScriptedFinder(FOUND)).enrich({"prompt": "/rag kelp?"})
+    assert enriched.rag_context is not None
+    assert "standalone_question" not in enriched.rag_context.as_dict()

@@ -6,8 +6,10 @@ from typing import Any, Literal
 
 import pytest
 
+from cragside.adapters.embedded.follow_up import EmbeddedFollowUps
 from cragside.crag.corrective import CorrectiveRag
 from cragside.crag.state import CragTools
+from cragside.domain.conversation import Turn
 from cragside.domain.deadline import Deadline
 from cragside.domain.document import SourceText
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
@@ -29,6 +31,8 @@ async def find(
     rule: Literal["any", "mean"] = "any",
     seconds: float = 5,
     tokens: int = 1000,
+    follow_ups: Any = None,
+    question: str = "kelp?",
     **presentation: Any,
 ) -> Findings:
     sources = repository or FakeRepository(SourceText("kelp.md", KELP), SourceText("otter.md", OTTER))
@@ -37,6 +41,8 @@ async def find(
         grader=grader or ScriptedGrader({KELP: 0.9, OTTER: 0.2}),
         embedded_grader=ScriptedGrader(embedded or EMBEDDED),
         search=search,
+        follow_ups=follow_ups or EmbeddedFollowUps(),
+        embedded_follow_ups=EmbeddedFollowUps(),
         embedded_rewrite=lambda question: f"embedded {question}",
         policy=DecisionPolicy(rule=rule),
         count_tokens=lambda text: len(text.split()),
@@ -46,7 +52,7 @@ async def find(
     rag = CorrectiveRag(tools)
     deadline = Deadline(seconds)
     return await rag.find(
-        "kelp?", workspace="default", model="m", deadline=deadline, evidence_tokens=tokens, **presentation
+        question, workspace="default", model="m", deadline=deadline, evidence_tokens=tokens, **presentation
     )
 
 
@@ -199,3 +205,52 @@ async def test_compressed_evidence_is_injected_and_reported() -> None:
     findings = await find(repository=repository, grader=ScriptedGrader(scores), embedded=scores, compress=True)
     assert [(d.content, d.score) for d in findings.documents] == [(kelp, 0.8)]
     assert "Otters" not in findings.block
+
+
+class RecordingGrader(ScriptedGrader):
+    """Remembers the questions it grades for."""
+
+    asked: list[str]
+
+    async def grade(self, question: str, documents: Any, *, model: str | None = None) -> list[float]:
+        self.asked = [*getattr(self, "asked", []), question]
+        return await super().grade(question, documents, model=model)
+
+
+class FailingReader:
+    """A chat model that is down, or never answers."""
+
+    def __init__(self, *, hangs: bool = False) -> None:
+        self.hangs = hangs
+
+    async def standalone(self, _question: str, _turns: Any, *, model: str | None) -> str:
+        if self.hangs:
+            await hang()
+        raise ServiceUnavailable("conversation", f"{model} is gone.")
+
+
+EARLIER = (Turn("user", "What is bull kelp?"),)
+
+
+async def test_a_follow_up_question_is_graded_and_searched_with_the_words_it_leaves_out() -> None:
+    grader, search = RecordingGrader({KELP: 0.1, OTTER: 0.1}), FakeSearch(PAGE)
+    findings = await find(grader=grader, search=search, question="Where does it grow?", turns=EARLIER)
+    assert findings.standalone_question == "Where does bull kelp grow?"
+    assert grader.asked == ["Where does bull kelp grow?"]
+    assert "complete_question" in findings.timings_ms
+
+
+async def test_a_question_that_stands_alone_is_unchanged_by_the_conversation() -> None:
+    grader = RecordingGrader({KELP: 0.9, OTTER: 0.2})
+    findings = await find(grader=grader, question="How fast does giant kelp grow?", turns=EARLIER)
+    assert findings.standalone_question is None
+    assert grader.asked == ["How fast does giant kelp grow?"]
+
+
+@pytest.mark.parametrize("hangs", [False, True])
+async def test_rules_complete_the_question_when_the_model_fails(hangs: bool) -> None:
+    reader = FailingReader(hangs=hangs)
+    findings = await find(follow_ups=reader, question="Where does it grow?", turns=EARLIER, seconds=0.5)
+    assert findings.standalone_question == "Where does bull kelp grow?"
+    assert [d.component for d in findings.degraded] == ["conversation"]
+    assert [d.content for d in findings.documents] == [KELP]

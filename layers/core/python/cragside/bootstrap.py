@@ -77,6 +77,8 @@ class Container(Stores):
                 grader=self.grader,
                 embedded_grader=self.embedded_grader,
                 search=self.search,
+                follow_ups=self.follow_ups,
+                embedded_follow_ups=self.embedded_follow_ups,
                 embedded_rewrite=search_query,
                 policy=DecisionPolicy(settings.threshold, settings.decision),
                 count_tokens=self.count_tokens,

@@ -2,13 +2,14 @@
 
 import asyncio
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from cragside.application.memory import Recollection
 from cragside.domain.context import CountTokens
+from cragside.domain.conversation import Turn, earlier_turns
 from cragside.domain.deadline import Deadline
 from cragside.domain.errors import CragsideError, ServiceUnavailable, ValidationError
 from cragside.domain.outcome import Findings, RagContext
@@ -37,10 +38,12 @@ class EvidenceFinder(Protocol):
         evidence_tokens: int,
         instruction: str,
         compress: bool,
+        turns: Sequence[Turn],
     ) -> Findings:
         """An instruction and graded evidence in at most `evidence_tokens` tokens. Raises only configuration errors.
 
-        `compress` reduces the evidence to its relevant strips.
+        `compress` reduces the evidence to its relevant strips. `turns` are the conversation before the question,
+        oldest first.
         """
 
 
@@ -128,9 +131,12 @@ class Enricher:
             evidence_tokens=tokens,
             instruction=instruction_of(_optional(request, "persona", str) or persona or self._persona),
             compress=bool(_optional(request, "compress", bool)),
+            turns=earlier_turns(request, self._prefix),
         )
         self._refuse_blindness(findings)
-        recollection = await self._recollected(query, deadline, tokens, findings.block) if wants_memory else None
+        searched = findings.standalone_question or query.text
+        left = tokens - (self._count_tokens(findings.block) if findings.block else 0)
+        recollection = await self._recollected(searched, query.workspace, deadline, left) if wants_memory else None
         await self._remember(query, deadline)
         context = RagContext(
             query=query.text,
@@ -142,6 +148,7 @@ class Enricher:
             degraded=(*findings.degraded, *(recollection.degraded if recollection else ())),
             timings_ms=findings.timings_ms,
             memory=recollection.documents if recollection else None,
+            standalone_question=findings.standalone_question,
         )
         blocks = (findings.block, recollection.text if recollection else "")
         return Enriched(inject(request, "\n\n".join(filter(None, blocks)), query.text), context)
@@ -150,13 +157,12 @@ class Enricher:
         given = (_optional(request, "memory", bool), memory)
         return bool(next((wish for wish in given if wish is not None), self._recalls))
 
-    async def _recollected(self, query: Query, deadline: Deadline, tokens: int, evidence: str) -> Recollection:
+    async def _recollected(self, question: str, workspace: str, deadline: Deadline, tokens: int) -> Recollection:
         """Memories within the tokens and the time that are left after the evidence."""
         if self._memory is None:
             return Recollection("")
-        left = tokens - (self._count_tokens(evidence) if evidence else 0)
         return await self._memory.evidence(
-            query.text, workspace=query.workspace, tokens=left, seconds=deadline.share(_MEMORY_SHARE)
+            question, workspace=workspace, tokens=tokens, seconds=deadline.share(_MEMORY_SHARE)
         )
 
     def _query(self, request: Mapping[str, Any], question: str, workspace: str | None) -> Query:

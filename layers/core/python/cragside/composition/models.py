@@ -9,6 +9,7 @@ from cragside.domain.context import CountTokens
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.token_counts import count_tokens
 from cragside.ports.annotator import Annotator
+from cragside.ports.follow_up import FollowUpReader
 from cragside.ports.language_model import LanguageModel
 from cragside.ports.model_host import ModelHost
 from cragside.ports.relevance_grader import RelevanceGrader
@@ -114,6 +115,22 @@ class Models(Members):
             return search_query(question)
 
         return embedded
+
+    @cached_property
+    def embedded_follow_ups(self) -> FollowUpReader:
+        """Completes follow-up questions by rules."""
+        from cragside.adapters.embedded.follow_up import EmbeddedFollowUps
+
+        return EmbeddedFollowUps()
+
+    @cached_property
+    def follow_ups(self) -> FollowUpReader:
+        """Completes follow-up questions from the conversation before them."""
+        if self.host is None:
+            return self.embedded_follow_ups
+        from cragside.adapters.ollama.follow_up import OllamaFollowUps
+
+        return OllamaFollowUps(self.host, self.embedded_follow_ups)
 
     @cached_property
     def search(self) -> SearchService | None:

@@ -1,5 +1,6 @@
 """Corrective RAG behind the application's port."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -8,6 +9,7 @@ from typing_extensions import override
 
 from cragside.application.enricher import EvidenceFinder
 from cragside.crag.state import CragContext, CragTools
+from cragside.domain.conversation import Turn
 from cragside.domain.deadline import Deadline
 from cragside.domain.outcome import Findings
 from cragside.domain.personas import PLAIN
@@ -21,7 +23,14 @@ class CorrectiveRag(EvidenceFinder):
 
     @cached_property
     def graph(self) -> Any:
-        """The compiled graph. It is imported at first use, because LangGraph takes most of a second."""
+        """The graph for a single question, compiled at first use: to import LangGraph takes most of a second."""
+        from cragside.crag.graph import build_graph
+
+        return build_graph(conversation=False)
+
+    @cached_property
+    def conversation_graph(self) -> Any:
+        """The compiled graph for a question with turns before it."""
         from cragside.crag.graph import build_graph
 
         return build_graph()
@@ -41,15 +50,17 @@ class CorrectiveRag(EvidenceFinder):
         evidence_tokens: int,
         instruction: str = PLAIN,
         compress: bool = False,
+        turns: Sequence[Turn] = (),
     ) -> Findings:
-        context = CragContext(self.tools, deadline, evidence_tokens, instruction, compress)
-        state = await self.graph.ainvoke(
-            {"question": question, "workspace": workspace, "model": model}, context=context
-        )
+        context = CragContext(self.tools, deadline, evidence_tokens, instruction, compress, turns)
+        asked = {"question": question, "workspace": workspace, "model": model}
+        graph = self.conversation_graph if turns else self.graph
+        state = await graph.ainvoke(asked, context=context)
         return Findings(
             block=state["block"],
             documents=state["evidence"],
             search_performed=state.get("search_performed", False),
             degraded=tuple(state.get("degraded", ())),
             timings_ms=state["timings_ms"],
+            standalone_question=None if state["question"] == question else state["question"],
         )

@@ -29,7 +29,9 @@ class Node(Protocol):
         """The changes of the state."""
 
 
-# Each step's share of the remaining time. Retrieval must leave enough for a search, grading for a rewrite.
+# Each step's share of the remaining time. Completing a question is a short call. Retrieval must leave enough for a
+# search, grading for a rewrite.
+COMPLETE_SHARE = 0.2
 RETRIEVE_SHARE = 0.4
 GRADE_SHARE = 0.6
 TRANSFORM_SHARE = 0.4
@@ -46,6 +48,20 @@ def timed(node: Node) -> Node:
         return {**update, "timings_ms": {node.__name__: (time.perf_counter() - started) * 1000}}
 
     return run
+
+
+@timed
+async def complete_question(state: CragState, runtime: Runtime[CragContext]) -> Update:
+    """The question as one that stands alone. Rules replace a model that fails."""
+    context, question, turns = runtime.context, state["question"], runtime.context.turns
+    completing = context.tools.follow_ups.standalone(question, turns, model=state.get("model"))
+    degraded: list[Degradation] = []
+    try:
+        found = await _within(context.deadline.share(COMPLETE_SHARE), "conversation", completing)
+    except ServiceUnavailable as error:
+        found = await context.tools.embedded_follow_ups.standalone(question, turns, model=None)
+        degraded = [Degradation("conversation", f"{error.message.rstrip('.')}. Rules completed the question.")]
+    return {"question": found, "degraded": degraded}
 
 
 @timed

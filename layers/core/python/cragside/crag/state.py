@@ -1,23 +1,28 @@
 """The state of the graph, and the tools of its nodes."""
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, TypedDict
 
 from cragside.domain.context import CountTokens
+from cragside.domain.conversation import Turn
 from cragside.domain.deadline import Deadline
 from cragside.domain.document import Document
 from cragside.domain.outcome import Degradation
 from cragside.domain.personas import PLAIN
 from cragside.domain.verdict import DecisionPolicy
+from cragside.ports.follow_up import FollowUpReader
 from cragside.ports.relevance_grader import RelevanceGrader
 from cragside.ports.search_service import SearchService
 from cragside.ports.workspaces import Workspaces
 
 
 class CragState(TypedDict, total=False):
-    """The question, the evidence found so far, and how it was found."""
+    """The question, the evidence found so far, and how it was found.
+
+    Once the conversation was read, `question` is the one that stands alone.
+    """
 
     question: str
     workspace: str
@@ -34,12 +39,17 @@ class CragState(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class CragTools:
-    """The ports and settings of every run. `search` is None if no search engine is configured."""
+    """The ports and settings of every run. `search` is None if no search engine is configured.
+
+    `embedded_follow_ups` replaces `follow_ups` when its model fails. It needs no host.
+    """
 
     workspaces: Workspaces
     grader: RelevanceGrader
     embedded_grader: RelevanceGrader
     search: SearchService | None
+    follow_ups: FollowUpReader
+    embedded_follow_ups: FollowUpReader
     embedded_rewrite: Callable[[str], str]
     policy: DecisionPolicy
     count_tokens: CountTokens
@@ -49,10 +59,11 @@ class CragTools:
 
 @dataclass(frozen=True, slots=True)
 class CragContext:
-    """The tools, deadline and token budget of one run, and how it presents its evidence."""
+    """The tools, deadline and token budget of one run, how it presents its evidence, and the turns before it."""
 
     tools: CragTools
     deadline: Deadline
     evidence_tokens: int
     instruction: str = PLAIN
     compress: bool = False
+    turns: Sequence[Turn] = ()

@@ -19,13 +19,17 @@ class Degradation:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """The result of the corrective graph: the packed block ("" for none) and the documents in it."""
+    """The result of the corrective graph: the packed block ("" for none) and the documents in it.
+
+    `standalone_question` is None if the question needed nothing from the conversation.
+    """
 
     block: str
     documents: tuple[Document, ...]
     search_performed: bool
     degraded: tuple[Degradation, ...] = ()
     timings_ms: Mapping[str, float] = field(default_factory=dict)
+    standalone_question: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +37,7 @@ class RagContext:
     """The injected evidence, and how it was found. Times are in milliseconds.
 
     `memory` holds the exchanges that follow the evidence; None if the request did not ask for memory.
+    `standalone_question` is what was searched for, if it differs from `query`.
     """
 
     query: str
@@ -44,11 +49,13 @@ class RagContext:
     degraded: tuple[Degradation, ...] = ()
     timings_ms: Mapping[str, float] = field(default_factory=dict)
     memory: tuple[Document, ...] | None = None
+    standalone_question: str | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """The contract's JSON form."""
         return {
             "query": self.query,
+            **({} if self.standalone_question is None else {"standalone_question": self.standalone_question}),
             "documents": [_citation(document) for document in self.documents],
             "search_performed": self.search_performed,
             "processing_time_ms": self.processing_time_ms,

@@ -13,8 +13,8 @@ def user_text(request: Request) -> str | None:
     """The last text of the user, or None. Raises `ValidationError` for fields of a wrong type."""
     messages = request.get("messages")
     if messages is not None:
-        index = _last_user(_checked(messages))
-        return None if index is None else _text_of(messages[index].get("content"))
+        index = last_user(_checked(messages))
+        return None if index is None else text_of(messages[index].get("content"))
     prompt = request.get("prompt")
     if prompt is None or isinstance(prompt, str):
         return prompt
@@ -36,7 +36,7 @@ def inject(request: Request, block: str, question: str) -> dict[str, Any]:
     if request.get("messages") is None:
         return {**request, "prompt": f"{block}\n\n{question}" if block else question}
     messages: Sequence[Mapping[str, Any]] = request["messages"]
-    index = _last_user(messages)
+    index = last_user(messages)
     if index is None:
         return dict(request)
     asked = {**messages[index], "content": _with_text(messages[index]["content"], question)}
@@ -50,11 +50,13 @@ def _checked(messages: Any) -> Sequence[Mapping[str, Any]]:
     return messages
 
 
-def _last_user(messages: Sequence[Mapping[str, Any]]) -> int | None:
+def last_user(messages: Sequence[Mapping[str, Any]]) -> int | None:
+    """The index of the last message of the user."""
     return next((i for i in range(len(messages) - 1, -1, -1) if messages[i].get("role") == "user"), None)
 
 
-def _text_of(content: Any) -> str | None:
+def text_of(content: Any) -> str | None:
+    """The text of a message's content. Raises `ValidationError` for content of a wrong type."""
     if content is None or isinstance(content, str):
         return content
     if isinstance(content, list):

@@ -37,6 +37,9 @@ class RagContextBody(BaseModel):
     """The injected evidence, and how it was found."""
 
     query: str = Field(description="The question.")
+    standalone_question: str | None = Field(
+        None, description="What was searched for, if the question was completed from the conversation."
+    )
     documents: list[Citation] = Field(description="The evidence, in the order of its numbers in the prompt.")
     search_performed: bool = Field(description="Whether the web was searched.")
     processing_time_ms: int = Field(description="Milliseconds of the whole request.")
