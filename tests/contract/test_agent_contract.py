@@ -18,7 +18,7 @@ from cragside.application.contract import error_envelope
 from cragside.application.enricher import Enricher
 from cragside.bootstrap import Container
 from cragside.client import Client, error_of
-from cragside.domain.conversation import Turn
+from cragside.domain.conversation import ChatTurn
 from cragside.domain.deadline import Deadline
 from cragside.domain.document import Document
 from cragside.domain.errors import (
@@ -77,7 +77,7 @@ class ScriptedFinder:
         evidence_tokens: int,
         instruction: str,
         compress: bool,
-        turns: Sequence[Turn],
+        turns: Sequence[ChatTurn],
     ) -> Findings:
         self.asked.append({"question": question, "workspace": workspace, "model": model})
         if isinstance(self.outcome, Exception):

@@ -7,7 +7,7 @@ import pytest
 
 from cragside.application.contract import enhanced_request, error_envelope
 from cragside.application.enricher import Enricher
-from cragside.domain.conversation import Turn
+from cragside.domain.conversation import ChatTurn
 from cragside.domain.deadline import Deadline
 from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable, ValidationError
@@ -35,7 +35,7 @@ class ScriptedFinder:
         evidence_tokens: int,
         instruction: str,
         compress: bool,
-        turns: Sequence[Turn],
+        turns: Sequence[ChatTurn],
     ) -> Findings:
         self.calls.append(
             {

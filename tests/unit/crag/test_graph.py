@@ -9,7 +9,7 @@ import pytest
 from cragside.adapters.embedded.follow_up import EmbeddedFollowUps
 from cragside.crag.corrective import CorrectiveRag
 from cragside.crag.state import CragTools
-from cragside.domain.conversation import Turn
+from cragside.domain.conversation import ChatTurn
 from cragside.domain.deadline import Deadline
 from cragside.domain.document import SourceText
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
@@ -229,7 +229,7 @@ class FailingReader:
         raise ServiceUnavailable("conversation", f"{model} is gone.")
 
 
-EARLIER = (Turn("user", "What is bull kelp?"),)
+EARLIER = (ChatTurn("user", "What is bull kelp?"),)
 
 
 async def test_a_follow_up_question_is_graded_and_searched_with_the_words_it_leaves_out() -> None:

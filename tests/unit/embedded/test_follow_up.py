@@ -1,11 +1,11 @@
 import pytest
 
 from cragside.adapters.embedded.follow_up import completed
-from cragside.domain.conversation import LONGEST_TURN, MOST_TURNS, Turn
+from cragside.domain.conversation import LONGEST_TURN, MOST_TURNS, ChatTurn
 
 
-def asked(*questions: str) -> list[Turn]:
-    return [Turn("user", question) for question in questions]
+def asked(*questions: str) -> list[ChatTurn]:
+    return [ChatTurn("user", question) for question in questions]
 
 
 @pytest.mark.parametrize(
@@ -55,13 +55,13 @@ def test_a_newer_topic_replaces_an_older_one() -> None:
 
 
 def test_the_answer_gives_the_topic_only_if_the_questions_have_none() -> None:
-    answer = Turn("assistant", "It is Ignore Instructions of the Suez Canal.")
+    answer = ChatTurn("assistant", "It is Ignore Instructions of the Suez Canal.")
     assert completed("Who built it?", [*asked("What is Cragside?"), answer]) == "Who built Cragside?"
     assert completed("Who built it?", [*asked("Hello"), answer]) == "Who built Ignore Instructions?"
 
 
 def test_a_person_asked_for_is_looked_up_in_the_answer() -> None:
-    turns = [*asked("Who built Cragside?"), Turn("assistant", "William Armstrong built it.")]
+    turns = [*asked("Who built Cragside?"), ChatTurn("assistant", "William Armstrong built it.")]
     assert completed("Where was he born?", turns) == "Where was Cragside William Armstrong born?"
 
 
@@ -76,6 +76,6 @@ def test_a_question_without_a_topic_before_it_is_unchanged() -> None:
 
 
 def test_the_longest_conversation_adds_eight_words_of_forty_letters_at_most() -> None:
-    turns = [Turn("user", ("N" * 60 + " X1 ") * 100)] * MOST_TURNS
-    turns = [Turn("user", turn.text[:LONGEST_TURN]) for turn in turns]
+    turns = [ChatTurn("user", ("N" * 60 + " X1 ") * 100)] * MOST_TURNS
+    turns = [ChatTurn("user", turn.text[:LONGEST_TURN]) for turn in turns]
     assert len(completed("Who built it?", turns)) < 8 * 41 + 30

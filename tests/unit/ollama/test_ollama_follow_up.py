@@ -6,10 +6,10 @@ import pytest
 
 from cragside.adapters.embedded.follow_up import EmbeddedFollowUps
 from cragside.adapters.ollama.follow_up import OllamaFollowUps
-from cragside.domain.conversation import Turn
+from cragside.domain.conversation import ChatTurn
 from cragside.domain.errors import ServiceUnavailable
 
-TURNS = (Turn("user", "What is Cragside?"), Turn("assistant", "A house in Rothbury."))
+TURNS = (ChatTurn("user", "What is Cragside?"), ChatTurn("assistant", "A house in Rothbury."))
 
 
 class ScriptedHost:

@@ -9,7 +9,7 @@ from typing import Any, Literal, Protocol
 
 from cragside.application.memory import Recollection
 from cragside.domain.context import CountTokens
-from cragside.domain.conversation import Turn, earlier_turns
+from cragside.domain.conversation import ChatTurn, earlier_turns
 from cragside.domain.deadline import Deadline
 from cragside.domain.errors import CragsideError, ServiceUnavailable, ValidationError
 from cragside.domain.outcome import Findings, RagContext
@@ -38,7 +38,7 @@ class EvidenceFinder(Protocol):
         evidence_tokens: int,
         instruction: str,
         compress: bool,
-        turns: Sequence[Turn],
+        turns: Sequence[ChatTurn],
     ) -> Findings:
         """An instruction and graded evidence in at most `evidence_tokens` tokens. Raises only configuration errors.
 

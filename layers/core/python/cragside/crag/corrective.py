@@ -9,7 +9,7 @@ from typing_extensions import override
 
 from cragside.application.enricher import EvidenceFinder
 from cragside.crag.state import CragContext, CragTools
-from cragside.domain.conversation import Turn
+from cragside.domain.conversation import ChatTurn
 from cragside.domain.deadline import Deadline
 from cragside.domain.outcome import Findings
 from cragside.domain.personas import PLAIN
@@ -50,7 +50,7 @@ class CorrectiveRag(EvidenceFinder):
         evidence_tokens: int,
         instruction: str = PLAIN,
         compress: bool = False,
-        turns: Sequence[Turn] = (),
+        turns: Sequence[ChatTurn] = (),
     ) -> Findings:
         context = CragContext(self.tools, deadline, evidence_tokens, instruction, compress, turns)
         asked = {"question": question, "workspace": workspace, "model": model}

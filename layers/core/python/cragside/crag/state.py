@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated, TypedDict
 
 from cragside.domain.context import CountTokens
-from cragside.domain.conversation import Turn
+from cragside.domain.conversation import ChatTurn
 from cragside.domain.deadline import Deadline
 from cragside.domain.document import Document
 from cragside.domain.outcome import Degradation
@@ -66,4 +66,4 @@ class CragContext:
     evidence_tokens: int
     instruction: str = PLAIN
     compress: bool = False
-    turns: Sequence[Turn] = ()
+    turns: Sequence[ChatTurn] = ()

@@ -19,14 +19,14 @@ _LONGEST_READ = 40_000
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class ChatTurn:
     """What the user or the assistant said, shortened and without the command."""
 
     role: Literal["user", "assistant"]
     text: str
 
 
-def earlier_turns(request: Request, prefix: str) -> tuple[Turn, ...]:
+def earlier_turns(request: Request, prefix: str) -> tuple[ChatTurn, ...]:
     """The last turns before the question of a chat request, oldest first; () for a request without `messages`.
 
     Turns without text and turns of more than 40,000 characters are left out. So are other roles: evidence of earlier
@@ -43,7 +43,7 @@ def earlier_turns(request: Request, prefix: str) -> tuple[Turn, ...]:
     return tuple(reversed(tuple(islice(turns, MOST_TURNS))))
 
 
-def _turn(message: Mapping[str, Any], prefix: str) -> Turn | None:
+def _turn(message: Mapping[str, Any], prefix: str) -> ChatTurn | None:
     role, content = message.get("role"), message.get("content")
     if role not in ("user", "assistant") or not isinstance(content, str | list):
         return None
@@ -55,4 +55,4 @@ def _turn(message: Mapping[str, Any], prefix: str) -> Turn | None:
         command = question_of(text[: 2 * LONGEST_TURN], prefix)
         text = text if command is None else command
     text = neutralise(text[:LONGEST_TURN]).strip()
-    return Turn(role, text) if text else None
+    return ChatTurn(role, text) if text else None

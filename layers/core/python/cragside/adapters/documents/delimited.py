@@ -9,7 +9,7 @@ from itertools import islice
 
 from cragside.adapters.documents import texts
 from cragside.adapters.documents.reading import Composer, FileOrigin, Reading
-from cragside.adapters.documents.tables import Row, Tables
+from cragside.adapters.documents.tables import TableRow, Tables
 
 _DELIMITERS = ",;\t|"
 _SAMPLE = 64 * 1024
@@ -32,7 +32,7 @@ def read(content: bytes, origin: FileOrigin) -> Reading:
     return texts.read(content, origin)
 
 
-def _rows(text: str, delimiter: str, *, quoted: bool) -> Iterator[Row]:
+def _rows(text: str, delimiter: str, *, quoted: bool) -> Iterator[TableRow]:
     """Records, numbered as a spreadsheet numbers them."""
     lines = io.StringIO(text, newline="")
     if quoted:

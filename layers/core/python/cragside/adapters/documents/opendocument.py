@@ -5,7 +5,7 @@ from typing import Any
 
 from cragside.adapters.documents.archives import check_archive, opened, parsed
 from cragside.adapters.documents.reading import Composer, FileOrigin, Headings, Reading, Unreadable, label, present
-from cragside.adapters.documents.tables import MAX_ROWS, Row, Tables
+from cragside.adapters.documents.tables import MAX_ROWS, TableRow, Tables
 
 NEEDED = frozenset({"mimetype", "content.xml"})
 _WHAT = "an OpenDocument file (.odt, .ods, .odp)"
@@ -91,7 +91,7 @@ def _blocks(container: Any) -> Iterator[Any]:
             stack.extend(reversed(element))
 
 
-def _rows(table: Any) -> Iterator[Row]:
+def _rows(table: Any) -> Iterator[TableRow]:
     """The rows as people see them. A row or cell is repeated at most 1,000 times."""
     number = 0
     for row in table.iter(f"{_TABLE}table-row"):

@@ -14,7 +14,7 @@ from typing import Any
 
 from cragside.adapters.documents.archives import check_archive, opened
 from cragside.adapters.documents.reading import Composer, FileOrigin, Reading, Unreadable, present
-from cragside.adapters.documents.tables import Row, Tables
+from cragside.adapters.documents.tables import TableRow, Tables
 
 NEEDED = frozenset({"[Content_Types].xml", "xl/workbook.xml"})
 MAX_SHEETS = 1000
@@ -58,7 +58,7 @@ def read(content: bytes, origin: FileOrigin) -> Reading:
     return Reading(composer.text, title=fields.get("title", ""), marks=composer.marks, tier1=fields)
 
 
-def _rows(sheet: Any, archive: zipfile.ZipFile) -> Iterator[Row]:
+def _rows(sheet: Any, archive: zipfile.ZipFile) -> Iterator[TableRow]:
     """The rows as people see them. The value of merged cells stands in each of them."""
     # openpyxl's sheets for streaming do not tell which cells are merged.
     merged = _merged(archive, sheet._worksheet_path)

@@ -18,7 +18,7 @@ _LOOKED_AT = 10
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _NO_NAME = re.compile(r"(?:sheet|table|tabelle|blatt|feuille?|hoja|foglio|feuil) ?\d*$", re.IGNORECASE)
 
-Row = tuple[int, Sequence[str]]
+TableRow = tuple[int, Sequence[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Tables:
         self._rows = 0
         self._characters = 0
 
-    def add(self, name: str, rows: Iterable[Row]) -> None:
+    def add(self, name: str, rows: Iterable[TableRow]) -> None:
         """Add a table. `name` is that of its sheet, or ""."""
         name = label(name, 120)
         begin = f"{name} – " if name and not _NO_NAME.match(name) else ""
@@ -64,7 +64,7 @@ class Tables:
                 composer.add("\n".join(text for _, text in group))
 
 
-def _written(rows: Iterable[Row]) -> Iterator[tuple[int, str]]:
+def _written(rows: Iterable[TableRow]) -> Iterator[tuple[int, str]]:
     """Each row that is not empty, with its number. Values follow their headers where there are any."""
     filled = _filled(rows)
     first = [row for _, row in zip(range(_LOOKED_AT), filled, strict=False)]
@@ -79,7 +79,7 @@ def _written(rows: Iterable[Row]) -> Iterator[tuple[int, str]]:
         yield number, _row(headers, cells)
 
 
-def _filled(rows: Iterable[Row]) -> Iterator[Row]:
+def _filled(rows: Iterable[TableRow]) -> Iterator[TableRow]:
     """The rows with text, each value in one line."""
     for number, cells in rows:
         lines = [" ".join(cell.split()) for cell in cells]

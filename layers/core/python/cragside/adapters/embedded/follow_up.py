@@ -7,7 +7,7 @@ from typing_extensions import override
 
 from cragside.adapters.embedded import follow_up_words as listed
 from cragside.adapters.embedded.stopwords import ENGLISH, GERMAN, OTHER, SCAFFOLDING
-from cragside.domain.conversation import Turn
+from cragside.domain.conversation import ChatTurn
 from cragside.ports.follow_up import FollowUpReader
 
 # A longer question says what it is about.
@@ -27,7 +27,7 @@ class EmbeddedFollowUps(FollowUpReader):
     """
 
     @override
-    async def standalone(self, question: str, turns: Sequence[Turn], *, model: str | None) -> str:
+    async def standalone(self, question: str, turns: Sequence[ChatTurn], *, model: str | None) -> str:
         return completed(question, turns)
 
 
@@ -61,7 +61,7 @@ class _Question:
         return [self.written[i][:_LONGEST_WORD] for i in chosen[:_MOST_TOPIC_WORDS]]
 
 
-def completed(question: str, turns: Sequence[Turn]) -> str:
+def completed(question: str, turns: Sequence[ChatTurn]) -> str:
     """The question with what it leaves out; unchanged if it stands alone or the turns have no topic."""
     if len(question) > _LONGEST_FOLLOW_UP or not turns:
         return question

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing_extensions import override
 
 from cragside.adapters.ollama.host import OllamaHost
-from cragside.domain.conversation import Turn
+from cragside.domain.conversation import ChatTurn
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.neutral import neutralise
 from cragside.ports.follow_up import FollowUpReader
@@ -34,7 +34,7 @@ class OllamaFollowUps(FollowUpReader):
         self._embedded = embedded
 
     @override
-    async def standalone(self, question: str, turns: Sequence[Turn], *, model: str | None) -> str:
+    async def standalone(self, question: str, turns: Sequence[ChatTurn], *, model: str | None) -> str:
         by_rules = await self._embedded.standalone(question, turns, model=model)
         if by_rules == question:
             return question
@@ -50,7 +50,7 @@ class OllamaFollowUps(FollowUpReader):
         return _question_in(reply.text, known=" ".join([question, *(turn.text for turn in turns)])) or by_rules
 
 
-def _prompt(question: str, turns: Sequence[Turn]) -> str:
+def _prompt(question: str, turns: Sequence[ChatTurn]) -> str:
     said = [{turn.role: turn.text} for turn in turns[-_LAST_TURNS:]]
     # In JSON, no turn can end its own quotation.
     return json.dumps({"conversation": said, "last question": neutralise(question)}, ensure_ascii=False)

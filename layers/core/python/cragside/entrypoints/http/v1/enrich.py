@@ -11,12 +11,15 @@ from cragside.domain.prompt import question_in
 from cragside.entrypoints.http.body_limit import json_object
 from cragside.entrypoints.http.errors import error_responses
 from cragside.entrypoints.http.request_access import choose_workspace, container_of
-from cragside.entrypoints.http.v1.enrich_models import EnrichedRequest, EnrichRequest, UnchangedRequest
+from cragside.entrypoints.http.v1.enrich_models import EnrichedRequestBody, EnrichRequest, UnchangedRequest
 from cragside.entrypoints.memory_header import memory_asked
 
 _BODY = {"content": {"application/json": {"schema": EnrichRequest.model_json_schema()}}, "required": True}
 _ANSWER: dict[int | str, dict[str, Any]] = {
-    200: {"model": EnrichedRequest | UnchangedRequest, "description": "The request, enriched if it had the command."}
+    200: {
+        "model": EnrichedRequestBody | UnchangedRequest,
+        "description": "The request, enriched if it had the command.",
+    }
 }
 
 router = APIRouter(tags=["enrich"], responses=error_responses())

@@ -58,7 +58,7 @@ class EnrichedMetadata(BaseModel):
     rag_context: RagContextBody = Field(description="The injected evidence.")
 
 
-class EnrichedRequest(EnrichRequest):
+class EnrichedRequestBody(EnrichRequest):
     """A request that began with the command, with evidence before its question."""
 
     model_config = ConfigDict(json_schema_extra={})
