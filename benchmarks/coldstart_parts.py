@@ -18,7 +18,7 @@ INIT = (
     ("FastAPI (pydantic, Starlette)", ("fastapi",)),
     ("Mangum", ("mangum",)),
     ("Powertools", ("aws_lambda_powertools",)),
-    ("settings (pydantic-settings)", ("pydantic_settings", "cragside.settings")),
+    ("settings", ("cragside.settings",)),
     ("routes and entrypoint", ("cragside.entrypoints.aws_lambda.function",)),
 )
 ADAPTERS = (

@@ -57,11 +57,20 @@ def passages(count: int, *, seed: int = 7) -> list[Passage]:
     return list(itertools.islice(_Writer(count, seed).passages(), count))
 
 
+# None of them is a Roman numeral.
+_LETTERS = str.maketrans("0123456789", "bghjkpqrst")
+
+
 def questions(count: int, wanted: int) -> list[str]:
     """Distinct questions that passages from all parts of a corpus of `count` answer."""
     written = passages(count)
     chosen = [written[n * 7919 % len(written)].question for n in range(wanted)]
-    return [f"{question[:-1]}, entry {n}?" for n, question in enumerate(chosen)]
+    return [distinct(question, n) for n, question in enumerate(chosen)]
+
+
+def distinct(question: str, n: int) -> str:
+    """The question with a word that no other `n` has. A number would be one that the passages lack."""
+    return f"{question[:-1]}, entry {str(n).translate(_LETTERS)}?"
 
 
 def documents(written: list[Passage], *, each: int) -> list[tuple[str, str]]:

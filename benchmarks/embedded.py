@@ -63,7 +63,7 @@ def main() -> None:
     singles: list[Load] = []
     bursts: list[Load] = []
     cpu_ms: list[float] = []
-    asked = iter([f"{p.question[:-1]}, entry {n}?" for n in range(10) for p in written])
+    asked = iter([corpus.distinct(p.question, n) for n in range(10) for p in written])
     with (
         scratch() as folder,
         cragside(home, log=folder / "cragside.log", workers=WORKERS, **CHUNKING) as (address, pid),

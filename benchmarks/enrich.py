@@ -117,7 +117,7 @@ class Questions:
     def _next(self) -> str:
         self._asked += 1
         question = self._passages[self._asked % len(self._passages)].question
-        return f"{question[:-1]}, entry {self._asked}?"
+        return corpus.distinct(question, self._asked)
 
 
 def ask_bare(servers: Servers, questions: Sequence[str]) -> Load:

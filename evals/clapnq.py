@@ -56,7 +56,7 @@ class EmptyWeb(SearchService):
 
 def container(home: Path) -> Container:
     """The embedded default, with a web that is always available."""
-    return Container(Settings(_env_file=None, home=home), search=EmptyWeb())
+    return Container(Settings(home=home), search=EmptyWeb())
 
 
 async def index(built: Container, passages: list[Passage]) -> float:

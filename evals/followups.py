@@ -50,7 +50,7 @@ async def main(half: str) -> None:
     """Print the figures of one half."""
     dialogues = read(half)
     with tempfile.TemporaryDirectory() as home:
-        container = Container(Settings(_env_file=None, home=Path(home)))
+        container = Container(Settings(home=Path(home)))
         try:
             for text in corpus():
                 await container.intake.text(text, workspace="default")

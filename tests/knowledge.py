@@ -41,7 +41,7 @@ class Knowledge:
         members: Mapping[str, Any] | None = None,
         **settings: Any,
     ):
-        made = Settings(_env_file=None, home=home, **settings)  # type: ignore[call-arg]
+        made = Settings(home=home, **settings)  # type: ignore[call-arg]
         given = {"fetcher": None if pages is None else Pages(pages), "upload_store": upload_store}
         given = {name: member for name, member in given.items() if member is not None}
         self.container = Container(made, **given, **(members or {}))

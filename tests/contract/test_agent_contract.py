@@ -115,7 +115,7 @@ def enricher(finder: ScriptedFinder, **changes: Any) -> Enricher:
 
 
 def app_for(finder: ScriptedFinder, **settings: Any) -> Any:
-    configured = Settings(_env_file=None, **settings)
+    configured = Settings(**settings)
     return create_app(Container(configured, enricher=enricher(finder), workspaces=NoStore()))
 
 

@@ -35,7 +35,7 @@ Change = tuple[str, str, str]
 def settings(home: Path) -> Settings:
     # Small passages and parts: more moments at which something is half done.
     given: dict[str, Any] = {"chunk_tokens": 50, "chunk_overlap_tokens": 10, "part_passages": 2, "index_parallel": 6}
-    return Settings(home=home, _env_file=None, **given)
+    return Settings(home=home, **given)
 
 
 def text(chance: random.Random) -> str:

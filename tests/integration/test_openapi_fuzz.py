@@ -36,7 +36,7 @@ ENDLESS = "/v1/documents/{document_id}/events"
 
 
 def schema_of(home: Path) -> Any:
-    configured = Settings(_env_file=None, home=home, api_token=SecretStr("s3cret"))  # type: ignore[call-arg]
+    configured = Settings(home=home, api_token=SecretStr("s3cret"))  # type: ignore[call-arg]
     return schemathesis.openapi.from_dict(create_app(Container(configured)).openapi())
 
 
@@ -47,7 +47,7 @@ SCHEMA = schema_of(Path("never-opened"))
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Where the routes are served, on loopback."""
     home = tmp_path_factory.mktemp("home")
-    configured = Settings(_env_file=None, home=home, api_token=SecretStr("s3cret"))  # type: ignore[call-arg]
+    configured = Settings(home=home, api_token=SecretStr("s3cret"))  # type: ignore[call-arg]
     built = Container(configured, upload_store=FolderUploadStore(home / ".uploads"))
     server = uvicorn.Server(uvicorn.Config(create_app(built), log_level="critical", lifespan="on"))
     with listen("127.0.0.1", 0) as listening:

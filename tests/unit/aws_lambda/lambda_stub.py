@@ -52,7 +52,7 @@ def container(
 ) -> Container:
     """One passage about kelp, behind the token `right`."""
     return Container(
-        Settings(_env_file=None, **{"api_token": SecretStr("right"), **settings}),
+        Settings(**{"api_token": SecretStr("right"), **settings}),
         workspaces=FakeWorkspaces(FakeRepository(SourceText("kelp.md", KELP), failure=failure)),
         grader=ScriptedGrader({KELP: 0.9}),
         **(members or {}),

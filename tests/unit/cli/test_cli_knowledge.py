@@ -265,3 +265,16 @@ def test_unexpected_json_gives_an_error_without_traceback(real, stub, command):
 def test_an_invalid_address_is_bad_input(real):
     result = real("query", "lamp", "--api", "localhost:8642")
     assert (result.exit_code, result.stderr) == (2, "error: --api has to begin with http:// or https://.\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--api", "http://127.0.0.1:99999"), "--api has a port that does not exist: 99999."),
+        (("--api", "http://127.0.0.1:9", "--token", "ü"), "A token has printable ASCII characters only."),
+        (("--api", "http://127.0.0.1:9", "--token", "a\nb"), "A token has printable ASCII characters only."),
+    ],
+)
+def test_an_impossible_port_or_token_is_bad_input(real, arguments, said):
+    result = real("documents", *arguments)
+    assert (result.exit_code, result.stderr) == (2, f"error: {said}\n")

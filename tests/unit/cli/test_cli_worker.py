@@ -29,8 +29,8 @@ def test_until_idle_it_ends_when_everything_is_done(run, container):
 
 
 @pytest.mark.parametrize(("said", "sweeps"), [([], False), (["--sweep"], True)])
-def test_a_worker_on_sqs_sweeps_on_request(run, container, monkeypatch, said, sweeps):
-    monkeypatch.setenv("RAG_QUEUE_URL", "https://sqs.eu-central-1.amazonaws.com/1/index.fifo")
+def test_a_worker_on_sqs_sweeps_on_request(run, container, environment, said, sweeps):
+    environment["RAG_QUEUE_URL"] = "https://sqs.eu-central-1.amazonaws.com/1/index.fifo"
     container.made_worker = FakeWorker()
     assert run("worker", "--until-idle", *said).exit_code == 0
     assert container.made_worker.asked["sweep"] is sweeps

@@ -20,7 +20,7 @@ DEAD = "127.0.0.1:9"
 async def http(tmp_path: Path) -> AsyncIterator[httpx.AsyncClient]:
     """Before an Ollama and a SearXNG where nothing listens."""
     services = {"ollama_base_url": f"http://u:hush@{DEAD}/o", "searxng_host": f"http://u:hush@{DEAD}/s"}
-    built = Container(Settings(_env_file=None, home=tmp_path / "kb", chat_model="qwen2.5:7b", **services))  # type: ignore[call-arg,arg-type]
+    built = Container(Settings(home=tmp_path / "kb", chat_model="qwen2.5:7b", **services))  # type: ignore[call-arg,arg-type]
     transport = httpx.ASGITransport(app=create_app(built))
     async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
         yield client

@@ -21,7 +21,7 @@ def container(**settings: Any) -> Container:
     failure = settings.pop("failure", None)
     repository = FakeRepository(SourceText("kelp.md", KELP), failure=failure)
     return Container(
-        Settings(_env_file=None, **settings),  # type: ignore[call-arg]
+        Settings(**settings),  # type: ignore[call-arg]
         workspaces=FakeWorkspaces(repository),
         grader=ScriptedGrader({KELP: 0.9}),
     )

@@ -85,7 +85,7 @@ ATTEMPTS = {
 
 
 def operations() -> list[str]:
-    app = create_app(Container(Settings(_env_file=None, home=Path("never-opened"))))  # type: ignore[call-arg]
+    app = create_app(Container(Settings(home=Path("never-opened"))))  # type: ignore[call-arg]
     return sorted(f"{method.upper()} {path}" for path, methods in app.openapi()["paths"].items() for method in methods)
 
 
@@ -242,7 +242,7 @@ def refusal(answer: httpx.Response) -> Any:
 
 
 def described() -> dict[str, set[str]]:
-    app = create_app(Container(Settings(_env_file=None, home=Path("never-opened"))))  # type: ignore[call-arg]
+    app = create_app(Container(Settings(home=Path("never-opened"))))  # type: ignore[call-arg]
     document = app.openapi()
     found: dict[str, set[str]] = {}
     for path, methods in document["paths"].items():

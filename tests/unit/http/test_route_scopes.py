@@ -36,7 +36,7 @@ def issued(scope: TokenScope, **more: Any) -> IssuedToken:
 
 @pytest.fixture
 async def http(tmp_path: Path) -> AsyncIterator[httpx.AsyncClient]:
-    built = Container(Settings(_env_file=None, home=tmp_path, api_token=SecretStr("all")))  # type: ignore[call-arg]
+    built = Container(Settings(home=tmp_path, api_token=SecretStr("all")))  # type: ignore[call-arg]
     tokens = tuple(issued(scope) for scope in SCOPES)
     type(built).issued_tokens, before = lambda _: tokens, type(built).issued_tokens  # type: ignore[method-assign,assignment]
     app = create_app(built)

@@ -126,3 +126,11 @@ def test_ollama_base_url_comes_before_ollama_host():
 def test_an_impossible_ollama_host_is_named():
     with pytest.raises(ConfigurationError, match="OLLAMA_HOST"):
         load_settings({"OLLAMA_HOST": "http://["})
+
+
+def test_a_given_environment_is_all_that_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OLLAMA_BASE_URL", "http://127.0.0.1:9")
+    monkeypatch.setenv("RAG_THRESHOLD", "0.9")
+    given = load_settings({"RAG_THRESHOLD": "0.5"})
+    assert (given.ollama_base_url, given.threshold) == (None, 0.5)
+    assert load_settings().threshold == 0.9

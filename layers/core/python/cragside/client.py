@@ -60,6 +60,8 @@ class Client:
         trust_env: bool = False,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
+        if token and not (token.isascii() and token.isprintable()):
+            raise ConfigurationError("A token has printable ASCII characters only.")
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         if workspace:
             headers["X-RAG-Workspace"] = workspace
@@ -202,4 +204,6 @@ def _checked(address: str, setting: str) -> httpx.URL:
         raise ConfigurationError(f"{setting} is not a valid address.") from error
     if not url.host:
         raise ConfigurationError(f"{setting} names no host.")
+    if url.port is not None and not 0 < url.port < 65536:
+        raise ConfigurationError(f"{setting} has a port that does not exist: {url.port}.")
     return url

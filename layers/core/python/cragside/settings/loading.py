@@ -12,7 +12,7 @@ from cragside.settings.values import BucketAddress
 
 
 def load_settings(environment: Mapping[str, str] = os.environ) -> Settings:
-    """The settings of the environment. Raises `ConfigurationError` that names a wrong or misspelt variable."""
+    """The settings of an environment. Raises `ConfigurationError` that names a wrong or misspelt variable."""
     known = {variable_of(name): name for name in Settings.model_fields}
     for variable in environment:
         if variable.startswith("RAG_") and variable not in known:
@@ -20,7 +20,7 @@ def load_settings(environment: Mapping[str, str] = os.environ) -> Settings:
             raise ConfigurationError(f"{variable} is not a setting. Did you mean {nearest}?", variable=variable)
     given = {known[variable]: value for variable, value in environment.items() if variable in known}
     try:
-        settings = Settings(_env_file=None, **given)  # type: ignore[arg-type]
+        settings = Settings.model_validate(given)
     except PydanticValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
         field = str(first["loc"][0]) if first["loc"] else ""

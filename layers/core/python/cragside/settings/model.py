@@ -3,8 +3,7 @@
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field, SecretStr, model_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
 
 from cragside.domain.command import DEFAULT_PREFIX
 from cragside.domain.origins import OriginPattern, origin_patterns
@@ -25,11 +24,11 @@ from cragside.settings.values import (
 )
 
 
-class Settings(BaseSettings):
+class Settings(BaseModel):
     """Every setting with its default. The descriptions are the configuration reference."""
 
-    model_config = SettingsConfigDict(
-        env_prefix="RAG_", frozen=True, extra="forbid", populate_by_name=True, str_strip_whitespace=True
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", populate_by_name=True, str_strip_whitespace=True, validate_default=True
     )
 
     ollama_base_url: ServerAddress | None = Field(

@@ -9,6 +9,9 @@ from cragside.adapters.embedded.names import is_english, mentions, names_in, res
 from cragside.adapters.embedded.numbers import named_numbers, numbers_of
 from cragside.adapters.embedded.words import stem, words
 
+# Shorter numbers may be a part of a date or of another number.
+_LONG_FORM = 4
+
 
 @dataclass(frozen=True)
 class Identifiers:
@@ -38,12 +41,18 @@ class Identifiers:
         if not self._numbers and not names:
             return False
         whole = f"{title}\n{text}"
-        if self._numbers:
+        found = words(whole)
+        # A year or a code that stands there as it is needs no look at all forms of the passage's numbers.
+        unseen = [forms for forms in self._numbers if max(map(len, forms)) < _LONG_FORM or forms.isdisjoint(found)]
+        if unseen:
             stated = numbers_of(whole)
-            if any(stated.isdisjoint(forms) for forms in self._numbers):
+            if any(stated.isdisjoint(forms) for forms in unseen):
                 return True
         stems = frozenset[str]().union(*(segment.stems for segment in passage.segments))
-        unseen = [name for name in names if stem(name, passage.language) not in stems]
-        found = words(whole) if unseen else []
-        absent = [name for name in unseen if not mentions(name, self.question.every_word, found)]
-        return is_english(found) and any(short or resembles(name, found) for name in absent)
+        other = [name for name in names if stem(name, passage.language) not in stems]
+        suspects = [name for name in other if short or resembles(name, found)]
+        return (
+            bool(suspects)
+            and is_english(found)
+            and not all(mentions(name, self.question.every_word, found) for name in suspects)
+        )

@@ -163,7 +163,7 @@ async def restart(store: Store, document_id: str | None, *, force: bool, failure
     """See `Library.restart`."""
     await cut_uncut(store)
     if not (failures or force):
-        # What is being done stays so: whoever does it begins by saying it again.
+        # Parts in progress stay so: their worker marks them again when it begins.
         given_up = await store.ledger.given_up()
         wanted = [
             task for task in await store.ledger.tasks(document_id) if (task.document_id, task.part) not in given_up

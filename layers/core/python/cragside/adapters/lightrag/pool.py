@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class StorePool:
     """Keeps at most `most` stores open. Each takes descriptors, and memory for its vectors.
 
-    Whoever needs another one waits up to `patience` seconds until a store is not in use.
+    If all are in use, a caller waits up to `patience` seconds for one.
     """
 
     def __init__(self, *, most: int, patience: float) -> None:

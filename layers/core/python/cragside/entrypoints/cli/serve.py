@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 DEFAULT_PORT = 8642
 # Objects that may be made between two collections: with many requests under way, Python's 700 collect all the time.
 _ALLOCATIONS = 10_000
-# A worker that has nothing to do stays so long: starting one takes longer than most of its tasks.
+# Seconds that an idle worker stays: starting one takes longer than most of its tasks.
 _IDLE_SECONDS = 60.0
 _NICE = 10
 _EXPOSED = (
-    "is reachable from other machines and RAG_API_TOKEN is not set. Set it, or say --allow-anonymous to serve whoever "
-    "asks."
+    "is reachable from other machines and RAG_API_TOKEN is not set. Set it, or pass --allow-anonymous to serve "
+    "requests without a token."
 )
 
 

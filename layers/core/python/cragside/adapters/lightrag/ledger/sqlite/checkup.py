@@ -13,7 +13,7 @@ _HEADER = b"SQLite format 3\0"
 # A whole check reads the file, 300 MB in a second or two. It is repeated after this, or after so many times its length.
 _EVERY_SECONDS = 600.0
 _SHARE = 100.0
-# Whoever asks waits so long for the first whole check, and is told what is known without it.
+# Seconds that a caller waits for the first whole check. After that it gets the result of the quick check.
 PATIENCE_SECONDS = 1.0
 
 
