@@ -8,9 +8,20 @@ from urllib.parse import quote
 
 import orjson
 
-from cragside.adapters.lightrag.chunking import Piece, storable
+from cragside.adapters.lightrag.storable import storable
 from cragside.domain.document import SourceText
 from cragside.domain.indexing import EnrichmentStatus
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A passage in the making: its tokens, its page, how its place is cited, and the sections that it goes through."""
+
+    text: str
+    tokens: int
+    page: int | None
+    section: str
+    sections: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
