@@ -198,7 +198,7 @@ async def test_a_deleted_document_is_no_longer_found(knowledge: Knowledge) -> No
     deleted = await knowledge.http.request("DELETE", "/documents/delete_document", json=ids)
     assert deleted.json() == {
         "status": "deletion_started",
-        "message": "1 documents are deleted. There is no doc-none.",
+        "message": "1 document deleted. There is no doc-none.",
         "doc_id": f"{document['id']}, doc-none",
     }
     assert told(await knowledge.http.post("/query", json=QUERY)) == ""
