@@ -4,7 +4,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 
-from cragside.adapters.lightrag.chunking import Piece
+from cragside.adapters.lightrag.ledger.entries import Piece
 from cragside.domain.document import SourceText
 
 

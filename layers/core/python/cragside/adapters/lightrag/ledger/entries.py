@@ -8,13 +8,24 @@ from urllib.parse import quote
 
 import orjson
 
-from cragside.adapters.lightrag.chunking import Piece, storable
+from cragside.adapters.lightrag.storable import storable
 from cragside.domain.document import SourceText
 from cragside.domain.indexing import EnrichmentStatus
 
 # A longer title would say more than a short passage.
 _LONGEST_TITLE = 200
 _HEADING_SIGNS = "#=*_ \t\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A passage in the making: its tokens, its page, how its place is cited, and the sections that it goes through."""
+
+    text: str
+    tokens: int
+    page: int | None
+    section: str
+    sections: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

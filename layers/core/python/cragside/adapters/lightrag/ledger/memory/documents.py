@@ -8,11 +8,11 @@ from typing import Any
 
 from typing_extensions import override
 
-from cragside.adapters.lightrag.chunking import storable
 from cragside.adapters.lightrag.ledger.cutting import TEXTS, parts_of
 from cragside.adapters.lightrag.ledger.entries import Entry, json_of, searched_title, title_of
 from cragside.adapters.lightrag.ledger.memory.catalogue import MemoryCatalogue
 from cragside.adapters.lightrag.ledger.memory.tables import FORGOTTEN, PASSAGES, Chunk, Version
+from cragside.adapters.lightrag.storable import storable
 from cragside.domain.document import SourceText
 from cragside.domain.indexing import Part
 

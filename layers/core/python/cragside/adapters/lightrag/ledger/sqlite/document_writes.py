@@ -8,13 +8,13 @@ from sqlite3 import Connection
 
 from typing_extensions import override
 
-from cragside.adapters.lightrag.chunking import storable
 from cragside.adapters.lightrag.ledger.cutting import TEXTS, parts_of
 from cragside.adapters.lightrag.ledger.entries import Entry, json_of, searched_title, title_of
 from cragside.adapters.lightrag.ledger.sqlite.leasing import Leasing
 from cragside.adapters.lightrag.ledger.sqlite.schema import UNTIDY
 from cragside.adapters.lightrag.ledger.sqlite.values import erase_values
 from cragside.adapters.lightrag.ledger.sqlite.vectors import erase_vectors
+from cragside.adapters.lightrag.storable import storable
 from cragside.domain.document import SourceText
 
 _ADD_TEXT = f"INSERT OR REPLACE INTO kv VALUES ('{TEXTS}', ?, ?)"

@@ -11,11 +11,11 @@ from typing import Any
 import orjson
 from typing_extensions import override
 
-from cragside.adapters.lightrag.chunking import storable
 from cragside.adapters.lightrag.ledger.cutting import sections_in
 from cragside.adapters.lightrag.ledger.entries import StoredPart, behind, parsed, searched_title
 from cragside.adapters.lightrag.ledger.sqlite.database import failure_of
 from cragside.adapters.lightrag.ledger.sqlite.documents import DOCUMENT, FIELDS, OF_SOURCE, DocumentReads
+from cragside.adapters.lightrag.storable import storable
 from cragside.domain.indexing import DocumentKey, DocumentRecord, EnrichmentStatus, Passage, Progress, Stored, Task
 
 # As `Progress` has it: first what each document's parts say together, then all of them.
