@@ -7,8 +7,7 @@ import pytest
 
 from cragside.adapters.embedded.embedder import WordLlamaEmbedder
 from cragside.adapters.lightrag.backends.interface import Backend
-from cragside.adapters.lightrag.chunking import Piece
-from cragside.adapters.lightrag.ledger.entries import Entry
+from cragside.adapters.lightrag.ledger.entries import Entry, Piece
 from cragside.bootstrap import Container
 from cragside.domain.document import SourceText
 from cragside.domain.search import SimilaritySearch

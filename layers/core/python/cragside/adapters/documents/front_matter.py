@@ -97,16 +97,18 @@ class _Values:
 
     def of(self, node: "yaml.Node", depth: int = 0) -> Any:
         """The value of a node; None for nothing. Raises `_Refused`."""
+        import yaml
+
         self._left -= 1
         if self._left < 0 or depth > _DEEPEST or node.tag not in _PLAIN_TAGS:
             raise _Refused
-        if node.id == "scalar":
+        if isinstance(node, yaml.ScalarNode):
             self._characters -= len(node.value)
             if self._characters < 0:
                 raise _Refused
             # Escapes may write half of a character, which cannot be stored.
-            return _scalar(node.value.encode("utf-8", "replace").decode(), plain=node.style is None)  # type: ignore[attr-defined]
-        if node.id == "sequence":
+            return _scalar(node.value.encode("utf-8", "replace").decode(), plain=node.style is None)
+        if isinstance(node, yaml.SequenceNode):
             items = [self.of(item, depth + 1) for item in node.value]
             return [item for item in items if item is not None] or None
         named = [(self.of(name, depth + 1), self.of(value, depth + 1)) for name, value in node.value]
