@@ -11,7 +11,6 @@ from cragside.domain.indexing import (
     EnrichmentStatus,
     Passage,
     Progress,
-    Stored,
     Task,
 )
 
@@ -56,10 +55,6 @@ class Library(ABC):
     @abstractmethod
     async def below(self, folder: str) -> list[DocumentRecord]:
         """All documents whose source lies below a folder, given by its absolute path, in the order of their sources."""
-
-    @abstractmethod
-    async def unclaimed(self) -> list[DocumentRecord]:
-        """All documents that have no source, only a name, as stores of earlier versions do, in the order of names."""
 
     @abstractmethod
     async def move(self, document_id: str, *, source: str, name: str) -> DocumentRecord:
@@ -111,7 +106,3 @@ class Library(ABC):
     @abstractmethod
     async def counts(self) -> dict[EnrichmentStatus, int]:
         """How many passages are in each state of enrichment."""
-
-    @abstractmethod
-    async def stored(self) -> Stored:
-        """How much is stored; nothing for a workspace that is not there."""

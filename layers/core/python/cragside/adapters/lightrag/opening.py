@@ -87,15 +87,6 @@ class StoreOpener:
             lease_seconds=self.lease_seconds,
         )
 
-    async def bind_model(self, workspace: str, folder: Path, model: str | None) -> None:
-        """Have a new store go on with a model, so that vectors of that model can be taken along."""
-        ledger = self._ledger(workspace, folder, read_only=False)
-        try:
-            if model is not None:
-                await ledger.bind_model(model)
-        finally:
-            ledger.release()
-
     def _ledger(self, workspace: str, folder: Path, *, read_only: bool) -> "Ledger":
         try:
             return self.backend.open_ledger(folder, workspace, search_text=self.search_text, read_only=read_only)

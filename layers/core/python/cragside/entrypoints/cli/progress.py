@@ -70,10 +70,9 @@ class IndexingProgress:
                 searchable=document["searchable"],
                 settled=document["status"] == "failed" or not unfinished,
                 metadata=document["metadata"],
-                # An older service knows documents by their names alone.
-                source=document.get("source", name),
-                label=document.get("label", name),
-                content_hash=document.get("content_hash", ""),
+                source=document["source"],
+                label=document["label"],
+                content_hash=document["content_hash"],
             )
         except (KeyError, TypeError, AttributeError) as error:
             raise ProcessingError(_NO_DOCUMENTS) from error

@@ -1,21 +1,18 @@
 """The interface of the ledger of a workspace."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Self
 
 from cragside.adapters.lightrag.ledger.catalogue import Catalogue
 from cragside.adapters.lightrag.ledger.changes import ChangeGuard, GraphChange, Row
-from cragside.adapters.lightrag.ledger.entries import Accepted, Entry, StoredPart, Suspect
+from cragside.adapters.lightrag.ledger.entries import Entry, StoredPart
 from cragside.adapters.lightrag.ledger.leases import Lease
 from cragside.domain.document import SourceText
 from cragside.domain.indexing import Task
 from cragside.domain.query import Query
 from cragside.ports.embedder import Vectors
 from cragside.ports.rag_repository import KnowledgeStatus
-
-Alone = Callable[[], AbstractAsyncContextManager[bool]]
 
 
 class Ledger(Catalogue):
@@ -34,10 +31,6 @@ class Ledger(Catalogue):
         there keeps the passages into which that one was cut. One that is gone already is indexed again: over its
         earlier passages if they are the same, beside them otherwise.
         """
-
-    @abstractmethod
-    async def cut(self, entry: Entry) -> None:
-        """Enter the passages of a current document that has none yet."""
 
     @abstractmethod
     async def retire(self, document_id: str) -> bool:
@@ -120,7 +113,7 @@ class Ledger(Catalogue):
     async def take_lease(self, name: str, holder: str, seconds: float) -> Lease | None:
         """Take the lease of this name for some seconds, with a new epoch. None while another living holder has it.
 
-        `is_gone` tells whether a holder lives.
+        `is_gone` says which holders no longer live.
         """
 
     @abstractmethod
@@ -145,10 +138,6 @@ class Ledger(Catalogue):
         """The model that built the store, None while it has no vectors."""
 
     @abstractmethod
-    async def bind_model(self, model: str) -> None:
-        """Have a store without a model go on with this one."""
-
-    @abstractmethod
     async def dimensions(self) -> int | None:
         """The length of the vectors, None while there are none."""
 
@@ -162,10 +151,6 @@ class Ledger(Catalogue):
     ) -> None:
         """Keep vectors in the cache for as long as the document has this text, `most` of all documents."""
 
-    @abstractmethod
-    async def vectors_of(self, document_id: str) -> dict[str, Vectors]:
-        """The vectors of the passages of a current document by their texts."""
-
     # Recorded queries.
 
     @abstractmethod
@@ -175,32 +160,6 @@ class Ledger(Catalogue):
     @abstractmethod
     async def query(self, query_id: str) -> Query | None:
         """A recorded query, or None."""
-
-    # Exchanges that an older version put beside the documents.
-
-    @abstractmethod
-    async def is_parted(self) -> bool:
-        """Whether exchanges have left the documents, or never were there."""
-
-    @abstractmethod
-    async def suspects(self) -> list[Suspect]:
-        """Current documents that may be exchanges, by how they came."""
-
-    @abstractmethod
-    async def part_with(self, document_ids: Sequence[str], *, last: bool) -> None:
-        """Retire exchanges that memory has, and remember them; with the last of them, that the store is parted."""
-
-    @abstractmethod
-    async def has_parted_with(self, document_id: str) -> bool:
-        """Whether an exchange with this id has left the documents."""
-
-    @abstractmethod
-    async def accepted(self, document_id: str) -> Accepted | None:
-        """When and how a current document was accepted."""
-
-    @abstractmethod
-    async def backdate(self, document_id: str, created_at: str, updated_at: str) -> None:
-        """Give a current document the times that it has in another store."""
 
     # The store as a whole.
 
@@ -237,11 +196,8 @@ class Ledger(Catalogue):
         """What is damaged, "" for nothing. With `whole` everything is read now, however long it takes."""
 
     @abstractmethod
-    def tidy(self, alone: Alone) -> None:
-        """Give the disk back soon that is no longer needed.
-
-        `alone` keeps other writers out; it gives False while one is at work.
-        """
+    def tidy(self) -> None:
+        """Free unused disk space soon."""
 
     @abstractmethod
     async def is_untidy(self) -> bool:
