@@ -16,7 +16,7 @@ from cragside.domain.indexing import (
 
 
 class Library(ABC):
-    """Knows each document, how far it has come, and its passages. All of it survives a kill once a call returned.
+    """Stores documents, their progress and their passages. Changes are durable when a call returns.
 
     Failures of the store raise `ServiceUnavailable("knowledge_base", ...)`.
     """
@@ -28,12 +28,11 @@ class Library(ABC):
         """Take a text in and cut it into passages and parts; nothing is embedded yet.
 
         The same source with another text replaces the document once the new text is searchable. With the same text it
-        is `unchanged`, and gets the name, the title, the metadata and the track that it was brought with this time. It
-        has tasks only if work on it is still to be done, or if its title has changed, because titles are searched. The
-        same text from another source is a document of its own, whatever its name. So is a text of another track from
-        the same source: the track is then put behind both.
+        is `unchanged`, and takes name, title, metadata and track from this call. It has tasks only if it is unfinished
+        or its title has changed, because titles are searched. The same text from another source is a separate
+        document, whatever its name. So is a text with another track: the track is appended to its name and source.
 
-        With `rename` a source that has another text already gets a number, and so does the name. Nothing is replaced.
+        With `rename`, a source that already has another text gets a number, and so does the name. Nothing is replaced.
         """
 
     @abstractmethod
@@ -85,8 +84,8 @@ class Library(ABC):
     async def delete(self, document_id: str) -> bool:
         """Forget a document. False when there is none.
 
-        Its text and its passages are gone at once. What only it contributed to the graph goes with them if nobody is
-        writing to the graph, otherwise with a task of `restart`.
+        Its text and its passages are gone at once. What only it contributed to the graph is removed at once, or by a
+        task of `restart` while somebody else writes to the graph.
         """
 
     @abstractmethod
@@ -95,8 +94,8 @@ class Library(ABC):
     ) -> list[Task]:
         """The tasks of unfinished and failed work; with `force` of all work. None means all documents.
 
-        What they will do is marked as pending. Without `failures`, parts that were given up stay so, and there are
-        tasks for what deleted documents have left in the graph, too.
+        Their parts become pending. Without `failures`, parts that were given up stay so, and the tasks include removing
+        from the graph what deleted documents left there.
         """
 
     @abstractmethod

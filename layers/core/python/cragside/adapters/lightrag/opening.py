@@ -42,7 +42,7 @@ class StoreOpener:
     lease_seconds: float
 
     async def open(self, workspace: str, folder: Path, *, check: bool = True, read_only: bool = False) -> "Store":
-        """The store of a folder, which is made unless it is only read. Without `check` any embedding model will do.
+        """The store of a folder, which is made unless it is only read. `check` compares the embedding models.
 
         Raises `ServiceUnavailable` and `ConfigurationError`.
         """
@@ -119,7 +119,7 @@ def unopened(workspace: str, error: LedgerError, *, read_only: bool) -> ServiceU
 
 
 def damaged(workspace: str, how: str, *, read_only: bool) -> ServiceUnavailable:
-    """The error for a store that only another copy mends."""
+    """The error for a damaged store."""
     remedy = "Bake it again." if read_only else "Stop cragside, move its folder away, and ingest again."
     said = f"The store of workspace {spoken(workspace)} is damaged ({how}). {remedy}"
     return ServiceUnavailable("knowledge_base", said)

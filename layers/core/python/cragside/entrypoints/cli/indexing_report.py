@@ -172,5 +172,5 @@ def tell_why_it_stopped(reason: str, count: int = 0, *, address: str | None) -> 
 def tell_what_waits(count: int = 0, *, address: str | None) -> None:
     """Say who will index the `count` documents that wait in the queue; 0 stands for an unknown number."""
     who = "the service" if address else "`cragside worker`, or a running `cragside serve`,"
-    what = {0: "what is not done waits", 1: "1 document waits"}.get(count, f"{count} documents wait")
-    notices().print(f"Nothing is lost: {what} in the queue, and {who} goes on with it.", soft_wrap=True)
+    what = {0: "unfinished work waits", 1: "1 document waits"}.get(count, f"{count} documents wait")
+    notices().print(f"Nothing is lost: {what} in the queue, and {who} continues it.", soft_wrap=True)

@@ -9,7 +9,7 @@ from cragside.domain.errors import ProcessingError
 if TYPE_CHECKING:
     from cragside.domain.document import DocType
 
-_NO_DOCUMENTS = "The service answered something else than documents. Is --api cragside's?"
+_NO_DOCUMENTS = "The service did not answer with documents. Is --api the address of cragside?"
 
 
 @dataclass(frozen=True, slots=True)

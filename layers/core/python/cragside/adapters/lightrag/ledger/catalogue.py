@@ -82,7 +82,7 @@ class Catalogue(ABC):
 
     @abstractmethod
     async def sweeps(self, document_id: str | None = None) -> list[Task]:
-        """Void tasks of versions that are gone: whoever gets one takes them out of the graph."""
+        """Tasks that remove deleted versions from the graph."""
 
     @abstractmethod
     async def given_up(self) -> set[tuple[str, int]]:

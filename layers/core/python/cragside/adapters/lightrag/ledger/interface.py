@@ -27,21 +27,20 @@ class Ledger(Catalogue):
     async def enter(self, entry: Entry) -> None:
         """Make a text the current version of its document, and give the document the source and name of the text.
 
-        The version that was current is kept while it can be found. A text that comes back while its earlier version is
-        there keeps the passages into which that one was cut. One that is gone already is indexed again: over its
-        earlier passages if they are the same, beside them otherwise.
+        The version that was current stays searchable until the new one is. If an earlier version of this text still
+        exists, its passages are reused. Otherwise the text is indexed again.
         """
 
     @abstractmethod
     async def retire(self, document_id: str) -> bool:
         """Forget a document: no version of its text is kept, and its source is free. False when there is none.
 
-        The keys remain by which its share of the graph is found.
+        Its keys remain, by which its share of the graph is found.
         """
 
     @abstractmethod
     async def claim(self, document_id: str, source: str, name: str) -> None:
-        """Give a document a source and a name; a title that was nothing but its name goes with that.
+        """Give a document a source and a name. A title equal to the old name changes too.
 
         All of its versions get them: one of them may become the current one again.
         """
@@ -90,7 +89,7 @@ class Ledger(Catalogue):
     async def enter_vectors(
         self, task: Task, part: StoredPart, rows: Mapping[str, Row], vectors: Vectors, model: str
     ) -> None:
-        """Make the passages of a part searchable. With a changed document's last part the version before it goes.
+        """Make the passages of a part searchable. A changed document's last part removes the earlier version.
 
         `vectors` are by `model`, in the order of `rows`. Raises `ServiceUnavailable` when the store has vectors of
         another model.
@@ -98,7 +97,7 @@ class Ledger(Catalogue):
 
     @abstractmethod
     async def apply(self, change: GraphChange, guard: ChangeGuard, model: str) -> bool:
-        """Change the graph, together with what the guard says of its part. False, and nothing, when it does not apply.
+        """Change the graph and the guard's part. Returns False and changes nothing if the guard does not hold.
 
         Raises `ServiceUnavailable` when the store has vectors of another model.
         """

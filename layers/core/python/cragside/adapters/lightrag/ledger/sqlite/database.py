@@ -249,7 +249,7 @@ class Database:
         return int(self.one("PRAGMA data_version")[0])
 
     def state(self) -> str:
-        """Another one after each write, by this connection or any other."""
+        """A token that changes after each write by any connection."""
         return f"{self._opened}-{self.data_version()}-{self._connection.total_changes - self._beside}"
 
     def meta(self, key: str) -> str | None:

@@ -82,7 +82,7 @@ def check_store_file(folder: Path) -> None:
 
 
 def _in_the_way(name: str, wanted: str) -> str:
-    return f"{name} in RAG_HOME is not a {wanted}. Move it away: it has the place of a workspace's store."
+    return f"{name} in RAG_HOME is not a {wanted}. Move it elsewhere: cragside needs this path for a workspace's store."
 
 
 def _name_of(folder: Path) -> str:

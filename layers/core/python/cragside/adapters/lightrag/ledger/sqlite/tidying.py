@@ -1,4 +1,4 @@
-"""Giving the disk back that a store no longer needs, in steps that keep nobody waiting, on a thread of its own."""
+"""Frees disk space that a store no longer needs, in short transactions on a thread of its own."""
 
 import asyncio
 import logging
