@@ -43,7 +43,8 @@ async def container(tmp_path: Path, backend: Backend) -> AsyncIterator[Container
 async def found(container: Container, text: str = QUESTION, **search: Any) -> list[tuple[str, float]]:
     repository = (await container.workspaces.open("default")).passages
     documents = await repository.similar(SimilaritySearch(text, **{"threshold": 0.0, "limit": 10, **search}))
-    return [(document.metadata["filename"], document.score or 0.0) for document in documents]
+    assert all(document.relevance is None for document in documents), "nothing has graded them"
+    return [(document.metadata["filename"], document.similarity or 0.0) for document in documents]
 
 
 async def test_scores_are_the_cosines_nearest_first(container: Container) -> None:

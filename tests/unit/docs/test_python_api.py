@@ -58,12 +58,32 @@ async def test_a_file_is_ingested_by_its_path(tmp_path: Path) -> None:
         assert await rag.ingest(file, workspace="coast") == first
         assert (await rag.index())["done"] == 2
         assert [
-            passage.metadata["filename"]
-            for passage in await rag.query("keeper of the lamp", threshold=0.0, workspace="coast")
+            passage.metadata["filename"] for passage in await rag.query("keeper of the lamp", workspace="coast")
         ] == ["lamp.md"]
-        assert await rag.query("keeper of the lamp", threshold=0.0) == []
+        assert await rag.query("keeper of the lamp") == []
         with pytest.raises(CragsideError, match="Pass the path of a readable file"):
             await rag.ingest(tmp_path / "none.md")
+
+
+async def test_passages_have_their_figures_under_their_names(tmp_path: Path) -> None:
+    async with Cragside({"RAG_HOME": str(tmp_path)}) as rag:
+        await rag.ingest("lamp.md", text="The keeper trims the lamp every evening.")
+        await rag.ingest("pump.md", text="A heat pump moves heat from a cold place to a warm one.")
+        await rag.index()
+        best, other = await rag.query("Who trims the lamp every evening?")
+        assert (best.metadata["filename"], other.metadata["filename"]) == ("lamp.md", "pump.md")
+        assert best.relevance == best.score
+        enriched = await rag.enrich("/rag Who trims the lamp every evening?")
+        (document,) = enriched["metadata"]["rag_context"]["documents"]
+        assert best.relevance == pytest.approx(document["score"], abs=1e-4)
+        (near,) = await rag.query("Who trims the lamp every evening?", by="similarity")
+        assert (near.id, near.relevance, near.similarity) == (best.id, None, pytest.approx(best.similarity))
+        assert await rag.query("Who trims the lamp every evening?", min_relevance=1) == []
+        for wrong, said in (({"by": "taste"}, "by is"), ({"by": "similarity", "min_relevance": 0.1}, "min_relevance")):
+            with pytest.raises(CragsideError, match=said):
+                await rag.query("Who trims the lamp?", **wrong)
+        with pytest.raises(CragsideError, match="needs a text"):
+            await rag.query(" ")
 
 
 @pytest.mark.attack("exhausted resources")

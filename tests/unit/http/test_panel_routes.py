@@ -20,7 +20,7 @@ async def knowledge(tmp_path: Path) -> AsyncIterator[Knowledge]:
 
 async def test_settings_show_current_values_and_which_can_be_changed(knowledge: Knowledge) -> None:
     shown = (await knowledge.http.get("/v1/settings")).json()
-    assert (shown["chunk_tokens"], shown["similarity_results"], shown["similarity_threshold"]) == (1000, 5, 0.7)
+    assert (shown["chunk_tokens"], shown["similarity_results"], shown["similarity_threshold"]) == (1000, 5, 0.3)
     assert shown["ranges"]["chunk_tokens"] == {"least": 500, "most": 2000}
     assert shown["models"] == ["embedded"]
     assert (shown["store"]["status"], shown["host"]["status"]) == ("empty", "not configured")

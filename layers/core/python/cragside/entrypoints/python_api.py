@@ -8,10 +8,12 @@ from types import TracebackType
 from typing import Any
 
 from cragside.application.contract import enhanced_request
+from cragside.application.passages import Lookup
 from cragside.bootstrap import Container
 from cragside.composition.local_files import FoundFile, Refused, read_file, source_name
 from cragside.domain.document import Document
 from cragside.domain.errors import ValidationError
+from cragside.domain.search import Ranking
 from cragside.domain.workspace_name import workspace_name
 from cragside.settings import load_settings
 
@@ -66,12 +68,23 @@ class Cragside:
         return dict(await self._container.worker().run(until_idle=True))
 
     async def query(
-        self, text: str, *, limit: int | None = None, threshold: float | None = None, workspace: str | None = None
+        self,
+        text: str,
+        *,
+        by: Ranking = "relevance",
+        limit: int | None = None,
+        min_relevance: float | None = None,
+        min_similarity: float | None = None,
+        workspace: str | None = None,
     ) -> list[Document]:
-        """Return the passages whose cosine to the text is at least `threshold`, nearest first and ungraded."""
-        name = self._name(workspace)
-        search = self._container.retriever.search_for(text, workspace=name, limit=limit, threshold=threshold)
-        return await self._container.retriever.search(search, workspace=name)
+        """Return passages with `relevance` and `similarity`, the most relevant first, as for a prompt with `/rag`.
+
+        `by="similarity"` ranks by similarity and grades nothing, so passages have no `relevance`.
+        """
+        lookup = Lookup(text, limit, by, least_relevance=min_relevance, least_similarity=min_similarity, both=True)
+        seconds = self._settings.timeout_seconds
+        found = await self._container.passages.find(lookup, workspace=self._name(workspace), seconds=seconds)
+        return [hit.evidence for hit in found.hits]
 
     async def close(self) -> None:
         """Close files and connections. Any later call but `close` raises `CragsideError`."""
