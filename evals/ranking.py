@@ -25,6 +25,7 @@ from figures import share
 from short_notes import read_notes
 
 from cragside.adapters.embedded.embedder import WordLlamaEmbedder
+from cragside.adapters.lightrag.ledger.entries import searched_text
 from cragside.adapters.ollama.embedder import OllamaEmbedder
 from cragside.adapters.ollama.host import OllamaHost
 from cragside.application.passages import Lookup
@@ -102,17 +103,23 @@ def fitting(cosines: npt.NDArray[np.float32], own: Sequence[int]) -> float:
 
 
 async def report_thresholds(embedder: Embedder, half: Sequence[Question], everything: Sequence[Question]) -> None:
-    """Print what each least cosine keeps."""
+    """Print what each least cosine keeps, of passages as they are indexed with their title, and without one."""
     passages = list({question.passage.key: question.passage for question in everything}.values())
     keys = [passage.key for passage in passages]
-    most = None if isinstance(embedder, WordLlamaEmbedder) else _READ_BY_SMALL_MODELS
-    vectors = await embedder.embed([passage.text[:most] for passage in passages])
-    cosines = await embedder.embed([question.text for question in half]) @ vectors.T
     own = [keys.index(question.passage.key) for question in half]
-    print(f"\n{embedder.name}: what a least cosine keeps; {fitting(cosines, own):.2f} keeps {KEPT:.0%} and fits")
-    for step in STEPS:
-        flags, others = kept(cosines, own, step)
-        print(f"  {step:.2f}  right {share(flags)}, {others:.1f} others a question")
+    questions = await embedder.embed([question.text for question in half])
+    most = None if isinstance(embedder, WordLlamaEmbedder) else _READ_BY_SMALL_MODELS
+    fits = []
+    for form in ("with title", "without title"):
+        titles = [passage.title if form == "with title" else "" for passage in passages]
+        texts = [searched_text(title, passage.text)[:most] for title, passage in zip(titles, passages, strict=True)]
+        cosines = questions @ (await embedder.embed(texts)).T
+        fits.append(fitting(cosines, own))
+        print(f"\n{embedder.name}, passages {form}: what a least cosine keeps")
+        for step in STEPS:
+            flags, others = kept(cosines, own, step)
+            print(f"  {step:.2f}  right {share(flags)}, {others:.1f} others a question")
+    print(f"\n{embedder.name}: {min(fits):.2f} keeps {KEPT:.0%} with and without titles")
 
 
 def report(name: str, results: dict[Ranking, Ranks]) -> None:

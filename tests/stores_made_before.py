@@ -33,7 +33,7 @@ async def answers_of(home: Path) -> dict[str, Any]:
             ]
         answers = {}
         for method, path, body in asked:
-            answer = await knowledge.http.request(method, path, json=body)
+            answer = await knowledge.http.request(method, path, json=_by_cosine(body))
             answers[f"{method} {path} {body or ''}".strip()] = [answer.status_code, _steady(answer.json())]
         for document in (await knowledge.http.get("/v1/documents")).json()["documents"]:
             for path in (f"/v1/documents/{document['id']}", f"/v1/documents/{document['id']}/content"):
@@ -43,6 +43,11 @@ async def answers_of(home: Path) -> dict[str, Any]:
     finally:
         await knowledge.close()
         shutil.rmtree(copy)
+
+
+def _by_cosine(body: dict[str, Any] | None) -> dict[str, Any] | None:
+    """The body that now asks what a body with `topK` asked of the version that made the stores."""
+    return {**body, "strategy": "similarity", "threshold": 0} if body and "topK" in body else body
 
 
 def _steady(answer: Any) -> Any:
@@ -57,4 +62,5 @@ def _steady(answer: Any) -> Any:
         return [_steady(value) for value in answer]
     if isinstance(answer, float):
         return round(answer, 3)
-    return _CODE.sub("code", answer) if isinstance(answer, str) else answer
+    # The version that made the stores called both figures relevance.
+    return _CODE.sub("code", answer).replace(", similarity 0.", ", relevance 0.") if isinstance(answer, str) else answer

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from cragside.adapters.embedded.embedder import WordLlamaEmbedder
+from cragside.adapters.lightrag.ledger.entries import searched_text
 from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable
 from tests.fakes import WordGrader
@@ -24,7 +25,8 @@ TEXTS = {
 
 async def filled(made: Knowledge) -> Knowledge:
     for name, text in TEXTS.items():
-        await made.http.post("/v1/documents", json={"name": name, "text": text, "metadata": {"kind": name[0]}})
+        document = {"name": name, "title": "Harbours", "text": text, "metadata": {"kind": name[0]}}
+        await made.http.post("/v1/documents", json=document)
     await made.index()
     return made
 
@@ -60,7 +62,8 @@ async def test_passages_come_by_relevance_with_the_figure_of_rag(knowledge: Know
 
 
 async def test_the_similarity_is_the_cosine_in_both_rankings(knowledge: Knowledge) -> None:
-    question, *vectors = WordLlamaEmbedder().encode([QUESTION, *TEXTS.values()])
+    texts = [searched_text("Harbours", text) for text in TEXTS.values()]
+    question, *vectors = WordLlamaEmbedder().encode([QUESTION, *texts])
     cosines = dict(zip(TEXTS, np.clip(np.array(vectors) @ question, 0, 1).round(4).tolist(), strict=True))
     for options in ({}, {"by": "similarity", "min_similarity": 0}):
         answer = await ask(knowledge, **options)
@@ -171,7 +174,9 @@ async def test_peers_get_the_relevance_as_score_unless_they_ask_for_similarity(k
         ({"mode": "naive"}, "relevance"),
         ({"strategy": "similarity", "threshold": 0}, "similarity"),
     ):
-        results = (await knowledge.http.post("/query", json={"query": QUESTION, **body})).json()["results"]
+        answer = (await knowledge.http.post("/query", json={"query": QUESTION, **body})).json()
+        results = answer["results"]
+        assert f"(local, {figure} {results[0]['score']:.2f})" in answer["response"]
         assert all(result.keys() == {"id", "score", "source", "text", "payload"} for result in results)
         scores = [result["score"] for result in results]
         assert scores == sorted(scores, reverse=True)

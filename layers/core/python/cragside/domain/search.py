@@ -12,7 +12,7 @@ DEFAULT_FETCH = 20
 DEFAULT_BALANCE = 0.5
 
 # The least cosine, by embedding model: the largest of 0.05, 0.10, ... that keeps nine of ten right passages of the
-# training half of CLAP-NQ (`evals/ranking.py`).
+# training half of CLAP-NQ, with and without their titles (`evals/ranking.py`).
 _LEAST_SIMILARITY = {"wordllama-256": 0.3, "all-minilm": 0.4}
 # Of a model that was not measured, too many passages are better than none.
 _LEAST_OF_OTHERS = 0.3
