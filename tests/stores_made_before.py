@@ -45,6 +45,14 @@ async def answers_of(home: Path) -> dict[str, Any]:
         shutil.rmtree(copy)
 
 
+def recorded(answers: dict[str, Any]) -> dict[str, Any]:
+    """The recorded answers, without the cosines that the version that made the stores gave as relevance in texts."""
+    for request, (_, answer) in answers.items():
+        if "topK" in request:
+            answer["response"] = re.sub(r", relevance [\d.]+(?=\) code)", "", answer["response"])
+    return answers
+
+
 def _by_cosine(body: dict[str, Any] | None) -> dict[str, Any] | None:
     """The body that now asks what a body with `topK` asked of the version that made the stores."""
     return {**body, "strategy": "similarity", "threshold": 0} if body and "topK" in body else body
@@ -62,5 +70,4 @@ def _steady(answer: Any) -> Any:
         return [_steady(value) for value in answer]
     if isinstance(answer, float):
         return round(answer, 3)
-    # The version that made the stores called both figures relevance.
-    return _CODE.sub("code", answer).replace(", similarity 0.", ", relevance 0.") if isinstance(answer, str) else answer
+    return _CODE.sub("code", answer) if isinstance(answer, str) else answer

@@ -176,9 +176,9 @@ async def test_peers_get_the_relevance_as_score_unless_they_ask_for_similarity(k
     ):
         answer = (await knowledge.http.post("/query", json={"query": QUESTION, **body})).json()
         results = answer["results"]
-        assert f"(local, {figure} {results[0]['score']:.2f})" in answer["response"]
-        assert all(result.keys() == {"id", "score", "source", "text", "payload"} for result in results)
         scores = [result["score"] for result in results]
+        assert (f"(local, relevance {scores[0]:.2f})" in answer["response"]) == (figure == "relevance")
+        assert all(result.keys() == {"id", "score", "source", "text", "payload"} for result in results)
         assert scores == sorted(scores, reverse=True)
         told = {result["source"]: result["score"] for result in results}
         assert told == pytest.approx({name: own[name][figure] for name in told}, abs=1e-4)

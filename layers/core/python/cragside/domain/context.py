@@ -78,12 +78,8 @@ def _heading(number: int, document: Document, code: str) -> str:
     filename = document.metadata.get("filename")
     named = [document.title or document.id, *(str(v) for v in (filename, document.url) if v and v != document.title)]
     line = as_name(" - ".join(dict.fromkeys(named)), _LONGEST_TITLE)
-    return f"[{number}] {line} ({', '.join((*_place(document), document.source, *_figure(document)))}) {code}"
-
-
-def _figure(document: Document) -> list[str]:
-    named = {"relevance": document.relevance, "similarity": document.similarity}
-    return [f"{name} {figure:.2f}" for name, figure in named.items() if figure is not None][:1]
+    score = () if document.score is None else (f"relevance {document.score:.2f}",)
+    return f"[{number}] {line} ({', '.join((*_place(document), document.source, *score))}) {code}"
 
 
 def _place(document: Document) -> tuple[str, ...]:
