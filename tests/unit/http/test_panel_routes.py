@@ -26,6 +26,25 @@ async def test_settings_show_current_values_and_which_can_be_changed(knowledge: 
     assert (shown["store"]["status"], shown["host"]["status"]) == ("empty", "not configured")
 
 
+@pytest.mark.parametrize(
+    ("configured", "shown"),
+    [
+        ({}, 0.3),
+        ({"embedding_model": "all-minilm:latest"}, 0.4),
+        ({"embedding_model": "some-other-model"}, 0.3),
+        ({"similarity_threshold": 0.15}, 0.15),
+    ],
+)
+async def test_the_least_cosine_fits_the_model_unless_it_is_set(
+    tmp_path: Path, configured: dict[str, Any], shown: float
+) -> None:
+    knowledge = Knowledge(tmp_path, **configured)
+    answer = (await knowledge.http.get("/v1/settings")).json()
+    await knowledge.close()
+    assert answer["similarity_threshold"] == shown
+    assert answer["ranges"]["similarity_threshold"] == {"least": 0, "most": 0.9}
+
+
 async def test_a_change_holds_for_the_workspace_and_for_every_process(knowledge: Knowledge, tmp_path: Path) -> None:
     change = {"similarity_results": 9, "similarity_strategy": "mmr", "workspace": "sea"}
     changed = await knowledge.http.patch("/v1/settings", json=change)
