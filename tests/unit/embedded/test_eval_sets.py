@@ -7,7 +7,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "evals"))
 
+import numpy as np
 from clapnq_data import Passage, Question
+from ranking import Ranks, fitting, kept
 from short_notes import judge, read_notes
 from swaps import another_number, names_of, swaps_of
 
@@ -52,3 +54,18 @@ def test_written_notes_stay_local_and_echoes_and_other_questions_leave() -> None
     assert sum(local) >= 0.95 * len(local)
     for leaves in rest:
         assert sum(leaves) >= 0.95 * len(leaves)
+
+
+def test_the_fitting_cosine_is_the_largest_step_that_keeps_nine_in_ten() -> None:
+    cosines = np.full((10, 2), 0.1, np.float32)
+    cosines[:, 0] = [0.31, 0.42, *[0.52] * 8]
+    own = [0] * 10
+    assert fitting(cosines, own) == 0.4
+    flags, others = kept(cosines, own, 0.4)
+    assert (sum(flags), others) == (9, 0.0)
+    assert kept(cosines, own, 0.1)[1] == 1.0
+
+
+def test_a_document_that_is_not_found_is_in_no_place() -> None:
+    assert Ranks([0, 2, None], 1.0).within(1) == [True, False, False]
+    assert Ranks([0, 2, None], 1.0).within(3) == [True, True, False]

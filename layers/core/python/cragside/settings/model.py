@@ -154,8 +154,12 @@ class Settings(BaseModel):
         "does not say. They are never cited, and the verdict does not count them.",
     )
     similarity_results: int = Field(5, ge=3, le=10, description="Passages that a plain similarity search returns.")
-    similarity_threshold: float = Field(
-        0.7, ge=0.5, le=0.9, description="Least cosine of a passage that a plain similarity search returns."
+    similarity_threshold: float | None = Field(
+        None,
+        ge=0,
+        le=0.9,
+        description="Least cosine of a passage that a plain similarity search returns. Unset: the one that fits the "
+        "store's embedding model, see docs/api.md.",
     )
     similarity_strategy: Literal["similarity", "mmr"] = Field(
         "similarity", description="`mmr` (maximal marginal relevance) prefers passages that differ from each other."

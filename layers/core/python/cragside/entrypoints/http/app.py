@@ -24,6 +24,7 @@ from cragside.entrypoints.http.peers.lightrag import query_data
 from cragside.entrypoints.http.peers.rag_stack import enrichment, graph, ingest
 from cragside.entrypoints.http.request_access import authorise
 from cragside.entrypoints.http.v1 import documents, enrich, memories, queue, settings, uploads
+from cragside.entrypoints.http.v1 import query as passages
 from cragside.entrypoints.keyring import Keys
 from cragside.entrypoints.origins import Origins
 
@@ -31,6 +32,7 @@ from cragside.entrypoints.origins import Origins
 ROUTERS = (
     health.router,
     enrich.router,
+    passages.router,
     documents.router,
     uploads.router,
     memories.router,
