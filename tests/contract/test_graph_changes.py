@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from cragside.adapters.lightrag.backends.interface import Backend
-from cragside.adapters.lightrag.chunking import Piece
 from cragside.adapters.lightrag.ledger.changes import (
     Always,
     ChangeGuard,
@@ -17,7 +16,7 @@ from cragside.adapters.lightrag.ledger.changes import (
     VectorChange,
     WhileCurrent,
 )
-from cragside.adapters.lightrag.ledger.entries import Entry, StoredPart
+from cragside.adapters.lightrag.ledger.entries import Entry, Piece, StoredPart
 from cragside.adapters.lightrag.ledger.interface import Ledger
 from cragside.domain.document import SourceText
 from cragside.domain.errors import ServiceUnavailable

@@ -1,6 +1,5 @@
 """Leases of a ledger: one holder at a time, and no write of a holder that was overtaken."""
 
-import asyncio
 import multiprocessing
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from cragside.adapters.lightrag.backends.interface import Backend
-from cragside.adapters.lightrag.leases import Leases
 from cragside.adapters.lightrag.ledger.interface import Ledger
 from cragside.adapters.lightrag.ledger.leases import LeaseLost, is_gone, new_holder
 from cragside.domain.errors import ServiceUnavailable
@@ -60,20 +58,6 @@ async def test_a_lease_that_has_expired_can_be_taken_and_is_good_until_then(ledg
     taken = await ledger.take_lease("graph", new_holder(), 60)
     assert taken is not None
     assert taken.epoch > late.epoch
-
-
-async def test_two_tasks_of_one_store_wait_for_each_other(ledger: Ledger) -> None:
-    leases = Leases(ledger, 60)
-    first = await leases.take("part")
-    assert await leases.take_if_free("part") is None
-    second = asyncio.create_task(leases.take("part"))
-    await asyncio.sleep(0.01)
-    assert not second.done()
-    assert leases.of("part") == (first,)
-    await leases.give("part")
-    assert (await second).epoch > first.epoch
-    await leases.close()
-    assert await ledger.take_lease("part", new_holder(), 60) is not None
 
 
 async def test_a_lease_that_is_renewed_cannot_be_taken(ledger: Ledger) -> None:

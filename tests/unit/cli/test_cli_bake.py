@@ -139,7 +139,7 @@ def test_baking_again_replaces_the_texts_and_an_empty_folder_is_as_good_as_none(
     (notes / "pump.txt").unlink()
     result = bake("bake", notes, "--out", tmp_path / "kb")
     assert result.exit_code == 0
-    assert "1 documents" in result.stdout
+    assert "1 document," in result.stdout
     assert json.loads((tmp_path / "kb/baked.json").read_text())["workspaces"]["default"]["documents"] == 1
 
 

@@ -278,3 +278,19 @@ def test_an_invalid_address_is_bad_input(real):
 def test_an_impossible_port_or_token_is_bad_input(real, arguments, said):
     result = real("documents", *arguments)
     assert (result.exit_code, result.stderr) == (2, f"error: {said}\n")
+
+
+def test_an_exchange_that_a_baked_store_cannot_take_is_a_failure(real, tmp_path):
+    (tmp_path / "lamp.md").write_text("The keeper trims the lamp every evening.")
+    assert real("bake", str(tmp_path / "lamp.md"), "--out", str(tmp_path / "baked")).exit_code == 0
+    result = real(
+        "memory",
+        "add",
+        "--user",
+        "Who trims the lamp?",
+        "--assistant",
+        "The keeper trims the lamp of the lighthouse, each evening at dusk.",
+        RAG_HOME=str(tmp_path / "baked"),
+    )
+    assert result.exit_code == 1
+    assert "baked store" in result.stdout

@@ -241,14 +241,15 @@ async def test_an_id_is_that_of_a_document_or_of_an_exchange_never_of_both(
         assert revived.status_code == 202
         deleting = {"doc_ids": [taken]}
         answer = await knowledge.http.request("DELETE", "/documents/delete_document", json=deleting)
-        assert answer.json()["message"] == "1 documents are deleted."
+        assert answer.json()["message"] == "1 document deleted."
         assert (await knowledge.http.get(f"/v1/documents/{taken}")).status_code == 404
         kept = (await knowledge.http.get("/v1/memories")).json()["memories"]
         assert {each["id"] for each in kept} == memories
         answer = await knowledge.http.request(
             "DELETE", "/documents/delete_document", json={"doc_ids": sorted(memories)}
         )
-        assert answer.json()["message"] == f"{len(memories)} documents are deleted."
+        plural = "" if len(memories) == 1 else "s"
+        assert answer.json()["message"] == f"{len(memories)} document{plural} deleted."
         assert (await knowledge.http.get("/v1/memories")).json()["total"] == 0
 
 

@@ -74,7 +74,12 @@ class Intake:
         size = len(content) + metadata_weight(metadata or {})
         await self._limits.check(workspace, size, _key(source or name, track))
         text = await self._loader.load(content, name=name, content_type=content_type, workspace=workspace)
-        text = replace(text, source=source or name, doc_type=doc_type or text.doc_type, metadata=dict(metadata or {}))
+        text = replace(
+            text,
+            source=source or name,
+            doc_type=doc_type or text.doc_type,
+            metadata={**text.properties, **(metadata or {})},
+        )
         return await self.text(text, workspace=workspace, enrich=enrich, track=track)
 
     async def written(
@@ -104,7 +109,7 @@ class Intake:
             source=source or name,
             title=title or told.title,
             doc_type=doc_type or told.doc_type,
-            metadata=dict(metadata or {}),
+            metadata={**told.properties, **(metadata or {})},
         )
         return await self.text(told, workspace=workspace, enrich=enrich, track=track, rename=rename)
 
@@ -129,7 +134,7 @@ class Intake:
             text,
             source=source or url,
             doc_type=doc_type or text.doc_type,
-            metadata={**fetched, **(metadata or {})},
+            metadata={**text.properties, **fetched, **(metadata or {})},
         )
         return await self.text(text, workspace=workspace, enrich=enrich, track=track)
 

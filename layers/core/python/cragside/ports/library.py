@@ -29,9 +29,10 @@ class Library(ABC):
         """Take a text in and cut it into passages and parts; nothing is embedded yet.
 
         The same source with another text replaces the document once the new text is searchable. With the same text it
-        is `unchanged`, with tasks only if work on it is still to be done, and gets the name, the title, the metadata
-        and the track that it was brought with this time. The same text from another source is a document of its own,
-        whatever its name. So is a text of another track from the same source: the track is then put behind both.
+        is `unchanged`, and gets the name, the title, the metadata and the track that it was brought with this time. It
+        has tasks only if work on it is still to be done, or if its title has changed, because titles are searched. The
+        same text from another source is a document of its own, whatever its name. So is a text of another track from
+        the same source: the track is then put behind both.
 
         With `rename` a source that has another text already gets a number, and so does the name. Nothing is replaced.
         """

@@ -5,11 +5,11 @@ from typing import TypeVar
 
 from typing_extensions import override
 
-from cragside.adapters.lightrag.chunking import storable
 from cragside.adapters.lightrag.indexing.accepting import accept, cut_uncut
 from cragside.adapters.lightrag.indexing.sweeping import sweep, sweep_if_free
 from cragside.adapters.lightrag.ledger.failures import failing_as_unavailable
 from cragside.adapters.lightrag.ledger.interface import Ledger
+from cragside.adapters.lightrag.storable import storable
 from cragside.adapters.lightrag.store import Store, StoreAccess
 from cragside.domain.document import SourceText
 from cragside.domain.errors import NotFound, ValidationError

@@ -9,12 +9,12 @@ from typing import Protocol
 from typing_extensions import override
 
 from cragside.adapters.lightrag import library
-from cragside.adapters.lightrag.chunking import storable
 from cragside.adapters.lightrag.indexing.accepting import accept
 from cragside.adapters.lightrag.indexing.part_indexer import mark_failed, work_on
 from cragside.adapters.lightrag.lean import QueryParam
 from cragside.adapters.lightrag.ledger.failures import LedgerError, failing_as_unavailable
 from cragside.adapters.lightrag.similarity import SimilarPassages
+from cragside.adapters.lightrag.storable import storable
 from cragside.adapters.lightrag.store import Store, StoreAccess
 from cragside.domain.document import Document, SourceText
 from cragside.domain.errors import CragsideError, ServiceUnavailable

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cragside.domain.counted import counted
 from cragside.entrypoints.cli import exit_codes
 from cragside.entrypoints.cli.api import LocalWorkspace
 from cragside.entrypoints.cli.indexing import Paths, Run, found_in, index_found
@@ -50,7 +51,8 @@ def bake(
     size = sum(file.bytes for file in manifest.files.values())
     console.print(
         f"{report}. Workspace {known.workspace} baked into {printable(str(out))}: "
-        f"{known.documents} documents, {known.passages} passages, {size / 1024**2:.1f} MB in all.\n"
+        f"{counted(known.documents, 'document')}, {counted(known.passages, 'passage')}, "
+        f"{size / 1024**2:.1f} MB in all.\n"
         f"SHA-256 of baked.json: {sha256}",
         soft_wrap=True,
     )

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from cragside import __version__
 from cragside.composition.store_files import damage_in, is_baked, may_be_damaged, misplaced
+from cragside.domain.counted import counted
 from cragside.domain.errors import CragsideError, ServiceUnavailable
 from cragside.entrypoints.cli.exit_codes import message_of
 
@@ -122,7 +123,7 @@ async def _store(container: "Container") -> list[Finding]:
         return [Finding("store", "ok", detail=detail, remedy="Index something with `cragside ingest`.")]
     known = await (await container.workspaces.open(settings.workspace)).passages.status()
     await container.workspaces.check(settings.workspace, whole=True)
-    detail = f"workspace {known.workspace}: {known.documents} documents, embedded by {known.embedding_model}"
+    detail = f"workspace {known.workspace}: {counted(known.documents, 'document')}, embedded by {known.embedding_model}"
     if damage := await asyncio.to_thread(_damage, settings):
         return [Finding("store", "error", detail=damage, remedy=_BAKE_REMEDY)]
     # The store can be opened without its model, but not be searched.

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from cragside.composition.local_files import FoundFile, Refused
+from cragside.domain.counted import counted
 from cragside.domain.errors import CragsideError
 from cragside.domain.naming import told_apart
 from cragside.entrypoints.cli import exit_codes
@@ -37,7 +38,7 @@ class Line:
         """The remark behind the status."""
         if self.reason or not self.passages or self.status == "unchanged":
             return self.reason
-        return f"{self.passages} passage" + ("" if self.passages == 1 else "s")
+        return counted(self.passages, "passage")
 
 
 @dataclass

@@ -6,6 +6,7 @@ from urllib.parse import quote
 import typer
 
 from cragside.domain.errors import NotFound, ProcessingError
+from cragside.domain.exchange import SKIPPED
 from cragside.entrypoints.cli import exit_codes
 from cragside.entrypoints.cli.api import Address, Token, WorkspaceName, ask
 from cragside.entrypoints.cli.indexing import until_idle
@@ -56,6 +57,8 @@ def add(
     if stopped:
         tell_why_it_stopped(stopped, address=api)
         raise typer.Exit(exit_codes.UNAVAILABLE)
+    if not answer["indexed"] and answer.get("reason") not in SKIPPED:
+        raise typer.Exit(exit_codes.UNAVAILABLE if answer.get("retryable") else exit_codes.FAILED)
 
 
 @memory.command()

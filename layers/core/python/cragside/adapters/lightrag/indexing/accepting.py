@@ -7,11 +7,12 @@ import re
 from dataclasses import replace
 from pathlib import PurePosixPath
 
-from cragside.adapters.lightrag.chunking import Piece, cut, storable
+from cragside.adapters.lightrag.chunking import cut
 from cragside.adapters.lightrag.indexing.adoption import adopt
 from cragside.adapters.lightrag.indexing.versions import cut_of, digest_of
-from cragside.adapters.lightrag.ledger.entries import Entry, behind, json_of, title_of
+from cragside.adapters.lightrag.ledger.entries import Entry, Piece, behind, json_of, title_of
 from cragside.adapters.lightrag.ledger.interface import Ledger
+from cragside.adapters.lightrag.storable import storable
 from cragside.adapters.lightrag.store import Store
 from cragside.domain.document import SourceText
 from cragside.domain.indexing import Acceptance, DocumentRecord

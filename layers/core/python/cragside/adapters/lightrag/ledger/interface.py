@@ -55,7 +55,11 @@ class Ledger(Catalogue):
 
     @abstractmethod
     async def describe(self, document_id: str, source: SourceText, track: str) -> None:
-        """Give a current document the source, the name, the title and the metadata of a text, and the track."""
+        """Give a current document the source, the name, the title and the metadata of a text, and the track.
+
+        If its passages are searched with another title then, its parts wait to be embedded again. They are found by
+        the earlier one until then.
+        """
 
     @abstractmethod
     async def want_enrichment(self, document_id: str) -> None:

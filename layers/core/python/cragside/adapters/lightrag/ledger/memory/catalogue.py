@@ -6,11 +6,11 @@ from dataclasses import replace
 
 from typing_extensions import override
 
-from cragside.adapters.lightrag.chunking import storable
 from cragside.adapters.lightrag.ledger.cutting import TEXTS, sections_in
-from cragside.adapters.lightrag.ledger.entries import StoredPart, behind, json_of
+from cragside.adapters.lightrag.ledger.entries import StoredPart, behind, json_of, searched_title
 from cragside.adapters.lightrag.ledger.memory.leasing import MemoryLeasing
 from cragside.adapters.lightrag.ledger.memory.tables import Chunk, MemoryTables, Version
+from cragside.adapters.lightrag.storable import storable
 from cragside.domain.document import SourceText
 from cragside.domain.indexing import (
     DocumentKey,
@@ -296,5 +296,5 @@ def _size(version: Version) -> int:
 
 
 def _stored(version: Version, part: Part) -> StoredPart:
-    key = version.keys[part.number]
-    return StoredPart(version.number, part.number, key, part.first, part.last, part.embedded, part.enrichment)
+    key, title = version.keys[part.number], searched_title(version.source.title, version.source.name)
+    return StoredPart(version.number, part.number, key, part.first, part.last, part.embedded, part.enrichment, title)

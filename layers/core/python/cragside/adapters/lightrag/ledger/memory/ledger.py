@@ -5,12 +5,12 @@ from dataclasses import replace
 
 from typing_extensions import override
 
-from cragside.adapters.lightrag.chunking import storable
 from cragside.adapters.lightrag.ledger.cutting import TEXTS
 from cragside.adapters.lightrag.ledger.entries import Accepted, Suspect
 from cragside.adapters.lightrag.ledger.interface import Alone, Ledger
 from cragside.adapters.lightrag.ledger.memory.parts import MemoryParts
 from cragside.adapters.lightrag.ledger.memory.tables import PASSAGES, MemoryTables
+from cragside.adapters.lightrag.storable import storable
 from cragside.domain.query import Query
 from cragside.ports.embedder import Vectors
 from cragside.ports.rag_repository import KnowledgeStatus

@@ -9,8 +9,8 @@ from datetime import datetime
 import numpy as np
 from typing_extensions import override
 
-from cragside.adapters.lightrag.chunking import storable
 from cragside.adapters.lightrag.ledger.sqlite.part_writes import PartWrites
+from cragside.adapters.lightrag.storable import storable
 from cragside.domain.query import Query
 from cragside.ports.embedder import Vectors
 from cragside.ports.rag_repository import KnowledgeStatus
