@@ -22,6 +22,10 @@ from clapnq import container, index, stay_local
 from clapnq_data import Passage, Question
 from figures import share
 
+from cragside.adapters.embedded.embedder import WordLlamaEmbedder
+from cragside.adapters.embedded.grader import EmbeddedGrader
+from cragside.domain.verdict import DEFAULT_THRESHOLD
+
 SET = Path(__file__).with_name("languages.jsonl")
 HALVES = ("development", "held-out")
 LANGUAGES = {"de": "German", "fr": "French"}
@@ -29,7 +33,7 @@ LANGUAGES = {"de": "German", "fr": "French"}
 
 @dataclass(frozen=True)
 class Entry:
-    """A passage, the questions that it answers, one on a related subject, and one on its subject that it leaves open."""
+    """A passage, the questions that it answers, one on a related subject, and one that it leaves open."""
 
     language: str
     half: str
@@ -72,6 +76,7 @@ async def routes(passages: list[Passage], questions: list[Question]) -> list[boo
 
 async def evaluate(entries: list[Entry], half: str, *, missed: bool) -> None:
     """Print the figures of one half, for each language."""
+    grader = EmbeddedGrader(WordLlamaEmbedder())
     for code, language in LANGUAGES.items():
         own = [entry for entry in entries if entry.language == code and entry.half == half]
         passages = [entry.passage for entry in entries if entry.language == code]
@@ -82,11 +87,13 @@ async def evaluate(entries: list[Entry], half: str, *, missed: bool) -> None:
         mine = {entry.passage.key for entry in own}
         without = await routes([passage for passage in passages if passage.key not in mine], questions)
         answered, rest = local[: len(questions)], local[len(questions) :]
+        bare = [grader.scores(q.text, [("", q.passage.text)])[0] > DEFAULT_THRESHOLD for q in questions]
         print(f"{language}, {half} half")
         print(f"  passage indexed: local           {share(answered)}")
         print(f"  half's passages removed: leaves  {share([not flag for flag in without])}")
         print(f"  related subject: leaves          {share([not flag for flag in rest[: len(others)]])}")
         print(f"  open in its passage: leaves      {share([not flag for flag in rest[len(others) :]])}")
+        print(f"  passage without title: above {DEFAULT_THRESHOLD}  {share(bare)}")
         for question, flag in zip(questions, answered, strict=True):
             if missed and not flag:
                 print(f"    missed: {question.text}")

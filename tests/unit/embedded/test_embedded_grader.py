@@ -254,5 +254,5 @@ def test_unreadable_weights_make_the_grader_unavailable(monkeypatch: pytest.Monk
 def test_probabilities_rise_with_the_evidence() -> None:
     weights = module.packaged_weights()
     table = np.array([[1.0, 0.2, 0.0, 20.0], [4.0, 0.6, 0.0, 10.0], [6.0, 1.0, 1.0, 0.0]])
-    low, middle, high = weights.probability(table)
+    low, middle, high = weights.probability(table, "english")
     assert low < middle < high
