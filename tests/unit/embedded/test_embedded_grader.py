@@ -237,6 +237,13 @@ def test_the_weights_name_their_origin() -> None:
     assert weights["title_match"] > 0 > weights["gap"]
 
 
+def test_the_weights_of_other_languages_reward_the_same_evidence() -> None:
+    weights = module.packaged_weights()
+    assert set(weights.languages) == set(weights.background.means) == {"german", "french"}
+    for language, (coefficients, _) in weights.languages.items():
+        assert (coefficients[:3] > 0).all(), language
+
+
 def test_weights_for_other_features_are_refused() -> None:
     with pytest.raises(ValueError, match="features"):
         GraderWeights.from_json({"features": ["cosine"]})
