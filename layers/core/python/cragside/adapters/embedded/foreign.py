@@ -129,7 +129,8 @@ class ForeignText:
         best = 0.0
         if len(base) >= _SHORTEST_PART:
             best = _IN_A_COMPOUND if f"{base} " in self.joined else _AT_ITS_START if f" {base}" in self.joined else 0.0
-        for last, firsts in _splits(base):
+        parts, splits = _splits(base)
+        for last, firsts in () if self.stems.isdisjoint(parts) else splits:
             has_first = not self.stems.isdisjoint(firsts)
             if last in self.stems:
                 best = max(best, 1.0 if has_first else _LAST_PART)
@@ -181,10 +182,14 @@ def _shortened(base: str, endings: tuple[str, ...]) -> Iterator[str]:
 
 
 @lru_cache(maxsize=1 << 10)
-def _splits(base: str) -> tuple[tuple[str, frozenset[str]], ...]:
-    """The ways to read a stem as a compound: its last part, and the forms that its first part may have alone."""
+def _splits(base: str) -> tuple[frozenset[str], tuple[tuple[str, frozenset[str]], ...]]:
+    """The ways to read a stem as a compound: its last part, and the forms that its first part may have alone.
+
+    Before them, all these parts, so that one look at a text tells whether it has any.
+    """
     cuts = range(_SHORTEST_PART, len(base) - _SHORTEST_PART + 1)
-    return tuple((base[cut:], frozenset(_alone(base[:cut]))) for cut in cuts)
+    splits = tuple((base[cut:], frozenset(_alone(base[:cut]))) for cut in cuts)
+    return frozenset[str]().union(*({last, *firsts} for last, firsts in splits)), splits
 
 
 def _alone(first: str) -> Iterator[str]:
