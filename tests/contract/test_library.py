@@ -366,8 +366,10 @@ async def test_a_deleted_document_cannot_be_found_and_its_tasks_are_void(
     before = await (await container.workspaces.open("w")).passages.status()
     gone = await library.accept(text("a.md", ARMSTRONG))
     await work(indexer, gone.tasks)
+    version = await (await container.workspaces.open("w")).passages.version()
     assert await library.delete(gone.record.id)
     assert not await library.delete(gone.record.id)
+    assert await (await container.workspaces.open("w")).passages.version() != version
     await work(indexer, gone.tasks)
     await indexer.failed(gone.tasks[0], "too late")
     assert await found(container, "Where did Joseph Swan live, and who built Cragside?") == [SWAN]
@@ -533,7 +535,7 @@ async def told(container: Container) -> dict[str, Any]:
         ],
         "passages": [await workspace.documents.passages(each.id) for each in records],
         "tasks": await workspace.documents.restart(failures=False),
-        "sizes": (total, await workspace.documents.counts(), await workspace.documents.stored()),
+        "sizes": (total, await workspace.documents.counts(), await container.workspaces.stored("w")),
         "status": await workspace.passages.status(),
         "entities": [replace(view, entity=replace(view.entity, first_seen=None, last_seen=None)) for view in views],
         "relations": (await workspace.graph.expand([each.name for each in entities], limit=100)).relationships,

@@ -204,7 +204,7 @@ def test_enriching_stops_when_what_it_needs_is_down(known, monkeypatch):
     result = known("enrich-docs", "--force", "--json")
     assert result.exit_code == 3
     assert json.loads(result.stdout)["stopped"] == "annotator: is down"
-    assert "Nothing is lost: what is not done waits in the queue" in result.stderr
+    assert "Nothing is lost: unfinished work waits in the queue" in result.stderr
     left = known.json("enrich-docs", "--stats-only")
     assert (left["queue"]["pending"], left["queue"]["processing"]) == (1, 0)
     assert (left["totals"]["pending"], left["totals"]["processing"]) == (1, 0)

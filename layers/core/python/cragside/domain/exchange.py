@@ -104,11 +104,6 @@ def is_exchange(name: str, text: str) -> bool:
     return _FILE.fullmatch(name) is not None or _has_form(text)
 
 
-def is_written_by_us(name: str, text: str) -> bool:
-    """Whether a text has both the name and the form of an `Exchange`."""
-    return _FILE.fullmatch(name) is not None and _has_form(text)
-
-
 def _has_form(text: str) -> bool:
     return _FORM.match(text) is not None and _ANSWER.search(text) is not None
 

@@ -8,13 +8,11 @@ from typing import Protocol
 
 from typing_extensions import override
 
-from cragside.adapters.lightrag import library
 from cragside.adapters.lightrag.indexing.accepting import accept
 from cragside.adapters.lightrag.indexing.part_indexer import mark_failed, work_on
 from cragside.adapters.lightrag.lean import QueryParam
 from cragside.adapters.lightrag.ledger.failures import LedgerError, failing_as_unavailable
 from cragside.adapters.lightrag.similarity import SimilarPassages
-from cragside.adapters.lightrag.storable import storable
 from cragside.adapters.lightrag.store import Store, StoreAccess
 from cragside.domain.document import Document, SourceText
 from cragside.domain.errors import CragsideError, ServiceUnavailable
@@ -150,13 +148,6 @@ class LightRagRepository(RagRepository):
     async def get_relevant_documents(self, query: str, threshold: float = 0.6) -> list[Document]:
         candidates = await self.retrieve(query, limit=_GRADED)
         return [document for document in candidates if (document.score or 0.0) > threshold]
-
-    @override
-    async def delete_document(self, source: str) -> bool:
-        self._access.check_writable()
-        store = await self._access.existing()
-        known = store and await store.ledger.sourced(storable(source))
-        return bool(store and known and await library.delete(store, known.id))
 
     @override
     async def status(self) -> KnowledgeStatus:

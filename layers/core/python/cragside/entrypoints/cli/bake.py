@@ -22,7 +22,7 @@ def bake(
     context: typer.Context,
     paths: Paths,
     out: Annotated[
-        Path, typer.Option("--out", "-o", metavar="DIR", help="Where to: a new or empty folder, or a baked store.")
+        Path, typer.Option("--out", "-o", metavar="DIR", help="Output folder: new, empty, or a baked store.")
     ],
     workspace: LocalWorkspace = None,
 ) -> None:
@@ -44,7 +44,7 @@ def bake(
         index_found(session, embedded, found_in(paths), Run(), report)
         report.show()
         if report.exit_code:
-            console.print(f"{report}. Nothing is baked: mend or leave out what failed.")
+            console.print(f"{report}. Nothing was baked. Fix or leave out the failed files.")
             raise typer.Exit(exit_codes.FAILED)
         known = session.run(embedded, _status)
         manifest, sha256 = baked.publish(known)

@@ -183,9 +183,11 @@ def _model(component: str, chosen: str | None, default: str, variable: str, mode
     if name in models or f"{name}:latest" in models:
         return Finding(component, "ok", detail=name)
     if chosen:
-        return Finding(component, "error", detail=f"{name} is not there", remedy=f"Get it with `ollama pull {name}`.")
-    remedy = f"Get it with `ollama pull {name}`, or name one that is there in {variable}."
-    return Finding(component, "warning", detail=f"{name} is not there, the embedded one does its work", remedy=remedy)
+        return Finding(
+            component, "error", detail=f"{name} is not installed", remedy=f"Get it with `ollama pull {name}`."
+        )
+    remedy = f"Get it with `ollama pull {name}`, or name an installed one in {variable}."
+    return Finding(component, "warning", detail=f"{name} is not installed; the embedded model is used", remedy=remedy)
 
 
 async def _searxng(container: "Container") -> list[Finding]:

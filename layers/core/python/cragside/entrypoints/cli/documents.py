@@ -44,7 +44,7 @@ def documents(
 def _show(answer: dict[str, Any]) -> None:
     console = output()
     for document in answer["documents"]:
-        label = document.get("label", document["name"])  # an older service has none
+        label = document["label"]
         name = f"{label}  ({document['error']})" if document["error"] else label
         line = f"{document['status']:<11}{document['id']}  {document['passages']:>5}  {name}"
         console.print(" ".join(printable(line).split("\n")), style="red" if document["error"] else None, soft_wrap=True)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from cragside.entrypoints.cli.service import Service
 
 memory = typer.Typer(
-    help="Remember exchanges of a conversation, recall what they say to a question, list and forget them.",
+    help="Remember exchanges of a conversation, search, list and forget them.",
     no_args_is_help=True,
 )
 AsJson = Annotated[bool, typer.Option("--json", help="Print the route's answer, and nothing else.")]
@@ -115,7 +115,7 @@ def list_(
         told = [(f"{each['id']}  {each['at']}", str(each["text"])) for each in answer["memories"]]
         total = int(answer["total"])
     except (KeyError, TypeError, ValueError) as error:
-        raise ProcessingError("The service answered something else than exchanges. Is --api cragside's?") from error
+        raise ProcessingError("The service did not answer with exchanges. Is --api the address of cragside?") from error
     console = output()
     for heading, text in told:
         console.print(printable(heading), soft_wrap=True)

@@ -33,4 +33,4 @@ def reindex(
             )
 
     count = session.run(settings, work)
-    output().print(f"Workspace {settings.workspace} is built anew: {counted(count, 'text')}.")
+    output().print(f"Rebuilt workspace {settings.workspace}: {counted(count, 'text')}.")

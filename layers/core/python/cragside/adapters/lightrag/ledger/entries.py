@@ -67,27 +67,6 @@ class Entry:
         return f"{self.identifier}-{self.cut}"
 
 
-@dataclass(frozen=True, slots=True)
-class Suspect:
-    """A document that may be an exchange which an older version put beside the documents."""
-
-    identifier: str
-    name: str
-    text: str
-    track: str
-    metadata: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Accepted:
-    """When and how a document was accepted."""
-
-    track: str
-    enrich: bool
-    created_at: str
-    updated_at: str
-
-
 def title_of(source: SourceText) -> str:
     """The title of a text as it is stored."""
     return storable(source.title or source.name)

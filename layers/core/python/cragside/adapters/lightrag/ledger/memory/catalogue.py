@@ -42,15 +42,6 @@ class MemoryCatalogue(MemoryLeasing):
         return self._records(lambda version: version.source.name == name, latest=True)
 
     @override
-    async def unclaimed(self, name: str) -> DocumentRecord | None:
-        return next((record for record in await self.all_unclaimed() if record.name == name), None)
-
-    @override
-    async def all_unclaimed(self) -> list[DocumentRecord]:
-        found = self._records(lambda version: version.id not in self._memory.origins)
-        return sorted(found, key=lambda record: (record.name, record.id))
-
-    @override
     async def below(self, folder: str) -> list[DocumentRecord]:
         inside = folder.rstrip("/") + "/"
         found = self._records(lambda version: self._memory.origins.get(version.id, "").startswith(inside))
@@ -109,10 +100,6 @@ class MemoryCatalogue(MemoryLeasing):
         for part in (part for version in self._current() for part in version.parts.values()):
             counts[part.enrichment] += part.last - part.first + 1
         return dict(counts)
-
-    @override
-    async def stored(self) -> Stored:
-        return stored_in(self._memory)
 
     @override
     async def progress(self) -> Progress:
@@ -188,10 +175,6 @@ class MemoryCatalogue(MemoryLeasing):
     async def gone(self) -> list[StoredPart]:
         gone = [version for version in self._memory.versions.values() if version.state == "gone"]
         return [_stored(version, part) for version in gone for _, part in sorted(version.parts.items())]
-
-    @override
-    async def uncut(self) -> list[str]:
-        return [version.id for version in self._current() if not version.parts]
 
     @override
     async def mentions(self, names: Sequence[str]) -> dict[str, int]:

@@ -29,13 +29,6 @@ class MemoryDocuments(MemoryCatalogue):
         self._claim(entry.identifier, entry.source.source, entry.source.name)
 
     @override
-    async def cut(self, entry: Entry) -> None:
-        self._check_leases()
-        version = self._version(entry.identifier)
-        if version and not version.parts:
-            self._add_parts(version, entry)
-
-    @override
     async def retire(self, document_id: str) -> bool:
         self._check_leases()
         known = self._version(document_id) is not None

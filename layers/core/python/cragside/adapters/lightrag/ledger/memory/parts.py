@@ -100,11 +100,6 @@ class MemoryParts(MemoryDocuments):
     async def embedding_model(self) -> str | None:
         return self._memory.model
 
-    @override
-    async def bind_model(self, model: str) -> None:
-        self._check_leases()
-        self._memory.model = self._memory.model or model
-
     def _change(self, part: StoredPart, **changes: Any) -> None:
         version = self._memory.versions.get(part.version)
         if version and part.number in version.parts:

@@ -37,17 +37,6 @@ class DocumentWrites(Leasing):
             self._claim(connection, entry.identifier, entry.source.source, entry.source.name)
 
     @override
-    async def cut(self, entry: Entry) -> None:
-        with self._transaction() as connection:
-            uncut = connection.execute(
-                "SELECT version FROM document WHERE state = 'current' AND id = ?"
-                " AND version NOT IN (SELECT version FROM part)",
-                (entry.identifier,),
-            ).fetchone()
-            if uncut is not None:
-                _add_parts(connection, uncut[0], entry)
-
-    @override
     async def retire(self, document_id: str) -> bool:
         known = self._record(document_id) is not None
         if known:

@@ -47,14 +47,6 @@ class Notes(PartWrites):
             connection.execute(_TRIM, (most,))
 
     @override
-    async def vectors_of(self, document_id: str) -> dict[str, Vectors]:
-        passages = {passage.id: passage.text for passage in await self.passages(document_id, None)}
-        rows = self._database.within(
-            "SELECT id, vector FROM vector WHERE namespace = 'chunks' AND id IN ({})", passages
-        )
-        return {passages[key]: np.frombuffer(vector, np.float32) for key, vector in rows}
-
-    @override
     async def save_query(self, query: Query, *, most: int) -> None:
         row = (storable(query.id), storable(query.text), query.created_at.isoformat())
         self._database.write_at_once(

@@ -114,11 +114,6 @@ class PartWrites(DocumentWrites):
     async def embedding_model(self) -> str | None:
         return self._database.meta("embedding_model")
 
-    @override
-    async def bind_model(self, model: str) -> None:
-        with self._transaction() as connection:
-            _bind(connection, model)
-
     def _words_with(self, title: str) -> SearchText:
         return lambda text: self._search_text(searched_text(title, text))
 

@@ -64,13 +64,10 @@ def stored_in(path: Path, keys: Collection[DocumentKey] = ()) -> Stored:
 def _size_of(connection: sqlite3.Connection, key: DocumentKey) -> int | None:
     """The bytes of the document that `Library.accept` would replace. None if it would make a new one, or in doubt."""
     source, track = storable(key.source), key.track
-    try:
-        if track and (own := connection.execute(_SIZES, (behind(source, track),)).fetchall()):
-            found, tracks = own, {track}
-        else:
-            found, tracks = connection.execute(_SIZES, (source,)).fetchall(), {"", track}
-    except sqlite3.OperationalError:
-        return None  # the store of an older version: its documents get sources only when it is opened
+    if track and (own := connection.execute(_SIZES, (behind(source, track),)).fetchall()):
+        found, tracks = own, {track}
+    else:
+        found, tracks = connection.execute(_SIZES, (source,)).fetchall(), {"", track}
     fits = not track or all(each in tracks for _, each in found)
     return min(int(size) for size, _ in found) if found and fits else None
 
@@ -105,11 +102,6 @@ class PassageReads(DocumentReads):
             " GROUP BY enrichment"
         )
         return dict(rows)
-
-    @override
-    async def stored(self) -> Stored:
-        documents, size = map(int, self._database.one(_STORED))
-        return Stored(documents, size)
 
     @override
     async def progress(self) -> Progress:
