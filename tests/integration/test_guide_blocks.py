@@ -16,7 +16,7 @@ GUIDES = [DOCS / "tutorial.md", *sorted((DOCS / "how-to").glob("*.md"))]
 PRINTED = {
     "tutorial": ("Ada Grant keeps the lighthouse", "due in March", "does not run on Sundays", "none of it above 0.6"),
     "several-users": ("boat.md", "ada", "refused the token"),
-    "backup-and-restore": ("The lamp is lit at nine.",),
+    "backup-and-restore": ("The lamp is lit at nine.", "User: Which port does Redis have?"),
     "move": ("The lamp is lit at nine.", "moved"),
     "upgrade": ("cragside ",),
     "troubleshooting": ("pending",),
