@@ -32,6 +32,7 @@ def commands_in(script: str) -> int:
     return sum(line.lstrip("! ").startswith(("cragside ", "curl ")) for line in script.splitlines())
 
 
+@pytest.mark.guides
 @pytest.mark.enable_socket
 @pytest.mark.parametrize("page", [page for page in GUIDES if script_of(page)], ids=lambda page: page.stem)
 def test_the_blocks_of_a_guide_run_in_a_fresh_shell(page: Path, tmp_path: Path) -> None:
