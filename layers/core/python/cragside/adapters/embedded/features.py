@@ -226,9 +226,10 @@ def novelty(question: Question, passage: PassageWords) -> int:
     return max(segment.size - sum(each in segment.stems for each in sought) for segment in passage.segments)
 
 
-def stems_of(passage: PassageWords) -> frozenset[str]:
-    """The stems of a passage and its title."""
-    return frozenset().union(*(segment.stems.split() for segment in passage.segments))
+def has_stem(passage: PassageWords, sought: str) -> bool:
+    """Whether a passage or its title has a stem."""
+    spaced = f" {sought} "
+    return any(spaced in segment.stems for segment in passage.segments)
 
 
 def _parts(body: list[str]) -> Sequence[list[str]]:
