@@ -205,7 +205,7 @@ async def test_ollamas_own_headers_are_not_doubled() -> None:
         assert answer.headers.get_list("vary") == ["Origin"]
     assert plain.headers["access-control-expose-headers"] == "X-Its"
     assert enriched.headers.get_list("access-control-expose-headers") == [
-        "X-Its, X-Rag-Verdict, X-Rag-Documents, X-Rag-Memory, X-Rag-Degraded, Retry-After"
+        "X-Its, X-Rag-Verdict, X-Rag-Documents, X-Rag-Memory, X-Rag-Degraded, X-Request-ID, Retry-After"
     ]
 
 

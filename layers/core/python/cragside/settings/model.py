@@ -1,9 +1,9 @@
 """The model of all settings."""
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, model_validator
 
 from cragside.domain.command import DEFAULT_PREFIX
 from cragside.domain.origins import OriginPattern, origin_patterns
@@ -20,6 +20,7 @@ from cragside.settings.values import (
     StorePlace,
     WorkspaceSetting,
     WorkspaceTokens,
+    lowered,
     workspaces_by_token,
 )
 
@@ -208,6 +209,18 @@ class Settings(BaseModel):
         description="File that gets a line of JSON for each document that is added, read or deleted, each search, each "
         "change of settings, models or tokens, and each request that is denied; `stderr` for standard error. It never "
         "contains contents, questions or tokens.",
+    )
+    log_level: Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(lowered)] = Field(
+        "info",
+        description="Least level of the lines that `cragside serve` and its worker write to standard error. `info` has "
+        "a line for each request, with its id, and `warning` only those that failed. A line never contains a query "
+        "string, a prompt or a token.",
+    )
+    log_format: Literal["text", "json"] = Field(
+        "text", description="Form of these lines. `json`: an object on each line, for programs that collect logs."
+    )
+    slow_seconds: float = Field(
+        2.0, ge=0, description="A request that takes this long has the time of each step in its line of the log."
     )
     allow_anonymous: bool = Field(
         False,

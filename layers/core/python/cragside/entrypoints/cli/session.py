@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
+from urllib.parse import urlsplit
 
 import typer
 
@@ -73,6 +74,12 @@ def session_of(context: typer.Context) -> Session:
 def place_of(settings: "Settings") -> str:
     """Where the workspaces are: a folder's absolute path, or a bucket's address."""
     return str(settings.home.absolute() if isinstance(settings.home, Path) else settings.home)
+
+
+def address_of(url: str | None) -> str:
+    """An address without its credentials; "" if there is none."""
+    parts = urlsplit(url or "")
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}" if url else ""
 
 
 def _quieten(name: str, *, below: int) -> None:

@@ -54,6 +54,7 @@ def worker(
     --until-idle or --idle the code is 1 when a task was given up.
     """
     from cragside.composition.descriptors import raise_limit
+    from cragside.entrypoints.log import logged
 
     session = session_of(context)
     settings = session.settings()
@@ -71,7 +72,8 @@ def worker(
             )
 
     raise_limit()
-    tally = session.run(settings, work)
+    with logged(settings.log_level, settings.log_format):
+        tally = session.run(settings, work)
     if not as_json:
         output().print(", ".join(f"{tally[outcome]} {outcome}" for outcome in _OUTCOMES))
     if tally["buried"] and (until_idle or idle is not None):

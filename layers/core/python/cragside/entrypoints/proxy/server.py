@@ -23,6 +23,7 @@ from cragside.entrypoints.proxy.app import create_proxy
 from cragside.entrypoints.proxy.client_connections import ClientConnection, Clients
 from cragside.entrypoints.proxy.connection_limits import ConnectionLimits
 from cragside.entrypoints.proxy.handover import Receiver
+from cragside.entrypoints.proxy.observed import Observer
 
 if TYPE_CHECKING:
     from cragside.bootstrap import Container
@@ -48,7 +49,11 @@ async def serve(
     Running requests get 5 seconds to end. Raises `ServiceUnavailable` if the token cannot be read.
     """
     async with _fresh_token(container):
-        server = Server(_proxy(container, host), lambda: announce(greeting(listening, host)), _limits(container))
+        observer = _observer(container)
+        application = observer.wrap(_proxy(container, host))
+        server = Server(
+            application, lambda: announce(greeting(listening, host)), _limits(container), observe=observer.wrap
+        )
         await server.serve(sockets=[listening])
 
 
@@ -58,7 +63,9 @@ async def serve_handed(container: "Container", channel: socket.socket, host: str
     Running requests get 5 seconds to end. Raises `ServiceUnavailable` if the token cannot be read.
     """
     async with _fresh_token(container):
-        await HandedServer(_proxy(container, host), channel, _limits(container)).serve()
+        observer = _observer(container)
+        application = observer.wrap(_proxy(container, host))
+        await HandedServer(application, channel, _limits(container), observe=observer.wrap).serve()
 
 
 def greeting(listening: socket.socket, host: str) -> str:
@@ -81,6 +88,10 @@ def _proxy(container: "Container", host: str) -> ASGIApp:
     )
 
 
+def _observer(container: "Container") -> Observer:
+    return Observer(container.settings.slow_seconds)
+
+
 def _limits(container: "Container") -> ConnectionLimits:
     return ConnectionLimits(most_connections(container.settings.max_connections))
 
@@ -94,13 +105,18 @@ def is_loopback(host: str) -> bool:
 
 
 class Server(uvicorn.Server):
-    """uvicorn with limits for clients, own signal handling, no access log, and no headers of its own."""
+    """uvicorn with limits for clients, own signal handling, its messages in our log, and no headers of its own."""
 
     def __init__(
-        self, application: ASGIApp, on_started: Callable[[], None], limits: ConnectionLimits | None = None
+        self,
+        application: ASGIApp,
+        on_started: Callable[[], None],
+        limits: ConnectionLimits | None = None,
+        *,
+        observe: Callable[[ASGIApp], ASGIApp] = lambda app: app,
     ) -> None:
         self._limits = limits or ConnectionLimits(most_connections())
-        self._clients = Clients(self._limits)
+        self._clients = Clients(self._limits, observe)
         connection: Any = partial(ClientConnection, clients=self._clients)
         super().__init__(
             uvicorn.Config(
@@ -108,7 +124,8 @@ class Server(uvicorn.Server):
                 http=connection,
                 ws="none",
                 lifespan="on",
-                access_log=False,
+                access_log=False,  # `Observer` writes ours
+                log_config=None,
                 log_level="warning",
                 server_header=False,  # the upstream's headers are the response's headers
                 date_header=False,
@@ -150,9 +167,16 @@ class Server(uvicorn.Server):
 class HandedServer(Server):
     """A worker's server. It does not listen itself but gets connections over a `Handover`'s channel."""
 
-    def __init__(self, application: ASGIApp, channel: socket.socket, limits: ConnectionLimits | None = None) -> None:
+    def __init__(
+        self,
+        application: ASGIApp,
+        channel: socket.socket,
+        limits: ConnectionLimits | None = None,
+        *,
+        observe: Callable[[ASGIApp], ASGIApp] = lambda app: app,
+    ) -> None:
         self._receiver = Receiver(channel, self._protocol, self._end)
-        super().__init__(application, self._receiver.open, limits)
+        super().__init__(application, self._receiver.open, limits, observe=observe)
 
     async def serve(self, sockets: list[socket.socket] | None = None) -> None:
         """Serve the connections from the channel."""
