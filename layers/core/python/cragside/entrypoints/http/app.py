@@ -22,6 +22,7 @@ from cragside.entrypoints.http.peers.failures import install_peer_handlers
 from cragside.entrypoints.http.peers.lightrag import documents as lightrag_documents
 from cragside.entrypoints.http.peers.lightrag import query_data
 from cragside.entrypoints.http.peers.rag_stack import enrichment, graph, ingest
+from cragside.entrypoints.http.readiness import Readiness
 from cragside.entrypoints.http.request_access import authorise
 from cragside.entrypoints.http.v1 import documents, enrich, memories, queue, settings, uploads
 from cragside.entrypoints.keyring import Keys
@@ -75,6 +76,7 @@ def create_app(container: Container, *, keys: Keys | None = None, raises: bool =
     app.openapi = partial(openapi_document, app)  # type: ignore[method-assign]  # FastAPI's way to replace it
     app.state.container = container
     app.state.keys = keys or Keys(container)
+    app.state.readiness = Readiness(container)
     app.state.upload_memory = UploadMemory(_LARGEST_FILES * configured.max_file_bytes)
     audit = Audit(container.audit_log)
     if audit.wanted:

@@ -16,6 +16,8 @@ class RouteRule(NamedTuple):
     action: str | None = None
 
 
+# These need no token.
+OPEN_ROUTES = ("/healthz", "/ready")
 RULES: Mapping[str, RouteRule] = {
     "GET /openapi.json": RouteRule("read"),
     "GET /health": RouteRule("read"),

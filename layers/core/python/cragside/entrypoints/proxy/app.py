@@ -10,6 +10,7 @@ from cragside.domain.errors import CragsideError, Unauthorized
 from cragside.entrypoints.access import Grant, local_host
 from cragside.entrypoints.audit import Audit, Sent
 from cragside.entrypoints.http.cross_origin import CrossOrigin, cors_send_if_accepted
+from cragside.entrypoints.http.route_rules import OPEN_ROUTES
 from cragside.entrypoints.keyring import Keys
 from cragside.entrypoints.origins import Origins, is_preflight, preflight_headers
 from cragside.entrypoints.proxy.errors import answer
@@ -17,7 +18,7 @@ from cragside.entrypoints.proxy.forwarding import Forwarder
 from cragside.entrypoints.proxy.ollama_scopes import scopes_of
 from cragside.entrypoints.proxy.own_paths import is_own
 
-_OPEN_ROUTES = frozenset({"/healthz"})
+_OPEN_ROUTES = frozenset(OPEN_ROUTES)
 
 
 def create_proxy(
