@@ -55,17 +55,19 @@ def serve(
     settings = session.settings()
     from cragside.composition.descriptors import raise_limit  # here, since all of this imports FastAPI and more
     from cragside.entrypoints.log import logged
+    from cragside.entrypoints.metrics import counting_folder
     from cragside.entrypoints.proxy import server
 
     if not (settings.asks_for_token or allow_anonymous or server.is_loopback(host)):
         raise ConfigurationError(f"{host} {_EXPOSED}")
     raise_limit()
-    with logged(settings.log_level, settings.log_format):
-        _serve(session, settings, host=host, port=port, workers=workers)
+    with logged(settings.log_level, settings.log_format), counting_folder() as metrics:
+        _serve(session, settings, host=host, port=port, workers=workers, metrics=metrics)
 
 
-def _serve(session: Session, settings: "Settings", *, host: str, port: int, workers: int) -> None:
+def _serve(session: Session, settings: "Settings", *, host: str, port: int, workers: int, metrics: str) -> None:
     from cragside.bootstrap import preload
+    from cragside.entrypoints.metrics import FOLDER
     from cragside.entrypoints.proxy import server
     from cragside.entrypoints.proxy.handover import Handover
     from cragside.entrypoints.proxy.workers import supervise
@@ -79,13 +81,14 @@ def _serve(session: Session, settings: "Settings", *, host: str, port: int, work
             # What is there now stays: looking through it again and again would only take time from requests.
             gc.freeze()
             gc.set_threshold(_ALLOCATIONS)
-            async with _worker_kept(container, session.environment) if keeper else nullcontext():
+            environment = {**session.environment, FOLDER: metrics}
+            async with _worker_kept(container, environment) if keeper else nullcontext():
                 await serving(container)
 
         session.run(settings, work, loop_factory=server.loop_factory())
 
     if workers == 1:
-        run(lambda container: server.serve(container, listening, host, announce=typer.echo))
+        run(lambda container: server.serve(container, listening, host, announce=typer.echo, metrics=metrics))
         return
     preload(settings)
     with Handover(listening, workers, lambda: typer.echo(server.greeting(listening, host))) as handover:
@@ -93,7 +96,7 @@ def _serve(session: Session, settings: "Settings", *, host: str, port: int, work
         def run_worker(number: int) -> None:
             channel = handover.channel(number)
             # One of them keeps the worker: what it does it does for all.
-            run(lambda container: server.serve_handed(container, channel, host), keeper=number == 0)
+            run(lambda container: server.serve_handed(container, channel, host, metrics=metrics), keeper=number == 0)
 
         supervise(workers, run_worker, handover.attend)
 

@@ -11,7 +11,7 @@ A request to `/v1/enrich` whose prompt begins with `/rag` is returned with grade
 routes manage documents, memories, settings and the queue. The routes of rag-stack and of LightRAG's server have their
 peers' shapes.
 
-If the service has tokens, every route but `/healthz` needs one, as `Authorization: Bearer` or `X-API-Key`.
+If the service has tokens, every route but `/healthz` and `/ready` needs one, as `Authorization: Bearer` or `X-API-Key`.
 """
 _TAGS = {
     "health": "Whether the service works.",

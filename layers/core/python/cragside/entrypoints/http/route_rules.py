@@ -21,6 +21,7 @@ OPEN_ROUTES = ("/healthz", "/ready")
 RULES: Mapping[str, RouteRule] = {
     "GET /openapi.json": RouteRule("read"),
     "GET /health": RouteRule("read"),
+    "GET /metrics": RouteRule("read"),
     "POST /v1/enrich": RouteRule("read", "search"),
     "POST /v1/documents": RouteRule("write", "ingest"),
     "GET /v1/documents": RouteRule("read"),

@@ -29,16 +29,22 @@ _log = logging.getLogger("cragside.access")
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """An answered request. `route` is a template or a path, never a query string. Times are in seconds."""
+    """An answered request. `template` is that of a route of ours. Times are in seconds."""
 
     method: str
-    route: str
+    path: str
+    template: str | None
     own: bool
     status: int
     seconds: float
     first_byte: float | None
     client: str
     context: RagContext | None
+
+    @property
+    def route(self) -> str:
+        """The template, else the path."""
+        return self.template or self.path[:_LONGEST_PATH]
 
 
 Listener = Callable[[Answered], object]
@@ -95,7 +101,8 @@ class Observer:
         state: Mapping[str, Any] = scope.get("state", {})
         answered = Answered(
             method=scope["method"],
-            route=getattr(scope.get("route"), "path", None) or path[:_LONGEST_PATH],
+            path=path,
+            template=getattr(scope.get("route"), "path", None),
             own=is_own(path),
             status=status,
             seconds=seconds,

@@ -18,15 +18,18 @@ from starlette.types import ASGIApp
 from cragside.composition.descriptors import most_connections
 from cragside.domain.errors import ConfigurationError
 from cragside.entrypoints.http.app import create_app
+from cragside.entrypoints.http.metrics_route import Exposition
 from cragside.entrypoints.keyring import Keys
 from cragside.entrypoints.proxy.app import create_proxy
 from cragside.entrypoints.proxy.client_connections import ClientConnection, Clients
 from cragside.entrypoints.proxy.connection_limits import ConnectionLimits
 from cragside.entrypoints.proxy.handover import Receiver
-from cragside.entrypoints.proxy.observed import Observer
+from cragside.entrypoints.proxy.observed import Answered, Observer
+from cragside.entrypoints.proxy.ollama_scopes import KNOWN
 
 if TYPE_CHECKING:
     from cragside.bootstrap import Container
+    from cragside.entrypoints.metrics import RequestCounts
 
 _GRACE_SECONDS = 5
 _TICKS_A_SECOND = 10  # uvicorn's
@@ -42,29 +45,34 @@ def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 
 async def serve(
-    container: "Container", listening: socket.socket, host: str, *, announce: Callable[[str], None] = print
+    container: "Container",
+    listening: socket.socket,
+    host: str,
+    *,
+    announce: Callable[[str], None] = print,
+    metrics: str | None = None,
 ) -> None:
-    """Serve on a socket that `listen` opened for `host`, until SIGINT or SIGTERM.
+    """Serve on a socket that `listen` opened for `host`, until SIGINT or SIGTERM. `metrics` is the folder of counts.
 
     Running requests get 5 seconds to end. Raises `ServiceUnavailable` if the token cannot be read.
     """
     async with _fresh_token(container):
-        observer = _observer(container)
-        application = observer.wrap(_proxy(container, host))
+        application, observer = _application(container, host, metrics)
         server = Server(
             application, lambda: announce(greeting(listening, host)), _limits(container), observe=observer.wrap
         )
         await server.serve(sockets=[listening])
 
 
-async def serve_handed(container: "Container", channel: socket.socket, host: str) -> None:
+async def serve_handed(
+    container: "Container", channel: socket.socket, host: str, *, metrics: str | None = None
+) -> None:
     """Serve connections that a `Handover` accepted at `host`, until SIGINT or SIGTERM, or until its process ends.
 
     Running requests get 5 seconds to end. Raises `ServiceUnavailable` if the token cannot be read.
     """
     async with _fresh_token(container):
-        observer = _observer(container)
-        application = observer.wrap(_proxy(container, host))
+        application, observer = _application(container, host, metrics)
         await HandedServer(application, channel, _limits(container), observe=observer.wrap).serve()
 
 
@@ -78,18 +86,37 @@ def _fresh_token(container: "Container") -> contextlib.AbstractAsyncContextManag
     return contextlib.nullcontext() if container.secret is None else container.secret.keep_fresh()
 
 
-def _proxy(container: "Container", host: str) -> ASGIApp:
+def _application(container: "Container", host: str, metrics: str | None) -> tuple[ASGIApp, Observer]:
+    if metrics is None:
+        observer, exposition = Observer(container.settings.slow_seconds), None
+    else:
+        from cragside.entrypoints.metrics import RequestCounts
+        from cragside.entrypoints.metrics import exposition as exposed
+
+        counts = RequestCounts()
+        observer = Observer(container.settings.slow_seconds, [partial(_count, counts)])
+        exposition = partial(exposed, metrics)
+    return observer.wrap(_proxy(container, host, exposition)), observer
+
+
+def _count(counts: "RequestCounts", answered: Answered) -> None:
+    known = answered.path if not answered.own and answered.path in KNOWN else None
+    verdict = answered.context.verdict if answered.context else None
+    counts.count(answered.template or known, answered.method, answered.status, answered.seconds, verdict)
+
+
+def _proxy(container: "Container", host: str, exposition: Exposition | None) -> ASGIApp:
     # Both layers share it, as either may be the first to check a request.
     keys = Keys(container)
     container.api_token()
     container.issued_tokens()
     return create_proxy(
-        container, create_app(container, keys=keys), keys=keys, check_host=is_loopback(host), bound_host=host
+        container,
+        create_app(container, keys=keys, exposition=exposition),
+        keys=keys,
+        check_host=is_loopback(host),
+        bound_host=host,
     )
-
-
-def _observer(container: "Container") -> Observer:
-    return Observer(container.settings.slow_seconds)
 
 
 def _limits(container: "Container") -> ConnectionLimits:
