@@ -81,7 +81,7 @@ def _serve(session: Session, settings: "Settings", *, host: str, port: int, work
             # What is there now stays: looking through it again and again would only take time from requests.
             gc.freeze()
             gc.set_threshold(_ALLOCATIONS)
-            environment = {**session.environment, FOLDER: metrics}
+            environment = {**session.given().values, FOLDER: metrics}
             async with _worker_kept(container, environment) if keeper else nullcontext():
                 await serving(container)
 
