@@ -62,10 +62,6 @@ class FakeRepository(RagRepository):
         graded = [document.graded(shared_words(query, document.content)) for document in found]
         return [document for document in graded if (document.score or 0) > threshold]
 
-    async def delete_document(self, source: str) -> bool:
-        self.changes += 1
-        return self.sources.pop(source, None) is not None
-
     async def status(self) -> KnowledgeStatus:
         count = len(self.sources)
         return KnowledgeStatus("default", "fake", count, count, 0, 0, {"processed": count} if count else {})

@@ -31,8 +31,8 @@ a-long-random-token = ["team"]
 ```
 
 A file that every user can write is refused, and so is another user's file in a folder that every user can write. Give
-files with tokens the mode 600. `cragside ingest` leaves them out. `cragside config` shows each setting, its value (secrets masked) and where it comes
-from. The functions on Lambda, the plugin and the Python API read no files.
+files with tokens the mode 600. `cragside ingest` leaves them out. `cragside config` shows each setting, its value
+(secrets masked) and where it comes from. The functions on Lambda, the plugin and the Python API read no files.
 """
 
 

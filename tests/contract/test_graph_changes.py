@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from cragside.adapters.lightrag.backends.interface import Backend
-from cragside.adapters.lightrag.chunking import Piece
 from cragside.adapters.lightrag.ledger.changes import (
     Always,
     ChangeGuard,
@@ -17,7 +16,7 @@ from cragside.adapters.lightrag.ledger.changes import (
     VectorChange,
     WhileCurrent,
 )
-from cragside.adapters.lightrag.ledger.entries import Entry, StoredPart
+from cragside.adapters.lightrag.ledger.entries import Entry, Piece, StoredPart
 from cragside.adapters.lightrag.ledger.interface import Ledger
 from cragside.domain.document import SourceText
 from cragside.domain.errors import ServiceUnavailable
@@ -85,12 +84,13 @@ async def test_a_part_is_swept_only_when_its_version_is_gone(ledger: Ledger, par
 
 
 async def test_no_change_is_applied_to_a_store_of_another_model(ledger: Ledger, part: StoredPart) -> None:
-    await ledger.bind_model("other")
+    assert await ledger.apply(CHANGE, WhileCurrent(part, TALLY), "other")
+    before = await ledger.state()
     guards: list[ChangeGuard] = [Always(), WhileCurrent(part, TALLY), OnceGone(part)]
     for guard in guards:
         with pytest.raises(ServiceUnavailable, match="another embedding model"):
             await ledger.apply(CHANGE, guard, "m")
-    assert await entities(ledger) == 0
+    assert await ledger.state() == before
 
 
 async def test_a_change_that_fails_in_the_middle_leaves_nothing(ledger: Ledger, part: StoredPart) -> None:

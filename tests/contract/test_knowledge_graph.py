@@ -228,7 +228,8 @@ async def test_an_open_graph_sees_later_documents(tmp_path: Path, backend: Backe
     repository = (await container.workspaces.open("default")).passages
     await repository.save_documents([SourceText("staff.md", STAFF)])
     assert await graph.entity("Alice Weber") is not None
-    await repository.delete_document("staff.md")
+    documents = (await container.workspaces.open("default")).documents
+    assert await documents.delete((await documents.named("staff.md"))[0].id)
     assert await graph.entity("Alice Weber") is None
     await container.close()
 

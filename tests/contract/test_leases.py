@@ -1,6 +1,5 @@
 """Leases of a ledger: one holder at a time, and no write of a holder that was overtaken."""
 
-import asyncio
 import multiprocessing
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cragside.adapters.lightrag.backends.interface import Backend
-from cragside.adapters.lightrag.leases import Leases
+from cragside.adapters.lightrag.ledger.changes import Always, GraphChange
 from cragside.adapters.lightrag.ledger.interface import Ledger
 from cragside.adapters.lightrag.ledger.leases import LeaseLost, is_gone, new_holder
 from cragside.domain.errors import ServiceUnavailable
@@ -39,8 +38,8 @@ async def test_a_holder_may_take_its_lease_again_under_a_new_epoch(ledger: Ledge
     assert second is not None
     assert second.epoch > first.epoch
     with pytest.raises(LeaseLost):
-        await ledger.under(first).bind_model("m")
-    await ledger.under(second).bind_model("m")
+        await ledger.under(first).apply(GraphChange(), Always(), "m")
+    await ledger.under(second).apply(GraphChange(), Always(), "m")
 
 
 async def test_epochs_grow_also_after_leases_were_returned(ledger: Ledger) -> None:
@@ -56,24 +55,10 @@ async def test_epochs_grow_also_after_leases_were_returned(ledger: Ledger) -> No
 async def test_a_lease_that_has_expired_can_be_taken_and_is_good_until_then(ledger: Ledger) -> None:
     late = await ledger.take_lease("graph", new_holder(), -1)
     assert late is not None
-    await ledger.under(late).bind_model("m")
+    await ledger.under(late).apply(GraphChange(), Always(), "m")
     taken = await ledger.take_lease("graph", new_holder(), 60)
     assert taken is not None
     assert taken.epoch > late.epoch
-
-
-async def test_two_tasks_of_one_store_wait_for_each_other(ledger: Ledger) -> None:
-    leases = Leases(ledger, 60)
-    first = await leases.take("part")
-    assert await leases.take_if_free("part") is None
-    second = asyncio.create_task(leases.take("part"))
-    await asyncio.sleep(0.01)
-    assert not second.done()
-    assert leases.of("part") == (first,)
-    await leases.give("part")
-    assert (await second).epoch > first.epoch
-    await leases.close()
-    assert await ledger.take_lease("part", new_holder(), 60) is not None
 
 
 async def test_a_lease_that_is_renewed_cannot_be_taken(ledger: Ledger) -> None:
@@ -97,11 +82,11 @@ async def test_a_holder_with_an_old_epoch_can_neither_write_nor_renew_nor_releas
         await ledger.return_lease(taken)
     state = await ledger.state()
     with pytest.raises(LeaseLost) as failure:
-        await ledger.under(documents, lease).bind_model("m")
+        await ledger.under(documents, lease).apply(GraphChange(), Always(), "m")
     assert isinstance(failure.value, ServiceUnavailable)
     assert failure.value.retryable
     fresh = backend.open_ledger(tmp_path / "fresh", "w", search_text=str.lower)
-    await fresh.bind_model("other")
+    await fresh.apply(GraphChange(), Always(), "other")
     with pytest.raises(LeaseLost):
         await ledger.under(lease).replace_by(fresh)
     fresh.release()

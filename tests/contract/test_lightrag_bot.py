@@ -6,11 +6,13 @@ from collections import Counter
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import AsyncMock, Mock
 
 import pytest
 
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.memory_name import is_memory
+from cragside.ports.workspaces import Workspace
 from tests.knowledge import Knowledge
 
 MORNING = (
@@ -104,20 +106,19 @@ async def test_documents_and_exchanges_share_the_room(tmp_path: Path) -> None:
     assert "behind the Nginx proxy in Berlin" in answer
 
 
-async def test_a_memory_that_is_down_leaves_the_documents(
-    knowledge: Knowledge, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_memory_that_is_down_leaves_the_documents(knowledge: Knowledge, tmp_path: Path) -> None:
     await knowledge.http.post("/documents/text", json={"text": GUIDE, "file_source": GUIDES_NAME})
     await knowledge.index()
-    open_workspace = knowledge.container.workspaces.open
+    workspaces = knowledge.container.workspaces
 
-    async def half(workspace: str) -> Any:
+    async def half(workspace: str) -> Workspace:
         if is_memory(workspace):
             raise ServiceUnavailable("knowledge_base", "The store is down.")
-        return await open_workspace(workspace)
+        return await workspaces.open(workspace)
 
-    monkeypatch.setattr(knowledge.container.workspaces, "open", half)
-    answer = (await knowledge.http.post("/query", json=QUERY)).json()
+    forgetful = Knowledge(tmp_path, members={"workspaces": Mock(wraps=workspaces, open=half)})
+    answer = (await forgetful.http.post("/query", json=QUERY)).json()
+    await forgetful.close()
     assert "port 6380" in answer["response"]
     assert answer["degraded"] == [{"component": "memory", "reason": "The store is down."}]
 
@@ -197,7 +198,7 @@ async def test_a_deleted_document_is_no_longer_found(knowledge: Knowledge) -> No
     deleted = await knowledge.http.request("DELETE", "/documents/delete_document", json=ids)
     assert deleted.json() == {
         "status": "deletion_started",
-        "message": "1 documents are deleted. There is no doc-none.",
+        "message": "1 document deleted. There is no doc-none.",
         "doc_id": f"{document['id']}, doc-none",
     }
     assert told(await knowledge.http.post("/query", json=QUERY)) == ""
@@ -327,35 +328,34 @@ async def test_health_reports_store_and_queue(knowledge: Knowledge) -> None:
     assert body["components"] == {"knowledge_base": {"ok": True, "reason": ""}, "queue": {"ok": True, "reason": ""}}
 
 
-async def test_health_names_the_component_that_is_down(knowledge: Knowledge, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def down(_: str) -> None:
-        raise ServiceUnavailable("queue", "The queue is down.")
-
-    monkeypatch.setattr(knowledge.queue, "stats_of", down)
-    answer = await knowledge.http.get("/health")
+async def test_health_names_the_component_that_is_down(knowledge: Knowledge, tmp_path: Path) -> None:
+    stats_of = AsyncMock(side_effect=ServiceUnavailable("queue", "The queue is down."))
+    queue = Mock(wraps=knowledge.queue, stats_of=stats_of)
+    queueless = Knowledge(tmp_path, members={"queue": queue})
+    answer = await queueless.http.get("/health")
+    await queueless.close()
     assert answer.status_code == 200
     assert answer.json()["components"]["queue"] == {"ok": False, "reason": "The queue is down."}
     assert answer.json()["queue"] is None
 
 
-async def test_an_outage_is_reported_in_lightrags_shape(knowledge: Knowledge, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def down(*_: Any, **__: Any) -> None:
-        raise ServiceUnavailable("knowledge_base", "The store is down.")
-
-    monkeypatch.setattr(knowledge.container.workspaces, "open", down)
-    answer = await knowledge.http.post("/query", json=QUERY)
+async def test_an_outage_is_reported_in_lightrags_shape(knowledge: Knowledge, tmp_path: Path) -> None:
+    opening = AsyncMock(side_effect=ServiceUnavailable("knowledge_base", "The store is down."))
+    workspaces = Mock(wraps=knowledge.container.workspaces, open=opening)
+    storeless = Knowledge(tmp_path, members={"workspaces": workspaces})
+    answer = await storeless.http.post("/query", json=QUERY)
+    await storeless.close()
     assert (answer.status_code, answer.json()["detail"]) == (503, "The store is down.")
 
 
-async def test_a_timeout_is_a_504(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    knowledge = Knowledge(tmp_path, timeout_seconds=0.05)
-
-    async def stuck(*_: Any, **__: Any) -> None:
+async def test_a_timeout_is_a_504(knowledge: Knowledge, tmp_path: Path) -> None:
+    async def never(_: str) -> None:
         await asyncio.Event().wait()
 
-    monkeypatch.setattr(knowledge.container.workspaces, "open", stuck)
-    answer = await knowledge.http.post("/query", json=QUERY)
-    await knowledge.close()
+    workspaces = Mock(wraps=knowledge.container.workspaces, open=never)
+    stuck = Knowledge(tmp_path, timeout_seconds=0.05, members={"workspaces": workspaces})
+    answer = await stuck.http.post("/query", json=QUERY)
+    await stuck.close()
     assert answer.status_code == 504
     assert "in time" in answer.json()["detail"]
 

@@ -445,7 +445,7 @@ async def test_enqueueing_takes_unfinished_documents_and_with_force_all(knowledg
     assert (await knowledge.http.get("/enrichment/stats")).json()["totals"]["enriched"] == 1
 
 
-async def test_a_collection_is_a_workspace_of_its_own(knowledge: Knowledge) -> None:
+async def test_collections_are_separate_workspaces(knowledge: Knowledge) -> None:
     await ingest(knowledge, {"id": "a", "text": ARMSTRONG, "source": "armstrong.txt"}, collection="books")
     await knowledge.index()
     assert (await query(knowledge, query="Armstrong", topK=1))["results"] == []

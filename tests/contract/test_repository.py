@@ -39,7 +39,6 @@ async def test_an_empty_store_has_nothing(repository: RagRepository) -> None:
     assert await repository.get_relevant_documents("what do otters eat?") == []
     status = await repository.status()
     assert (status.documents, status.passages) == (0, 0)
-    assert not await repository.delete_document("nothing.md")
 
 
 async def test_a_saved_document_is_retrieved_with_its_title_and_file(repository: RagRepository) -> None:
@@ -91,15 +90,6 @@ async def test_the_same_text_under_two_names_leaves_no_failure_however_often_it_
         assert {outcome.status for outcome in await store.save_documents(twice)} <= {"indexed", "unchanged"}
         assert (await store.status()).by_status == {"enriched": 2}
     await container.close()
-
-
-async def test_a_deleted_source_is_not_found_any_more(repository: RagRepository) -> None:
-    await repository.save_documents([OTTER, PUMP])
-    assert await repository.delete_document(OTTER.name)
-    assert not await repository.delete_document(OTTER.name)
-    titles = [d.title for d in await repository.retrieve("what do sea otters eat?", limit=5)]
-    assert "Sea otter" not in titles
-    assert (await repository.status()).documents == 1
 
 
 async def test_a_query_is_remembered_under_its_id(repository: RagRepository) -> None:
@@ -155,6 +145,6 @@ async def test_the_version_changes_only_with_searchable_content(repository: RagR
     await repository.retrieve("what do otters eat?", limit=3)
     await repository.similar(SimilaritySearch("what do otters eat?"))
     assert await repository.version() == seen[-1]
-    await repository.delete_document(OTTER.name)
+    await repository.save_documents([PUMP])
     seen.append(await repository.version())
     assert len(set(seen)) == 4

@@ -11,9 +11,7 @@ from lightrag.kg.factory import get_storage_class
 from lightrag.kg.shared_storage import finalize_share_data, initialize_share_data
 from lightrag.utils import EmbeddingFunc
 
-from cragside.adapters.lightrag.engine.engine import registered
-from cragside.adapters.lightrag.indexing.drafts import DraftVectors
-from cragside.adapters.lightrag.ledger.changes import Always, GraphChange
+from cragside.adapters.lightrag.ledger.changes import Always, GraphChange, VectorChange
 from cragside.adapters.lightrag.ledger.interface import Ledger
 from tests.contract.conftest import BACKENDS
 
@@ -35,8 +33,11 @@ async def embed(texts: list[str], **_: Any) -> np.ndarray[Any, Any]:
 async def storages(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[SimpleNamespace]:
     initialize_share_data()
     backend = BACKENDS[request.param]() if request.param in BACKENDS else None
-    ours = registered(backend.storages()).values() if backend else FILES
-    kv, vector, graph, *_ = ours
+    if backend:
+        ours = backend.storages()
+        kv, vector, graph = ours.values, ours.vectors, ours.graph
+    else:
+        kv, vector, graph = map(get_storage_class, FILES)
     ledger = backend and backend.open_ledger(tmp_path, "w", search_text=str.lower)
     config = {
         "working_dir": str(tmp_path),
@@ -46,10 +47,8 @@ async def storages(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncItera
     }
     function = EmbeddingFunc(embedding_dim=DIMENSIONS, func=embed, model_name="letters")
 
-    def build(name: str, namespace: str, **more: Any) -> Any:
-        return get_storage_class(name)(
-            namespace=namespace, workspace="w", global_config=config, embedding_func=function, **more
-        )
+    def build(storage: Any, namespace: str, **more: Any) -> Any:
+        return storage(namespace=namespace, workspace="w", global_config=config, embedding_func=function, **more)
 
     built = SimpleNamespace(
         kind=request.param,
@@ -105,11 +104,18 @@ class LedgerWriter:
         assert await self._ledger.apply(GraphChange(nodes, ordered), Always(), "letters")
 
     async def vectors(self, storage: str, rows: dict[str, Any]) -> None:
-        drafted = DraftVectors(getattr(self._storages, storage))
-        await drafted.delete([key for key, row in rows.items() if row is None])
-        await drafted.upsert({key: row for key, row in rows.items() if row is not None})
-        change = GraphChange(vectors={drafted.namespace: await drafted.change()})
-        assert await self._ledger.apply(change, Always(), "letters")
+        stored = getattr(self._storages, storage)
+        kept = {
+            key: {name: row[name] for name in stored.meta_fields if name in row}
+            for key, row in rows.items()
+            if row is not None
+        }
+        known = {row["id"]: row["content"] for row in await stored.get_by_ids(list(kept)) if row}
+        updated = {key: row for key, row in kept.items() if known.get(key) == row["content"]}
+        written = {key: row for key, row in kept.items() if key not in updated}
+        vectors = await embed([row["content"] for row in written.values()])
+        change = VectorChange([key for key in rows if key not in kept], updated, written, vectors)
+        assert await self._ledger.apply(GraphChange(vectors={stored.namespace: change}), Always(), "letters")
 
 
 async def test_values_are_read_as_written_in_their_namespace_only(storages: SimpleNamespace) -> None:

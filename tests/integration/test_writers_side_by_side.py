@@ -13,6 +13,7 @@ from test_killing_the_worker import FORK, contents, forked, settings
 
 from cragside.adapters.embedded.embedder import WordLlamaEmbedder
 from cragside.adapters.embedded.language_model import EmbeddedLanguageModel
+from cragside.adapters.lightrag.ledger.changes import Always, GraphChange
 from cragside.adapters.lightrag.ledger.leases import new_holder
 from cragside.adapters.lightrag.store import part_lease
 from cragside.application.attempts import Handled
@@ -173,7 +174,7 @@ async def test_a_holder_that_works_for_longer_than_its_lease_keeps_it(tmp_path: 
         await asyncio.sleep(0.5)
         async with (await store_of(other.workspaces, "library")).writing_if_free() as free:
             assert free is None
-        await ledger.bind_model(store.embedding_model)
+        await ledger.apply(GraphChange(), Always(), store.embedding_model)
     async with (await store_of(other.workspaces, "library")).writing_if_free() as free:
         assert free is not None
     await one.close()

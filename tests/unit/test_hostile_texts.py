@@ -14,8 +14,10 @@ from cragside.adapters.documents.emails import read as read_email
 from cragside.adapters.documents.headings import sections, title_of
 from cragside.adapters.documents.html import read as read_page
 from cragside.adapters.documents.languages import _LONGEST_LINE, BY_ENDING, outline
+from cragside.adapters.documents.markdown import read as read_note
 from cragside.adapters.documents.reading import FileOrigin, Unreadable
 from cragside.adapters.documents.structured import read as read_json
+from cragside.adapters.documents.texts import read as read_text
 from cragside.adapters.documents.transcripts import read as read_transcript
 from cragside.adapters.searxng.results import cleaned, failed_engines
 from cragside.domain.neutral import as_memory, as_name, unlabelled
@@ -45,7 +47,8 @@ SIGNS = (
     "A: ", "[12:00] a", "12:00 <a", "a [12:00", "channel: ", "#a", "Participants: ", "Participants:\n- a\n",
     "Date: ", "- ", "by ", "url: http://", "def a(", "class ", "function ", "export ", "import {",
     "const a = (", "__all__ = [", "public static ", "(", "::", "//", "/*", "'", "=", "==\n", "\0", "\xff",
-    "\u00e9", "1. ", "> ", "<div><p>", "<meta charset=", "<!DOCTYPE [",
+    "\u00e9", "1. ", "> ", "[[a|", "[[a]]`", "`[[", "---\na: [", "? ", "&a *a ", "<div><p>",
+    "<meta charset=", "<!DOCTYPE [",
 )  # fmt: skip
 
 
@@ -95,6 +98,8 @@ READINGS: dict[str, Callable[[str], object]] = {
     "srt": tried(read_transcript, ".srt"),
     "eml": tried(read_email, ".eml"),
     "html": tried(read_page, ".html"),
+    "notes": tried(read_note, ".md"),
+    "plain texts": tried(read_text, ".txt"),
 }
 
 

@@ -12,7 +12,8 @@ from cragside.adapters.embedded.keywords import keywords_of
 from cragside.adapters.embedded.rewrite import search_query
 from cragside.adapters.embedded.summary import summary_of
 from cragside.adapters.embedded.words import terms
-from cragside.adapters.lightrag.chunking import chunker, storable
+from cragside.adapters.lightrag.chunking import chunker
+from cragside.adapters.lightrag.storable import storable
 from cragside.adapters.ollama.rewriter import one_line
 from cragside.application.strips import strips_of
 from cragside.domain.command import question_of

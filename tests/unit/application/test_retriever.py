@@ -81,7 +81,8 @@ async def test_a_store_that_changed_is_never_answered_for_from_memory() -> None:
     await found(searching)
     await repository.save_documents([SourceText("urchin.md", "Otters eat them.")])
     assert await found(searching) == ["otter.md", "urchin.md"]
-    await repository.delete_document("otter.md")
+    del repository.sources["otter.md"]
+    repository.changes += 1
     assert await found(searching) == ["urchin.md"]
 
 

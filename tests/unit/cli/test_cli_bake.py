@@ -107,7 +107,7 @@ def test_an_unreadable_file_gives_exit_code_1_and_keeps_the_store(bake, notes, t
     result = bake("bake", notes, "--out", tmp_path / "kb")
     assert result.exit_code == 1
     assert "failed    binary.md  (holds binary data" in result.stdout
-    assert "2 indexed, 1 failed. Nothing is baked: mend or leave out what failed." in result.stdout
+    assert "2 indexed, 1 failed. Nothing was baked. Fix or leave out the failed files." in result.stdout
     assert (tmp_path / "kb" / "baked.json").read_text() == before
 
 
@@ -119,7 +119,7 @@ def test_nothing_to_bake_makes_nothing(bake, notes, tmp_path):
     (notes / "x.exe").write_bytes(b"MZ")
     result = bake("bake", notes / "x.exe", "--out", tmp_path / "kb")
     assert result.exit_code == 1
-    assert "1 failed. Nothing is baked: mend" in result.stdout
+    assert "1 failed. Nothing was baked. Fix" in result.stdout
     assert sorted(path.name for path in tmp_path.iterdir()) == ["none", "notes"]
 
 
@@ -139,7 +139,7 @@ def test_baking_again_replaces_the_texts_and_an_empty_folder_is_as_good_as_none(
     (notes / "pump.txt").unlink()
     result = bake("bake", notes, "--out", tmp_path / "kb")
     assert result.exit_code == 0
-    assert "1 documents" in result.stdout
+    assert "1 document," in result.stdout
     assert json.loads((tmp_path / "kb/baked.json").read_text())["workspaces"]["default"]["documents"] == 1
 
 

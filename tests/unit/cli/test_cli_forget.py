@@ -84,3 +84,12 @@ def test_a_real_store_forgets_and_an_unborn_one_is_not_made(tmp_path):
     assert CliRunner().invoke(app, ["ingest", str(tmp_path / "a.md")], obj=session).exit_code == 0
     assert CliRunner().invoke(app, ["forget", "a.md"], obj=session).exit_code == 0
     assert CliRunner().invoke(app, ["forget", "a.md"], obj=session).exit_code == 1
+
+
+def test_a_forgotten_document_leaves_no_task(real, tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.md").write_text(f"Lamp {name} is lit at dusk.")
+        assert real("ingest", str(tmp_path / f"{name}.md"), "--no-wait").exit_code == 0
+    waiting = real.json("enrich-docs", "--stats-only")["queue"]["pending"]
+    assert real("forget", "a.md").exit_code == 0
+    assert real.json("enrich-docs", "--stats-only")["queue"]["pending"] == waiting / 2

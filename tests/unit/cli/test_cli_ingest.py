@@ -300,7 +300,7 @@ def test_a_password_in_an_address_is_not_shown(real):
     [
         (500, "oops", 1, "failed    a.md  (The service at http://127.0.0.1:"),
         (200, "<html>", 1, "did not answer JSON"),
-        (200, "{}", 1, "answered something else than documents"),
+        (200, "{}", 1, "did not answer with documents"),
         (503, '{"error": {"message": "is\x1b[2J down"}}', 3, ""),
     ],
 )

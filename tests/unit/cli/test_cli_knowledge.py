@@ -204,7 +204,7 @@ def test_enriching_stops_when_what_it_needs_is_down(known, monkeypatch):
     result = known("enrich-docs", "--force", "--json")
     assert result.exit_code == 3
     assert json.loads(result.stdout)["stopped"] == "annotator: is down"
-    assert "Nothing is lost: what is not done waits in the queue" in result.stderr
+    assert "Nothing is lost: unfinished work waits in the queue" in result.stderr
     left = known.json("enrich-docs", "--stats-only")
     assert (left["queue"]["pending"], left["queue"]["processing"]) == (1, 0)
     assert (left["totals"]["pending"], left["totals"]["processing"]) == (1, 0)
@@ -278,3 +278,19 @@ def test_an_invalid_address_is_bad_input(real):
 def test_an_impossible_port_or_token_is_bad_input(real, arguments, said):
     result = real("documents", *arguments)
     assert (result.exit_code, result.stderr) == (2, f"error: {said}\n")
+
+
+def test_an_exchange_that_a_baked_store_cannot_take_is_a_failure(real, tmp_path):
+    (tmp_path / "lamp.md").write_text("The keeper trims the lamp every evening.")
+    assert real("bake", str(tmp_path / "lamp.md"), "--out", str(tmp_path / "baked")).exit_code == 0
+    result = real(
+        "memory",
+        "add",
+        "--user",
+        "Who trims the lamp?",
+        "--assistant",
+        "The keeper trims the lamp of the lighthouse, each evening at dusk.",
+        RAG_HOME=str(tmp_path / "baked"),
+    )
+    assert result.exit_code == 1
+    assert "baked store" in result.stdout

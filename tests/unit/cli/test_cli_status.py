@@ -29,4 +29,4 @@ def test_reindex_rebuilds_the_workspace(run, container):
     result = run("reindex", "--workspace", "w")
     assert result.exit_code == 0
     assert container.reindexed == ["w"]
-    assert "1 texts" in result.stdout
+    assert "1 text." in result.stdout

@@ -3,7 +3,9 @@
 import re
 import subprocess
 import sys
+from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -104,3 +106,38 @@ async def test_a_request_without_the_command_stays_as_it_is(tmp_path: Path) -> N
 def test_a_misspelt_setting_is_refused() -> None:
     with pytest.raises(CragsideError, match="Did you mean RAG_HOME"):
         Cragside({"RAG_HOMES": "knowledge"})
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda rag: rag.query("lamp", limit="2"), "limit: Input should be a valid integer"),
+        (lambda rag: rag.query("lamp", limit=0), "limit: Input should be greater than or equal to 1"),
+        (lambda rag: rag.query("lamp", threshold=7), "threshold: Input should be less than or equal to 1"),
+        (lambda rag: rag.query("lamp", threshold=float("nan")), "threshold: Input should be"),
+        (lambda rag: rag.query("lamp", workspace=5), "workspace: Input should be a valid string"),
+        (lambda rag: rag.enrich(5), "request: Input should be a valid string or Input should be"),
+        (
+            lambda rag: rag.ingest(b"lamp.md"),
+            "source: Input should be an instance of Path or Input should be a valid str",
+        ),
+        (lambda rag: rag.ingest("lamp.md", text=b"The lamp."), "text: Input should be a valid string"),
+    ],
+)
+async def test_arguments_are_checked(
+    call: Callable[[Cragside], Awaitable[object]], message: str, tmp_path: Path
+) -> None:
+    async with Cragside({"RAG_HOME": str(tmp_path)}) as rag:
+        with pytest.raises(CragsideError, match=message):
+            await call(rag)
+
+
+async def test_every_outcome_of_indexing_is_counted(tmp_path: Path) -> None:
+    async with Cragside({"RAG_HOME": str(tmp_path)}) as rag:
+        assert await rag.index() == {"done": 0, "retried": 0, "buried": 0}
+
+
+@pytest.mark.parametrize("settings", [5, "RAG_HOME=knowledge", {5: "knowledge"}])
+def test_settings_are_a_mapping_by_variable(settings: Any) -> None:
+    with pytest.raises(CragsideError, match="Pass settings as a mapping by variable"):
+        Cragside(settings)

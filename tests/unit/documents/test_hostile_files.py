@@ -370,11 +370,23 @@ def test_damage_at_random_is_read_or_refused(content, seed, count):
 
 
 PROCESSES = ParserProcesses(seconds=20, memory=2**30)
+MARKED = (
+    "# A heading",
+    "## Another",
+    "def function(): pass",
+    "class Name:",
+    "int main(void) {",
+    "}",
+    "",
+    "```",
+    "\u00e9",
+)
 
 
 @settings(max_examples=200, deadline=None)
 @given(
-    st.binary(max_size=3000), st.sampled_from([".txt", ".md", ".json", ".jsonl", ".vtt", ".srt", ".py", ".c", ".csv"])
+    st.binary(max_size=3000) | st.lists(st.sampled_from(MARKED), max_size=30).map("\n".join).map(str.encode),
+    st.sampled_from([".txt", ".md", ".json", ".jsonl", ".vtt", ".srt", ".py", ".c", ".csv"]),
 )
 def test_any_bytes_are_read_or_refused_by_the_readers_of_small_files(content, ending):
     try:

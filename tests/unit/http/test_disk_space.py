@@ -101,21 +101,6 @@ async def test_the_answers_about_other_documents_are_kept(knowledge: Knowledge, 
         assert connection.execute(answers).fetchall() == before != []
 
 
-async def test_a_store_of_an_older_version_is_rewritten(knowledge: Knowledge, tmp_path: Path) -> None:
-    document = await bring(knowledge, LARGE)
-    await knowledge.close()
-    store = tmp_path / "home" / "default" / "store.sqlite3"
-    with closing(sqlite3.connect(store, isolation_level=None)) as connection:
-        connection.execute("PRAGMA auto_vacuum = NONE")
-        connection.execute("VACUUM")
-    later = Knowledge(tmp_path / "home")
-    assert (await later.http.delete(f"/v1/documents/{document}")).status_code == 204
-    await later.close()
-    assert size(tmp_path / "home" / "default") < EMPTY
-    with closing(sqlite3.connect(store)) as connection:
-        assert connection.execute("PRAGMA auto_vacuum").fetchone()[0] == 2
-
-
 async def test_readers_continue_during_the_rewrite(knowledge: Knowledge, tmp_path: Path) -> None:
     document = await bring(knowledge, LARGE)
     store = tmp_path / "home" / "default" / "store.sqlite3"
@@ -128,20 +113,14 @@ async def test_readers_continue_during_the_rewrite(knowledge: Knowledge, tmp_pat
         assert reader.execute("PRAGMA quick_check").fetchone()[0] == "ok"
 
 
-@pytest.mark.parametrize("older", [False, True])
-async def test_the_queue_gives_its_disk_back(older: bool, tmp_path: Path) -> None:
+async def test_the_queue_gives_its_disk_back(tmp_path: Path) -> None:
     knowledge = Knowledge(tmp_path / "home")
     tasks = [Task("w", f"doc-{number}", "hash" * 16, 0, "embed") for number in range(3000)]
     await knowledge.queue.send(tasks)
     await knowledge.queue.close()
     queue = tmp_path / "home" / ".queue.sqlite3"
     full = queue.stat().st_size
-    if older:
-        with closing(sqlite3.connect(queue, isolation_level=None)) as connection:
-            connection.execute("PRAGMA auto_vacuum = NONE")
-            connection.execute("VACUUM")
-    # As ended tasks do; the queue opens its file and makes it one that gets shorter.
-    await knowledge.queue.stats()
+    # As ended tasks do.
     with closing(sqlite3.connect(queue)) as connection, connection:
         connection.execute("DELETE FROM task")
     await knowledge.close()

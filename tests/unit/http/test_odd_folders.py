@@ -4,7 +4,6 @@ import json
 import os
 import shutil
 import socket
-import sqlite3
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -157,50 +156,42 @@ async def test_names_that_differ_in_case_only_are_one_workspace(knowledge: Knowl
 
 
 @pytest.fixture
-async def older(tmp_path: Path) -> Path:
-    """A home of an older version, which told `Docs` and `docs` apart."""
+async def renamed(tmp_path: Path) -> Path:
+    """A home whose folder `docs` was renamed to `Docs`."""
     knowledge = Knowledge(tmp_path / "home")
     await add(knowledge.http, "docs")
     await knowledge.close()
     home = tmp_path / "home"
     (home / "docs").rename(home / "Docs")
-    with sqlite3.connect(home / ".queue.sqlite3") as queue:
-        queue.execute(
-            "UPDATE task SET workspace = 'Docs', key = 'Docs' || substr(key, 5), grp = 'Docs' || substr(grp, 5)"
-        )
-        queue.execute("PRAGMA user_version = 1")
-    queue.close()
-    (home / ".settings.json").write_text(json.dumps({"Docs": {"similarity_results": 9}}))
     return home
 
 
-async def test_a_folder_with_capitals_is_still_its_workspaces(older: Path) -> None:
-    knowledge = Knowledge(older)
+async def test_a_folder_with_capitals_is_still_its_workspaces(renamed: Path) -> None:
+    knowledge = Knowledge(renamed)
     assert await listed(knowledge.http, "docs") == ["docs.md"]
     assert (await knowledge.container.queue.stats_of("docs")).pending == 2
     await knowledge.worker().run(until_idle=True, sweep=True)
     assert (await knowledge.container.queue.stats()).pending == 0
-    assert knowledge.container.preferences.of("docs").similarity_results == 9
-    assert not (older / "docs").exists()
+    assert not (renamed / "docs").exists()
     assert await knowledge.container.workspaces.names() == ["docs"]
     await knowledge.close()
 
 
-async def test_folders_that_differ_only_in_case_are_both_refused(older: Path) -> None:
-    shutil.copytree(older / "Docs", older / "docs")
-    knowledge = Knowledge(older)
+async def test_folders_that_differ_only_in_case_are_both_refused(renamed: Path) -> None:
+    shutil.copytree(renamed / "Docs", renamed / "docs")
+    knowledge = Knowledge(renamed)
     answer = await knowledge.http.get("/v1/documents", headers={"X-RAG-Workspace": "Docs"})
     assert answer.status_code == 503
     assert "two stores, Docs and docs" in answer.json()["error"]["message"]
     assert (await add(knowledge.http, "tenant")).status_code == 202
-    (older / "Docs").rename(older / "docs-2")
+    (renamed / "Docs").rename(renamed / "docs-2")
     assert await listed(knowledge.http, "docs") == ["docs.md"]
     assert await listed(knowledge.http, "DOCS-2") == ["docs.md"]
     await knowledge.close()
 
 
-async def test_a_token_that_was_bound_to_a_name_with_capitals_opens_it(older: Path) -> None:
-    settings = load_settings({"RAG_HOME": str(older), "RAG_WORKSPACE_TOKENS": '{"key": ["Docs"]}'})
+async def test_a_token_that_was_bound_to_a_name_with_capitals_opens_it(renamed: Path) -> None:
+    settings = load_settings({"RAG_HOME": str(renamed), "RAG_WORKSPACE_TOKENS": '{"key": ["Docs"]}'})
     container = Container(settings)
     transport = httpx.ASGITransport(create_app(container))
     async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as http:

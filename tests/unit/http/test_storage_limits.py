@@ -48,7 +48,7 @@ class Place:
     async def documents(self, workspace: str = "w") -> int:
         """How many documents and exchanges there are."""
         stores = self.knowledge.container.workspaces
-        held = [await (await stores.open(name)).documents.stored() for name in (workspace, memory_of(workspace))]
+        held = [await stores.stored(name) for name in (workspace, memory_of(workspace))]
         return sum(each.documents for each in held)
 
 

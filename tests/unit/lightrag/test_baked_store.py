@@ -10,7 +10,6 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from cragside.adapters.lightrag.files.baking import Baking
-from cragside.adapters.lightrag.files.manifest import baked_file, read_manifest
+from cragside.adapters.lightrag.files.manifest import read_manifest
 from cragside.bootstrap import Container
 from cragside.domain.document import Document, SourceText
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable, ValidationError
@@ -197,9 +196,10 @@ async def test_every_write_is_refused_with_a_remedy(baked: Path, workspace: str)
     before = files(baked)
     container = opened(baked)
     repository = (await container.workspaces.open(workspace)).passages
+    documents = (await container.workspaces.open(workspace)).documents
     for write in (
         lambda: repository.save_documents([NOTE]),
-        lambda: repository.delete_document("note.md"),
+        lambda: documents.delete("doc-note"),
         lambda: container.workspaces.reindex(workspace, lambda _: None),
     ):
         with pytest.raises(ConfigurationError) as caught:
@@ -251,32 +251,6 @@ async def test_a_store_of_another_format_says_so(baked: Path) -> None:
     with sqlite3.connect(baked / "default/store.sqlite3") as connection:
         connection.execute("PRAGMA user_version = 99")
     assert "the store has format 99" in await refused_opening(baked)
-
-
-async def test_a_store_that_was_baked_before_documents_had_sources_answers(
-    baked: Path, made: tuple[Path, list[Any], str]
-) -> None:
-    store = baked / "default/store.sqlite3"
-    with closing(sqlite3.connect(store, isolation_level=None)) as connection:
-        connection.execute("DROP TABLE origin")
-        connection.execute("DROP INDEX document_by_name")
-        connection.execute("CREATE UNIQUE INDEX document_by_name ON document (name) WHERE state = 'current'")
-        connection.execute("PRAGMA user_version = 2")
-        connection.execute("VACUUM")
-    found = read_manifest(baked)
-    assert found is not None
-    manifest = replace(found[0], files={"default/store.sqlite3": baked_file(store)})
-    (baked / "baked.json").write_bytes(manifest.content())
-    before = store.read_bytes()
-    container = opened(baked)
-    assert await answers(container) == made[1]
-    library = (await container.workspaces.open("default")).documents
-    (record, *_), total = await library.documents()
-    assert (record.source, record.label, total) == (record.name, record.name, 34)
-    assert (await library.sourced(record.name), await library.named(record.name)) == (record, [record])
-    assert await library.below("/") == []
-    await container.close()
-    assert store.read_bytes() == before
 
 
 async def test_a_damaged_store_degrades_a_request(baked: Path) -> None:

@@ -2,7 +2,8 @@
 
 import pytest
 
-from cragside.adapters.lightrag.chunking import chunker, cut, storable
+from cragside.adapters.lightrag.chunking import chunker, cut
+from cragside.adapters.lightrag.storable import storable
 from cragside.domain.document import Mark
 from cragside.domain.token_counts import count_tokens
 

@@ -127,7 +127,7 @@ async def test_the_oldest_make_room(ledger: Ledger, tmp_path: Path, monkeypatch:
     assert (await CachedEmbedder(fresh, ledger).embed([f"passage {n}" for n in range(30, 40)])).shape == (10, 8)
 
 
-async def test_the_cache_survives_a_restart_so_that_a_dead_model_does_not_keep_a_text_from_being_indexed(
+async def test_cached_vectors_allow_indexing_without_the_model(
     tmp_path: Path,
 ) -> None:
     first = opened(tmp_path, CountingEmbedder())

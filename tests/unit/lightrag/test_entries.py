@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from cragside.adapters.lightrag.ledger.entries import json_of, parsed, parsed_metadata
+from cragside.adapters.lightrag.ledger.entries import json_of, parsed, parsed_metadata, searched_text
 
 
 @pytest.mark.parametrize(
@@ -21,3 +21,20 @@ def test_a_fact_that_is_not_a_number_is_read_back() -> None:
 @pytest.mark.parametrize("value", [{}, {"big": 12345678901234567890123}, {"half": "\ud800"}, {"a": [{}]}])
 def test_metadata_survive_storage(value: dict[str, object]) -> None:
     assert parsed_metadata(json_of(value)) == value
+
+
+@pytest.mark.parametrize(
+    ("title", "text", "seen"),
+    [
+        ("Tart", "Bake it.", "Tart\nBake it."),
+        ("", "Bake it.", "Bake it."),
+        (" \n ", "Bake it.", "Bake it."),
+        ("Tart", "# TART\n\nBake it.", "# TART\n\nBake it."),
+        ("Tart", "Tart", "Tart"),
+        ("Oil", "Oilskins keep dry.", "Oil\nOilskins keep dry."),
+        ("Lemon\n  tart", "Bake it.", "Lemon tart\nBake it."),
+        ("x" * 10_000, "Bake it.", "x" * 200 + "\nBake it."),
+    ],
+)
+def test_a_passage_is_searched_with_its_title_unless_it_begins_with_it(title: str, text: str, seen: str) -> None:
+    assert searched_text(title, text) == seen

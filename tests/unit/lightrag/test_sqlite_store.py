@@ -272,7 +272,7 @@ async def perform(home: Path, step: Step) -> bool:
 
 
 @pytest.mark.parametrize("number", range(len(STEPS)))
-async def test_whatever_write_fails_repeating_the_work_ends_where_it_would_have(
+async def test_a_retry_after_any_failed_write_reaches_the_same_state(
     number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before, undisturbed = tmp_path / "before", tmp_path / "undisturbed"

@@ -203,7 +203,7 @@ async def test_asking_an_unknown_workspace_leaves_no_trace(build: Build, tmp_pat
     repository = (await store.open("nobody")).passages
     assert await repository.retrieve("what do otters eat?", limit=3) == []
     assert (await repository.status()).documents == 0
-    assert not await repository.delete_document("otter.md")
+    assert not await (await store.open("nobody")).documents.delete("doc-otter")
     await repository.save_query(Query("q", "what?"))
     assert await repository.get_query("q") is None
     assert list(tmp_path.iterdir()) == []

@@ -320,7 +320,7 @@ async def test_an_unreadable_model_card_is_ignored(stub, host, info):
     assert await host.context_length("judge") is None
 
 
-async def test_the_named_model_writes_else_the_configured_one_else_one_that_is_there(host, stub):
+async def test_the_writer_is_the_named_then_configured_then_any_model(host, stub):
     assert await host.writer("judge") == "judge:latest"
     assert await host.writer(None) == "qwen2.5:7b"
     configured = named(stub, "judge")

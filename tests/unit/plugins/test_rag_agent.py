@@ -3,6 +3,7 @@
 import json
 import logging
 import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
+import cragside
 from cragside.application.enricher import Enriched
 from cragside.bootstrap import Container
 from cragside.client import Client
@@ -291,3 +293,23 @@ async def test_an_unknown_request_is_returned_unchanged(given: Any, fail_mode: A
     agent = agent_of(ScriptedEnricher(), fail_mode=fail_mode)
     assert await agent.on_request(given) is given
     assert await agent.on_retrieve(given) is given
+
+
+def test_the_plugin_needs_no_package_but_httpx() -> None:
+    httpx_and_its_own = {"httpx", "httpcore", "anyio", "certifi", "h11", "idna", "sniffio", "typing_extensions"}
+    script = f"""
+import sys
+from importlib.abc import MetaPathFinder
+
+class Others(MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] not in {{"cragside", *{sorted(httpx_and_its_own)!r}, *sys.stdlib_module_names}}:
+            raise ModuleNotFoundError(name)
+
+sys.meta_path.insert(0, Others())
+from cragside.plugins.smart_proxy import RagAgent
+RagAgent(endpoint="http://127.0.0.1:8642")
+"""
+    environment = {"PYTHONPATH": str(Path(cragside.__file__).parents[1])}
+    ran = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr

@@ -1,1 +1,1 @@
-"""Use cases: doers with one verb each."""
+"""Use cases, one class each."""

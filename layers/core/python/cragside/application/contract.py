@@ -2,13 +2,15 @@
 
 import uuid
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from cragside.application.enricher import Enriched
 from cragside.domain.errors import CragsideError
 
+if TYPE_CHECKING:
+    from cragside.application.enricher import Enriched
 
-def enhanced_request(enriched: Enriched) -> dict[str, Any]:
+
+def enhanced_request(enriched: "Enriched") -> dict[str, Any]:
     """The request with id, timestamp and `metadata.rag_context`; unchanged if it did not ask for evidence."""
     request, context = enriched.request, enriched.rag_context
     if context is None:

@@ -74,7 +74,12 @@ class Intake:
         size = len(content) + metadata_weight(metadata or {})
         await self._limits.check(workspace, size, _key(source or name, track))
         text = await self._loader.load(content, name=name, content_type=content_type, workspace=workspace)
-        text = replace(text, source=source or name, doc_type=doc_type or text.doc_type, metadata=dict(metadata or {}))
+        text = replace(
+            text,
+            source=source or name,
+            doc_type=doc_type or text.doc_type,
+            metadata={**text.properties, **(metadata or {})},
+        )
         return await self.text(text, workspace=workspace, enrich=enrich, track=track)
 
     async def written(
@@ -104,7 +109,7 @@ class Intake:
             source=source or name,
             title=title or told.title,
             doc_type=doc_type or told.doc_type,
-            metadata=dict(metadata or {}),
+            metadata={**told.properties, **(metadata or {})},
         )
         return await self.text(told, workspace=workspace, enrich=enrich, track=track, rename=rename)
 
@@ -129,7 +134,7 @@ class Intake:
             text,
             source=source or url,
             doc_type=doc_type or text.doc_type,
-            metadata={**fetched, **(metadata or {})},
+            metadata={**text.properties, **fetched, **(metadata or {})},
         )
         return await self.text(text, workspace=workspace, enrich=enrich, track=track)
 
@@ -161,26 +166,20 @@ class Intake:
         """As `restart`, for the id of a document or of an exchange."""
         if identifier is None:
             return await self.restart(workspace=workspace)
-        names = await self._stores_with(identifier, workspace) or [workspace]
-        return sum([await self.restart(identifier, workspace=name) for name in names])
+        store = await self._store_with(identifier, workspace)
+        return await self.restart(identifier, workspace=store or workspace)
 
     async def delete_either(self, identifier: str, *, workspace: str) -> bool:
-        """Delete the document or the exchange with an id. False if there is none.
+        """Delete the document or the exchange with an id. False if there is none."""
+        store = await self._store_with(identifier, workspace)
+        return store is not None and await self.delete(identifier, workspace=store)
 
-        Raises `ValidationError` if both exist, as in a store of an older version, and deletes neither.
-        """
-        names = await self._stores_with(identifier, workspace)
-        if len(names) > 1:
-            raise ValidationError(
-                f"{identifier} is the id of a document and of an exchange. Use DELETE /v1/documents/{identifier} or "
-                f"DELETE /v1/memories/{identifier}."
-            )
-        return await self.delete(identifier, workspace=names[0]) if names else False
-
-    async def _stores_with(self, identifier: str, workspace: str) -> list[str]:
-        """The stores, of documents and of memory, that contain this id."""
-        names = workspace, memory_of(workspace)
-        return [n for n in names if await (await self._workspaces.open(n)).documents.document(identifier) is not None]
+    async def _store_with(self, identifier: str, workspace: str) -> str | None:
+        """The store, of documents or of memory, that contains this id."""
+        for name in (workspace, memory_of(workspace)):
+            if await (await self._workspaces.open(name)).documents.document(identifier) is not None:
+                return name
+        return None
 
     async def backlog(self, workspace: str) -> QueueStats:
         """The unfinished tasks of a workspace and its memory, counted by the queue, or else by the store."""

@@ -136,12 +136,8 @@ class Worker:
     async def _sweep(self, deliveries: list[Delivery]) -> None:
         """Queue tasks that the library waits for and the queue lacks, also those that a killed worker had begun."""
         in_hand = {delivery.task.key for delivery in deliveries}
-        swept = set[str]()
-        # Opening a workspace of an older version creates its memory, which must be swept as well.
-        while names := [name for name in await self._workspaces.names() if name not in swept]:
-            swept.update(names)
-            for name in names:
-                await self._sweep_workspace(name, in_hand)
+        for name in await self._workspaces.names():
+            await self._sweep_workspace(name, in_hand)
 
     async def _sweep_workspace(self, name: str, in_hand: Collection[str]) -> None:
         try:

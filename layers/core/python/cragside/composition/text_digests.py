@@ -58,7 +58,7 @@ def is_empty(refused: Refused) -> bool:
 
 
 def _stored_digest(text: SourceText) -> str:
-    from cragside.adapters.lightrag.chunking import storable
     from cragside.adapters.lightrag.indexing.versions import digest_of
+    from cragside.adapters.lightrag.storable import storable
 
     return digest_of(replace(text, text=storable(text.text)))

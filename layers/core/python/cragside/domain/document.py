@@ -81,7 +81,8 @@ class SourceText:
     sources with one name are two documents.
 
     `marks` are in the order of their starts. `tier1` holds the loader's annotations, whose fields depend on `doc_type`.
-    `metadata` comes from the client; searches can filter by it.
+    `properties` are the file's own: its front matter and links. `metadata` comes from the client, or from the
+    properties where the client says nothing; searches can filter by it.
     """
 
     name: str
@@ -94,6 +95,7 @@ class SourceText:
     tier1: Mapping[str, Any] = field(default_factory=dict)
     metadata: Mapping[str, Any] = field(default_factory=dict)
     source: str = ""
+    properties: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not self.source.strip():

@@ -1,30 +1,63 @@
 """The public Python API; docs/python.md describes it."""
 
 import asyncio
+import functools
+import inspect
 import os
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Annotated, Any, ParamSpec, TypeVar, get_args
 
+from pydantic import ConfigDict, Field, validate_call
+from pydantic import ValidationError as PydanticValidationError
+
+from cragside.application.attempts import TaskOutcome
 from cragside.application.contract import enhanced_request
 from cragside.bootstrap import Container
 from cragside.composition.local_files import FoundFile, Refused, read_file, source_name
 from cragside.domain.document import Document
-from cragside.domain.errors import ValidationError
+from cragside.domain.errors import ConfigurationError, ValidationError
 from cragside.domain.workspace_name import workspace_name
 from cragside.settings import load_settings
+
+_MOST_PASSAGES = 100
+_Given = ParamSpec("_Given")
+_Result = TypeVar("_Result")
+
+
+def _checked(method: Callable[_Given, Awaitable[_Result]]) -> Callable[_Given, Awaitable[_Result]]:
+    """Raise `ValidationError` for an argument of another type or outside its range."""
+    call = validate_call(config=ConfigDict(strict=True, arbitrary_types_allowed=True))(method)
+    names = tuple(inspect.signature(method).parameters)
+
+    @functools.wraps(method)
+    async def checked(*given: _Given.args, **named: _Given.kwargs) -> _Result:
+        try:
+            return await call(*given, **named)
+        except PydanticValidationError as error:
+            found = error.errors(include_input=False, include_url=False)
+            place = found[0]["loc"][0]
+            name = names[place] if isinstance(place, int) and place < len(names) else str(place)
+            # A union has an error for each of its members.
+            reasons = " or ".join(each["msg"] for each in found if each["loc"][0] == place)
+            raise ValidationError(f"{name}: {reasons}.", field=name) from None
+
+    return checked
 
 
 class Cragside:
     """cragside inside a Python program. Use it as an async context manager, or call `close`.
 
     `settings` holds the variables of docs/configuration.md; the default is the environment. Failures raise
-    `CragsideError`. Arguments of another type than the annotated one are not checked.
+    `CragsideError`, and so do arguments of another type than the annotated one.
     """
 
     def __init__(self, settings: Mapping[str, str] | None = None) -> None:
-        self._settings = load_settings(os.environ if settings is None else settings)
+        given = os.environ if settings is None else settings
+        if not (isinstance(given, Mapping) and all(isinstance(name, str) for name in given)):
+            raise ConfigurationError("Pass settings as a mapping by variable, for example {'RAG_HOME': 'folder'}.")
+        self._settings = load_settings(given)
         self._opened: Container | None = Container(self._settings)
 
     async def __aenter__(self) -> "Cragside":
@@ -35,11 +68,13 @@ class Cragside:
     ) -> None:
         await self.close()
 
+    @_checked
     async def enrich(self, request: str | Mapping[str, Any], *, workspace: str | None = None) -> dict[str, Any]:
         """Return the request with evidence, as `POST /v1/enrich` does. A string is a request with that `prompt`."""
         asked = {"prompt": request} if isinstance(request, str) else request
         return enhanced_request(await self._container.enricher.enrich(asked, workspace=self._name(workspace)))
 
+    @_checked
     async def ingest(self, source: Path | str, *, text: str | None = None, workspace: str | None = None) -> str:
         """Store a document durably, queue its indexing and return its id.
 
@@ -63,10 +98,17 @@ class Cragside:
 
         With `RAG_QUEUE_URL` this takes tasks from the SQS queue, as any worker of that queue does.
         """
-        return dict(await self._container.worker().run(until_idle=True))
+        tally = await self._container.worker().run(until_idle=True)
+        return {outcome: tally[outcome] for outcome in get_args(TaskOutcome)}
 
+    @_checked
     async def query(
-        self, text: str, *, limit: int | None = None, threshold: float | None = None, workspace: str | None = None
+        self,
+        text: str,
+        *,
+        limit: Annotated[int, Field(ge=1, le=_MOST_PASSAGES)] | None = None,
+        threshold: Annotated[float, Field(ge=-1, le=1)] | None = None,
+        workspace: str | None = None,
     ) -> list[Document]:
         """Return the passages whose cosine to the text is at least `threshold`, nearest first and ungraded."""
         name = self._name(workspace)

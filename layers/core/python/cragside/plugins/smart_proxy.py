@@ -8,13 +8,13 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from cragside.application.contract import enhanced_request, error_envelope
-from cragside.application.enricher import Enricher
 from cragside.client import Client
 from cragside.domain.command import DEFAULT_PREFIX
 from cragside.domain.errors import ConfigurationError, CragsideError, ProcessingError
 from cragside.domain.prompt import inject, question_in, user_text
 
 if TYPE_CHECKING:
+    from cragside.application.enricher import Enricher
     from cragside.bootstrap import Container
 
 ProxyRequest = dict[str, Any]
@@ -60,7 +60,7 @@ class RagAgent:
     def __init__(
         self,
         *,
-        enricher: Enricher | None = None,
+        enricher: "Enricher | None" = None,
         endpoint: str | Client | None = None,
         token: str | None = None,
         configuration: PluginConfiguration | None = None,
@@ -162,7 +162,7 @@ class _Elsewhere:
 class _Given:
     """The caller's enricher. The caller closes it."""
 
-    def __init__(self, enricher: Enricher) -> None:
+    def __init__(self, enricher: "Enricher") -> None:
         self._enricher = enricher
 
     async def enhanced(self, request: ProxyRequest, question: str) -> ProxyRequest:

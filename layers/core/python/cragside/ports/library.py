@@ -11,13 +11,12 @@ from cragside.domain.indexing import (
     EnrichmentStatus,
     Passage,
     Progress,
-    Stored,
     Task,
 )
 
 
 class Library(ABC):
-    """Knows each document, how far it has come, and its passages. All of it survives a kill once a call returned.
+    """Stores documents, their progress and their passages. Changes are durable when a call returns.
 
     Failures of the store raise `ServiceUnavailable("knowledge_base", ...)`.
     """
@@ -29,11 +28,11 @@ class Library(ABC):
         """Take a text in and cut it into passages and parts; nothing is embedded yet.
 
         The same source with another text replaces the document once the new text is searchable. With the same text it
-        is `unchanged`, with tasks only if work on it is still to be done, and gets the name, the title, the metadata
-        and the track that it was brought with this time. The same text from another source is a document of its own,
-        whatever its name. So is a text of another track from the same source: the track is then put behind both.
+        is `unchanged`, and takes name, title, metadata and track from this call. It has tasks only if it is unfinished
+        or its title has changed, because titles are searched. The same text from another source is a separate
+        document, whatever its name. So is a text with another track: the track is appended to its name and source.
 
-        With `rename` a source that has another text already gets a number, and so does the name. Nothing is replaced.
+        With `rename`, a source that already has another text gets a number, and so does the name. Nothing is replaced.
         """
 
     @abstractmethod
@@ -55,10 +54,6 @@ class Library(ABC):
     @abstractmethod
     async def below(self, folder: str) -> list[DocumentRecord]:
         """All documents whose source lies below a folder, given by its absolute path, in the order of their sources."""
-
-    @abstractmethod
-    async def unclaimed(self) -> list[DocumentRecord]:
-        """All documents that have no source, only a name, as stores of earlier versions do, in the order of names."""
 
     @abstractmethod
     async def move(self, document_id: str, *, source: str, name: str) -> DocumentRecord:
@@ -89,8 +84,8 @@ class Library(ABC):
     async def delete(self, document_id: str) -> bool:
         """Forget a document. False when there is none.
 
-        Its text and its passages are gone at once. What only it contributed to the graph goes with them if nobody is
-        writing to the graph, otherwise with a task of `restart`.
+        Its text and its passages are gone at once. What only it contributed to the graph is removed at once, or by a
+        task of `restart` while somebody else writes to the graph.
         """
 
     @abstractmethod
@@ -99,8 +94,8 @@ class Library(ABC):
     ) -> list[Task]:
         """The tasks of unfinished and failed work; with `force` of all work. None means all documents.
 
-        What they will do is marked as pending. Without `failures`, parts that were given up stay so, and there are
-        tasks for what deleted documents have left in the graph, too.
+        Their parts become pending. Without `failures`, parts that were given up stay so, and the tasks include removing
+        from the graph what deleted documents left there.
         """
 
     @abstractmethod
@@ -110,7 +105,3 @@ class Library(ABC):
     @abstractmethod
     async def counts(self) -> dict[EnrichmentStatus, int]:
         """How many passages are in each state of enrichment."""
-
-    @abstractmethod
-    async def stored(self) -> Stored:
-        """How much is stored; nothing for a workspace that is not there."""

@@ -1,4 +1,4 @@
-"""The steps of indexing one part of a document. Each can be repeated: what was done already is not done twice."""
+"""The steps of indexing one part of a document. Each step is idempotent."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -8,9 +8,9 @@ from cragside.domain.indexing import Task
 
 
 class PartIndexer(ABC):
-    """Writes of a workspace that a worker does. A task of a version that is gone does nothing for it.
+    """The worker's writes to a workspace. A task of a deleted version does nothing.
 
-    What is down raises `ServiceUnavailable` with its name; what a text itself makes fail raises `ProcessingError`.
+    Raises `ServiceUnavailable` naming the component that is down, `ProcessingError` if the text cannot be indexed.
     """
 
     @abstractmethod
@@ -21,12 +21,12 @@ class PartIndexer(ABC):
     async def begin_enrichment(self, task: Task) -> bool:
         """Mark the part as being enriched. False when there is nothing left to do for this task.
 
-        When its version is gone, what is left of it in the graph is taken out. Waits while another worker enriches it.
+        If its version was deleted, removes its rest from the graph. Waits while another worker enriches the part.
         """
 
     @abstractmethod
     async def give_back(self, task: Task | None = None) -> None:
-        """Have the task's part wait again that was begun and not ended; without a task, all such parts.
+        """Return the task's unfinished part to the queue; without a task, all unfinished parts.
 
         Parts that another living worker enriches stay as they are.
         """
@@ -41,7 +41,7 @@ class PartIndexer(ABC):
 
         What the extraction gave is kept with tier 3 of the part as `extraction`: how many `entities` and `relations`,
         how many lines of the model's answers were `malformed`, and of how many passages the answer was `unusable`.
-        Model calls run in parallel and without keeping other writers out; only the merging does.
+        Model calls run in parallel and without the graph's lease. Only the merge takes it.
         """
 
     @abstractmethod

@@ -70,10 +70,6 @@ class RagRepository(ABC):
         """Passages whose relevance is above `threshold`, graded by the repository's own grader, best first."""
 
     @abstractmethod
-    async def delete_document(self, source: str) -> bool:
-        """Forget the document of a source and what only it contributed to the graph. False when there is none."""
-
-    @abstractmethod
     async def status(self) -> KnowledgeStatus:
         """Sizes of the workspace."""
 

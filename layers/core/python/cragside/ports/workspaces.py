@@ -32,8 +32,8 @@ class Workspaces(Protocol):
     async def open(self, name: str) -> Workspace:
         """A workspace. Its store is opened at the first use, and reading an unknown one leaves no trace.
 
-        Each use may raise `ServiceUnavailable` or `ConfigurationError` when the store cannot be opened. A request whose
-        time is up may leave: the opening goes on and serves the next one.
+        Each use may raise `ServiceUnavailable` or `ConfigurationError` when the store cannot be opened. A request
+        that times out does not cancel the opening.
         """
         ...
 
@@ -44,21 +44,21 @@ class Workspaces(Protocol):
     async def stored(self, workspace: str, keys: Collection[DocumentKey] = ()) -> Stored:
         """How much is stored in a workspace, without opening it. Raises `ServiceUnavailable` when it is unreadable.
 
-        `Stored.sizes` has those of the `keys` whose text would replace a document.
+        `Stored.sizes` maps each of the `keys` that has a document to the document's size in bytes.
         """
         ...
 
     async def check(self, workspace: str, *, whole: bool = False) -> None:
         """Raises `ServiceUnavailable` when a workspace's store is damaged, with how and what to do.
 
-        It is cheap, and tells what is known so far. With `whole` it reads all that is stored.
+        Cheap: it reports the last known state. With `whole` it reads everything that is stored.
         """
         ...
 
     async def prepare(self, workspace: str) -> None:
         """Open a workspace, and have its embedding model loaded.
 
-        Raises as each use does, and when the model cannot be asked, without which the workspace can be opened.
+        Raises like any use, and if the embedding model does not answer.
         """
         ...
 

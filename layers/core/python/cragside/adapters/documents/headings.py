@@ -32,24 +32,38 @@ def title_of(name: str, text: str) -> str:
     return label(heading[2]) if heading else name_as_title(name)
 
 
+class Fences:
+    """Follows the code fences of a Markdown text, line by line."""
+
+    def __init__(self) -> None:
+        self._open = ""
+
+    def holds(self, line: str) -> bool:
+        """Whether the next line belongs to a fenced block. The lines that open and close it do."""
+        mark = _FENCE.match(line)
+        if self._open:
+            if mark and mark[1].startswith(self._open) and not mark[2].strip():
+                self._open = ""
+            return True
+        if mark and not (mark[1][0] == "`" and "`" in mark[2]):
+            self._open = mark[1]
+            return True
+        return False
+
+
 def _headings(text: str) -> Iterator[tuple[int, int, str]]:
     """Start, level and text of each heading, with `#` or underlined."""
     front = _FRONT_MATTER.match(text)
     start = front.end() if front else 0
-    fence, paragraph, began, single = "", "", start, False
+    fences, paragraph, began, single = Fences(), "", start, False
     for line in text[start:].split("\n"):
-        mark = _FENCE.match(line)
-        heading = None if fence else _HEADING.match(line)
-        underline = None if fence or not single else _UNDERLINE.match(line)
-        if fence:
-            if mark and mark[1].startswith(fence) and not mark[2].strip():
-                fence = ""
-        elif mark and not (mark[1][0] == "`" and "`" in mark[2]):
-            fence = mark[1]
-        elif underline and paragraph:
+        fenced = fences.holds(line)
+        heading = None if fenced else _HEADING.match(line)
+        underline = None if fenced or not single else _UNDERLINE.match(line)
+        if underline and paragraph:
             yield began, 1 if underline[1] else 2, paragraph.strip()
         elif heading and (words := heading[2].rstrip().rstrip("#").rstrip()):
             yield start, len(heading[1]), words
-        plain = not (fence or mark or heading or _NO_PARAGRAPH.match(line))
+        plain = not (fenced or heading or _NO_PARAGRAPH.match(line))
         single, paragraph, began = plain and not paragraph, line if plain else "", start
         start += len(line) + 1

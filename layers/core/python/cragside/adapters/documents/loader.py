@@ -77,6 +77,7 @@ class FileLoader(DocumentLoader):
             size=len(content),
             marks=reading.marks,
             tier1=reading.tier1,
+            properties=reading.properties,
         )
 
     async def close(self) -> None:

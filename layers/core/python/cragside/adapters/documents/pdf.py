@@ -14,6 +14,7 @@ from cragside.adapters.documents.reading import (
     Unreadable,
     present,
 )
+from cragside.domain.counted import counted
 
 MAX_PAGES = 5000
 _MOST_BOOKMARKS = 5000
@@ -48,9 +49,9 @@ def read(content: bytes, origin: FileOrigin) -> Reading:
         composer.add(text)
         found = found or bool(text)
     if not found:
-        pages = "1 page" if count == 1 else f"{count} pages"
         raise Unreadable(
-            f"has {pages} but no text layer, only pictures of text: run OCR over it first, then index that"
+            f"has {counted(count, 'page')} but no text layer, only pictures of text: run OCR over it first, then index "
+            "that"
         )
     stated = document.get_metadata_dict()
     tier1 = present(

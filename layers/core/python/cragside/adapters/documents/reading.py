@@ -37,13 +37,14 @@ class FileOrigin:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The text of a file, with marks and annotations."""
+    """The text of a file, with marks and annotations. `properties` is what the file says of itself beside its text."""
 
     text: str
     doc_type: DocType = "text"
     title: str = ""
     marks: tuple[Mark, ...] = ()
     tier1: Mapping[str, Any] = field(default_factory=dict)
+    properties: Mapping[str, Any] = field(default_factory=dict)
 
 
 Reader = Callable[[bytes, FileOrigin], Reading]

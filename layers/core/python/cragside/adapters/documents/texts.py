@@ -2,14 +2,23 @@
 
 from cragside.adapters.documents.decoding import decode
 from cragside.adapters.documents.describing import describe
+from cragside.adapters.documents.first_lines import first_line_title
+from cragside.adapters.documents.front_matter import noted
 from cragside.adapters.documents.reading import FileOrigin, Reading, Unreadable
+
+# Of these, people write the beginning. Logs and settings begin with anything.
+_PROSE = frozenset({"txt", "text", "rst", "adoc", "org"})
 
 
 def read(content: bytes, origin: FileOrigin) -> Reading:
-    """The text, unchanged."""
+    """The text, without front matter if people have written it."""
     text = decoded(content, origin)
     doc_type, tier1 = describe(origin.name, text)
-    return Reading(text, doc_type, tier1=tier1)
+    if origin.file_type not in _PROSE:
+        return Reading(text, doc_type, tier1=tier1)
+    note = noted(text)
+    title = note.title or (first_line_title(note.body) if doc_type in ("text", "meeting") else "")
+    return Reading(note.body, doc_type, title, tier1=tier1, properties=note.properties)
 
 
 def decoded(content: bytes, origin: FileOrigin) -> str:

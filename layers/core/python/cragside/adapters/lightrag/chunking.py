@@ -1,17 +1,13 @@
 """Cutting texts into passages that know where they stand."""
 
-import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 
+from cragside.adapters.lightrag.ledger.entries import Piece
 from cragside.domain.context import CountTokens
 from cragside.domain.document import Mark, cited_section
-
-# Neither XML nor UTF-8 can hold these. One blank for each keeps the offsets of all marks.
-_UNSTORABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
 
 # What is split at a time, in characters. LangChain takes a whole text apart before it puts passages together, and no
 # call into C should keep other threads from running for long.
@@ -19,17 +15,6 @@ _BLOCK = 50_000
 _BLOCK_ENDS = ("\n\n", "\n", ". ", " ")
 
 Chunker = Callable[[str], list[str]]
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """A passage in the making: its tokens, its page, how its place is cited, and the sections that it goes through."""
-
-    text: str
-    tokens: int
-    page: int | None
-    section: str
-    sections: tuple[str, ...]
 
 
 def chunker(count_tokens: CountTokens, size: int, overlap: int) -> Chunker:
@@ -59,14 +44,6 @@ def chunker(count_tokens: CountTokens, size: int, overlap: int) -> Chunker:
         ]
 
     return chunks
-
-
-def storable(text: str) -> str:
-    """The text with a blank for each character that cannot be stored."""
-    if len(text) <= _BLOCK:
-        return _UNSTORABLE.sub(" ", text)
-    blocks = (text[start : start + _BLOCK] for start in range(0, len(text), _BLOCK))
-    return "".join(_UNSTORABLE.sub(" ", block) for block in blocks)
 
 
 def _blocks(text: str) -> Iterator[str]:

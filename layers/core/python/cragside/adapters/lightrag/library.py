@@ -5,11 +5,11 @@ from typing import TypeVar
 
 from typing_extensions import override
 
-from cragside.adapters.lightrag.chunking import storable
-from cragside.adapters.lightrag.indexing.accepting import accept, cut_uncut
+from cragside.adapters.lightrag.indexing.accepting import accept
 from cragside.adapters.lightrag.indexing.sweeping import sweep, sweep_if_free
 from cragside.adapters.lightrag.ledger.failures import failing_as_unavailable
 from cragside.adapters.lightrag.ledger.interface import Ledger
+from cragside.adapters.lightrag.storable import storable
 from cragside.adapters.lightrag.store import Store, StoreAccess
 from cragside.domain.document import SourceText
 from cragside.domain.errors import NotFound, ValidationError
@@ -20,7 +20,6 @@ from cragside.domain.indexing import (
     EnrichmentStatus,
     Passage,
     Progress,
-    Stored,
     Task,
 )
 from cragside.ports.library import Library
@@ -61,10 +60,6 @@ class LightRagLibrary(Library):
     @override
     async def below(self, folder: str) -> list[DocumentRecord]:
         return await self._read(lambda ledger: ledger.below(storable(folder)), [])
-
-    @override
-    async def unclaimed(self) -> list[DocumentRecord]:
-        return await self._read(lambda ledger: ledger.all_unclaimed(), [])
 
     @override
     async def move(self, document_id: str, *, source: str, name: str) -> DocumentRecord:
@@ -121,10 +116,6 @@ class LightRagLibrary(Library):
     async def counts(self) -> dict[EnrichmentStatus, int]:
         return await self._read(lambda ledger: ledger.counts(), {})
 
-    @override
-    async def stored(self) -> Stored:
-        return await self._read(lambda ledger: ledger.stored(), Stored())
-
     async def _read(self, read: Callable[[Ledger], Awaitable[Read]], nothing: Read) -> Read:
         async with failing_as_unavailable():
             store = await self._access.existing()
@@ -161,7 +152,6 @@ async def move(store: Store, document_id: str, source: str, name: str) -> Docume
 
 async def restart(store: Store, document_id: str | None, *, force: bool, failures: bool) -> list[Task]:
     """See `Library.restart`."""
-    await cut_uncut(store)
     if not (failures or force):
         # Parts in progress stay so: their worker marks them again when it begins.
         given_up = await store.ledger.given_up()

@@ -42,7 +42,7 @@ class StoreOpener:
     lease_seconds: float
 
     async def open(self, workspace: str, folder: Path, *, check: bool = True, read_only: bool = False) -> "Store":
-        """The store of a folder, which is made unless it is only read. Without `check` any embedding model will do.
+        """The store of a folder, which is made unless it is only read. `check` compares the embedding models.
 
         Raises `ServiceUnavailable` and `ConfigurationError`.
         """
@@ -87,15 +87,6 @@ class StoreOpener:
             lease_seconds=self.lease_seconds,
         )
 
-    async def bind_model(self, workspace: str, folder: Path, model: str | None) -> None:
-        """Have a new store go on with a model, so that vectors of that model can be taken along."""
-        ledger = self._ledger(workspace, folder, read_only=False)
-        try:
-            if model is not None:
-                await ledger.bind_model(model)
-        finally:
-            ledger.release()
-
     def _ledger(self, workspace: str, folder: Path, *, read_only: bool) -> "Ledger":
         try:
             return self.backend.open_ledger(folder, workspace, search_text=self.search_text, read_only=read_only)
@@ -128,7 +119,7 @@ def unopened(workspace: str, error: LedgerError, *, read_only: bool) -> ServiceU
 
 
 def damaged(workspace: str, how: str, *, read_only: bool) -> ServiceUnavailable:
-    """The error for a store that only another copy mends."""
+    """The error for a damaged store."""
     remedy = "Bake it again." if read_only else "Stop cragside, move its folder away, and ingest again."
     said = f"The store of workspace {spoken(workspace)} is damaged ({how}). {remedy}"
     return ServiceUnavailable("knowledge_base", said)

@@ -8,8 +8,6 @@ from typing import Protocol
 
 from typing_extensions import override
 
-from cragside.adapters.lightrag import library
-from cragside.adapters.lightrag.chunking import storable
 from cragside.adapters.lightrag.indexing.accepting import accept
 from cragside.adapters.lightrag.indexing.part_indexer import mark_failed, work_on
 from cragside.adapters.lightrag.lean import QueryParam
@@ -150,13 +148,6 @@ class LightRagRepository(RagRepository):
     async def get_relevant_documents(self, query: str, threshold: float = 0.6) -> list[Document]:
         candidates = await self.retrieve(query, limit=_GRADED)
         return [document for document in candidates if (document.score or 0.0) > threshold]
-
-    @override
-    async def delete_document(self, source: str) -> bool:
-        self._access.check_writable()
-        store = await self._access.existing()
-        known = store and await store.ledger.sourced(storable(source))
-        return bool(store and known and await library.delete(store, known.id))
 
     @override
     async def status(self) -> KnowledgeStatus:

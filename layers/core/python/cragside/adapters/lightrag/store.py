@@ -68,7 +68,7 @@ class Store:
 
     def tidy(self) -> None:
         """Give the disk back soon that is no longer needed."""
-        self.ledger.tidy(self._alone_if_free)
+        self.ledger.tidy()
 
     @asynccontextmanager
     async def writing(self, task: Task | None = None) -> AsyncIterator[Ledger]:
@@ -93,16 +93,6 @@ class Store:
         """Keep every other writer out."""
         async with self.leases.held(_GRAPH) as graph, self.leases.held(_DOCUMENTS) as documents:
             yield self.ledger.under(graph, documents)
-
-    @asynccontextmanager
-    async def _alone_if_free(self) -> AsyncIterator[bool]:
-        """Keep every other writer out. False when somebody is writing to the graph."""
-        async with self.writing_if_free() as free:
-            if free is None:
-                yield False
-                return
-            async with self.accepting():
-                yield True
 
     def _under(self, lease: Lease, task: Task | None) -> Ledger:
         return self.ledger.under(lease, *(self.leases.of(part_lease(task)) if task else ()))

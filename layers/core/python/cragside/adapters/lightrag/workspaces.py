@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable, Collection
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,12 +10,11 @@ from typing_extensions import override
 
 from cragside.adapters.lightrag.files.home import Home
 from cragside.adapters.lightrag.files.manifest import Manifest
-from cragside.adapters.lightrag.ledger.failures import LedgerError, failing_as_unavailable
+from cragside.adapters.lightrag.ledger.failures import LedgerError
 from cragside.adapters.lightrag.opening import StoreOpener, damaged, out_of_reach, unopened
 from cragside.adapters.lightrag.pool import StorePool
-from cragside.domain.errors import CragsideError
 from cragside.domain.indexing import DocumentKey, Stored
-from cragside.domain.memory_name import is_memory, memory_of, owner_of
+from cragside.domain.memory_name import memory_of
 from cragside.ports.object_store import ObjectStore
 from cragside.ports.relevance_grader import RelevanceGrader
 from cragside.ports.workspaces import Workspace, Workspaces
@@ -148,7 +146,6 @@ class EmbeddedWorkspaces(Workspaces):
 
     async def _existing(self, workspace: str) -> "Store | None":
         await self._home.ready()
-        await self._open_owner(workspace)
         self._pool.use(workspace)
         opening = self._pool.opening(workspace)
         if opening is None:
@@ -159,17 +156,16 @@ class EmbeddedWorkspaces(Workspaces):
             elif not self._has_store(workspace):
                 return None
             else:
-                opening = self._pool.start(workspace, partial(self._opened_apart, workspace))
+                opening = self._pool.start(workspace, partial(self._opened, workspace))
         elif opening.done() and await _is_outdated(workspace, opening.result()):
             opening = self._pool.start(workspace, partial(self._reopened, workspace, opening.result()))
         return opening.result() if opening.done() else await asyncio.shield(opening)
 
     async def _created(self, workspace: str) -> "Store":
         self._home.refuse_baked()
-        await self._open_owner(workspace)
         self._pool.use(workspace)
         opening = self._pool.opening(workspace)
-        opening = opening or self._pool.start(workspace, partial(self._opened_apart, workspace))
+        opening = opening or self._pool.start(workspace, partial(self._opened, workspace))
         return await asyncio.shield(opening)
 
     def _has_store(self, workspace: str) -> bool:
@@ -178,52 +174,18 @@ class EmbeddedWorkspaces(Workspaces):
         except OSError as error:
             raise out_of_reach(workspace, error) from error
 
+    async def _opened(self, workspace: str) -> "Store":
+        return await self._opener.open(workspace, self.folder(workspace))
+
     async def _opened_baked(self, workspace: str, manifest: Manifest, baked: str) -> "Store":
         self._home.check(manifest, baked)
         return await self._opener.open(workspace, self.folder(workspace), read_only=True)
 
     async def _reopened(self, workspace: str, outdated: "Store") -> "Store":
         try:
-            return await self._opened_apart(workspace)
+            return await self._opened(workspace)
         finally:
             await outdated.close()
-
-    async def _open_owner(self, workspace: str) -> None:
-        """Exchanges that are still beside the documents are moved when the documents' store is opened."""
-        if is_memory(workspace) and not self._home.baked():
-            # What is wrong with the documents' store is no reason to be without memory.
-            with suppress(CragsideError):
-                await self._existing(owner_of(workspace))
-
-    async def _opened_apart(self, workspace: str) -> "Store":
-        """The workspace's store, with documents alone in it or exchanges alone."""
-        opened = await self._opener.open(workspace, self.folder(workspace))
-        if is_memory(workspace):
-            return opened
-        try:
-            await self._part(opened)
-        except BaseException:
-            await opened.close()
-            raise
-        return opened
-
-    async def _part(self, documents: "Store") -> None:
-        from cragside.adapters.lightrag.indexing.parting import exchanges_in, move, settle
-
-        async with failing_as_unavailable():
-            if await documents.ledger.is_parted():
-                return
-            if not (found := await exchanges_in(documents)):
-                await settle(documents)
-                return
-            name = memory_of(documents.workspace)
-            # Its vectors can be taken along when the new store has the same model.
-            await self._opener.bind_model(name, self.folder(name), await documents.ledger.embedding_model())
-            memory = await self._opener.open(name, self.folder(name))
-            try:
-                await move(documents, memory, found)
-            finally:
-                await memory.close()
 
 
 async def _is_outdated(workspace: str, store: "Store") -> bool:

@@ -80,8 +80,4 @@ class NoPreferences(PreferenceStore):
 def _workspaces(content: Any) -> dict[str, dict[str, Any]]:
     if not isinstance(content, dict) or not all(isinstance(changes, dict) for changes in content.values()):
         raise ValueError("not an object of objects")
-    # In an older version names were case-sensitive. The changes of the lower-case name take precedence.
-    folded: dict[str, dict[str, Any]] = {}
-    for name in sorted(content, key=str.islower):
-        folded[name.lower()] = {**folded.get(name.lower(), {}), **content[name]}
-    return folded
+    return content

@@ -28,12 +28,6 @@ CREATE TABLE dead (
     workspace TEXT NOT NULL, document_id TEXT NOT NULL, content_hash TEXT NOT NULL, part INTEGER NOT NULL,
     stage TEXT NOT NULL, reason TEXT NOT NULL, attempts INTEGER NOT NULL, at TEXT NOT NULL);
 """
-# In format 1, names of workspaces could contain capitals.
-_LOWER = "workspace = lower(workspace), key = lower(workspace) || substr(key, length(workspace) + 1)"
-_ONE_CASE = f"""
-UPDATE task SET grp = lower(workspace) || substr(grp, length(workspace) + 1), {_LOWER}
-    WHERE workspace <> lower(workspace);
-UPDATE OR REPLACE dead SET {_LOWER} WHERE workspace <> lower(workspace)"""  # noqa: S608 (our own names)
 
 
 class QueueFormatError(Exception):
@@ -49,38 +43,28 @@ def connect(path: Path) -> sqlite3.Connection:
     make_folder(path.parent)
     with suppress(FileExistsError):
         make_file(path)
-    # SQLite gives its auxiliary files the permissions of the main file. Older versions made files with wider ones.
+    # SQLite gives its auxiliary files the permissions of the main file.
     tighten(*(found for ours in _OURS for found in path.parent.glob(ours)))
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=BUSY_SECONDS)
     try:
+        # The file shrinks when tasks are deleted: the queue's small transactions can afford it. This has to come first.
+        connection.execute("PRAGMA auto_vacuum = FULL")
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute(f"PRAGMA journal_size_limit = {LONGEST_LOG_BYTES}")
-        _give_back_space(connection)
-        _migrate(connection)
+        _create(connection)
     except BaseException:
         connection.close()
         raise
     return connection
 
 
-def _give_back_space(connection: sqlite3.Connection) -> None:
-    """Shrink the file when tasks are deleted. The queue's small transactions can afford it."""
-    if connection.execute("PRAGMA auto_vacuum").fetchone()[0] == 0:
-        connection.execute("PRAGMA auto_vacuum = FULL")
-        # VACUUM converts the file of an older version. If another process is writing, the next opening does it.
-        with suppress(sqlite3.OperationalError):
-            connection.execute("VACUUM")
-
-
-def _migrate(connection: sqlite3.Connection) -> None:
-    for version, statements in ((0, _SCHEMA), (1, _ONE_CASE)):
-        if _version(connection) != version:
-            continue
+def _create(connection: sqlite3.Connection) -> None:
+    if _version(connection) == 0:
         connection.execute("BEGIN IMMEDIATE")
-        # Another process may have migrated it meanwhile.
-        if _version(connection) == version:
-            for statement in statements.split(";\n"):
+        # Another process may have made the tables meanwhile.
+        if _version(connection) == 0:
+            for statement in _SCHEMA.split(";\n"):
                 connection.execute(statement)
             connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
         connection.execute("COMMIT")

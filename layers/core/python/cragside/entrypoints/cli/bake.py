@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cragside.domain.counted import counted
 from cragside.entrypoints.cli import exit_codes
 from cragside.entrypoints.cli.api import LocalWorkspace
 from cragside.entrypoints.cli.indexing import Paths, Run, found_in, index_found
@@ -21,7 +22,7 @@ def bake(
     context: typer.Context,
     paths: Paths,
     out: Annotated[
-        Path, typer.Option("--out", "-o", metavar="DIR", help="Where to: a new or empty folder, or a baked store.")
+        Path, typer.Option("--out", "-o", metavar="DIR", help="Output folder: new, empty, or a baked store.")
     ],
     workspace: LocalWorkspace = None,
 ) -> None:
@@ -43,14 +44,15 @@ def bake(
         index_found(session, embedded, found_in(paths), Run(), report)
         report.show()
         if report.exit_code:
-            console.print(f"{report}. Nothing is baked: mend or leave out what failed.")
+            console.print(f"{report}. Nothing was baked. Fix or leave out the failed files.")
             raise typer.Exit(exit_codes.FAILED)
         known = session.run(embedded, _status)
         manifest, sha256 = baked.publish(known)
     size = sum(file.bytes for file in manifest.files.values())
     console.print(
         f"{report}. Workspace {known.workspace} baked into {printable(str(out))}: "
-        f"{known.documents} documents, {known.passages} passages, {size / 1024**2:.1f} MB in all.\n"
+        f"{counted(known.documents, 'document')}, {counted(known.passages, 'passage')}, "
+        f"{size / 1024**2:.1f} MB in all.\n"
         f"SHA-256 of baked.json: {sha256}",
         soft_wrap=True,
     )

@@ -11,7 +11,6 @@ from cragside.composition.local_files import FoundFile, Refused, find_files, pat
 from cragside.composition.text_digests import TextDigests, is_empty
 from cragside.domain.errors import ValidationError
 from cragside.domain.syncing import FileState, KnownDocument, Move, Plan, plan, removes_much
-from cragside.entrypoints.cli.earlier_documents import would_take_over
 from cragside.entrypoints.cli.progress import IndexingProgress
 from cragside.entrypoints.cli.terminal import printable
 
@@ -44,7 +43,7 @@ class Comparison:
 
     `unfinished`: sources of unchanged documents that are not fully indexed. `ids`: the documents' ids by source.
     `emptied`: sources of documents whose files have no text any more. `folders`: the prefix of the sources of each
-    folder. `taken_over` and `perhaps` are set by `foresee`.
+    folder.
     """
 
     plan: Plan
@@ -55,8 +54,6 @@ class Comparison:
     ids: Mapping[str, str] = field(default_factory=dict)
     emptied: frozenset[str] = frozenset()
     folders: Sequence[str] = ()
-    taken_over: Sequence[FileState] = ()
-    perhaps: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def failing(self) -> list[Refused]:
@@ -68,25 +65,6 @@ class Comparison:
         source = move.document.source
         inside = [root for root in self.folders if source.startswith(f"{root}/")]
         return source.removeprefix(f"{max(inside, key=len)}/") if inside else source
-
-    def foresee(self, earlier: Sequence[IndexingProgress]) -> list[IndexingProgress]:
-        """Find the added files that will take over a document of an earlier version. Returns the other such documents.
-
-        Those files move from `plan.added` to `taken_over`. `perhaps` maps the sources of other added files to the name
-        of a document that they may take over.
-        """
-        left, over, added, perhaps = list(earlier), list[FileState](), list[FileState](), dict[str, str]()
-        for file in self.plan.added:
-            document, sure = would_take_over(file, left)
-            if document is not None and sure:
-                left.remove(document)
-                over.append(file)
-                continue
-            added.append(file)
-            if document is not None:
-                perhaps[file.source] = document.name
-        self.plan, self.taken_over, self.perhaps = replace(self.plan, added=tuple(added)), over, perhaps
-        return left
 
 
 async def compare(

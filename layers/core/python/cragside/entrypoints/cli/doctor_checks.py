@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 from cragside import __version__
 from cragside.composition.store_files import damage_in, is_baked, may_be_damaged, misplaced
+from cragside.domain.counted import counted
 from cragside.domain.errors import CragsideError, ServiceUnavailable
 from cragside.entrypoints.cli.exit_codes import message_of
 from cragside.entrypoints.cli.session import address_of
@@ -122,7 +123,7 @@ async def _store(container: "Container") -> list[Finding]:
         return [Finding("store", "ok", detail=detail, remedy="Index something with `cragside ingest`.")]
     known = await (await container.workspaces.open(settings.workspace)).passages.status()
     await container.workspaces.check(settings.workspace, whole=True)
-    detail = f"workspace {known.workspace}: {known.documents} documents, embedded by {known.embedding_model}"
+    detail = f"workspace {known.workspace}: {counted(known.documents, 'document')}, embedded by {known.embedding_model}"
     if damage := await asyncio.to_thread(_damage, settings):
         return [Finding("store", "error", detail=damage, remedy=_BAKE_REMEDY)]
     # The store can be opened without its model, but not be searched.
@@ -182,9 +183,11 @@ def _model(component: str, chosen: str | None, default: str, variable: str, mode
     if name in models or f"{name}:latest" in models:
         return Finding(component, "ok", detail=name)
     if chosen:
-        return Finding(component, "error", detail=f"{name} is not there", remedy=f"Get it with `ollama pull {name}`.")
-    remedy = f"Get it with `ollama pull {name}`, or name one that is there in {variable}."
-    return Finding(component, "warning", detail=f"{name} is not there, the embedded one does its work", remedy=remedy)
+        return Finding(
+            component, "error", detail=f"{name} is not installed", remedy=f"Get it with `ollama pull {name}`."
+        )
+    remedy = f"Get it with `ollama pull {name}`, or name an installed one in {variable}."
+    return Finding(component, "warning", detail=f"{name} is not installed; the embedded model is used", remedy=remedy)
 
 
 async def _searxng(container: "Container") -> list[Finding]:

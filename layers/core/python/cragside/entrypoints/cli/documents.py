@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from cragside.domain.counted import counted
 from cragside.entrypoints.cli.api import Address, Token, WorkspaceName, ask
 from cragside.entrypoints.cli.session import session_of
 from cragside.entrypoints.cli.terminal import output, print_json, printable
@@ -43,10 +44,10 @@ def documents(
 def _show(answer: dict[str, Any]) -> None:
     console = output()
     for document in answer["documents"]:
-        label = document.get("label", document["name"])  # an older service has none
+        label = document["label"]
         name = f"{label}  ({document['error']})" if document["error"] else label
         line = f"{document['status']:<11}{document['id']}  {document['passages']:>5}  {name}"
         console.print(" ".join(printable(line).split("\n")), style="red" if document["error"] else None, soft_wrap=True)
     shown, total = len(answer["documents"]), answer["total"]
-    documents = "document" if total == 1 else "documents"
-    console.print(f"{shown} of {total} {documents}." if shown < total else f"{total} {documents}.")
+    documents = counted(total, "document")
+    console.print(f"{shown} of {documents}." if shown < total else f"{documents}.")

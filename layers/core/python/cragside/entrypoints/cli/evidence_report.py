@@ -10,9 +10,9 @@ from cragside.entrypoints.cli.terminal import print_table, printable
 
 _VERDICTS = {
     "local": "evidence from the knowledge base",
-    "web": "the knowledge base did not hold enough, the web was asked",
+    "web": "too little in the knowledge base; the web was searched",
     "mixed": "evidence from the knowledge base and the web",
-    "none": "no evidence, the question goes through without context",
+    "none": "no evidence; the question passes through without context",
 }
 _STYLES = {"local": "green", "web": "cyan", "mixed": "cyan", "none": "yellow"}
 

@@ -33,7 +33,6 @@ def forget(
     console, unknown = output(), list[str]()
 
     async def work(container: "Container") -> None:
-        repository = (await container.workspaces.open(settings.workspace)).passages
         library = (await container.workspaces.open(settings.workspace)).documents
         meant = {
             (name := source_name(given)): await documents_meant(library, name, path=source_of(given)) for given in names
@@ -45,7 +44,7 @@ def forget(
             told = " ".join(error.message for error in refused)
             raise ValidationError(printable(f"{told} Nothing was forgotten."))
         for name, documents in meant.items():
-            if documents and await repository.delete_document(documents[0].source):
+            if documents and await container.intake.delete(documents[0].id, workspace=settings.workspace):
                 console.print(f"{'forgotten':<10}{printable(documents[0].label)}", soft_wrap=True)
             else:
                 unknown.append(name)

@@ -22,7 +22,6 @@ from cragside.domain.errors import (
     ValidationError,
 )
 from cragside.entrypoints.cli.api import ask, named_workspace
-from cragside.entrypoints.cli.earlier_documents import known_by_name_alone, tell_earlier
 from cragside.entrypoints.cli.indexing_report import FoundItem, Line, Report, tell_why_it_stopped
 from cragside.entrypoints.cli.progress import Offer, Options
 from cragside.entrypoints.cli.session import place_of
@@ -52,7 +51,6 @@ class Run:
 
     `prune` is asked first which documents have lost their files. It returns what is left to index, and what removes
     those documents, last of all.
-    With `look_for_earlier` documents of earlier versions that stay beside those of files are told of.
     """
 
     options: Options = field(default_factory=Options)
@@ -60,7 +58,6 @@ class Run:
     token: str | None = None
     wait: bool = True
     prune: "Prune | None" = None
-    look_for_earlier: bool = False
 
 
 def found_in(paths: Sequence[Path], urls: Sequence[str] = ()) -> list[FoundItem]:
@@ -193,9 +190,6 @@ def index_found(session: "Session", settings: "Settings", found: Sequence[FoundI
         await index(service, offers_of(left, settings.max_file_bytes), run.options, report, wait=run.wait)
         if remove:
             await remove(report)
-        if run.look_for_earlier:
-            beside = None if run.prune else report.made()
-            report.earlier = await known_by_name_alone(service, beside=beside)
 
     ask(session, settings, work, address=run.address, token=run.token)
 
@@ -213,7 +207,6 @@ def end(report: Report, summary: str, *, as_json: bool, address: str | None, **t
     else:
         report.show()
         output().print(f"{report}. {summary}", soft_wrap=True)
-        tell_earlier(report.earlier or ())
     if report.stopped:
         tell_why_it_stopped(report.stopped, report.counts["waiting"], address=address)
     if report.exit_code:

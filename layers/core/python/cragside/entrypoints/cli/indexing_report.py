@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from cragside.composition.local_files import FoundFile, Refused
+from cragside.domain.counted import counted
 from cragside.domain.errors import CragsideError
 from cragside.domain.naming import told_apart
 from cragside.entrypoints.cli import exit_codes
-from cragside.entrypoints.cli.earlier_documents import earlier_body
 from cragside.entrypoints.cli.progress import IndexingProgress, Offer, Taken
 from cragside.entrypoints.cli.skipped import told_in_one_line
 from cragside.entrypoints.cli.terminal import notices, output, printable
@@ -37,7 +37,7 @@ class Line:
         """The remark behind the status."""
         if self.reason or not self.passages or self.status == "unchanged":
             return self.reason
-        return f"{self.passages} passage" + ("" if self.passages == 1 else "s")
+        return counted(self.passages, "passage")
 
 
 @dataclass
@@ -45,7 +45,7 @@ class Report:
     """The outcome of a whole run. `stopped` says why it ended early, "" if it did not.
 
     `found` lists what is to be sent, in the order of the lines, if that is known beforehand. `complete` is set once
-    all of it was sent. `earlier` are documents of an earlier version to report, None if nobody looked for them.
+    all of it was sent.
     """
 
     lines: list[Line] = field(default_factory=list)
@@ -53,7 +53,6 @@ class Report:
     stopped: str = ""
     found: Sequence[FoundItem] | None = None
     complete: bool = False
-    earlier: Sequence[IndexingProgress] | None = None
 
     def add(self, line: Line) -> None:
         """Add a line."""
@@ -103,12 +102,6 @@ class Report:
             return exit_codes.UNAVAILABLE
         return exit_codes.FAILED if self.counts["failed"] else exit_codes.OK
 
-    def made(self) -> list[str]:
-        """The sources of new documents."""
-        new = {identifier for identifier, (_, taken) in self.taken.items() if taken.outcome == "new"}
-        settled = {line.id for line in self.lines if line.status == "indexed" and line.id not in self.taken}
-        return [line.source for line in self.lines if line.id in new | settled]
-
     def show(self) -> None:
         """Print the lines, and one for all skipped files. Files that share a name are shown with their folders."""
         console = output()
@@ -142,8 +135,7 @@ class Report:
             for line in self.lines
         ]
         counts = {status: count for status in _STATUSES if (count := self.counts[status])}
-        told = {} if self.earlier is None else earlier_body(self.earlier)
-        return {"documents": documents, "counts": counts, "stopped": self.stopped or None, **told}
+        return {"documents": documents, "counts": counts, "stopped": self.stopped or None}
 
     def __str__(self) -> str:
         counts = self.counts
@@ -180,5 +172,5 @@ def tell_why_it_stopped(reason: str, count: int = 0, *, address: str | None) -> 
 def tell_what_waits(count: int = 0, *, address: str | None) -> None:
     """Say who will index the `count` documents that wait in the queue; 0 stands for an unknown number."""
     who = "the service" if address else "`cragside worker`, or a running `cragside serve`,"
-    what = {0: "what is not done waits", 1: "1 document waits"}.get(count, f"{count} documents wait")
-    notices().print(f"Nothing is lost: {what} in the queue, and {who} goes on with it.", soft_wrap=True)
+    what = {0: "unfinished work waits", 1: "1 document waits"}.get(count, f"{count} documents wait")
+    notices().print(f"Nothing is lost: {what} in the queue, and {who} continues it.", soft_wrap=True)

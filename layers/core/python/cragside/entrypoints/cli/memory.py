@@ -6,6 +6,7 @@ from urllib.parse import quote
 import typer
 
 from cragside.domain.errors import NotFound, ProcessingError
+from cragside.domain.exchange import SKIPPED
 from cragside.entrypoints.cli import exit_codes
 from cragside.entrypoints.cli.api import Address, Token, WorkspaceName, ask
 from cragside.entrypoints.cli.indexing import until_idle
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from cragside.entrypoints.cli.service import Service
 
 memory = typer.Typer(
-    help="Remember exchanges of a conversation, recall what they say to a question, list and forget them.",
+    help="Remember exchanges of a conversation, search, list and forget them.",
     no_args_is_help=True,
 )
 AsJson = Annotated[bool, typer.Option("--json", help="Print the route's answer, and nothing else.")]
@@ -56,6 +57,8 @@ def add(
     if stopped:
         tell_why_it_stopped(stopped, address=api)
         raise typer.Exit(exit_codes.UNAVAILABLE)
+    if not answer["indexed"] and answer.get("reason") not in SKIPPED:
+        raise typer.Exit(exit_codes.UNAVAILABLE if answer.get("retryable") else exit_codes.FAILED)
 
 
 @memory.command()
@@ -112,7 +115,7 @@ def list_(
         told = [(f"{each['id']}  {each['at']}", str(each["text"])) for each in answer["memories"]]
         total = int(answer["total"])
     except (KeyError, TypeError, ValueError) as error:
-        raise ProcessingError("The service answered something else than exchanges. Is --api cragside's?") from error
+        raise ProcessingError("The service did not answer with exchanges. Is --api the address of cragside?") from error
     console = output()
     for heading, text in told:
         console.print(printable(heading), soft_wrap=True)

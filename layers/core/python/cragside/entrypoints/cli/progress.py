@@ -9,7 +9,7 @@ from cragside.domain.errors import ProcessingError
 if TYPE_CHECKING:
     from cragside.domain.document import DocType
 
-_NO_DOCUMENTS = "The service answered something else than documents. Is --api cragside's?"
+_NO_DOCUMENTS = "The service did not answer with documents. Is --api the address of cragside?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +70,9 @@ class IndexingProgress:
                 searchable=document["searchable"],
                 settled=document["status"] == "failed" or not unfinished,
                 metadata=document["metadata"],
-                # An older service knows documents by their names alone.
-                source=document.get("source", name),
-                label=document.get("label", name),
-                content_hash=document.get("content_hash", ""),
+                source=document["source"],
+                label=document["label"],
+                content_hash=document["content_hash"],
             )
         except (KeyError, TypeError, AttributeError) as error:
             raise ProcessingError(_NO_DOCUMENTS) from error

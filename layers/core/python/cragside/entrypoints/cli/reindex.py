@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from cragside.domain.counted import counted
 from cragside.entrypoints.cli.api import LocalWorkspace
 from cragside.entrypoints.cli.session import session_of
 from cragside.entrypoints.cli.terminal import notices, output, printable
@@ -32,4 +33,4 @@ def reindex(
             )
 
     count = session.run(settings, work)
-    output().print(f"Workspace {settings.workspace} is built anew: {count} texts.")
+    output().print(f"Rebuilt workspace {settings.workspace}: {counted(count, 'text')}.")

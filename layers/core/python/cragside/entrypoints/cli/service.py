@@ -103,12 +103,6 @@ class Service:
             raise ProcessingError("The service cannot list the documents of a folder. Update it first.")
         return found
 
-    async def unclaimed(self) -> list[IndexingProgress]:
-        """The documents that have no source, only a name, as stores of earlier versions do."""
-        found = await self._all(unclaimed="true")
-        # A service that does not know the parameter lists all documents.
-        return found if all(document.source == document.name for document in found) else []
-
     async def _all(self, **chosen: str) -> list[IndexingProgress]:
         return list({document.id: document async for document in self.documents(**chosen)}.values())
 

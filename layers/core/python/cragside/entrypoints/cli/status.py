@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cragside.domain.counted import counted
 from cragside.entrypoints.cli.api import LocalWorkspace
 from cragside.entrypoints.cli.session import place_of, session_of
 from cragside.entrypoints.cli.terminal import output, print_json, printable
@@ -35,7 +36,7 @@ def status(
     by_status = known.pop("by_status")
     waiting = by_status.get("pending", 0)
     for name, value in known.items():
-        note = f" ({waiting} document{'' if waiting == 1 else 's'} waiting)" if name == "passages" and waiting else ""
+        note = f" ({counted(waiting, 'document')} waiting)" if name == "passages" and waiting else ""
         console.print(f"{name.replace('_', ' '):<17}{printable(str(value))}{note}", soft_wrap=True)
     for name, count in sorted(by_status.items()):
         console.print(f"  {name:<15}{count}")

@@ -10,7 +10,6 @@ import typer
 from cragside.domain.errors import ValidationError
 from cragside.entrypoints.cli import exit_codes
 from cragside.entrypoints.cli.api import Address, Token, WorkspaceName, ask, named_workspace
-from cragside.entrypoints.cli.earlier_documents import earlier_body, known_by_name_alone, tell_earlier
 from cragside.entrypoints.cli.indexing import end, where_of
 from cragside.entrypoints.cli.indexing_report import Report, nothing_is_lost
 from cragside.entrypoints.cli.ingest import NoEnrich, NoWait, Yes
@@ -123,12 +122,10 @@ class _Run:
         from cragside.entrypoints.cli.sync_plan import plan_body, show_plan
 
         assert self.compared is not None  # noqa: S101 (`work` has run)
-        earlier = self.report.earlier or ()
         if as_json:
-            print_json({**told, **plan_body(self.compared), **earlier_body(earlier)})
+            print_json({**told, **plan_body(self.compared)})
         else:
             show_plan(self.compared)
-            tell_earlier(earlier)
         if self.compared.failing:
             raise typer.Exit(exit_codes.FAILED)
 
@@ -138,9 +135,7 @@ class _Run:
 
         found = self.compared = await compare(service, self.folders, digests)
         if self.dry_run:
-            self.report.earlier = found.foresee(await known_by_name_alone(service))
             return
         if not agreed(found.losses, yes=self.yes):
             found.plan = found.plan.without_removals()
         await carry_out(service, found, self.options, self.report, max_bytes=self.max_bytes, wait=self.wait)
-        self.report.earlier = await known_by_name_alone(service)

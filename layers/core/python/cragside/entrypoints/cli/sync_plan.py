@@ -2,35 +2,29 @@
 
 from typing import TYPE_CHECKING, Any
 
-from cragside.domain.syncing import FileState
 from cragside.entrypoints.cli.terminal import output, printable
 
 if TYPE_CHECKING:
     from cragside.entrypoints.cli.comparing import Comparison
 
-_VERBS = ("add", "take over", "change", "move", "remove")
+_VERBS = ("add", "change", "move", "remove")
 
 
 def show_plan(found: "Comparison") -> None:
     """Print a line for each difference, and the counts."""
     console, made = output(), found.plan
-    lines = [("add", f"{file.name}{_perhaps(found, file)}") for file in made.added]
-    lines += [("take over", file.name) for file in found.taken_over] + [("change", file.name) for file in made.changed]
+    lines = [("add", file.name) for file in made.added]
+    lines += [("change", file.name) for file in made.changed]
     lines += [("move", f"{found.earlier_name(move)} -> {move.to.name}") for move in made.moved]
     lines += [("remove", document.name) for document in made.removed]
     lines += [("skip" if each.skipped else "fail", f"{each.name}  ({each.reason})") for each in found.refused]
     for what, name in lines:
         console.print(f"{what:<10}{printable(name)}", soft_wrap=True)
-    counts = (made.added, found.taken_over, made.changed, made.moved, made.removed)
+    counts = (made.added, made.changed, made.moved, made.removed)
     told = ", ".join(f"{verb} {len(some)}" for verb, some in zip(_VERBS, counts, strict=True) if some)
     failing = f" {len(found.failing)} would fail;" if found.failing else ""
     summary = f"Would {told or 'do nothing'};{failing} {len(made.unchanged)} unchanged. Nothing was done."
     console.print(summary, soft_wrap=True)
-
-
-def _perhaps(found: "Comparison", file: FileState) -> str:
-    name = found.perhaps.get(file.source)
-    return f"  (or takes {name} over, if most of its lines are kept)" if name else ""
 
 
 def plan_body(found: "Comparison") -> dict[str, Any]:
@@ -38,7 +32,6 @@ def plan_body(found: "Comparison") -> dict[str, Any]:
     made = found.plan
     return {
         "added": [file.source for file in made.added],
-        "taken_over": [file.source for file in found.taken_over],
         "changed": [file.source for file in made.changed],
         "moved": [{"from": move.document.source, "to": move.to.source} for move in made.moved],
         "removed": [document.source for document in made.removed],

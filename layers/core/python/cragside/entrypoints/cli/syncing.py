@@ -65,7 +65,7 @@ def agreed(losses: Sequence[Loss], *, yes: bool) -> bool:
     told = printable("; ".join(map(str, losses)))
     if not on_terminal():
         raise ValidationError(
-            f"{told}. Nothing was done. If that is right, say --yes; else look what became of the files."
+            f"{told}. Nothing was done. To remove them, pass --yes. Otherwise check what happened to the files."
         )
     return typer.confirm(f"{told}. Remove them?", err=True)
 

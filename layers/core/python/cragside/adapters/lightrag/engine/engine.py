@@ -28,10 +28,7 @@ COSINE_FLOOR = 0.05
 
 
 class Embedding(EmbeddingFunc):
-    """LightRAG's wrapper without its check of lengths.
-
-    It wants to know the length of the vectors ahead of the first one. `CachedEmbedder` holds them against the store's.
-    """
+    """LightRAG's `EmbeddingFunc` without its check of the vectors' length, which `CachedEmbedder` checks."""
 
     async def __call__(self, *args: Any, **named: Any) -> Vectors:
         """A vector for each text."""

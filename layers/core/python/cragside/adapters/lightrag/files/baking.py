@@ -1,4 +1,4 @@
-"""Making a baked store: built beside its place, made compact, and put there whole or not at all."""
+"""Builds a store in a scratch folder, compacts it, and moves it into place atomically."""
 
 import os
 import shutil
@@ -88,7 +88,7 @@ class Baking:
             raise ValidationError(f"{self._out} is damaged: {damage}. Remove it, and bake all its workspaces again.")
 
     def _open_to_readers(self) -> None:
-        """Give what is shipped the permissions that the umask leaves, as the folder has that it is made in."""
+        """Give the shipped files the permissions that the umask allows. The parent folder shows them."""
         allowed = stat.S_IMODE(self.home.parent.stat().st_mode) & 0o777
         for path in (self.home, *self.home.rglob("*")):
             path.chmod(allowed if path.is_dir() else allowed & 0o666)

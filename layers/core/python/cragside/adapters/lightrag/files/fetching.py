@@ -1,4 +1,4 @@
-"""A baked store out of an object store: into a folder of its own, each file checked, all or nothing."""
+"""Downloads a baked store from an object store and verifies each file; all or nothing."""
 
 import asyncio
 import hashlib

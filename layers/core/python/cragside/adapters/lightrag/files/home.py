@@ -34,7 +34,7 @@ class Home:
         self._told = False
 
     async def ready(self) -> None:
-        """The folder is there, if it had to be fetched. Whoever gives up leaves the fetching to go on."""
+        """Wait for a store that is fetched. Cancelling the caller does not cancel the download."""
         if self._objects is None or self._sha256 is None:
             return
         if self._fetching is None or (self._fetching.done() and _failed(self._fetching)):
@@ -98,7 +98,7 @@ class Home:
         return self._manifest
 
     def check(self, manifest: Manifest, workspace: str) -> None:
-        """Raises `ServiceUnavailable` when the workspace's file is not there as it was baked. It is not read for it."""
+        """Raises `ServiceUnavailable` if the workspace's file is missing or has another size. Computes no hashes."""
         if damage := damage_of(self.folder, manifest, [file_of(workspace)]):
             raise self._broken(damage)
 

@@ -115,7 +115,7 @@ def misplaced(folder: Path) -> str:
 
 
 def _status(folder: Path) -> os.stat_result | None:
-    """What has the manifest's name, followed where it links to; None for nothing."""
+    """`stat` of the manifest's path, following links; None if there is none."""
     path = folder / MANIFEST
     try:
         return path.stat()

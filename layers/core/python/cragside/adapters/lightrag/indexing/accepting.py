@@ -7,24 +7,20 @@ import re
 from dataclasses import replace
 from pathlib import PurePosixPath
 
-from cragside.adapters.lightrag.chunking import Piece, cut, storable
-from cragside.adapters.lightrag.indexing.adoption import adopt
+from cragside.adapters.lightrag.chunking import cut
 from cragside.adapters.lightrag.indexing.versions import cut_of, digest_of
-from cragside.adapters.lightrag.ledger.entries import Entry, behind, json_of, title_of
+from cragside.adapters.lightrag.ledger.entries import Entry, Piece, behind, json_of, title_of
 from cragside.adapters.lightrag.ledger.interface import Ledger
+from cragside.adapters.lightrag.storable import storable
 from cragside.adapters.lightrag.store import Store
 from cragside.domain.document import SourceText
 from cragside.domain.indexing import Acceptance, DocumentRecord
 from cragside.domain.memory_name import is_memory
 
 
-async def accept(
-    store: Store, source: SourceText, *, enrich: bool, track: str, rename: bool, identifier: str = ""
-) -> Acceptance:
-    """See `Library.accept`. A new document gets `identifier` if that is given and no other document has it."""
+async def accept(store: Store, source: SourceText, *, enrich: bool, track: str, rename: bool) -> Acceptance:
+    """See `Library.accept`."""
     given, digest = await asyncio.to_thread(_prepared, source)
-    if not rename:
-        await adopt(store, given, digest)
     source = given if rename else await _of_track(store, given, track)
     if (known := await _known(store, source, digest, rename=rename)) is None:
         pieces, made = await asyncio.to_thread(_pieces_of, store, source, digest)
@@ -32,7 +28,7 @@ async def accept(
             # Somebody else may have brought the same text, or taken the name, meanwhile.
             source = given if rename else await _of_track(store, given, track)
             if (known := await _known(store, source, digest, rename=rename)) is None:
-                entry = Entry(identifier, digest, made, source, pieces, store.part_passages, enrich, track)
+                entry = Entry("", digest, made, source, pieces, store.part_passages, enrich, track)
                 return await _entered(store, ledger, entry, rename=rename)
     if enrich and any(part.enrichment == "none" for part in known.parts):
         async with store.accepting() as ledger:
@@ -41,19 +37,6 @@ async def accept(
     if not rename:
         known = await _described(store, known, source, track)
     return Acceptance(known, "unchanged", await store.ledger.tasks(known.id))
-
-
-async def cut_uncut(store: Store) -> None:
-    """Cut texts whose indexing an older version began and did not end."""
-    for identifier in await store.ledger.uncut():
-        source = await store.ledger.source(identifier)
-        record = await store.ledger.record(identifier)
-        if source is None or record is None:
-            continue
-        pieces, made = await asyncio.to_thread(_pieces_of, store, source, record.content_hash)
-        entry = Entry(identifier, record.content_hash, made, source, pieces, store.part_passages, enrich=True)
-        async with store.accepting() as ledger:
-            await ledger.cut(entry)
 
 
 def identifier_of(source: str, *, memory: bool = False) -> str:
@@ -71,15 +54,10 @@ async def _free_identifier(store: Store, source: str) -> str:
     """An id for a new document. A document that was moved keeps the id that it got from its first source."""
     memory = is_memory(store.workspace)
     identifier, number = identifier_of(source, memory=memory), 1
-    while not await _is_free(store, identifier):
+    while await store.ledger.record(identifier) is not None:
         number += 1
         identifier = identifier_of(f"{source}\n{number}", memory=memory)
     return identifier
-
-
-async def _is_free(store: Store, identifier: str) -> bool:
-    """Nothing in the store has the id, nor has an exchange that left it for memory and kept its id."""
-    return await store.ledger.record(identifier) is None and not await store.ledger.has_parted_with(identifier)
 
 
 def _prepared(source: SourceText) -> tuple[SourceText, str]:
@@ -123,8 +101,6 @@ async def _entered(store: Store, ledger: Ledger, entry: Entry, *, rename: bool) 
     changed = known is not None and not rename
     if known and changed:
         identifier = known.id
-    elif entry.identifier and await _is_free(store, entry.identifier):
-        identifier = entry.identifier
     else:
         identifier = await _free_identifier(store, entry.source.source)
     entry = replace(entry, identifier=identifier)

@@ -10,7 +10,7 @@ import numpy as np
 from cragside.adapters.lightrag.indexing.drafts import Draft
 from cragside.adapters.lightrag.indexing.sweeping import forget_graph, sweep
 from cragside.adapters.lightrag.ledger.changes import Always, WhileCurrent
-from cragside.adapters.lightrag.ledger.entries import StoredPart
+from cragside.adapters.lightrag.ledger.entries import StoredPart, searched_text
 from cragside.adapters.lightrag.ledger.failures import failing_as_unavailable
 from cragside.adapters.lightrag.store import Store, StoreAccess, part_lease
 from cragside.domain.errors import CragsideError, ProcessingError, ServiceUnavailable
@@ -105,7 +105,7 @@ async def embed(store: Store, task: Task, part: StoredPart) -> None:
     if part.embedded:
         return
     texts = await texts_of(store, part)
-    contents = [row["content"] for row in texts.values()]
+    contents = [searched_text(part.title, row["content"]) for row in texts.values()]
     async with _naming_the_cause():
         await store.embedder.keep(task.document_id, contents)
         vectors = await store.engine.chunks_vdb.embedded(contents)
@@ -159,7 +159,7 @@ async def texts_of(store: Store, part: StoredPart) -> dict[str, dict[str, Any]]:
 
 def _check_same(part: StoredPart, now: StoredPart) -> None:
     """The next try works on the part as it is now."""
-    if (part.version, part.key) != (now.version, now.key):
+    if (part.version, part.key, part.title) != (now.version, now.key, now.title):
         raise ServiceUnavailable("knowledge_base", _CHANGED)
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 
-from cragside.adapters.lightrag.indexing.accepting import cut_uncut
 from cragside.adapters.lightrag.indexing.part_indexer import embed, extend_graph
 from cragside.adapters.lightrag.store import Store
 from cragside.domain.errors import CragsideError, ServiceUnavailable
@@ -22,7 +21,6 @@ async def rebuild(old: Store, fresh: Store, progress: Callable[[str], None]) -> 
     await fresh.ledger.copy_facts_from(old.ledger)
     for identifier in documents:
         await fresh.ledger.copy_document_from(old.ledger, identifier)
-    await cut_uncut(fresh)
     for identifier, name in documents.items():
         try:
             await _index(old, fresh, identifier)

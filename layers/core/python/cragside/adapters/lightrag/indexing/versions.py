@@ -4,14 +4,16 @@ import hashlib
 import json
 from collections.abc import Sequence
 
-from cragside.adapters.lightrag.chunking import Piece
+from cragside.adapters.lightrag.ledger.entries import Piece
 from cragside.domain.document import SourceText
 
 
 def digest_of(source: SourceText) -> str:
-    """Equal for texts that make the same passages, pages and sections."""
+    """Equal for texts that make the same passages, pages and sections, in files that say the same of themselves."""
     marks = [[mark.start, mark.page, mark.section, *([True] if mark.apart else [])] for mark in source.marks]
     facts = source.text.strip() + (json.dumps(marks) if marks else "")
+    if source.properties:
+        facts += json.dumps(dict(source.properties), sort_keys=True, default=str)
     return hashlib.sha256(facts.encode()).hexdigest()
 
 

@@ -11,7 +11,6 @@ from cragside.domain.indexing import (
     EnrichmentStatus,
     Passage,
     Progress,
-    Stored,
     Task,
 )
 
@@ -30,14 +29,6 @@ class Catalogue(ABC):
     @abstractmethod
     async def named(self, name: str) -> list[DocumentRecord]:
         """The current documents of a name, latest first."""
-
-    @abstractmethod
-    async def unclaimed(self, name: str) -> DocumentRecord | None:
-        """The current document of a name that nobody has given a source."""
-
-    @abstractmethod
-    async def all_unclaimed(self) -> list[DocumentRecord]:
-        """The current documents that nobody has given a source, in the order of their names."""
 
     @abstractmethod
     async def below(self, folder: str) -> list[DocumentRecord]:
@@ -82,10 +73,6 @@ class Catalogue(ABC):
         """How many passages of current documents are in each state of enrichment."""
 
     @abstractmethod
-    async def stored(self) -> Stored:
-        """How many current documents there are, and the bytes of all texts, replaced ones included until they go."""
-
-    @abstractmethod
     async def progress(self) -> Progress:
         """How far current documents have come."""
 
@@ -95,7 +82,7 @@ class Catalogue(ABC):
 
     @abstractmethod
     async def sweeps(self, document_id: str | None = None) -> list[Task]:
-        """Void tasks of versions that are gone: whoever gets one takes them out of the graph."""
+        """Tasks that remove deleted versions from the graph."""
 
     @abstractmethod
     async def given_up(self) -> set[tuple[str, int]]:
@@ -116,10 +103,6 @@ class Catalogue(ABC):
     @abstractmethod
     async def gone(self) -> list[StoredPart]:
         """The parts of all versions that are to be removed."""
-
-    @abstractmethod
-    async def uncut(self) -> list[str]:
-        """The ids of current documents that have no parts yet."""
 
     @abstractmethod
     async def mentions(self, names: Sequence[str]) -> dict[str, int]:

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from cragside.adapters.lightrag.chunking import Piece, storable
-from cragside.adapters.lightrag.ledger.entries import Entry
+from cragside.adapters.lightrag.ledger.entries import Entry, Piece
+from cragside.adapters.lightrag.storable import storable
 
 # The namespace in which LightRAG keeps the texts of passages.
 TEXTS = "text_chunks"

@@ -8,14 +8,32 @@ from urllib.parse import quote
 
 import orjson
 
-from cragside.adapters.lightrag.chunking import Piece, storable
+from cragside.adapters.lightrag.storable import storable
 from cragside.domain.document import SourceText
 from cragside.domain.indexing import EnrichmentStatus
+
+# A longer title would say more than a short passage.
+_LONGEST_TITLE = 200
+_HEADING_SIGNS = "#=*_ \t\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A passage in the making: its tokens, its page, how its place is cited, and the sections that it goes through."""
+
+    text: str
+    tokens: int
+    page: int | None
+    section: str
+    sections: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class StoredPart:
-    """A part of a version; `key` is LightRAG's name of it as a document."""
+    """A part of a version; `key` is LightRAG's name of it as a document.
+
+    Its passages are searched with `title`, which is "" for a document that has no title but its name.
+    """
 
     version: int
     number: int
@@ -24,6 +42,7 @@ class StoredPart:
     last: int
     embedded: bool
     enrichment: EnrichmentStatus
+    title: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,30 +67,26 @@ class Entry:
         return f"{self.identifier}-{self.cut}"
 
 
-@dataclass(frozen=True, slots=True)
-class Suspect:
-    """A document that may be an exchange which an older version put beside the documents."""
-
-    identifier: str
-    name: str
-    text: str
-    track: str
-    metadata: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Accepted:
-    """When and how a document was accepted."""
-
-    track: str
-    enrich: bool
-    created_at: str
-    updated_at: str
-
-
 def title_of(source: SourceText) -> str:
     """The title of a text as it is stored."""
     return storable(source.title or source.name)
+
+
+def searched_title(title: str, name: str) -> str:
+    """The title with which a document's passages are searched, "" if it is nothing but the document's name."""
+    return "" if title == name else title
+
+
+def searched_text(title: str, text: str) -> str:
+    """What searches see of a passage, in words and as a vector: the document's title, and the text.
+
+    A passage that begins with the title is searched as it is.
+    """
+    title = " ".join(title[:_LONGEST_TITLE].split())
+    begin = text[: 2 * _LONGEST_TITLE].lstrip(_HEADING_SIGNS)
+    if not title or (begin.casefold().startswith(title.casefold()) and not begin[len(title) :][:1].isalnum()):
+        return text
+    return f"{title}\n{text}"
 
 
 def behind(source: str, track: str) -> str:

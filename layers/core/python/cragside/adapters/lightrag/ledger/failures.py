@@ -7,7 +7,7 @@ from cragside.domain.errors import ServiceUnavailable
 
 
 class LedgerError(ServiceUnavailable):
-    """The database failed. `reason` is what it says, `unusable` the end of a sentence that says it, with a remedy."""
+    """The database failed, for `reason`. `unusable` completes the sentence 'The store …' with cause and remedy."""
 
     def __init__(self, reason: str, unusable: str, message: str = "") -> None:
         super().__init__("knowledge_base", message or f"The knowledge base {unusable}.")
@@ -16,7 +16,7 @@ class LedgerError(ServiceUnavailable):
 
 
 class LedgerDamaged(LedgerError):
-    """What the database keeps is damaged, so that only another copy helps."""
+    """The database is damaged and must be replaced."""
 
     def __init__(self, reason: str, unusable: str) -> None:
         remedy = "Stop cragside, move the workspace's folder away, and ingest again."

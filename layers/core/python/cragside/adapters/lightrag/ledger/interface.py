@@ -1,21 +1,18 @@
 """The interface of the ledger of a workspace."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Self
 
 from cragside.adapters.lightrag.ledger.catalogue import Catalogue
 from cragside.adapters.lightrag.ledger.changes import ChangeGuard, GraphChange, Row
-from cragside.adapters.lightrag.ledger.entries import Accepted, Entry, StoredPart, Suspect
+from cragside.adapters.lightrag.ledger.entries import Entry, StoredPart
 from cragside.adapters.lightrag.ledger.leases import Lease
 from cragside.domain.document import SourceText
 from cragside.domain.indexing import Task
 from cragside.domain.query import Query
 from cragside.ports.embedder import Vectors
 from cragside.ports.rag_repository import KnowledgeStatus
-
-Alone = Callable[[], AbstractAsyncContextManager[bool]]
 
 
 class Ledger(Catalogue):
@@ -30,32 +27,31 @@ class Ledger(Catalogue):
     async def enter(self, entry: Entry) -> None:
         """Make a text the current version of its document, and give the document the source and name of the text.
 
-        The version that was current is kept while it can be found. A text that comes back while its earlier version is
-        there keeps the passages into which that one was cut. One that is gone already is indexed again: over its
-        earlier passages if they are the same, beside them otherwise.
+        The version that was current stays searchable until the new one is. If an earlier version of this text still
+        exists, its passages are reused. Otherwise the text is indexed again.
         """
-
-    @abstractmethod
-    async def cut(self, entry: Entry) -> None:
-        """Enter the passages of a current document that has none yet."""
 
     @abstractmethod
     async def retire(self, document_id: str) -> bool:
         """Forget a document: no version of its text is kept, and its source is free. False when there is none.
 
-        The keys remain by which its share of the graph is found.
+        Its keys remain, by which its share of the graph is found.
         """
 
     @abstractmethod
     async def claim(self, document_id: str, source: str, name: str) -> None:
-        """Give a document a source and a name; a title that was nothing but its name goes with that.
+        """Give a document a source and a name. A title equal to the old name changes too.
 
         All of its versions get them: one of them may become the current one again.
         """
 
     @abstractmethod
     async def describe(self, document_id: str, source: SourceText, track: str) -> None:
-        """Give a current document the source, the name, the title and the metadata of a text, and the track."""
+        """Give a current document the source, the name, the title and the metadata of a text, and the track.
+
+        If its passages are searched with another title then, its parts wait to be embedded again. They are found by
+        the earlier one until then.
+        """
 
     @abstractmethod
     async def want_enrichment(self, document_id: str) -> None:
@@ -93,7 +89,7 @@ class Ledger(Catalogue):
     async def enter_vectors(
         self, task: Task, part: StoredPart, rows: Mapping[str, Row], vectors: Vectors, model: str
     ) -> None:
-        """Make the passages of a part searchable. With a changed document's last part the version before it goes.
+        """Make the passages of a part searchable. A changed document's last part removes the earlier version.
 
         `vectors` are by `model`, in the order of `rows`. Raises `ServiceUnavailable` when the store has vectors of
         another model.
@@ -101,7 +97,7 @@ class Ledger(Catalogue):
 
     @abstractmethod
     async def apply(self, change: GraphChange, guard: ChangeGuard, model: str) -> bool:
-        """Change the graph, together with what the guard says of its part. False, and nothing, when it does not apply.
+        """Change the graph and the guard's part. Returns False and changes nothing if the guard does not hold.
 
         Raises `ServiceUnavailable` when the store has vectors of another model.
         """
@@ -116,7 +112,7 @@ class Ledger(Catalogue):
     async def take_lease(self, name: str, holder: str, seconds: float) -> Lease | None:
         """Take the lease of this name for some seconds, with a new epoch. None while another living holder has it.
 
-        `is_gone` tells whether a holder lives.
+        `is_gone` says which holders no longer live.
         """
 
     @abstractmethod
@@ -141,10 +137,6 @@ class Ledger(Catalogue):
         """The model that built the store, None while it has no vectors."""
 
     @abstractmethod
-    async def bind_model(self, model: str) -> None:
-        """Have a store without a model go on with this one."""
-
-    @abstractmethod
     async def dimensions(self) -> int | None:
         """The length of the vectors, None while there are none."""
 
@@ -158,10 +150,6 @@ class Ledger(Catalogue):
     ) -> None:
         """Keep vectors in the cache for as long as the document has this text, `most` of all documents."""
 
-    @abstractmethod
-    async def vectors_of(self, document_id: str) -> dict[str, Vectors]:
-        """The vectors of the passages of a current document by their texts."""
-
     # Recorded queries.
 
     @abstractmethod
@@ -171,32 +159,6 @@ class Ledger(Catalogue):
     @abstractmethod
     async def query(self, query_id: str) -> Query | None:
         """A recorded query, or None."""
-
-    # Exchanges that an older version put beside the documents.
-
-    @abstractmethod
-    async def is_parted(self) -> bool:
-        """Whether exchanges have left the documents, or never were there."""
-
-    @abstractmethod
-    async def suspects(self) -> list[Suspect]:
-        """Current documents that may be exchanges, by how they came."""
-
-    @abstractmethod
-    async def part_with(self, document_ids: Sequence[str], *, last: bool) -> None:
-        """Retire exchanges that memory has, and remember them; with the last of them, that the store is parted."""
-
-    @abstractmethod
-    async def has_parted_with(self, document_id: str) -> bool:
-        """Whether an exchange with this id has left the documents."""
-
-    @abstractmethod
-    async def accepted(self, document_id: str) -> Accepted | None:
-        """When and how a current document was accepted."""
-
-    @abstractmethod
-    async def backdate(self, document_id: str, created_at: str, updated_at: str) -> None:
-        """Give a current document the times that it has in another store."""
 
     # The store as a whole.
 
@@ -233,11 +195,8 @@ class Ledger(Catalogue):
         """What is damaged, "" for nothing. With `whole` everything is read now, however long it takes."""
 
     @abstractmethod
-    def tidy(self, alone: Alone) -> None:
-        """Give the disk back soon that is no longer needed.
-
-        `alone` keeps other writers out; it gives False while one is at work.
-        """
+    def tidy(self) -> None:
+        """Free unused disk space soon."""
 
     @abstractmethod
     async def is_untidy(self) -> bool:

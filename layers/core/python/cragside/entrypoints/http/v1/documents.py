@@ -89,15 +89,11 @@ async def list_documents(
             description="Only those whose source is below this path, in the order of their sources.",
         ),
     ] = None,
-    unclaimed: Annotated[
-        bool, Query(description="Only those of earlier versions that have no source, in the order of their names.")
-    ] = False,
 ) -> DocumentPage:
     """The documents of a workspace without their content, latest first."""
     library = (await container.workspaces.open(workspace)).documents
-    if below is not None or unclaimed:
-        chosen = await library.unclaimed() if below is None else await library.below(below)
-        inside = [record for record in chosen if status in (None, record.status)]
+    if below is not None:
+        inside = [record for record in await library.below(below) if status in (None, record.status)]
         bodies = [body_of(record) for record in inside[offset : offset + limit]]
         return DocumentPage(documents=bodies, total=len(inside), limit=limit, offset=offset)
     records, total = await library.documents(limit=limit, offset=offset, status=status)

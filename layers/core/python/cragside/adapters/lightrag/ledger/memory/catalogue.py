@@ -6,11 +6,11 @@ from dataclasses import replace
 
 from typing_extensions import override
 
-from cragside.adapters.lightrag.chunking import storable
 from cragside.adapters.lightrag.ledger.cutting import TEXTS, sections_in
-from cragside.adapters.lightrag.ledger.entries import StoredPart, behind, json_of
+from cragside.adapters.lightrag.ledger.entries import StoredPart, behind, json_of, searched_title
 from cragside.adapters.lightrag.ledger.memory.leasing import MemoryLeasing
 from cragside.adapters.lightrag.ledger.memory.tables import Chunk, MemoryTables, Version
+from cragside.adapters.lightrag.storable import storable
 from cragside.domain.document import SourceText
 from cragside.domain.indexing import (
     DocumentKey,
@@ -40,15 +40,6 @@ class MemoryCatalogue(MemoryLeasing):
     @override
     async def named(self, name: str) -> list[DocumentRecord]:
         return self._records(lambda version: version.source.name == name, latest=True)
-
-    @override
-    async def unclaimed(self, name: str) -> DocumentRecord | None:
-        return next((record for record in await self.all_unclaimed() if record.name == name), None)
-
-    @override
-    async def all_unclaimed(self) -> list[DocumentRecord]:
-        found = self._records(lambda version: version.id not in self._memory.origins)
-        return sorted(found, key=lambda record: (record.name, record.id))
 
     @override
     async def below(self, folder: str) -> list[DocumentRecord]:
@@ -109,10 +100,6 @@ class MemoryCatalogue(MemoryLeasing):
         for part in (part for version in self._current() for part in version.parts.values()):
             counts[part.enrichment] += part.last - part.first + 1
         return dict(counts)
-
-    @override
-    async def stored(self) -> Stored:
-        return stored_in(self._memory)
 
     @override
     async def progress(self) -> Progress:
@@ -188,10 +175,6 @@ class MemoryCatalogue(MemoryLeasing):
     async def gone(self) -> list[StoredPart]:
         gone = [version for version in self._memory.versions.values() if version.state == "gone"]
         return [_stored(version, part) for version in gone for _, part in sorted(version.parts.items())]
-
-    @override
-    async def uncut(self) -> list[str]:
-        return [version.id for version in self._current() if not version.parts]
 
     @override
     async def mentions(self, names: Sequence[str]) -> dict[str, int]:
@@ -296,5 +279,5 @@ def _size(version: Version) -> int:
 
 
 def _stored(version: Version, part: Part) -> StoredPart:
-    key = version.keys[part.number]
-    return StoredPart(version.number, part.number, key, part.first, part.last, part.embedded, part.enrichment)
+    key, title = version.keys[part.number], searched_title(version.source.title, version.source.name)
+    return StoredPart(version.number, part.number, key, part.first, part.last, part.embedded, part.enrichment, title)

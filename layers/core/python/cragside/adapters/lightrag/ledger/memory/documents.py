@@ -8,11 +8,11 @@ from typing import Any
 
 from typing_extensions import override
 
-from cragside.adapters.lightrag.chunking import storable
 from cragside.adapters.lightrag.ledger.cutting import TEXTS, parts_of
-from cragside.adapters.lightrag.ledger.entries import Entry, json_of, title_of
+from cragside.adapters.lightrag.ledger.entries import Entry, json_of, searched_title, title_of
 from cragside.adapters.lightrag.ledger.memory.catalogue import MemoryCatalogue
 from cragside.adapters.lightrag.ledger.memory.tables import FORGOTTEN, PASSAGES, Chunk, Version
+from cragside.adapters.lightrag.storable import storable
 from cragside.domain.document import SourceText
 from cragside.domain.indexing import Part
 
@@ -27,13 +27,6 @@ class MemoryDocuments(MemoryCatalogue):
         if entry.enrich:
             _want_enrichment(version)
         self._claim(entry.identifier, entry.source.source, entry.source.name)
-
-    @override
-    async def cut(self, entry: Entry) -> None:
-        self._check_leases()
-        version = self._version(entry.identifier)
-        if version and not version.parts:
-            self._add_parts(version, entry)
 
     @override
     async def retire(self, document_id: str) -> bool:
@@ -52,8 +45,10 @@ class MemoryDocuments(MemoryCatalogue):
     @override
     async def describe(self, document_id: str, source: SourceText, track: str) -> None:
         self._check_leases()
-        self._claim(document_id, source.source, source.name)
         if version := self._version(document_id):
+            self._embed_again_if_retitled(version, source)
+        self._claim(document_id, source.source, source.name)
+        if version:
             metadata = json.loads(json_of(source.metadata))
             version.source = replace(version.source, title=title_of(source), metadata=metadata)
             version.track, version.updated_at = track, now()
@@ -113,6 +108,7 @@ class MemoryDocuments(MemoryCatalogue):
 
     def _update(self, version: Version, entry: Entry, created_at: str) -> Version:
         source = entry.source
+        self._embed_again_if_retitled(version, source)
         version.source = replace(
             source,
             title=title_of(source),
@@ -168,6 +164,12 @@ class MemoryDocuments(MemoryCatalogue):
                 text = version.source
                 version.source = replace(text, name=name, title=name if text.title == text.name else text.title)
         self._memory.changes += 1
+
+    def _embed_again_if_retitled(self, version: Version, source: SourceText) -> None:
+        before = searched_title(version.source.title, version.source.name)
+        if before != searched_title(title_of(source), source.name):
+            for number in list(version.parts):
+                self._set(version, number, embedded=False)
 
     def _set(self, version: Version, number: int, **changes: Any) -> None:
         version.parts[number] = replace(version.parts[number], **changes)

@@ -5,12 +5,11 @@ from dataclasses import replace
 
 from typing_extensions import override
 
-from cragside.adapters.lightrag.chunking import storable
 from cragside.adapters.lightrag.ledger.cutting import TEXTS
-from cragside.adapters.lightrag.ledger.entries import Accepted, Suspect
-from cragside.adapters.lightrag.ledger.interface import Alone, Ledger
+from cragside.adapters.lightrag.ledger.interface import Ledger
 from cragside.adapters.lightrag.ledger.memory.parts import MemoryParts
 from cragside.adapters.lightrag.ledger.memory.tables import PASSAGES, MemoryTables
+from cragside.adapters.lightrag.storable import storable
 from cragside.domain.query import Query
 from cragside.ports.embedder import Vectors
 from cragside.ports.rag_repository import KnowledgeStatus
@@ -50,11 +49,6 @@ class MemoryLedger(MemoryParts):
             del kept[key]
 
     @override
-    async def vectors_of(self, document_id: str) -> dict[str, Vectors]:
-        rows = self._memory.rows[PASSAGES]
-        return {each.text: rows[each.id].vector for each in await self.passages(document_id, None) if each.id in rows}
-
-    @override
     async def save_query(self, query: Query, *, most: int) -> None:
         queries, key = self._memory.queries, storable(query.id)
         queries.pop(key, None)
@@ -67,47 +61,10 @@ class MemoryLedger(MemoryParts):
         return self._memory.queries.get(storable(query_id))
 
     @override
-    async def is_parted(self) -> bool:
-        return self._memory.parted
-
-    @override
-    async def suspects(self) -> list[Suspect]:
-        return [
-            Suspect(each.id, each.source.name, each.source.text, each.track, each.source.metadata)
-            for each in self._current()
-            if each.track.startswith("insert_")
-            or (not each.track and each.source.metadata.get("kind") == "conversation")
-        ]
-
-    @override
-    async def part_with(self, document_ids: Sequence[str], *, last: bool) -> None:
-        self._check_leases()
-        for document_id in document_ids:
-            await self.retire(document_id)
-        self._memory.left.update(document_ids)
-        self._memory.parted = self._memory.parted or last
-
-    @override
-    async def has_parted_with(self, document_id: str) -> bool:
-        return document_id in self._memory.left
-
-    @override
-    async def accepted(self, document_id: str) -> Accepted | None:
-        known = self._version(document_id)
-        return Accepted(known.track, known.enrich, known.created_at, known.updated_at) if known else None
-
-    @override
-    async def backdate(self, document_id: str, created_at: str, updated_at: str) -> None:
-        self._check_leases()
-        if version := self._version(document_id):
-            version.created_at, version.updated_at = created_at, updated_at
-
-    @override
     async def copy_facts_from(self, other: Ledger) -> None:
         self._check_leases()
         old = _in_memory(other)
         self._memory.queries = dict(old.queries)
-        self._memory.parted, self._memory.left = old.parted, set(old.left)
 
     @override
     async def copy_document_from(self, other: Ledger, document_id: str) -> None:
@@ -170,7 +127,7 @@ class MemoryLedger(MemoryParts):
         return ""
 
     @override
-    def tidy(self, alone: Alone) -> None:
+    def tidy(self) -> None:
         answers, texts = self._memory.values[_ANSWERS], self._memory.values[TEXTS]
         used = {key for text in texts.values() for key in text.get("llm_cache_list", ())}
         for key in [key for key, answer in answers.items() if answer.get("chunk_id") not in self._memory.chunks]:

@@ -7,7 +7,7 @@ from typing import Any
 from typing_extensions import override
 
 from cragside.adapters.lightrag.ledger.changes import ChangeGuard, GraphChange, OnceGone, Row, WhileCurrent
-from cragside.adapters.lightrag.ledger.entries import StoredPart
+from cragside.adapters.lightrag.ledger.entries import StoredPart, searched_text
 from cragside.adapters.lightrag.ledger.memory.documents import MemoryDocuments, now
 from cragside.adapters.lightrag.ledger.memory.tables import PASSAGES, MemoryTables
 from cragside.domain.errors import ServiceUnavailable
@@ -56,7 +56,8 @@ class MemoryParts(MemoryDocuments):
     ) -> None:
         self._check_leases()
         self._check_model(model)
-        self._memory.write_vectors(PASSAGES, rows, vectors, self._search_text)
+        words = self._search_text
+        self._memory.write_vectors(PASSAGES, rows, vectors, lambda text: words(searched_text(part.title, text)))
         self._memory.model = model
         self._change(part, embedded=True, error="")
         version = self._memory.versions.get(part.version)
@@ -98,11 +99,6 @@ class MemoryParts(MemoryDocuments):
     @override
     async def embedding_model(self) -> str | None:
         return self._memory.model
-
-    @override
-    async def bind_model(self, model: str) -> None:
-        self._check_leases()
-        self._memory.model = self._memory.model or model
 
     def _change(self, part: StoredPart, **changes: Any) -> None:
         version = self._memory.versions.get(part.version)

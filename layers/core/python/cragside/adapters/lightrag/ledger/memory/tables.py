@@ -87,8 +87,6 @@ class MemoryTables:
         self.kept: dict[tuple[str, str], tuple[str, Vectors]] = {}
         self.queries: dict[str, Query] = {}
         self.model: str | None = None
-        self.parted = True
-        self.left: set[str] = set()
         self.untidy = False
         self.leases: dict[str, tuple[Lease, float]] = {}
         self.generation = uuid.uuid4().hex

@@ -1,4 +1,4 @@
-"""Whether a store's file is as SQLite needs it, cheap enough to be asked every few seconds."""
+"""Cheap integrity checks of a store's file."""
 
 import asyncio
 import sqlite3

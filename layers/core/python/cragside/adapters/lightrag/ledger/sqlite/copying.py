@@ -1,23 +1,12 @@
-"""Moving exchanges of older versions into memory, and documents into a store that is built anew."""
+"""Copying documents into a store that is built anew."""
 
 # ruff: noqa: S608 - statements are put together from names in this module, values are bound
 
-import json
-from collections.abc import Sequence
-
 from typing_extensions import override
 
-from cragside.adapters.lightrag.ledger.entries import Accepted, Suspect
 from cragside.adapters.lightrag.ledger.interface import Ledger
-from cragside.adapters.lightrag.ledger.sqlite.document_writes import disown
 from cragside.adapters.lightrag.ledger.sqlite.notes import Notes
-from cragside.adapters.lightrag.ledger.sqlite.schema import APART, PARTED
 
-# What memory took in has this metadata and no track. What came by LightRAG's routes has a track that only these give.
-_SUSPECTS = """
-SELECT id, name, text, track, metadata FROM document WHERE state = 'current'
-AND (track GLOB 'insert_*' OR track = '' AND json_extract(metadata, '$.kind') = 'conversation') ORDER BY version
-"""
 _COLUMNS = (
     "id, content_hash, state, name, title, file_type, doc_type, size, characters, created_at, updated_at, track,"
     " enrich, tier1, metadata, marks, text"
@@ -28,53 +17,10 @@ class Copying(Notes):
     """Takes documents and exchanges from one store to another."""
 
     @override
-    async def is_parted(self) -> bool:
-        return self._database.meta(APART) is not None
-
-    @override
-    async def suspects(self) -> list[Suspect]:
-        rows = self._database.all(_SUSPECTS)
-        return [Suspect(key, name, text, track, json.loads(metadata)) for key, name, text, track, metadata in rows]
-
-    @override
-    async def part_with(self, document_ids: Sequence[str], *, last: bool) -> None:
-        with self._transaction() as connection:
-            for identifier in document_ids:
-                self._retire(connection, "id = ?", identifier)
-                disown(connection, identifier)
-                connection.execute("INSERT OR REPLACE INTO meta VALUES (?, '1')", (PARTED + identifier,))
-            if last:
-                connection.execute("INSERT OR REPLACE INTO meta VALUES (?, '1')", (APART,))
-
-    @override
-    async def has_parted_with(self, document_id: str) -> bool:
-        return self._database.meta(PARTED + document_id) is not None
-
-    @override
-    async def accepted(self, document_id: str) -> Accepted | None:
-        row = self._database.one(
-            "SELECT track, enrich, created_at, updated_at FROM document WHERE state = 'current' AND id = ?",
-            (document_id,),
-        )
-        return None if row is None else Accepted(row[0], bool(row[1]), row[2], row[3])
-
-    @override
-    async def backdate(self, document_id: str, created_at: str, updated_at: str) -> None:
-        with self._transaction() as connection:
-            connection.execute(
-                "UPDATE document SET created_at = ?, updated_at = ? WHERE state = 'current' AND id = ?",
-                (created_at, updated_at, document_id),
-            )
-
-    @override
     async def copy_facts_from(self, other: Ledger) -> None:
         old = on_sqlite(other)._database
-        facts = old.all("SELECT key, value FROM meta WHERE key = ? OR key GLOB ?", (APART, f"{PARTED}*"))
         queries = old.all("SELECT id, text, created_at FROM query ORDER BY rowid")
         with self._transaction() as connection:
-            # A store whose exchanges are still beside its documents is parted when it is opened, built anew or not.
-            connection.execute("DELETE FROM meta WHERE key = ?", (APART,))
-            connection.executemany("INSERT INTO meta VALUES (?, ?)", facts)
             connection.executemany("INSERT INTO query VALUES (?, ?, ?)", queries)
 
     @override

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from cragside.adapters.lightrag.ledger.failures import LedgerDamaged, LedgerError
-from cragside.adapters.lightrag.ledger.sqlite.schema import check_format, make_store, migrate, migrate_baked
+from cragside.adapters.lightrag.ledger.sqlite.schema import check_format, make_store, migrate
 from cragside.adapters.private_files import make_folder, tighten_folder
 from cragside.adapters.sqlite_failures import is_damage, told, unusable
 
@@ -70,7 +70,6 @@ class Database:
             if read_only:
                 # There may be nowhere to put temporary files.
                 self._connection.execute("PRAGMA temp_store = MEMORY")
-                migrate_baked(self._connection)
             else:
                 self._connection.execute("PRAGMA journal_mode = WAL")
                 self._connection.execute("PRAGMA synchronous = NORMAL")
@@ -250,7 +249,7 @@ class Database:
         return int(self.one("PRAGMA data_version")[0])
 
     def state(self) -> str:
-        """Another one after each write, by this connection or any other."""
+        """A token that changes after each write by any connection."""
         return f"{self._opened}-{self.data_version()}-{self._connection.total_changes - self._beside}"
 
     def meta(self, key: str) -> str | None:

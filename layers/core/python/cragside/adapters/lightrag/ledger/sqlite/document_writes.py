@@ -8,13 +8,13 @@ from sqlite3 import Connection
 
 from typing_extensions import override
 
-from cragside.adapters.lightrag.chunking import storable
 from cragside.adapters.lightrag.ledger.cutting import TEXTS, parts_of
-from cragside.adapters.lightrag.ledger.entries import Entry, json_of, title_of
+from cragside.adapters.lightrag.ledger.entries import Entry, json_of, searched_title, title_of
 from cragside.adapters.lightrag.ledger.sqlite.leasing import Leasing
 from cragside.adapters.lightrag.ledger.sqlite.schema import UNTIDY
 from cragside.adapters.lightrag.ledger.sqlite.values import erase_values
 from cragside.adapters.lightrag.ledger.sqlite.vectors import erase_vectors
+from cragside.adapters.lightrag.storable import storable
 from cragside.domain.document import SourceText
 
 _ADD_TEXT = f"INSERT OR REPLACE INTO kv VALUES ('{TEXTS}', ?, ?)"
@@ -37,17 +37,6 @@ class DocumentWrites(Leasing):
             self._claim(connection, entry.identifier, entry.source.source, entry.source.name)
 
     @override
-    async def cut(self, entry: Entry) -> None:
-        with self._transaction() as connection:
-            uncut = connection.execute(
-                "SELECT version FROM document WHERE state = 'current' AND id = ?"
-                " AND version NOT IN (SELECT version FROM part)",
-                (entry.identifier,),
-            ).fetchone()
-            if uncut is not None:
-                _add_parts(connection, uncut[0], entry)
-
-    @override
     async def retire(self, document_id: str) -> bool:
         known = self._record(document_id) is not None
         if known:
@@ -64,6 +53,9 @@ class DocumentWrites(Leasing):
     @override
     async def describe(self, document_id: str, source: SourceText, track: str) -> None:
         with self._transaction() as connection:
+            current = "SELECT version FROM document WHERE id = ? AND state = 'current'"
+            for (version,) in connection.execute(current, (document_id,)).fetchall():
+                _embed_again_if_retitled(connection, version, source)
             self._claim(connection, document_id, source.source, source.name)
             connection.execute(
                 "UPDATE document SET title = ?, metadata = ?, track = ?, updated_at = ?"
@@ -187,10 +179,17 @@ def _add(connection: Connection, entry: Entry, created_at: str | None) -> int:
 
 def _update(connection: Connection, version: int, entry: Entry, created_at: str | None) -> int:
     """Make a version that is there the current one, with what was said of it this time."""
+    _embed_again_if_retitled(connection, version, entry.source)
     facts = _facts(entry, created_at)
     changes = ", ".join(f"{name} = ?" for name in facts)
     connection.execute(f"UPDATE document SET {changes} WHERE version = ?", (*facts.values(), version))
     return version
+
+
+def _embed_again_if_retitled(connection: Connection, version: int, source: SourceText) -> None:
+    title, name = connection.execute("SELECT title, name FROM document WHERE version = ?", (version,)).fetchone()
+    if searched_title(title, name) != searched_title(title_of(source), source.name):
+        connection.execute("UPDATE part SET embedded = 0 WHERE version = ?", (version,))
 
 
 def _add_parts(connection: Connection, version: int, entry: Entry) -> int:

@@ -53,14 +53,6 @@ class DocumentReads(Ledger):
         return self._chosen("name = ? ORDER BY updated_at DESC, version DESC", name)
 
     @override
-    async def unclaimed(self, name: str) -> DocumentRecord | None:
-        return next(iter(self._chosen("name = ? AND source IS NULL", name)), None)
-
-    @override
-    async def all_unclaimed(self) -> list[DocumentRecord]:
-        return self._chosen("source IS NULL ORDER BY name, id")
-
-    @override
     async def below(self, folder: str) -> list[DocumentRecord]:
         inside = folder.rstrip("/")
         return self._chosen("source > ? AND source < ? ORDER BY source", f"{inside}/", f"{inside}0")  # "0" follows "/"
@@ -125,13 +117,6 @@ class DocumentReads(Ledger):
             metadata=parsed_metadata(metadata),
             source=origin or name,
         )
-
-    @override
-    async def uncut(self) -> list[str]:
-        rows = self._database.all(
-            "SELECT id FROM document WHERE state = 'current' AND version NOT IN (SELECT version FROM part)"
-        )
-        return [row[0] for row in rows]
 
     def _record(self, document_id: str) -> DocumentRecord | None:
         return next(iter(self._chosen("id = ?", document_id)), None)

@@ -11,10 +11,9 @@ from cragside.domain.memory_name import store_name
 
 
 class WorkspaceFolders:
-    """Finds the folder of each workspace. What is no folder, or cannot be read, concerns nobody but its own name.
+    """Finds the folder of each workspace. An unreadable folder affects only its own workspace.
 
-    Names are in lower case. An older version told names apart that differ in case: a folder that it made with capitals
-    is its workspace's as long as there is only one.
+    Names are in lower case. A folder whose name has capitals belongs to its workspace as long as there is only one.
     """
 
     def __init__(self, home: Path) -> None:
@@ -83,7 +82,7 @@ def check_store_file(folder: Path) -> None:
 
 
 def _in_the_way(name: str, wanted: str) -> str:
-    return f"{name} in RAG_HOME is not a {wanted}. Move it away: it has the place of a workspace's store."
+    return f"{name} in RAG_HOME is not a {wanted}. Move it elsewhere: cragside needs this path for a workspace's store."
 
 
 def _name_of(folder: Path) -> str:

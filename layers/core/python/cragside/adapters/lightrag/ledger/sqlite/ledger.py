@@ -5,7 +5,7 @@ from typing import Self
 
 from typing_extensions import override
 
-from cragside.adapters.lightrag.ledger.interface import Alone, Ledger
+from cragside.adapters.lightrag.ledger.interface import Ledger
 from cragside.adapters.lightrag.ledger.sqlite.checkup import Checkup
 from cragside.adapters.lightrag.ledger.sqlite.copying import Copying, on_sqlite
 from cragside.adapters.lightrag.ledger.sqlite.database import Database
@@ -53,8 +53,8 @@ class SqliteLedger(Copying):
         return await self._checkup.damage(whole=whole)
 
     @override
-    def tidy(self, alone: Alone) -> None:
-        self._tidying.ask(alone)
+    def tidy(self) -> None:
+        self._tidying.ask()
 
     @override
     async def is_untidy(self) -> bool:

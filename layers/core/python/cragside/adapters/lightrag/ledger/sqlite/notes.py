@@ -9,8 +9,8 @@ from datetime import datetime
 import numpy as np
 from typing_extensions import override
 
-from cragside.adapters.lightrag.chunking import storable
 from cragside.adapters.lightrag.ledger.sqlite.part_writes import PartWrites
+from cragside.adapters.lightrag.storable import storable
 from cragside.domain.query import Query
 from cragside.ports.embedder import Vectors
 from cragside.ports.rag_repository import KnowledgeStatus
@@ -45,14 +45,6 @@ class Notes(PartWrites):
                 _KEEP, [(model, _hash(text), document_id, vector.astype(np.float32).tobytes()) for text, vector in rows]
             )
             connection.execute(_TRIM, (most,))
-
-    @override
-    async def vectors_of(self, document_id: str) -> dict[str, Vectors]:
-        passages = {passage.id: passage.text for passage in await self.passages(document_id, None)}
-        rows = self._database.within(
-            "SELECT id, vector FROM vector WHERE namespace = 'chunks' AND id IN ({})", passages
-        )
-        return {passages[key]: np.frombuffer(vector, np.float32) for key, vector in rows}
 
     @override
     async def save_query(self, query: Query, *, most: int) -> None:

@@ -20,7 +20,7 @@ from cragside.adapters.lightrag.ledger.changes import (
     VectorChange,
     WhileCurrent,
 )
-from cragside.adapters.lightrag.ledger.entries import StoredPart
+from cragside.adapters.lightrag.ledger.entries import StoredPart, searched_text
 from cragside.adapters.lightrag.ledger.sqlite.database import Database
 from cragside.adapters.lightrag.ledger.sqlite.document_writes import DocumentWrites
 from cragside.adapters.lightrag.ledger.sqlite.values import erase_values, write_values
@@ -73,7 +73,7 @@ class PartWrites(DocumentWrites):
         with self._transaction() as connection:
             self._check_model(model)
             _bind(connection, model)
-            write_vectors(self._database, connection, "chunks", rows, vectors, self._search_text)
+            write_vectors(self._database, connection, "chunks", rows, vectors, self._words_with(part.title))
             connection.execute(
                 "UPDATE part SET embedded = 1, error = '' WHERE version = ? AND number = ?", (part.version, part.number)
             )
@@ -114,10 +114,8 @@ class PartWrites(DocumentWrites):
     async def embedding_model(self) -> str | None:
         return self._database.meta("embedding_model")
 
-    @override
-    async def bind_model(self, model: str) -> None:
-        with self._transaction() as connection:
-            _bind(connection, model)
+    def _words_with(self, title: str) -> SearchText:
+        return lambda text: self._search_text(searched_text(title, text))
 
     def _set(self, part: StoredPart, changes: str, *values: str) -> None:
         with self._transaction() as connection:

@@ -11,11 +11,11 @@ from typing import Any
 import orjson
 from typing_extensions import override
 
-from cragside.adapters.lightrag.chunking import storable
 from cragside.adapters.lightrag.ledger.cutting import sections_in
-from cragside.adapters.lightrag.ledger.entries import StoredPart, behind, parsed
+from cragside.adapters.lightrag.ledger.entries import StoredPart, behind, parsed, searched_title
 from cragside.adapters.lightrag.ledger.sqlite.database import failure_of
 from cragside.adapters.lightrag.ledger.sqlite.documents import DOCUMENT, FIELDS, OF_SOURCE, DocumentReads
+from cragside.adapters.lightrag.storable import storable
 from cragside.domain.indexing import DocumentKey, DocumentRecord, EnrichmentStatus, Passage, Progress, Stored, Task
 
 # As `Progress` has it: first what each document's parts say together, then all of them.
@@ -37,6 +37,7 @@ _PASSAGE = """SELECT chunk.id, chunk.part, chunk.number, chunk.page, chunk.secti
     kv.value, document.version, document.id FROM chunk JOIN document USING (version)
     JOIN part ON part.version = chunk.version AND part.number = chunk.part
     LEFT JOIN kv ON kv.namespace = 'text_chunks' AND kv.id = chunk.id WHERE """
+_PART = "version, number, key, first, last, embedded, enrichment, title, name"
 _MENTIONED = """SELECT mention.name, count(*) FROM json_each(?) AS wanted
     CROSS JOIN mention ON mention.passage = wanted.value AND mention.kind = 'entity' GROUP BY mention.name"""
 _MENTIONING = """SELECT document.id, document.name, min(document.created_at) FROM mention
@@ -63,13 +64,10 @@ def stored_in(path: Path, keys: Collection[DocumentKey] = ()) -> Stored:
 def _size_of(connection: sqlite3.Connection, key: DocumentKey) -> int | None:
     """The bytes of the document that `Library.accept` would replace. None if it would make a new one, or in doubt."""
     source, track = storable(key.source), key.track
-    try:
-        if track and (own := connection.execute(_SIZES, (behind(source, track),)).fetchall()):
-            found, tracks = own, {track}
-        else:
-            found, tracks = connection.execute(_SIZES, (source,)).fetchall(), {"", track}
-    except sqlite3.OperationalError:
-        return None  # the store of an older version: its documents get sources only when it is opened
+    if track and (own := connection.execute(_SIZES, (behind(source, track),)).fetchall()):
+        found, tracks = own, {track}
+    else:
+        found, tracks = connection.execute(_SIZES, (source,)).fetchall(), {"", track}
     fits = not track or all(each in tracks for _, each in found)
     return min(int(size) for size, _ in found) if found and fits else None
 
@@ -104,11 +102,6 @@ class PassageReads(DocumentReads):
             " GROUP BY enrichment"
         )
         return dict(rows)
-
-    @override
-    async def stored(self) -> Stored:
-        documents, size = map(int, self._database.one(_STORED))
-        return Stored(documents, size)
 
     @override
     async def progress(self) -> Progress:
@@ -149,7 +142,7 @@ class PassageReads(DocumentReads):
     @override
     async def part(self, task: Task) -> StoredPart | None:
         row = self._database.one(
-            "SELECT version, number, key, first, last, embedded, enrichment FROM part JOIN document USING (version)"
+            f"SELECT {_PART} FROM part JOIN document USING (version)"
             " WHERE id = ? AND content_hash = ? AND state = 'current' AND number = ?",
             (task.document_id, task.content_hash, task.part),
         )
@@ -177,8 +170,7 @@ class PassageReads(DocumentReads):
     @override
     async def gone(self) -> list[StoredPart]:
         rows = self._database.all(
-            "SELECT version, number, key, first, last, embedded, enrichment FROM part JOIN document USING (version)"
-            " WHERE state = 'gone' ORDER BY version, number"
+            f"SELECT {_PART} FROM part JOIN document USING (version) WHERE state = 'gone' ORDER BY version, number"
         )
         return [_stored(row) for row in rows]
 
@@ -197,8 +189,8 @@ class PassageReads(DocumentReads):
 
 
 def _stored(row: Sequence[Any]) -> StoredPart:
-    version, number, key, first, last, embedded, enrichment = row
-    return StoredPart(version, number, key, first, last, bool(embedded), enrichment)
+    version, number, key, first, last, embedded, enrichment, title, name = row
+    return StoredPart(version, number, key, first, last, bool(embedded), enrichment, searched_title(title, name))
 
 
 def _passage(row: Sequence[Any]) -> Passage:

@@ -11,14 +11,8 @@ from cragside.adapters.lightrag.ledger.failures import StoreFormatError
 from cragside.adapters.private_files import make_file
 
 SCHEMA_VERSION = 3
-# The key in `meta` of a store that has no exchanges beside its documents. Stores of older versions do not have it.
-APART = "exchanges_apart"
-# With an id behind it, the key in `meta` of an exchange that left the documents and kept its id.
-PARTED = "parted "
 # The key in `meta` of a store in which something was forgotten whose disk is not given back yet.
 UNTIDY = "untidy"
-# The last format in which no document had a source of its own. Baked stores of this format are still read.
-_BEFORE_ORIGINS = 2
 
 _TABLES = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -114,33 +108,14 @@ def make_store(path: Path) -> None:
 
 def migrate(connection: sqlite3.Connection) -> None:
     """Bring an open store to this version's format. Raises `sqlite3.DatabaseError` for what is no store."""
-    if version_of(connection) == 0:
-        # A version that made its stores in place was killed before it made the tables.
-        _create(connection)
-    if version_of(connection) == _BEFORE_ORIGINS:
-        connection.execute("BEGIN IMMEDIATE")
-        try:
-            # Another process may have done it while this one waited for the lock.
-            if version_of(connection) == _BEFORE_ORIGINS:
-                _add_origins(connection)
-        except BaseException:
-            connection.execute("ROLLBACK")
-            raise
-        connection.execute("COMMIT")
     if "lease" not in _tables(connection):
         connection.execute(LEASE)
-
-
-def migrate_baked(connection: sqlite3.Connection) -> None:
-    """Have a store that is only read, and was baked before documents had sources, read like one of this version."""
-    if version_of(connection) == _BEFORE_ORIGINS:
-        connection.execute(ORIGIN.replace("CREATE TABLE", "CREATE TEMP TABLE"))
 
 
 def check_format(connection: sqlite3.Connection) -> None:
     """Raises `StoreFormatError` for another version's store, `sqlite3.DatabaseError` when a table is missing."""
     version, tables = version_of(connection), _tables(connection)
-    if version != SCHEMA_VERSION and not (version == _BEFORE_ORIGINS and "origin" in tables):
+    if version != SCHEMA_VERSION:
         remedy = " Bake it again." if version < SCHEMA_VERSION else ""
         raise StoreFormatError(
             f"the store has format {version}, and this version of cragside reads format {SCHEMA_VERSION}.{remedy}"
@@ -163,20 +138,11 @@ def _create(connection: sqlite3.Connection) -> None:
             for statement in (_TABLES + CATALOGUE + ORIGIN).split(";\n"):
                 connection.execute(statement)
             connection.execute("INSERT INTO meta VALUES ('generation', hex(randomblob(8)))")
-            connection.execute("INSERT INTO meta VALUES (?, '1')", (APART,))
             connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
     except BaseException:
         connection.execute("ROLLBACK")
         raise
     connection.execute("COMMIT")
-
-
-def _add_origins(connection: sqlite3.Connection) -> None:
-    """Let documents share a name, within a transaction of the caller's. Those that are there have no source yet."""
-    connection.execute("DROP INDEX document_by_name")
-    connection.execute("CREATE INDEX document_by_name ON document (name) WHERE state = 'current'")
-    connection.execute(ORIGIN)
-    connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
 
 def _tables(connection: sqlite3.Connection) -> set[str]:

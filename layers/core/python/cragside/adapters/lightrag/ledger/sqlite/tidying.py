@@ -1,15 +1,12 @@
-"""Giving the disk back that a store no longer needs, in steps that keep nobody waiting, on a thread of its own."""
+"""Frees disk space that a store no longer needs, in short transactions on a thread of its own."""
 
 import asyncio
 import logging
-import shutil
 import sqlite3
-import tempfile
 import time
 from contextlib import closing, suppress
 from pathlib import Path
 
-from cragside.adapters.lightrag.ledger.interface import Alone
 from cragside.adapters.lightrag.ledger.sqlite.database import BUSY_MILLISECONDS, Database
 from cragside.adapters.lightrag.ledger.sqlite.schema import UNTIDY
 
@@ -18,8 +15,6 @@ PAUSE_SECONDS = 2.0
 # Each step is a transaction of some milliseconds; others may write between two of them.
 _ROWS, _PAGES, _MERGED = 500, 1000, 500
 _BETWEEN_SECONDS = 0.002
-# A store that an older version made is written anew when it is worth it.
-_LEAST_BYTES, _LEAST_SHARE = 1_000_000, 0.2
 
 # What a model has said of passages that no document has any more. What another passage refers to stays: LightRAG
 # rebuilds descriptions from it.
@@ -40,14 +35,11 @@ class Tidying:
         self._again = False
         self._hurry = asyncio.Event()
 
-    def ask(self, alone: Alone) -> None:
-        """Tidy up soon.
-
-        `alone` keeps other writers out, for what cannot be done in steps, unless one is at work: then it gives False.
-        """
+    def ask(self) -> None:
+        """Tidy up soon."""
         self._again = True
         if self._task is None or self._task.done():
-            self._task = asyncio.create_task(self._run(alone))
+            self._task = asyncio.create_task(self._run())
 
     @property
     def busy(self) -> bool:
@@ -60,56 +52,31 @@ class Tidying:
         if self._task is not None:
             await asyncio.wait([self._task])
 
-    async def _run(self, alone: Alone) -> None:
+    async def _run(self) -> None:
         while self._again:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._hurry.wait(), PAUSE_SECONDS)
             self._again = False
             try:
-                await self._tidied(alone)
+                await asyncio.to_thread(_in_steps, self._database.path)
             except (sqlite3.Error, OSError) as error:
                 # Nothing depends on it, and the next deletion asks again.
                 _log.warning("The store %s is tidied up later: %s", self._database.path, error)
 
-    async def _tidied(self, alone: Alone) -> None:
-        path = self._database.path
-        if await asyncio.to_thread(_in_steps, path):
-            return
-        async with alone() as free:
-            if free:
-                await asyncio.to_thread(_anew, path)
 
-
-def _in_steps(path: Path) -> bool:
-    """Tidy up in short transactions. False when the file cannot be made shorter so, and it is worth writing it anew."""
+def _in_steps(path: Path) -> None:
+    """Tidy up in short transactions."""
     with _opened(path) as connection:
         # What is forgotten from now on has a mark of its own.
         mark = connection.execute("SELECT value FROM meta WHERE key = ?", (UNTIDY,)).fetchone()
         _forget_answers(connection)
         _merge_full_text(connection)
-        if _number(connection, "auto_vacuum") == 0:
-            size = _number(connection, "page_size")
-            free, all_of_it = _number(connection, "freelist_count"), _number(connection, "page_count")
-            if free * size >= _LEAST_BYTES and free >= all_of_it * _LEAST_SHARE and _room(path, all_of_it * size):
-                return False
-            _settle(connection, mark)
-            return True
         while (before := _number(connection, "freelist_count")) > 0:
             connection.execute(f"PRAGMA incremental_vacuum({_PAGES})").fetchall()
             if _number(connection, "freelist_count") >= before:
                 break
             time.sleep(_BETWEEN_SECONDS)
         _settle(connection, mark)
-        _cut_log(connection)
-        return True
-
-
-def _anew(path: Path) -> None:
-    """Write a store anew that an older version made, so that it can be made shorter in steps from now on."""
-    with _opened(path) as connection:
-        connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
-        connection.execute("VACUUM")
-        connection.execute("DELETE FROM meta WHERE key = ?", (UNTIDY,))
         _cut_log(connection)
 
 
@@ -157,9 +124,3 @@ def _opened(path: Path) -> "closing[sqlite3.Connection]":
 
 def _number(connection: sqlite3.Connection, pragma: str) -> int:
     return int(connection.execute(f"PRAGMA {pragma}").fetchone()[0])
-
-
-def _room(path: Path, size: int) -> bool:
-    """Whether there is room for the store's log and for the copy that SQLite makes among temporary files."""
-    places = (path.parent, Path(tempfile.gettempdir()))
-    return all(shutil.disk_usage(place).free > 2 * size for place in places)

@@ -15,6 +15,7 @@ from fastapi import Body, Path, Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from cragside.bootstrap import Container
+from cragside.domain.counted import counted
 from cragside.domain.errors import ValidationError
 from cragside.domain.exchange import is_exchange
 from cragside.domain.indexing import Acceptance, DocumentRecord
@@ -135,7 +136,8 @@ async def insert_texts(request: Request, body: InsertTextsRequest, container: Ap
     """Add texts."""
     names = body.file_sources or [""] * len(body.texts)
     if len(names) != len(body.texts):
-        raise ValidationError(f"There are {len(body.texts)} texts and {len(names)} file_sources.")
+        counts = f"{counted(len(body.texts), 'text')} and {counted(len(names), 'name')} in file_sources"
+        raise ValidationError(f"There are {counts}. Name each text, or leave file_sources out.")
     insertion = _Insertion(container, choose_workspace(request))
     for text, name in zip(body.texts, names, strict=True):
         await insertion.take(text, name)
@@ -168,7 +170,7 @@ async def pipeline_status(request: Request, container: AppContainer) -> Pipeline
     workspace = choose_workspace(request)
     tasks = await container.intake.backlog(workspace)
     progress = await _progress_counts(container, workspace)
-    message = f"{tasks.pending} tasks wait, {tasks.processing} are being done, {tasks.dead} were given up."
+    message = f"{counted(tasks.pending, 'task')} waiting, {tasks.processing} under way, {tasks.dead} given up."
     return PipelineStatus(
         busy=tasks.pending + tasks.processing > 0,
         job_name="indexing",
@@ -194,7 +196,7 @@ async def delete_documents(
         if not await container.intake.delete_either(identifier, workspace=workspace)
     ]
     deleted = len(body.doc_ids) - len(missing)
-    message = f"{deleted} documents are deleted." + (f" There is no {', '.join(missing)}." if missing else "")
+    message = f"{counted(deleted, 'document')} deleted." + (f" There is no {', '.join(missing)}." if missing else "")
     return DeleteAnswer(status="deletion_started", message=message, doc_id=", ".join(body.doc_ids))
 
 
@@ -239,9 +241,9 @@ class _Insertion:
         """The answer. Texts that existed already keep the track of their first insertion."""
         records = [acceptance.record for acceptance in self._acceptances]
         taken = sum(acceptance.outcome != "unchanged" for acceptance in self._acceptances)
-        known = "" if taken == len(records) else f" {len(records) - taken} were there already."
+        known = "" if taken == len(records) else f" {counted(len(records) - taken, 'text')} known already."
         track = self._track if taken else records[0].track or self._track
-        message = f"{taken} texts are taken; they become searchable in the background.{known}"
+        message = f"{counted(taken, 'text')} taken and soon searchable; indexing goes on in the background.{known}"
         return InsertAnswer(status="success", message=message, track_id=track)
 
 

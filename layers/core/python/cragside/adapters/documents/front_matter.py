@@ -1,0 +1,146 @@
+"""Reads front matter: what a note says about itself, in YAML between two lines of dashes at its beginning."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from cragside.adapters.documents.reading import MAX_LISTED, label
+
+if TYPE_CHECKING:
+    import yaml
+
+# The YAML of a note has some hundred characters. Parsing this many takes 0.1 s at most.
+_MOST_CHARACTERS = 8_000
+_MOST_VALUES = 500
+# The parser's time grows with the square of the depth.
+_MOST_BRACKETS = 200
+_DEEPEST = 4
+_LONGEST_NAME = 100
+# Aliases may repeat a value in many places.
+_MOST_REPEATED = 4 * _MOST_CHARACTERS
+# Commands recognise pages, repositories and conversations by these. Only whoever brings a document may say so.
+_RESERVED = frozenset(
+    {"kind", "repoId", "repoUrl", "path", "fetchedUrl", "contentType"},
+)
+_LONGEST_INTEGER = 15
+_TRUTH = {"true": True, "false": False}
+_NOTHING = frozenset({"", "~", "null"})
+_PLAIN_TAGS = tuple(
+    f"tag:yaml.org,2002:{name}" for name in ("str", "int", "float", "bool", "null", "timestamp", "seq", "map")
+)
+
+
+class _Refused(Exception):
+    """The YAML is too large, too deep, or asks for objects of a program."""
+
+
+@dataclass(frozen=True, slots=True)
+class Noted:
+    """A text without its front matter, the title that the front matter gives, and all that it says."""
+
+    body: str
+    title: str = ""
+    properties: Mapping[str, Any] = field(default_factory=dict)
+
+
+def noted(text: str) -> Noted:
+    """Part a text from its front matter.
+
+    What is not plain YAML of a reasonable size stays part of the text, and so does front matter with no text behind it.
+    """
+    block, body = _parted(text)
+    properties = _properties(block) if body.strip() else None
+    if properties is None:
+        return Noted(text)
+    title = properties.get("title")
+    return Noted(body, label(title) if isinstance(title, str) else "", properties)
+
+
+def _parted(text: str) -> tuple[str, str]:
+    """The lines between two lines of dashes, and what is behind them; "" and "" without such lines."""
+    first, *lines = text[:_MOST_CHARACTERS].split("\n")
+    if first.rstrip() != "---":
+        return "", ""
+    at = len(first) + 1
+    for number, line in enumerate(lines):
+        at += len(line) + 1
+        if line.rstrip() in ("---", "..."):
+            return "\n".join(lines[:number]), text[at:]
+    return "", ""
+
+
+def _properties(block: str) -> dict[str, Any] | None:
+    """The values by their names; None if this is no mapping in plain YAML."""
+    if block.count("[") + block.count("{") > _MOST_BRACKETS:
+        return None
+    import yaml  # 15 ms, and most texts have no front matter
+
+    try:
+        # This builds no objects, and gives every value as it is written.
+        root = yaml.compose(block, Loader=yaml.BaseLoader)
+        found = _Values().of(root) if isinstance(root, yaml.MappingNode) else None
+    except (yaml.YAMLError, RecursionError, ValueError, OverflowError, _Refused):
+        return None
+    if not isinstance(found, dict) or not found:
+        return None
+    kept = {name: value for name, value in found.items() if name not in _RESERVED and len(name) <= _LONGEST_NAME}
+    tags = _tags(kept.pop("tags", None)) + _tags(kept.pop("tag", None))
+    return {**kept, **({"tags": list(dict.fromkeys(tags))[:MAX_LISTED]} if tags else {})}
+
+
+class _Values:
+    """Makes values of YAML's nodes, as many as are reasonable."""
+
+    def __init__(self) -> None:
+        self._left = _MOST_VALUES
+        self._characters = _MOST_REPEATED
+
+    def of(self, node: "yaml.Node", depth: int = 0) -> Any:
+        """The value of a node; None for nothing. Raises `_Refused`."""
+        import yaml
+
+        self._left -= 1
+        if self._left < 0 or depth > _DEEPEST or node.tag not in _PLAIN_TAGS:
+            raise _Refused
+        if isinstance(node, yaml.ScalarNode):
+            self._characters -= len(node.value)
+            if self._characters < 0:
+                raise _Refused
+            # Escapes may write half of a character, which cannot be stored.
+            return _scalar(node.value.encode("utf-8", "replace").decode(), plain=node.style is None)
+        if isinstance(node, yaml.SequenceNode):
+            items = [self.of(item, depth + 1) for item in node.value]
+            return [item for item in items if item is not None] or None
+        named = [(self.of(name, depth + 1), self.of(value, depth + 1)) for name, value in node.value]
+        if any(isinstance(name, list | dict) for name, _ in named):
+            raise _Refused
+        return {str(name): value for name, value in named if value is not None} or None
+
+
+def _scalar(written: str, *, plain: bool) -> Any:
+    """A word, a number or a truth. Dates stay as they are written."""
+    if not plain:
+        return written or None
+    if written.lower() in _NOTHING:
+        return None
+    if written.lower() in _TRUTH:
+        return _TRUTH[written.lower()]
+    digits = written.removeprefix("-")
+    whole, point, rest = digits.partition(".")
+    if (
+        not (digits.isascii() and whole.isdigit() and (whole == "0" or whole[0] != "0"))
+        or len(digits) > _LONGEST_INTEGER
+    ):
+        return written
+    if not point:
+        return int(written)
+    return float(written) if rest.isdigit() else written
+
+
+def _tags(value: Any) -> list[str]:
+    """Tags as a list of words, however they are written: as a list, or with commas or blanks between them."""
+    if isinstance(value, str):
+        value = value.split(",") if "," in value else value.split()
+    items = value if isinstance(value, list) else [value]
+    words = [str(item).strip().lstrip("#") for item in items if not isinstance(item, dict | list | None)]
+    return [label(word) for word in words if word]
