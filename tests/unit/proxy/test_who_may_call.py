@@ -42,6 +42,7 @@ def prompt(text: str) -> bytes:
 REQUESTS: dict[str, tuple[str, str, bytes]] = {
     "`GET /healthz`": ("GET", "/healthz", b""),
     "`GET /ready`": ("GET", "/ready", b""),
+    "`GET /docs`, `GET /favicon.ico`": ("GET", "/docs", b""),
     "own route, reading": ("GET", "/v1/documents", b""),
     "own route, writing": ("POST", "/v1/documents", b'{"text": "planted", "name": "p.txt"}'),
     "prompt with `/rag`": ("POST", "/api/chat", prompt("/rag what?")),

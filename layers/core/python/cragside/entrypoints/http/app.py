@@ -11,7 +11,7 @@ from fastapi.security import APIKeyHeader, HTTPBearer
 from cragside import __version__
 from cragside.bootstrap import Container
 from cragside.entrypoints.audit import Audit
-from cragside.entrypoints.http import health, metrics_route, route_rules
+from cragside.entrypoints.http import health, metrics_route, pages, route_rules
 from cragside.entrypoints.http.audited_routes import AuditedRoutes
 from cragside.entrypoints.http.cross_origin import CrossOrigin
 from cragside.entrypoints.http.errors import install_error_handlers
@@ -90,6 +90,7 @@ def create_app(
     install_error_handlers(app, raises=raises)
     install_peer_handlers(app)
     app.include_router(health.open_router)
+    app.include_router(pages.router)
     # The two schemes appear in the OpenAPI document only; `authorise` reads the headers.
     schemes = [Security(HTTPBearer(auto_error=False)), Security(APIKeyHeader(name="X-API-Key", auto_error=False))]
     guard = [Depends(authorise), *schemes]

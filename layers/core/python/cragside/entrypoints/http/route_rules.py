@@ -17,7 +17,7 @@ class RouteRule(NamedTuple):
 
 
 # These need no token.
-OPEN_ROUTES = ("/healthz", "/ready")
+OPEN_ROUTES = ("/healthz", "/ready", "/docs", "/favicon.ico")
 RULES: Mapping[str, RouteRule] = {
     "GET /openapi.json": RouteRule("read"),
     "GET /health": RouteRule("read"),
