@@ -210,6 +210,12 @@ class Settings(BaseModel):
         "change of settings, models or tokens, and each request that is denied; `stderr` for standard error. It never "
         "contains contents, questions or tokens.",
     )
+    path_prefix: str | None = Field(
+        None,
+        pattern=r"^(/[A-Za-z0-9._~-]+)+$",
+        description="Path below which a reverse proxy serves cragside, such as `/rag`. `cragside serve` then accepts "
+        "requests with this prefix and without it. Unset: only without.",
+    )
     log_level: Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(lowered)] = Field(
         "info",
         description="Least level of the lines that `cragside serve` and its worker write to standard error. `info` has "

@@ -29,6 +29,7 @@ _EVENTS = "Server-sent events: `progress` with a DocumentProgress, then `done`, 
 def openapi_document(app: FastAPI) -> dict[str, Any]:
     """The routes of an application in the form of OpenAPI 3.1. The document is built once."""
     if app.openapi_schema is None:
+        prefix = app.state.container.settings.path_prefix
         app.openapi_schema = get_openapi(
             title=app.title,
             version=app.version,
@@ -36,6 +37,7 @@ def openapi_document(app: FastAPI) -> dict[str, Any]:
             license_info={"name": "MIT", "identifier": "MIT"},
             tags=[{"name": name, "description": description} for name, description in _TAGS.items()],
             routes=app.routes,
+            servers=[{"url": prefix}] if prefix else None,
         )
         _describe_events(app.openapi_schema)
     return app.openapi_schema

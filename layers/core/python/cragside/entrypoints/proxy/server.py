@@ -26,6 +26,7 @@ from cragside.entrypoints.proxy.connection_limits import ConnectionLimits
 from cragside.entrypoints.proxy.handover import Receiver
 from cragside.entrypoints.proxy.observed import Answered, Observer
 from cragside.entrypoints.proxy.ollama_scopes import KNOWN
+from cragside.entrypoints.proxy.path_prefix import below
 
 if TYPE_CHECKING:
     from cragside.bootstrap import Container
@@ -96,7 +97,7 @@ def _application(container: "Container", host: str, metrics: str | None) -> tupl
         counts = RequestCounts()
         observer = Observer(container.settings.slow_seconds, [partial(_count, counts)])
         exposition = partial(exposed, metrics)
-    return observer.wrap(_proxy(container, host, exposition)), observer
+    return observer.wrap(below(container.settings.path_prefix, _proxy(container, host, exposition))), observer
 
 
 def _count(counts: "RequestCounts", answered: Answered) -> None:
