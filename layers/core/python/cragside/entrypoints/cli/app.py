@@ -31,6 +31,7 @@ from cragside.entrypoints.cli.status import status
 from cragside.entrypoints.cli.sync import sync
 from cragside.entrypoints.cli.token import token
 from cragside.entrypoints.cli.worker import worker
+from cragside.entrypoints.cli.workspaces import workspaces
 
 _EPILOG = "Exit codes: " + "; ".join(f"{code} {meaning}" for code, meaning in exit_codes.MEANINGS.items()) + "."
 
@@ -109,6 +110,7 @@ for _command in _COMMANDS:
     app.command()(_command)
 app.add_typer(memory, name="memory")
 app.add_typer(token, name="token")
+app.add_typer(workspaces, name="workspaces")
 
 
 def _failed(message: str, code: int) -> int:
