@@ -1,7 +1,7 @@
 # Every target installs its dependencies on a machine with python3 (3.11 to 3.13), make and the package registries.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench attacks eval lint types imports licences format sbom layers artifacts synth deploy destroy e2e
+.PHONY: help demo test check wheel bench attacks eval lint types imports licences format sbom layers artifacts synth deploy destroy e2e
 
 export UV_PROJECT_ENVIRONMENT ?= .venv
 export UV_PYTHON_DOWNLOADS := never
@@ -25,7 +25,7 @@ DEMO_SOURCES := $(wildcard $(DEMO_CORPUS)/*) $(shell find layers/core/python -na
 # `make e2e` fails if the emulator is unavailable; E2E=optional skips it.
 E2E ?= required
 # Marks of tests that need more than Python packages.
-SERVERS := real_ollama or real_searxng or infra or e2e or layers
+SERVERS := real_ollama or real_searxng or infra or clients or install or e2e or layers
 # The tests of a file run in one process, because they share servers and stores. Files run in an order in which the
 # slowest are not last. `auto` is three workers for two processors, see tests/conftest.py.
 PARALLEL := -n auto --dist loadfile --no-loadscope-reorder
@@ -54,6 +54,11 @@ check: $(UV) lint types imports licences ## run what CI runs: lint, types, impor
 	@$(INFRA) pytest $(PARALLEL) -m "not ($(SERVERS))" $(ARGS)
 	@$(INFRA) pytest -m "$(SERVERS)" $(ARGS)
 	@UV=$(UV) sh tools/test_other_pythons.sh $(PYTHON)
+
+wheel: $(UV) ## build dist/cragside-*.whl, which `uv tool install` and pipx install
+	@rm -f dist/cragside-*.whl
+	@$(UV) build --quiet --wheel --python $(PYTHON) --out-dir dist
+	@ls dist/cragside-*.whl
 
 lint: $(UV)
 	@$(RUN) ruff check

@@ -252,6 +252,8 @@ def write(beta: Array, background: Background, count: int) -> None:
             "rest": float(f"{background.rest:.6g}"),
         },
     }
+    # Those for other languages are the work of `calibrate_languages.py`.
+    data["languages"] = json.loads(WEIGHTS.read_text(encoding="utf-8"))["languages"]
     WEIGHTS.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
     print(f"wrote {WEIGHTS.name}, {WEIGHTS.stat().st_size} bytes")
 

@@ -136,20 +136,6 @@ def report_forms(questions: list[Question]) -> None:
     print(f"  {'the snippet amid 200 other words':34} {share(above)}")
 
 
-def report_cosines(questions: list[Question]) -> None:
-    """Print what a plain similarity search over all passages finds."""
-    passages = list({question.passage.key: question.passage for question in questions}.values())
-    answerable = [question for question in questions if question.answerable]
-    embedder = WordLlamaEmbedder()
-    cosines = embedder.encode([q.text for q in answerable]) @ embedder.encode([p.text for p in passages]).T
-    mine = np.array([[q.passage.key == p.key for p in passages] for q in answerable])
-    least, middle, most = np.percentile(cosines[mine], [5, 50, 95])
-    print(f"\nCosines of gold passages: {least:.2f} to {most:.2f} (5 to 95 %), {middle:.2f} median")
-    for threshold in (0.7, 0.5, 0.4, 0.3, 0.25):
-        others = ((cosines >= threshold) & ~mine).sum(axis=1).mean()
-        print(f"  at least {threshold:.2f}: gold {share((cosines[mine] >= threshold).tolist())}, {others:.1f} others")
-
-
 def _buried(questions: list[Question], number: int) -> str:
     """The question's snippet between the first 100 words of two other passages."""
     before, after = (
@@ -201,7 +187,6 @@ async def evaluate(questions: list[Question]) -> None:
     print(f"  still local                                {share(unanswerable)}")
     report(graded)
     report_forms(answerable)
-    report_cosines(questions)
 
 
 def main() -> None:

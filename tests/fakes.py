@@ -54,8 +54,12 @@ class FakeRepository(RagRepository):
 
     async def similar(self, search: SimilaritySearch) -> list[Document]:
         found = await self.retrieve(search.text, limit=len(self.sources))
-        graded = [document.graded(shared_words(search.text, document.content)) for document in found]
-        return [document for document in graded if (document.score or 0) >= search.threshold][: search.limit]
+        compared = [document.compared(shared_words(search.text, document.content)) for document in found]
+        least = 0.3 if search.threshold is None else search.threshold
+        return [document for document in compared if (document.similarity or 0) >= least][: search.limit]
+
+    async def similarities(self, query: str, passages: Sequence[str]) -> dict[str, float]:
+        return {key: shared_words(query, self.sources[key].text) for key in passages if key in self.sources}
 
     async def get_relevant_documents(self, query: str, threshold: float = 0.6) -> list[Document]:
         found = await self.retrieve(query, limit=10)

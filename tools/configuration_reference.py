@@ -4,6 +4,19 @@ from pydantic_core import PydanticUndefined
 
 from cragside.settings import Settings, variable_of
 
+# The first setting of each group.
+_GROUPS = {
+    "ollama_base_url": "Servers",
+    "home": "Store",
+    "workspace": "Questions and evidence",
+    "chat_model": "Models",
+    "chunk_tokens": "Documents",
+    "queue_url": "Indexing",
+    "store_exchanges": "Memory",
+    "similarity_results": "Defaults of a workspace",
+    "api_token": "Access",
+    "path_prefix": "Running a server",
+}
 _INTRODUCTION = """# Configuration
 
 All settings are environment variables. Unset and empty variables have their defaults. Without any variable, cragside
@@ -38,14 +51,16 @@ files with tokens the mode 600. `cragside ingest` leaves them out. `cragside con
 
 def reference() -> str:
     """The page."""
-    return "\n".join([_INTRODUCTION, *(_section(name) for name in Settings.model_fields)])
+    contents = "".join(f"- [{group}](#{group.lower().replace(' ', '-')})\n" for group in _GROUPS.values())
+    return "\n".join([_INTRODUCTION, contents, *(_section(name) for name in Settings.model_fields)])
 
 
 def _section(name: str) -> str:
     field = Settings.model_fields[name]
     default = field.default
     shown = "unset" if default is None or default is PydanticUndefined else f"`{default}`"
-    return f"## `{variable_of(name)}`\n\n{field.description}\n\nDefault: {shown}.\n"
+    heading = f"## {_GROUPS[name]}\n\n" if name in _GROUPS else ""
+    return f"{heading}### `{variable_of(name)}`\n\n{field.description}\n\nDefault: {shown}.\n"
 
 
 if __name__ == "__main__":

@@ -48,7 +48,7 @@ async def cosine(container: Container, text: str) -> float:
     repository = (await container.workspaces.open("default")).passages
     (found,) = await repository.similar(SimilaritySearch(text, threshold=-1.0, limit=1))
     assert found.content == BAKE
-    return found.score or 0.0
+    return found.similarity or 0.0
 
 
 async def test_a_passage_is_found_by_a_word_that_only_its_title_has(container: Container) -> None:

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from cragside.adapters.embedded.embedder import WordLlamaEmbedder
+from cragside.adapters.embedded.embedder import EMBEDDED_MODEL, WordLlamaEmbedder
 from cragside.adapters.lightrag.backends.interface import Backend
 from cragside.bootstrap import Container
 from cragside.domain.document import Mark, SourceText
 from cragside.domain.filter import Condition, Filter
-from cragside.domain.search import SimilaritySearch
+from cragside.domain.search import SimilaritySearch, least_similarity
 from cragside.settings import load_settings
 
 QUESTION = "What do sea otters eat?"
@@ -43,7 +43,8 @@ async def container(tmp_path: Path, backend: Backend) -> AsyncIterator[Container
 async def found(container: Container, text: str = QUESTION, **search: Any) -> list[tuple[str, float]]:
     repository = (await container.workspaces.open("default")).passages
     documents = await repository.similar(SimilaritySearch(text, **{"threshold": 0.0, "limit": 10, **search}))
-    return [(document.metadata["filename"], document.score or 0.0) for document in documents]
+    assert all(document.relevance is None for document in documents), "nothing has graded them"
+    return [(document.metadata["filename"], document.similarity or 0.0) for document in documents]
 
 
 async def test_scores_are_the_cosines_nearest_first(container: Container) -> None:
@@ -64,6 +65,27 @@ async def test_scores_are_between_0_and_1_and_at_least_the_threshold(container: 
     second = whole[1][1]
     assert [name for name, _ in await found(container, TEXTS["otter.md"], threshold=second + 0.01)] == ["otter.md"]
     assert await found(container, limit=2) == (await found(container))[:2]
+
+
+async def test_without_a_threshold_that_of_the_stores_model_holds(container: Container) -> None:
+    await searchable(container, *(SourceText(name, text) for name, text in TEXTS.items()))
+    everything = dict(await found(container))
+    near = {name for name, cosine in everything.items() if cosine >= least_similarity(EMBEDDED_MODEL)}
+    assert set(dict(await found(container, threshold=None))) == near
+    assert 0 < len(near) < len(everything)
+
+
+async def test_chosen_passages_can_be_compared_with_a_question(container: Container) -> None:
+    await searchable(container, *(SourceText(name, text) for name, text in TEXTS.items()))
+    repository = (await container.workspaces.open("default")).passages
+    documents = await repository.similar(SimilaritySearch(QUESTION, threshold=0.0))
+    told = {document.id: document.similarity for document in documents}
+    first, *_ = told
+    assert await repository.similarities(QUESTION, list(told)) == pytest.approx(told, abs=1e-5)
+    assert await repository.similarities(QUESTION, [first, "unknown"]) == pytest.approx({first: told[first]}, abs=1e-5)
+    assert await repository.similarities(QUESTION, []) == {}
+    empty = (await container.workspaces.open("empty")).passages
+    assert await empty.similarities(QUESTION, [first]) == {}
 
 
 async def test_a_passage_has_its_page_and_section(container: Container) -> None:

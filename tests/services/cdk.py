@@ -1,18 +1,14 @@
-"""The CDK's command line, from npm, kept in the cache folder. Node comes with the dependency group `infra`."""
+"""The CDK's command line, from npm."""
 
-import hashlib
 import os
-import shutil
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.services import tools
+from tests.services import npm, tools
 
 _ROOT = Path(__file__).parents[2]
 # What `make deploy` takes, with its hashes.
 _PINNED = _ROOT / "tools/cdk"
-_BESIDE_PYTHON = Path(sys.executable).parent
 
 
 class Cdk:
@@ -23,7 +19,7 @@ class Cdk:
         self._out = out
         self._environment = {
             **environment,
-            "PATH": os.pathsep.join([str(_BESIDE_PYTHON), os.environ["PATH"]]),
+            "PATH": os.pathsep.join([str(npm.BESIDE_PYTHON), os.environ["PATH"]]),
             "CDK_DISABLE_CLI_TELEMETRY": "true",
             "CI": "true",
         }
@@ -33,7 +29,7 @@ class Cdk:
         said = [part for name, value in context.items() for part in ("--context", f"{name}={value}")]
         quiet = ["--no-notices", "--no-color", "--output", str(self._out)]
         return tools.run(
-            [str(_BESIDE_PYTHON / "node"), str(self._program), *arguments, *said, *quiet],
+            [str(npm.NODE), str(self._program), *arguments, *said, *quiet],
             env=self._environment,
             inherit=False,
             cwd=_ROOT,
@@ -43,14 +39,4 @@ class Cdk:
 
 def install() -> Path:
     """The program, fetched at the first time. Raises `Unavailable`."""
-    lock = (_PINNED / "package-lock.json").read_bytes()
-    folder = tools.cache(f"aws-cdk-{hashlib.sha256(lock).hexdigest()[:16]}")
-    program = folder / "node_modules" / "aws-cdk" / "bin" / "cdk"
-    with tools.exclusive(folder):
-        if not program.exists():
-            for name in ("package.json", "package-lock.json"):
-                shutil.copy(_PINNED / name, folder)
-            npm = [str(_BESIDE_PYTHON / "npm"), "ci", "--silent", "--ignore-scripts", "--no-audit", "--no-fund"]
-            path = os.pathsep.join([str(_BESIDE_PYTHON), os.environ["PATH"]])
-            tools.run([*npm, "--prefix", str(folder)], env={"PATH": path}, cwd=folder)
-    return program
+    return npm.installed(_PINNED, "aws-cdk", "aws-cdk/bin/cdk")

@@ -5,12 +5,13 @@ from typing import Any
 
 import pytest
 from cli_fakes import Replacements
-from cli_services import RealCommands, Served, answering
+from cli_services import RealCommands, answering
 from typer.testing import CliRunner
 
 from cragside.domain.outcome import Degradation
 from cragside.entrypoints.cli.app import app
 from cragside.entrypoints.cli.session import Session
+from tests.served import Served
 
 
 @pytest.fixture

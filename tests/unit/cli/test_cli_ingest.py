@@ -6,12 +6,12 @@ import os
 from pathlib import Path
 
 import pytest
-from cli_services import Served
 
 from cragside.adapters.documents.loader import MAX_FILE_BYTES
 from cragside.domain.errors import ServiceUnavailable
 from cragside.entrypoints.cli import own_worker
 from cragside.entrypoints.cli.service import Service
+from tests.served import Served
 
 DATA = Path(__file__).parents[2] / "data"
 

@@ -1,6 +1,7 @@
 """`cragside query`, `graph`, `memory`, `documents` and `enrich-docs` on a store of their own, and on a service."""
 
 import json
+import re
 import sqlite3
 from contextlib import closing
 
@@ -27,6 +28,58 @@ def test_a_question_finds_the_passage_and_its_place(known):
     found = known.json("query", "--q", "who keeps the lighthouse?", "--topK", "1", "--graph")
     assert [each["source"] for each in found["results"]] == ["lamp.md"]
     assert found["graph"]["entities"]
+
+
+def test_both_figures_are_shown_under_their_names(known, tmp_path):
+    (tmp_path / "pump.md").write_text("A heat pump moves heat from a cold place to a warm one.\n")
+    assert known("ingest", str(tmp_path / "pump.md")).exit_code == 0
+    result = known("query", "Who is the keeper of Tern Lighthouse?")
+    assert re.match(r"relevance 0\.\d\d  similarity 0\.\d\d  lamp\.md \(The lamp\)\n", result.stdout)
+    graded = known.json("query", "Who is the keeper of Tern Lighthouse?")
+    assert [each["source"] for each in graded["results"]] == ["lamp.md", "pump.md"]
+    enriched = known.json("enrich", "/rag Who is the keeper of Tern Lighthouse?")
+    (document,) = enriched["metadata"]["rag_context"]["documents"]
+    assert graded["results"][0]["relevance"] == document["score"] > 0.6
+    near = known.json("query", "Who is the keeper of Tern Lighthouse?", "--by", "similarity", "--min-similarity", "0")
+    assert [each["relevance"] for each in near["results"]] == [None, None]
+    assert near["results"][0]["similarity"] == graded["results"][0]["similarity"]
+    assert known("query", "Tern Lighthouse", "--by", "similarity").stdout.startswith("similarity 0.")
+
+
+def test_passages_below_the_least_figures_are_left_out_and_the_best_is_told(known):
+    result = known("query", "Where do otters sleep?", "--min-relevance", "0.6")
+    assert result.stdout.startswith("Nothing found.\nThe best passage has a relevance of 0.")
+    assert "lower --min-relevance" in result.stdout
+    result = known("query", "lighthouse", "--by", "similarity", "--min-similarity", "1")
+    assert "The best passage has a similarity of 0." in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--by", "taste"), "relevance"),
+        (("--by", "similarity", "--mode", "mix"), "mode is an option of a search by relevance"),
+        (("--by", "similarity", "--min-relevance", "0.5"), "min_relevance is an option of a search by relevance"),
+        (("--min-similarity", "2"), "'--min-similarity': Input should be less than or equal to 1"),
+    ],
+)
+def test_options_of_the_other_ranking_are_bad_input(known, options, said):
+    result = known("query", "lighthouse", *options)
+    assert (result.exit_code, result.stdout, said in result.stderr) == (2, "", True), result.stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (("query", "hi", "--q", "ho"), "TEXT and --q mean the same. Give one of them."),
+        (("query", "hi", "--q", ""), "TEXT and --q mean the same. Give one of them."),
+        (("graph", "Dover", "--entity", "x"), "NAME and --entity mean the same. Give one of them."),
+    ],
+)
+def test_a_value_that_is_given_twice_is_bad_input(real, command, said):
+    result = real(*command)
+    assert (result.exit_code, result.stdout, result.stderr) == (2, "", f"error: {said}\n")
+    assert not real.home.exists()
 
 
 def test_a_filter_that_nothing_meets_finds_nothing(known):

@@ -60,12 +60,33 @@ async def test_a_file_is_ingested_by_its_path(tmp_path: Path) -> None:
         assert await rag.ingest(file, workspace="coast") == first
         assert (await rag.index())["done"] == 2
         assert [
-            passage.metadata["filename"]
-            for passage in await rag.query("keeper of the lamp", threshold=0.0, workspace="coast")
+            passage.metadata["filename"] for passage in await rag.query("keeper of the lamp", workspace="coast")
         ] == ["lamp.md"]
-        assert await rag.query("keeper of the lamp", threshold=0.0) == []
+        assert await rag.query("keeper of the lamp") == []
         with pytest.raises(CragsideError, match="Pass the path of a readable file"):
             await rag.ingest(tmp_path / "none.md")
+
+
+async def test_passages_have_their_figures_under_their_names(tmp_path: Path) -> None:
+    async with Cragside({"RAG_HOME": str(tmp_path)}) as rag:
+        await rag.ingest("lamp.md", text="The keeper trims the lamp every evening.")
+        await rag.ingest("pump.md", text="A heat pump moves heat from a cold place to a warm one.")
+        await rag.index()
+        best, other = await rag.query("Who trims the lamp every evening?")
+        assert (best.metadata["filename"], other.metadata["filename"]) == ("lamp.md", "pump.md")
+        assert best.relevance == best.score
+        enriched = await rag.enrich("/rag Who trims the lamp every evening?")
+        (document,) = enriched["metadata"]["rag_context"]["documents"]
+        assert best.relevance == pytest.approx(document["score"], abs=1e-4)
+        (near,) = await rag.query("Who trims the lamp every evening?", by="similarity")
+        assert (near.id, near.relevance, near.similarity) == (best.id, None, pytest.approx(best.similarity))
+        assert await rag.query("Who trims the lamp every evening?", min_relevance=1) == []
+        with pytest.raises(CragsideError, match="by: Input should be"):
+            await rag.query("Who trims the lamp?", by="taste")  # type: ignore[arg-type]
+        with pytest.raises(CragsideError, match="min_relevance"):
+            await rag.query("Who trims the lamp?", by="similarity", min_relevance=0.1)
+        with pytest.raises(CragsideError, match="needs a text"):
+            await rag.query(" ")
 
 
 @pytest.mark.attack("exhausted resources")
@@ -113,8 +134,8 @@ def test_a_misspelt_setting_is_refused() -> None:
     [
         (lambda rag: rag.query("lamp", limit="2"), "limit: Input should be a valid integer"),
         (lambda rag: rag.query("lamp", limit=0), "limit: Input should be greater than or equal to 1"),
-        (lambda rag: rag.query("lamp", threshold=7), "threshold: Input should be less than or equal to 1"),
-        (lambda rag: rag.query("lamp", threshold=float("nan")), "threshold: Input should be"),
+        (lambda rag: rag.query("lamp", min_similarity=7), "min_similarity: Input should be less than or equal to 1"),
+        (lambda rag: rag.query("lamp", min_relevance=float("nan")), "min_relevance: Input should be"),
         (lambda rag: rag.query("lamp", workspace=5), "workspace: Input should be a valid string"),
         (lambda rag: rag.enrich(5), "request: Input should be a valid string or Input should be"),
         (

@@ -237,6 +237,13 @@ def test_the_weights_name_their_origin() -> None:
     assert weights["title_match"] > 0 > weights["gap"]
 
 
+def test_the_weights_of_other_languages_reward_the_same_evidence() -> None:
+    weights = module.packaged_weights()
+    assert set(weights.languages) == set(weights.background.means) == {"german", "french"}
+    for language, (coefficients, _) in weights.languages.items():
+        assert (coefficients[:3] > 0).all(), language
+
+
 def test_weights_for_other_features_are_refused() -> None:
     with pytest.raises(ValueError, match="features"):
         GraderWeights.from_json({"features": ["cosine"]})
@@ -254,5 +261,5 @@ def test_unreadable_weights_make_the_grader_unavailable(monkeypatch: pytest.Monk
 def test_probabilities_rise_with_the_evidence() -> None:
     weights = module.packaged_weights()
     table = np.array([[1.0, 0.2, 0.0, 20.0], [4.0, 0.6, 0.0, 10.0], [6.0, 1.0, 1.0, 0.0]])
-    low, middle, high = weights.probability(table)
+    low, middle, high = weights.probability(table, "english")
     assert low < middle < high

@@ -5,15 +5,21 @@ import re
 import sys
 from pathlib import Path
 
+import pytest
+
 sys.path.insert(0, str(Path(__file__).parents[3] / "evals"))
 
+import numpy as np
 from clapnq_data import Passage, Question
+from languages import HALVES, LANGUAGES, read_entries
+from ranking import Ranks, fitting, kept
 from short_notes import judge, read_notes
 from swaps import another_number, names_of, swaps_of
 
 from cragside.adapters.embedded.embedder import WordLlamaEmbedder
 from cragside.adapters.embedded.grader import EmbeddedGrader
 from cragside.adapters.embedded.words import words
+from cragside.domain.verdict import DEFAULT_THRESHOLD
 
 TEXT = (
     "The bridge at Elgol was opened by Brodmann on 12 May 1903 and carried 75 carts in its first week. The "
@@ -52,3 +58,45 @@ def test_written_notes_stay_local_and_echoes_and_other_questions_leave() -> None
     assert sum(local) >= 0.95 * len(local)
     for leaves in rest:
         assert sum(leaves) >= 0.95 * len(leaves)
+
+
+def test_the_fitting_cosine_is_the_largest_step_that_keeps_nine_in_ten() -> None:
+    cosines = np.full((10, 2), 0.1, np.float32)
+    cosines[:, 0] = [0.31, 0.42, *[0.52] * 8]
+    own = [0] * 10
+    assert fitting(cosines, own) == 0.4
+    flags, others = kept(cosines, own, 0.4)
+    assert (sum(flags), others) == (9, 0.0)
+    assert kept(cosines, own, 0.1)[1] == 1.0
+
+
+def test_a_document_that_is_not_found_is_in_no_place() -> None:
+    assert Ranks([0, 2, None], 1.0).within(1) == [True, False, False]
+    assert Ranks([0, 2, None], 1.0).within(3) == [True, True, False]
+
+
+def test_each_passage_in_another_language_has_its_questions() -> None:
+    entries = read_entries()
+    for language in LANGUAGES:
+        for half in HALVES:
+            own = [entry for entry in entries if (entry.language, entry.half) == (language, half)]
+            assert sum(len(entry.questions) for entry in own) >= 96
+    assert all(len(entry.questions) == 4 for entry in entries)
+    asked = [text for entry in entries for text in (*entry.questions, entry.other, entry.more)]
+    assert len(set(asked)) == len(asked)
+    assert len({entry.passage.key for entry in entries}) == len(entries)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_german_and_french_passages_pass_for_their_questions_and_no_others(language: str) -> None:
+    entries = [entry for entry in read_entries() if (entry.language, entry.half) == (language, HALVES[0])]
+    grader = EmbeddedGrader(WordLlamaEmbedder())
+    passages = [(entry.passage.title, entry.passage.text) for entry in entries]
+    own, others = [], []
+    for number, entry in enumerate(entries):
+        for question in entry.questions:
+            scores = grader.scores(question, passages)
+            own.append(scores.pop(number) > DEFAULT_THRESHOLD)
+            others.append(max(scores) <= DEFAULT_THRESHOLD)
+    assert sum(own) >= 0.8 * len(own)
+    assert sum(others) >= 0.95 * len(others)

@@ -51,6 +51,7 @@ ATTEMPTS = {
     "GET /healthz": Attempt(open=True),
     "GET /health": Attempt(),
     "POST /v1/enrich": Attempt({"prompt": f"/rag {QUESTION}"}, shows=True),
+    "POST /v1/query": Attempt(SEARCH, shows=True),
     "POST /v1/documents": Attempt(NEW),
     "POST /v1/documents/uploads": Attempt({}),
     "GET /v1/documents": Attempt(shows=True),

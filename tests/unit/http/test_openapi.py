@@ -78,7 +78,7 @@ def test_every_field_is_described(document: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["/v1/enrich", "/v1/documents", "/v1/memories", "/v1/memories/search", "/query", "/ingest"]
+    "path", ["/v1/enrich", "/v1/query", "/v1/documents", "/v1/memories", "/v1/memories/search", "/query", "/ingest"]
 )
 def test_bodies_have_examples_that_fit(document: dict[str, Any], path: str) -> None:
     schema = document["paths"][path]["post"]["requestBody"]["content"][JSON]["schema"]
@@ -115,5 +115,7 @@ async def test_answers_fit_their_schemas(document: dict[str, Any], tmp_path: Pat
         await ask("GET", "/v1/settings")
         await ask("GET", "/v1/queue/dead")
         await ask("POST", "/query", {"query": "Who lights the lamp?", "graphExpand": True})
+        await ask("POST", "/v1/query", {"query": "Who lights the lamp?", "graph": True})
+        await ask("POST", "/v1/query", {"query": "Who lights the lamp?", "by": "similarity", "min_similarity": 1})
         await ask("POST", "/query/data", {"query": "Who lights the lamp?"})
     await container.close()

@@ -20,10 +20,29 @@ async def knowledge(tmp_path: Path) -> AsyncIterator[Knowledge]:
 
 async def test_settings_show_current_values_and_which_can_be_changed(knowledge: Knowledge) -> None:
     shown = (await knowledge.http.get("/v1/settings")).json()
-    assert (shown["chunk_tokens"], shown["similarity_results"], shown["similarity_threshold"]) == (1000, 5, 0.7)
+    assert (shown["chunk_tokens"], shown["similarity_results"], shown["similarity_threshold"]) == (1000, 5, 0.3)
     assert shown["ranges"]["chunk_tokens"] == {"least": 500, "most": 2000}
     assert shown["models"] == ["embedded"]
     assert (shown["store"]["status"], shown["host"]["status"]) == ("empty", "not configured")
+
+
+@pytest.mark.parametrize(
+    ("configured", "shown"),
+    [
+        ({}, 0.3),
+        ({"embedding_model": "all-minilm:latest"}, 0.4),
+        ({"embedding_model": "some-other-model"}, 0.3),
+        ({"similarity_threshold": 0.15}, 0.15),
+    ],
+)
+async def test_the_least_cosine_fits_the_model_unless_it_is_set(
+    tmp_path: Path, configured: dict[str, Any], shown: float
+) -> None:
+    knowledge = Knowledge(tmp_path, **configured)
+    answer = (await knowledge.http.get("/v1/settings")).json()
+    await knowledge.close()
+    assert answer["similarity_threshold"] == shown
+    assert answer["ranges"]["similarity_threshold"] == {"least": 0, "most": 0.9}
 
 
 async def test_a_change_holds_for_the_workspace_and_for_every_process(knowledge: Knowledge, tmp_path: Path) -> None:

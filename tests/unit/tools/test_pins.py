@@ -4,6 +4,8 @@ import json
 import re
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[3]
 
 
@@ -17,18 +19,20 @@ def test_uv_is_one_version_with_hashes() -> None:
     assert "--require-hashes" in script
 
 
-def test_the_cdks_command_line_is_locked_with_hashes() -> None:
-    asked = json.loads((ROOT / "tools/cdk/package.json").read_text())["dependencies"]
-    locked = json.loads((ROOT / "tools/cdk/package-lock.json").read_text())["packages"]
+@pytest.mark.parametrize("folder", ["cdk", "typescript_client"])
+def test_what_comes_from_npm_is_locked_with_hashes(folder: str) -> None:
+    asked = json.loads((ROOT / "tools" / folder / "package.json").read_text())["dependencies"]
+    locked = json.loads((ROOT / "tools" / folder / "package-lock.json").read_text())["packages"]
     assert locked.pop("")["dependencies"] == asked
-    assert locked["node_modules/aws-cdk"]["version"] == asked["aws-cdk"]
+    for name, version in asked.items():
+        assert locked[f"node_modules/{name}"]["version"] == version
     for package in locked.values():
         assert package["integrity"].startswith("sha512-")
         assert "resolved" not in package
 
 
 def test_nothing_is_installed_from_npm_without_the_lock() -> None:
-    for path in (ROOT / "Makefile", ROOT / "tests/services/cdk.py"):
+    for path in (ROOT / "Makefile", ROOT / "tests/services/npm.py"):
         text = path.read_text()
         assert "npx" not in text
         assert "--ignore-scripts" in text

@@ -16,6 +16,8 @@ from cragside.application.enricher import Enricher
 from cragside.application.indexer import Indexer
 from cragside.application.intake import Intake
 from cragside.application.memory import Memory
+from cragside.application.passages import PassageFinder
+from cragside.application.relevance import RelevantPassages
 from cragside.application.retriever import Retriever
 from cragside.application.uploads import Uploads
 from cragside.application.worker import Worker
@@ -147,6 +149,14 @@ class Container(Stores):
     def retriever(self) -> Retriever:
         """Finds similar passages."""
         return Retriever(self.workspaces, self.embedded_grader, self.preferences)
+
+    @cached_property
+    def passages(self) -> PassageFinder:
+        """Finds passages with their documents."""
+        relevant = RelevantPassages(
+            self.workspaces, self.grader, self.embedded_grader, candidates=self.settings.candidates
+        )
+        return PassageFinder(self.workspaces, self.retriever, relevant)
 
     @cached_property
     def attempts(self) -> Attempts:

@@ -1,48 +1,68 @@
 """The use case: stored passages for a question, with their documents and the graph around them."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, get_args
 
+from cragside.application.relevance import RelevanceSearch, RelevantPassages
 from cragside.application.retriever import Retriever
 from cragside.domain.document import Document
+from cragside.domain.errors import ValidationError
 from cragside.domain.filter import Filter
 from cragside.domain.indexing import DocumentRecord, Passage
+from cragside.domain.outcome import Degradation
 from cragside.domain.payload import payload_of
-from cragside.domain.search import Mode, Strategy
+from cragside.domain.search import Mode, Ranking, Strategy
 from cragside.ports.knowledge_graph import Neighbourhood
 from cragside.ports.workspaces import Workspaces
 
-# Candidates before filtering: the graph cannot filter.
-_WIDE = 100
 # The entities that a graph is expanded from, and the most in all.
 _SEEDS = 20
 _ENTITIES = 50
+# Passages of a search by relevance that names no number.
+_DEFAULT_LIMIT = 8
+# What neither search accepts: the other one's name, and its options as requests name them.
+_FOREIGN = {
+    "similarity": ("relevance", {"mode": "mode", "least_relevance": "min_relevance", "model": "model"}),
+    "relevance": ("similarity", {"strategy": "strategy", "fetch": "fetch", "balance": "balance"}),
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """A search. `mode` is LightRAG's; without one, passages are ranked by cosine.
+    """A search. `by` says what ranks the passages, and both least figures hold for those that have the figure.
 
-    `threshold` is the least score of a passage. The other options are those of `SimilaritySearch`; the workspace's
-    preferences are the defaults of `limit`, `threshold` and `strategy`. `compress` reduces a passage to its relevant
-    strips.
+    By relevance, `mode` is LightRAG's; without one, it retrieves as `/rag` does. For `both` and `model`, see
+    `RelevanceSearch`. By similarity, the other options are those of `SimilaritySearch`, and the workspace's preferences
+    are the defaults of `limit`, `least_similarity` and `strategy`. `compress` reduces a passage to its relevant strips.
     """
 
     question: str
     limit: int | None = None
+    by: Ranking = "relevance"
     mode: Mode | None = None
-    threshold: float | None = -1.0
+    least_relevance: float | None = None
+    least_similarity: float | None = None
     filter: Filter = field(default_factory=Filter)
+    both: bool = False
+    model: str | None = None
     strategy: Strategy | None = None
     fetch: int | None = None
     balance: float | None = None
     compress: bool = False
 
+    def __post_init__(self) -> None:
+        if self.by not in get_args(Ranking):
+            raise ValidationError(f"by is relevance or similarity, not {self.by!r}.", field="by")
+        other, foreign = _FOREIGN[self.by]
+        for name, option in foreign.items():
+            if getattr(self, name) is not None:
+                raise ValidationError(f"{option} is an option of a search by {other}. Leave it out.", field=option)
+
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A found passage with its document. `evidence` is its retrieved text, with its score."""
+    """A found passage with its document. `evidence` is its retrieved text, with its figures."""
 
     evidence: Document
     record: DocumentRecord
@@ -59,21 +79,41 @@ class Hit:
         return payload_of(self.record, self.passage)
 
 
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The passages of a search, best first. `best` is the figure of the best one if all were below the least."""
+
+    hits: list[Hit]
+    degraded: Sequence[Degradation] = ()
+    best: float | None = None
+
+
 class PassageFinder:
     """Finds passages and the graph around them. Failures of the store raise `ServiceUnavailable`."""
 
-    def __init__(self, workspaces: Workspaces, retriever: Retriever) -> None:
+    def __init__(self, workspaces: Workspaces, retriever: Retriever, relevant: RelevantPassages) -> None:
         self._workspaces = workspaces
         self._retriever = retriever
+        self._relevant = relevant
 
-    async def find(self, lookup: Lookup, *, workspace: str) -> list[Hit]:
-        """Passages, most promising first, without those whose document was just deleted."""
-        documents = await self._retrieved(lookup, workspace)
-        library = (await self._workspaces.open(workspace)).documents
-        known = await library.passages_by_id([document.id for document in documents])
-        hits = [Hit(document, *known[document.id]) for document in documents if document.id in known]
-        least = float("-inf") if lookup.threshold is None else lookup.threshold
-        return [hit for hit in hits if (hit.evidence.score or 0.0) >= least][: lookup.limit]
+    async def find(self, lookup: Lookup, *, workspace: str, seconds: float) -> Found:
+        """The passages, without those whose document was just deleted. `seconds` bound the grading."""
+        if lookup.by == "similarity":
+            hits = await self._stored(await self._similar(lookup, workspace), workspace)
+            return Found(hits, best=None if hits else await self._nearest(lookup, workspace))
+        search = RelevanceSearch(
+            lookup.question,
+            lookup.limit or _DEFAULT_LIMIT,
+            lookup.mode,
+            lookup.filter,
+            both=lookup.both,
+            model=lookup.model,
+            compress=lookup.compress,
+        )
+        documents, degraded = await self._relevant.find(search, workspace=workspace, seconds=seconds)
+        hits = await self._stored([each for each in documents if _suffices(each, lookup)], workspace)
+        best = documents[0].relevance if documents and not hits else None
+        return Found(hits[: search.limit], degraded, best)
 
     async def around(self, hits: Sequence[Hit], *, workspace: str, depth: int = 2) -> Neighbourhood:
         """The entities that the passages mention, and all that `depth` steps lead to."""
@@ -98,22 +138,30 @@ class PassageFinder:
         graph = (await self._workspaces.open(workspace)).graph
         return await graph.expand(chosen, depth=0, limit=_ENTITIES) if chosen else Neighbourhood()
 
-    async def _retrieved(self, lookup: Lookup, workspace: str) -> list[Document]:
-        if lookup.mode is None:
-            return await self._similar(lookup, workspace)
-        repository = (await self._workspaces.open(workspace)).passages
-        limit = _WIDE if lookup.filter.must or lookup.limit is None else lookup.limit
-        return await repository.retrieve(lookup.question, limit=limit, mode=lookup.mode, wanted=lookup.filter)
+    async def _stored(self, documents: Sequence[Document], workspace: str) -> list[Hit]:
+        library = (await self._workspaces.open(workspace)).documents
+        known = await library.passages_by_id([document.id for document in documents])
+        return [Hit(document, *known[document.id]) for document in documents if document.id in known]
 
     async def _similar(self, lookup: Lookup, workspace: str) -> list[Document]:
         search = self._retriever.search_for(
             lookup.question,
             workspace=workspace,
             limit=lookup.limit,
-            threshold=lookup.threshold,
+            threshold=lookup.least_similarity,
             strategy=lookup.strategy,
             fetch=lookup.fetch,
             balance=lookup.balance,
             wanted=lookup.filter,
         )
         return await self._retriever.search(search, workspace=workspace, compress=lookup.compress)
+
+    async def _nearest(self, lookup: Lookup, workspace: str) -> float | None:
+        nearest = replace(lookup, limit=1, least_similarity=0.0, strategy="similarity", compress=False)
+        return next((each.similarity for each in await self._similar(nearest, workspace)), None)
+
+
+def _suffices(document: Document, lookup: Lookup) -> bool:
+    least = lookup.least_similarity
+    near = least is None or document.similarity is None or document.similarity >= least
+    return near and (document.relevance or 0.0) >= (lookup.least_relevance or 0.0)

@@ -60,7 +60,7 @@ class Retriever:
         )
 
     async def search(self, search: SimilaritySearch, *, workspace: str, compress: bool = False) -> list[Document]:
-        """Passages with their cosine as score, nearest first, or in the order of `mmr`. Raises `ServiceUnavailable`.
+        """Passages with their similarity, nearest first, or in the order of `mmr`. Raises `ServiceUnavailable`.
 
         `compress` reduces each passage to its relevant strips.
         """

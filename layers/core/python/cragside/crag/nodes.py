@@ -1,14 +1,13 @@
 """The steps. Each calls one port or the domain, within its share of the deadline, and degrades instead of failing."""
 
-import asyncio
 import hashlib
 import time
-from collections.abc import Awaitable, Sequence
 from functools import wraps
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 from langgraph.runtime import Runtime
 
+from cragside.application.grading import by_relevance, graded, within
 from cragside.application.strips import compressed
 from cragside.crag.state import CragContext, CragState
 from cragside.domain.context import pack
@@ -17,7 +16,6 @@ from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.outcome import Degradation
 
 Update = dict[str, Any]
-T = TypeVar("T")
 
 
 class Node(Protocol):
@@ -57,7 +55,7 @@ async def complete_question(state: CragState, runtime: Runtime[CragContext]) -> 
     completing = context.tools.follow_ups.standalone(question, turns, model=state.get("model"))
     degraded: list[Degradation] = []
     try:
-        found = await _within(context.deadline.share(COMPLETE_SHARE), "conversation", completing)
+        found = await within(context.deadline.share(COMPLETE_SHARE), "conversation", completing)
     except ServiceUnavailable as error:
         found = await context.tools.embedded_follow_ups.standalone(question, turns, model=None)
         degraded = [Degradation("conversation", f"{error.message.rstrip('.')}. Rules completed the question.")]
@@ -74,7 +72,7 @@ async def retrieve(state: CragState, runtime: Runtime[CragContext]) -> Update:
         return await repository.retrieve(state["question"], limit=context.tools.candidates)
 
     try:
-        return {"local": await _within(context.deadline.share(RETRIEVE_SHARE), "knowledge_base", candidates())}
+        return {"local": await within(context.deadline.share(RETRIEVE_SHARE), "knowledge_base", candidates())}
     except ServiceUnavailable as error:
         # Whichever part failed, the store or the embedding model, the knowledge base did not answer.
         return {"local": [], "degraded": [Degradation("knowledge_base", error.message)]}
@@ -86,14 +84,15 @@ async def grade(state: CragState, runtime: Runtime[CragContext]) -> Update:
     context, documents = runtime.context, state["local"]
     if not documents:
         return {}
-    judging = context.tools.grader.grade(state["question"], documents, model=state.get("model"))
-    try:
-        scores = await _within(context.deadline.share(GRADE_SHARE), "grader", judging)
-    except ServiceUnavailable as error:
-        scores = await context.tools.embedded_grader.grade(state["question"], documents)
-        reason = f"{error.message.rstrip('.')}. The embedded grader stepped in."
-        return {"local": _graded(documents, scores), "degraded": [Degradation("grader", reason)]}
-    return {"local": _graded(documents, scores)}
+    best_first, degraded = await graded(
+        state["question"],
+        documents,
+        grader=context.tools.grader,
+        embedded=context.tools.embedded_grader,
+        seconds=context.deadline.share(GRADE_SHARE),
+        model=state.get("model"),
+    )
+    return {"local": best_first, "degraded": degraded}
 
 
 @timed
@@ -104,7 +103,7 @@ async def transform_query(state: CragState, runtime: Runtime[CragContext]) -> Up
         return {"search_query": question}
     rewriting = context.tools.search.transform_query(question, model=state.get("model"))
     try:
-        return {"search_query": await _within(context.deadline.share(TRANSFORM_SHARE), "rewriter", rewriting)}
+        return {"search_query": await within(context.deadline.share(TRANSFORM_SHARE), "rewriter", rewriting)}
     except ServiceUnavailable as error:
         reason = f"{error.message.rstrip('.')}. The question was shortened by rules."
         return {"search_query": context.tools.embedded_rewrite(question), "degraded": [Degradation("rewriter", reason)]}
@@ -119,12 +118,12 @@ async def web_search(state: CragState, runtime: Runtime[CragContext]) -> Update:
         return {"web": None, "search_performed": False, "degraded": [Degradation("search", reason)]}
     searching = context.tools.search.search(state["search_query"])
     try:
-        results = await _within(context.deadline.share(SEARCH_SHARE), "search", searching)
+        results = await within(context.deadline.share(SEARCH_SHARE), "search", searching)
     except ServiceUnavailable as error:
         return {"web": None, "search_performed": True, "degraded": [Degradation("search", error.message)]}
     documents = [_page(result) for result in results if str(result.get("content", "")).strip()]
     scores = await context.tools.embedded_grader.grade(state["question"], documents)
-    return {"web": _graded(documents, scores), "search_performed": True}
+    return {"web": by_relevance(documents, scores), "search_performed": True}
 
 
 @timed
@@ -142,20 +141,6 @@ async def inject(state: CragState, runtime: Runtime[CragContext]) -> Update:
         best, budget=context.evidence_tokens, count_tokens=tools.count_tokens, instruction=context.instruction
     )
     return {"block": packed.block, "evidence": packed.documents}
-
-
-async def _within(seconds: float, component: str, step: Awaitable[T]) -> T:
-    """The result of a step. If its time runs out, the component counts as unavailable."""
-    try:
-        async with asyncio.timeout(seconds):
-            return await step
-    except TimeoutError as error:
-        raise ServiceUnavailable(component, f"No answer within {seconds:.1f} s.") from error
-
-
-def _graded(documents: Sequence[Document], scores: Sequence[float]) -> list[Document]:
-    graded = [document.graded(score) for document, score in zip(documents, scores, strict=True)]
-    return sorted(graded, key=lambda document: -(document.score or 0.0))
 
 
 def _page(result: dict[str, Any]) -> Document:

@@ -16,8 +16,9 @@ _BELOW = " > "
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A passage. `score` is the probability (0..1) that it is relevant to the query, None before grading.
+    """A passage. `score` is its relevance, the probability (0..1) that it is relevant to the query; None if ungraded.
 
+    `similarity` is the cosine (0..1) between its vector and the query's, None where nothing has compared them.
     `metadata` holds what a citation shows beyond title and URL: filename, page, section.
     """
 
@@ -28,6 +29,7 @@ class Document:
     url: str | None = None
     score: float | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    similarity: float | None = None
 
     def __post_init__(self) -> None:
         if not self.id:
@@ -38,6 +40,17 @@ class Document:
             raise ValidationError(f"Document {self.id}: source is 'local' or 'web', not {self.source!r}.")
         if self.score is not None and not 0.0 <= self.score <= 1.0:
             raise ValidationError(f"Document {self.id}: score {self.score} is not within 0..1.")
+        if self.similarity is not None and not 0.0 <= self.similarity <= 1.0:
+            raise ValidationError(f"Document {self.id}: similarity {self.similarity} is not within 0..1.")
+
+    @property
+    def relevance(self) -> float | None:
+        """The `score`, by the name that tells it from the similarity."""
+        return self.score
+
+    def compared(self, similarity: float) -> "Document":
+        """The same passage with its similarity, 0..1."""
+        return replace(self, similarity=similarity)
 
     def graded(self, score: float) -> "Document":
         """The same passage with its relevance, 0..1."""

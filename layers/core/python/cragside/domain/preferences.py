@@ -10,19 +10,22 @@ RANGES: dict[str, tuple[float, float]] = {
     "chunk_tokens": (500, 2000),
     "chunk_overlap_tokens": (0, 1000),
     "similarity_results": (3, 10),
-    "similarity_threshold": (0.5, 0.9),
+    "similarity_threshold": (0.0, 0.9),
 }
 STRATEGIES: tuple[Strategy, ...] = ("similarity", "mmr")
 
 
 @dataclass(frozen=True, slots=True)
 class Preferences:
-    """How new documents are cut, and the defaults of plain similarity searches."""
+    """How new documents are cut, and the defaults of plain similarity searches.
+
+    A `similarity_threshold` of None is the one that fits the store's embedding model.
+    """
 
     chunk_tokens: int
     chunk_overlap_tokens: int
     similarity_results: int
-    similarity_threshold: float
+    similarity_threshold: float | None
     similarity_strategy: Strategy
 
     def changed(self, **changes: Any) -> "Preferences":

@@ -14,14 +14,17 @@ from pydantic import ValidationError as PydanticValidationError
 
 from cragside.application.attempts import TaskOutcome
 from cragside.application.contract import enhanced_request
+from cragside.application.passages import Lookup
 from cragside.bootstrap import Container
 from cragside.composition.local_files import FoundFile, Refused, read_file, source_name
 from cragside.domain.document import Document
 from cragside.domain.errors import ConfigurationError, ValidationError
+from cragside.domain.search import Ranking
 from cragside.domain.workspace_name import workspace_name
 from cragside.settings import load_settings
 
 _MOST_PASSAGES = 100
+_Figure = Annotated[float, Field(ge=0, le=1)]
 _Given = ParamSpec("_Given")
 _Result = TypeVar("_Result")
 
@@ -106,14 +109,20 @@ class Cragside:
         self,
         text: str,
         *,
+        by: Ranking = "relevance",
         limit: Annotated[int, Field(ge=1, le=_MOST_PASSAGES)] | None = None,
-        threshold: Annotated[float, Field(ge=-1, le=1)] | None = None,
+        min_relevance: _Figure | None = None,
+        min_similarity: _Figure | None = None,
         workspace: str | None = None,
     ) -> list[Document]:
-        """Return the passages whose cosine to the text is at least `threshold`, nearest first and ungraded."""
-        name = self._name(workspace)
-        search = self._container.retriever.search_for(text, workspace=name, limit=limit, threshold=threshold)
-        return await self._container.retriever.search(search, workspace=name)
+        """Return passages with `relevance` and `similarity`, the most relevant first, as for a prompt with `/rag`.
+
+        `by="similarity"` ranks by similarity and grades nothing, so passages have no `relevance`.
+        """
+        lookup = Lookup(text, limit, by, least_relevance=min_relevance, least_similarity=min_similarity, both=True)
+        seconds = self._settings.timeout_seconds
+        found = await self._container.passages.find(lookup, workspace=self._name(workspace), seconds=seconds)
+        return [hit.evidence for hit in found.hits]
 
     async def close(self) -> None:
         """Close files and connections. Any later call but `close` raises `CragsideError`."""

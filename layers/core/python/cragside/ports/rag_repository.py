@@ -63,7 +63,11 @@ class RagRepository(ABC):
 
     @abstractmethod
     async def similar(self, search: SimilaritySearch) -> list[Document]:
-        """Passages by their cosine to the question, which is their score, nearest first; or as `mmr` chooses them."""
+        """Passages with their cosine to the question as `similarity`, nearest first, or as `mmr` chooses them."""
+
+    @abstractmethod
+    async def similarities(self, query: str, passages: Sequence[str]) -> dict[str, float]:
+        """The cosine (0..1) of a question to each of these passages, by their ids. Unknown ones are left out."""
 
     @abstractmethod
     async def get_relevant_documents(self, query: str, threshold: float = 0.6) -> list[Document]:

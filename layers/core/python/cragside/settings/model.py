@@ -155,8 +155,12 @@ class Settings(BaseModel):
         "does not say. They are never cited, and the verdict does not count them.",
     )
     similarity_results: int = Field(5, ge=3, le=10, description="Passages that a plain similarity search returns.")
-    similarity_threshold: float = Field(
-        0.7, ge=0.5, le=0.9, description="Least cosine of a passage that a plain similarity search returns."
+    similarity_threshold: float | None = Field(
+        None,
+        ge=0,
+        le=0.9,
+        description="Least cosine of a passage that a plain similarity search returns. Unset: the one that fits the "
+        "store's embedding model, see docs/api.md.",
     )
     similarity_strategy: Literal["similarity", "mmr"] = Field(
         "similarity", description="`mmr` (maximal marginal relevance) prefers passages that differ from each other."
@@ -210,6 +214,17 @@ class Settings(BaseModel):
         "change of settings, models or tokens, and each request that is denied; `stderr` for standard error. It never "
         "contains contents, questions or tokens.",
     )
+    allow_anonymous: bool = Field(
+        False,
+        description="Whether the Lambda function starts without a token, behind a gateway that authorises requests.",
+    )
+    allow_origins: AllowedOrigins | None = Field(
+        None,
+        description="Origins of web pages that may call cragside and ask for evidence, separated by commas: "
+        "`https://app.example`, `http://nas.lan:*`, `https://*.app.example`, `chrome-extension://*`, `null`. Pages of "
+        "this machine may call a server that is reached as localhost without being listed. For Ollama's own routes, "
+        "list them in OLLAMA_ORIGINS as well.",
+    )
     path_prefix: str | None = Field(
         None,
         pattern=r"^(/[A-Za-z0-9._~-]+)+$",
@@ -227,17 +242,6 @@ class Settings(BaseModel):
     )
     slow_seconds: float = Field(
         2.0, ge=0, description="A request that takes this long has the time of each step in its line of the log."
-    )
-    allow_anonymous: bool = Field(
-        False,
-        description="Whether the Lambda function starts without a token, behind a gateway that authorises requests.",
-    )
-    allow_origins: AllowedOrigins | None = Field(
-        None,
-        description="Origins of web pages that may call cragside and ask for evidence, separated by commas: "
-        "`https://app.example`, `http://nas.lan:*`, `https://*.app.example`, `chrome-extension://*`, `null`. Pages of "
-        "this machine may call a server that is reached as localhost without being listed. For Ollama's own routes, "
-        "list them in OLLAMA_ORIGINS as well.",
     )
 
     @model_validator(mode="before")

@@ -1,17 +1,18 @@
 """The features with which the grader compares a question with a passage."""
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 
 import numpy as np
 import numpy.typing as npt
 
+from cragside.adapters.embedded.foreign import ForeignText, shares, tongue_of, topicless, unelided
 from cragside.adapters.embedded.lexicon import Lexicon, Rows
 from cragside.adapters.embedded.numbers import plain
 from cragside.adapters.embedded.stopwords import SCAFFOLDING, STOPWORDS
-from cragside.adapters.embedded.words import Language, function_words, language_of, stem, stems, words
+from cragside.adapters.embedded.words import Language, function_words, stem, stems, words
 from cragside.ports.embedder import Vectors
 
 FEATURES = ("likeness", "coverage", "title_match", "gap")
@@ -25,8 +26,8 @@ _LONGEST_SEGMENT, _WINDOW, _STRIDE = 300, 240, 160
 _LONG, _RUN, _RUN_STRIDE = 200, 40, 20
 # Runs with a smaller share of the question are not scored. The segment around a run has everything that the run has.
 _MOST_OF_IT = 0.6
-# In English, more similarity than this means nothing. In other languages all pairs of texts exceed it, because the
-# background is English.
+# In English, more similarity than this means nothing. In languages without a mean of their own all pairs of texts
+# exceed it, because the background is English.
 _MOST_LIKENESS = 6.0
 # The title is read with each segment, so a long one would cost much.
 _LONGEST_TITLE = 500
@@ -38,25 +39,31 @@ _FILE_SUFFIX = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,4}$")
 class Background:
     """The distribution of passage vectors: mean, main axes, and the variances along these and in all other directions.
 
-    Against it a cosine becomes a number of standard deviations, comparable between questions.
+    Against it a cosine becomes a number of standard deviations, comparable between questions. `means` has the means of
+    languages other than English; they share the variances.
     """
 
     mean: Vectors
     axes: Vectors
     variances: Vectors
     rest: float
+    means: Mapping[Language, Vectors] = field(default_factory=dict)
 
-    def standardised(self, question: Vectors, passages: Vectors) -> Vectors:
+    def standardised(self, question: Vectors, passages: Vectors, languages: Sequence[Language]) -> Vectors:
         """The similarity of each passage (rows) to the question, in standard deviations above that of any passage."""
         along = self.axes @ question
         variance = float((along**2 * self.variances).sum()) + self.rest * float(question @ question)
-        likeness: Vectors = ((passages - self.mean) @ question) / np.sqrt(max(variance, 1e-9))
+        usual = self.mean if self.means.keys().isdisjoint(languages) else np.stack([*map(self._mean, languages)])
+        likeness: Vectors = ((passages - usual) @ question) / np.sqrt(max(variance, 1e-9))
         return np.minimum(likeness, _MOST_LIKENESS)
+
+    def _mean(self, language: Language) -> Vectors:
+        return self.means.get(language, self.mean)
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question's content words, with their rows and weights (sum 1), and its direction.
+    """A question's content words, with their rows, importance and weights (sum 1), and its direction.
 
     `spelt` is 1 for words in Latin letters, else 0: WordLlama knows other scripts by the letter and numbers by the
     digit, so that the nearness of two such words means nothing. A number is there, or it is not.
@@ -65,6 +72,7 @@ class Question:
     every_word: tuple[str, ...]
     content: tuple[str, ...]
     rows: Rows
+    norms: Vectors
     weights: Vectors
     direction: Vectors
     spelt: Vectors
@@ -81,6 +89,7 @@ class Segment:
     stems: frozenset[str]
     rows: Rows
     direction: Vectors
+    foreign: ForeignText | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,26 +105,33 @@ class PassageWords:
 def read_question(text: str, lexicon: Lexicon) -> Question:
     """Analyse a question. If it has no content words, all its words count."""
     every = words(text)
-    stop = function_words(every) | SCAFFOLDING
+    tongue = tongue_of(every)
+    if tongue == "french":
+        every = unelided(every)
+    stop = (function_words(every) if tongue == "english" else topicless(tongue)) | SCAFFOLDING
     content = list(dict.fromkeys(w for w in every if w not in stop)) or list(dict.fromkeys(every))
     rows = lexicon.rows(content)
     if len(content) > _MOST_QUESTION_WORDS:
         kept = np.sort(np.argsort(-lexicon.norms[rows], kind="stable")[:_MOST_QUESTION_WORDS])
         content, rows = [content[i] for i in kept], rows[kept]
     norms = lexicon.norms[rows]
+    if tongue != "english":
+        norms = norms * np.array(shares(content, text, tongue), dtype=np.float32)
     total = float(norms.sum())
     weights = norms / total if total > 0 else norms
     spelt = np.fromiter(("9" < word[0] < "\u0250" for word in content), dtype=np.float32)
-    return Question(tuple(every), tuple(content), rows, weights, _direction(lexicon, lexicon.rows(every)), spelt)
+    return Question(tuple(every), tuple(content), rows, norms, weights, _direction(lexicon, lexicon.rows(every)), spelt)
 
 
 def read_passage(title: str, text: str, lexicon: Lexicon, *, closely: bool = False) -> PassageWords:
     """Analyse a passage; each segment includes the title. `closely` makes runs of 40 words that overlap by 20."""
     body = words(text)
     title = title[:_LONGEST_TITLE]
-    language = language_of(body)
+    language = tongue_of(body)
     heading = words(title)
     named = words(_PARENTHESIS.sub(" ", _FILE_SUFFIX.sub("", title))) or heading
+    if language == "french":
+        body, heading, named = map(unelided, (body, heading, named))
     parts = _overlapping(body, _RUN, _RUN_STRIDE) if closely else _parts(body)
     segments = tuple(_segment([*heading, *part], language, lexicon) for part in parts)
     return PassageWords(language, tuple(named), segments, len(body))
@@ -135,12 +151,14 @@ def compare(
     segments = [segment for passage in passages for segment in passage.segments]
     ends = list(accumulate(len(passage.segments) for passage in passages))
     table = np.empty((len(segments), len(FEATURES)))
-    table[:, 0] = background.standardised(question.direction, np.stack([segment.direction for segment in segments]))
+    languages = [passage.language for passage in passages for _ in passage.segments]
+    directions = np.stack([segment.direction for segment in segments])
+    table[:, 0] = background.standardised(question.direction, directions, languages)
     met = np.maximum(_nearest(question, segments, lexicon), _found(question, passages))
     table[:, 1] = met @ question.weights
     matches = [title_match(question, passage, lexicon) for passage in passages]
     table[:, 2] = [match for match, passage in zip(matches, passages, strict=True) for _ in passage.segments]
-    table[:, 3] = ((1 - met) * lexicon.norms[question.rows]).max(axis=1)
+    table[:, 3] = ((1 - met) * question.norms).max(axis=1)
     return [table[start:end] for start, end in pairwise([0, *ends])]
 
 
@@ -166,11 +184,13 @@ def _nearest(question: Question, segments: Sequence[Segment], lexicon: Lexicon) 
 
 
 def _found(question: Question, passages: Sequence[PassageWords]) -> Vectors:
-    """1 where a segment (rows) has a content word (columns), in any inflection."""
+    """1 where a segment (rows) has a content word (columns), in any inflection; in German and French how much of it."""
     stems_by_language = {language: question.stems(language) for language in {p.language for p in passages}}
     return np.array(
         [
-            [sought in segment.stems for sought in stems_by_language[passage.language]]
+            [segment.foreign.has(word) for word in question.content]
+            if segment.foreign
+            else [sought in segment.stems for sought in stems_by_language[passage.language]]
             for passage in passages
             for segment in passage.segments
         ],
@@ -184,7 +204,8 @@ def title_match(question: Question, passage: PassageWords, lexicon: Lexicon) -> 
         return 0.0
     if _contains(question.every_word, passage.title):
         return 1.0
-    telling = [word for word in passage.title if word not in STOPWORDS]
+    stop = topicless("french") if passage.language == "french" else STOPWORDS
+    telling = [word for word in passage.title if word not in stop]
     if not telling:
         return 0.0
     weights = lexicon.norms[lexicon.rows(telling)]
@@ -211,10 +232,10 @@ def _overlapping(body: list[str], size: int, stride: int) -> Sequence[list[str]]
 
 def _segment(part: list[str], language: Language, lexicon: Lexicon) -> Segment:
     rows = lexicon.rows(part)
-    telling = [word for word in dict.fromkeys(part) if word not in STOPWORDS]
-    return Segment(
-        frozenset(map(plain, stems(part, language))), lexicon.rows(telling or part or [""]), _direction(lexicon, rows)
-    )
+    telling = lexicon.rows([word for word in dict.fromkeys(part) if word not in STOPWORDS] or part or [""])
+    foreign = ForeignText.of(part, language) if language != "english" else None
+    known = foreign.stems if foreign else frozenset(map(plain, stems(part, language)))
+    return Segment(known, telling, _direction(lexicon, rows), foreign)
 
 
 def _direction(lexicon: Lexicon, rows: Rows) -> Vectors:

@@ -4,7 +4,7 @@ import base64
 import json
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -29,6 +29,7 @@ from cragside.adapters.embedded.features import (
 )
 from cragside.adapters.embedded.lexicon import Lexicon, TokenVectors
 from cragside.adapters.embedded.statements import states_something
+from cragside.adapters.embedded.words import Language
 from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable
 from cragside.ports.embedder import Vectors
@@ -53,25 +54,31 @@ _INEXACT, _TELLING = 0.5, 0.3
 
 @dataclass(frozen=True, slots=True)
 class GraderWeights:
-    """The fitted model: one coefficient for each of `FEATURES`, an intercept, and the background of similarity."""
+    """The fitted model: one coefficient for each of `FEATURES`, an intercept, and the background of similarity.
+
+    `languages` has the coefficients and intercepts of languages other than English.
+    """
 
     coefficients: Vectors
     intercept: float
     background: Background
+    languages: Mapping[Language, tuple[Vectors, float]] = field(default_factory=dict)
 
-    def probability(self, features: Features, *, handicap: float = 0.0) -> Features:
+    def probability(self, features: Features, language: Language, *, handicap: float = 0.0) -> Features:
         """The relevance (0..1) for rows of features, its log-odds lowered by `handicap`."""
-        logits = features @ self.coefficients + self.intercept - handicap
+        coefficients, intercept = self.languages.get(language, (self.coefficients, self.intercept))
+        logits = features @ coefficients + intercept - handicap
         result: Features = 1.0 / (1.0 + np.exp(-np.clip(logits, -40, 40)))
         return result
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "GraderWeights":
-        """Read the output of `evals/calibrate_grader.py`."""
+        """Read the output of `evals/calibrate_grader.py` and `evals/calibrate_languages.py`."""
         if tuple(data["features"]) != FEATURES:
             raise ValueError(f"weights are for the features {data['features']}")
         background = data["background"]
         dimensions = int(background["dimensions"])
+        languages: Mapping[Language, Any] = data["languages"]
         return cls(
             coefficients=np.array(data["coefficients"], dtype=np.float64),
             intercept=float(data["intercept"]),
@@ -80,7 +87,12 @@ class GraderWeights:
                 axes=_halves(background["axes"]).reshape(-1, dimensions),
                 variances=np.array(background["variances"], dtype=np.float32),
                 rest=float(background["rest"]),
+                means={language: _halves(fitted["mean"]) for language, fitted in languages.items()},
             ),
+            languages={
+                language: (np.array(fitted["coefficients"], dtype=np.float64), float(fitted["intercept"]))
+                for language, fitted in languages.items()
+            },
         )
 
 
@@ -127,11 +139,14 @@ class EmbeddedGrader(RelevanceGrader):
             return [0.0] * len(pairs)
         passages = [self._passage(pair, lexicon) for pair in pairs]
         tables = compare(question, passages, lexicon, weights.background)
-        scores = [float(weights.probability(table).max()) for table in tables]
+        scores = [
+            float(weights.probability(table, passage.language).max())
+            for table, passage in zip(tables, passages, strict=True)
+        ]
         near = [n for n, table in enumerate(tables) if deserves_a_closer_look(passages[n], table)]
         runs = [self._passage(pairs[n], lexicon, closely=True) for n in near]
         for n, table in zip(near, compare(question, runs, lexicon, weights.background), strict=True):
-            likely = weights.probability(table[has_most_of_it(table)], handicap=_HANDICAP)
+            likely = weights.probability(table[has_most_of_it(table)], passages[n].language, handicap=_HANDICAP)
             scores[n] = max(scores[n], float(likely.max(initial=0.0)))
         named = Identifiers(question, query, lexicon)
         return [

@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Literal
 
@@ -9,7 +10,7 @@ import Stemmer
 
 from cragside.adapters.embedded.stopwords import ENGLISH, GERMAN, OTHER
 
-Language = Literal["english", "german"]
+Language = Literal["english", "german", "french"]
 
 # Scripts without spaces: Thai, Lao, Burmese, Khmer, katakana, Han. In them, characters that mostly express grammar
 # (hiragana, the most frequent Chinese particles) separate words.
@@ -63,7 +64,7 @@ def _accents() -> dict[int, str]:
     return {ord(letter): base for letter, base in bases.items() if base != letter and base.isascii()}
 
 
-def language_of(found: list[str]) -> Language:
+def language_of(found: Sequence[str]) -> Language:
     """English or German, whichever has more function words in the text; English if there are none."""
     german = sum(map(GERMAN.__contains__, found))
     if not all(map(str.isascii, found)):
@@ -82,10 +83,13 @@ def terms(text: str) -> list[str]:
     """The stems of words without function words, in order, with repetitions.
 
     Both sides of a comparison use it, so equal words of a question and a passage give equal terms. A question with
-    cached words takes 0.05 ms.
+    cached words takes 0.05 ms. A text as German as it is English ("Was fressen Raupen?") gives the stems of both.
     """
     found = words(text)
-    return stems(found, language_of(found))
+    known = stems(found, language_of(found))
+    if 0 < sum(map(GERMAN.__contains__, found)) == sum(map(ENGLISH.__contains__, found)):
+        known += [term for term in stems(found, "german") if term not in known]
+    return known
 
 
 def stems(found: list[str], language: Language) -> list[str]:
@@ -108,6 +112,6 @@ def stem(word: str, language: Language) -> str:
     return str(_stemmer(language).stemWord(base)).translate(_UMLAUTS)
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=3)
 def _stemmer(language: Language) -> "Stemmer.Stemmer":
     return Stemmer.Stemmer(language, 0)  # `stem` caches

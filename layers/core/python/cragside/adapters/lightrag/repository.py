@@ -20,7 +20,7 @@ from cragside.domain.filter import EVERYTHING, Filter
 from cragside.domain.indexing import DocumentRecord, Passage
 from cragside.domain.payload import payload_of
 from cragside.domain.query import Query
-from cragside.domain.search import Mode, SimilaritySearch
+from cragside.domain.search import Mode, SimilaritySearch, least_similarity
 from cragside.ports.rag_repository import Indexed, KnowledgeStatus, RagRepository
 from cragside.ports.relevance_grader import RelevanceGrader
 
@@ -141,8 +141,19 @@ class LightRagRepository(RagRepository):
             return []
         with _failing_as_unavailable():
             await store.embedder.prepare()
-            found = await SimilarPassages(store.ledger, store.engine.chunks_vdb).find(search)
-            return [document_of(record, passage).graded(cosine) for record, passage, cosine in found]
+            if search.threshold is None:
+                search = replace(search, threshold=least_similarity(store.embedding_model))
+            found = await _similar_passages(store).find(search)
+            return [document_of(record, passage).compared(cosine) for record, passage, cosine in found]
+
+    @override
+    async def similarities(self, query: str, passages: Sequence[str]) -> dict[str, float]:
+        store = await self._access.existing()
+        if store is None or not passages:
+            return {}
+        with _failing_as_unavailable():
+            await store.embedder.prepare()
+            return await _similar_passages(store).compare(query, passages)
 
     @override
     async def get_relevant_documents(self, query: str, threshold: float = 0.6) -> list[Document]:
@@ -169,6 +180,10 @@ class LightRagRepository(RagRepository):
         scores = await self._ranker.grade(query, candidates)
         graded = [document.graded(score) for document, score in zip(candidates, scores, strict=True)]
         return sorted(graded, key=lambda document: -(document.score or 0.0))
+
+
+def _similar_passages(store: Store) -> SimilarPassages:
+    return SimilarPassages(store.ledger, store.engine.chunks_vdb)
 
 
 async def _saved(store: Store, document: SourceText) -> Indexed:

@@ -1,5 +1,6 @@
 """Passages by the cosine between their vector and a question's, among those that a filter lets through."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -28,14 +29,26 @@ class SimilarPassages:
 
     async def find(self, search: SimilaritySearch) -> list[Found]:
         """At most `limit` passages with their cosine (0..1), nearest first or in the order that `mmr` chose them."""
-        embedded = await self._vectors.embedding_func([search.text], context="query")
-        question = np.asarray(embedded, np.float32)[0]
+        question = await self._embedded(search.text)
+        # Similarities are at least 0, but cosines may be negative: a minimum of 0 excludes nothing.
+        least = search.threshold or -1.0
         if search.strategy == "similarity":
-            return await self._admitted(question, search.threshold, search.filter, search.limit)
-        fetched = await self._admitted(question, search.threshold, search.filter, max(search.fetch, search.limit))
+            return await self._admitted(question, least, search.filter, search.limit)
+        fetched = await self._admitted(question, least, search.filter, max(search.fetch, search.limit))
         vectors = await self._vectors.get_vectors_by_ids([passage.id for _, passage, _ in fetched])
         fetched = [found for found in fetched if found[1].id in vectors]
         return [fetched[index] for index in _diverse(question, [vectors[each[1].id] for each in fetched], search)]
+
+    async def compare(self, text: str, passages: Sequence[str]) -> dict[str, float]:
+        """The cosine (0..1) of a text to each of these passages, by their ids."""
+        question = await self._embedded(text)
+        vectors = await self._vectors.get_vectors_by_ids(list(passages))
+        return {key: _bounded(float(vector @ question)) for key, vector in vectors.items()}
+
+    async def _embedded(self, text: str) -> Vector:
+        embedded = await self._vectors.embedding_func([text], context="query")
+        question: Vector = np.asarray(embedded, np.float32)[0]
+        return question
 
     async def _admitted(self, question: Vector, least: float, wanted: Filter, limit: int) -> list[Found]:
         """The first `limit` that the filter lets through; of equal texts the first one."""
@@ -46,10 +59,14 @@ class SimilarPassages:
             for key, cosine in batch:
                 if key in known and (not wanted.must or wanted.admits(payload_of(*known[key]))):
                     record, passage = known[key]
-                    found.setdefault(passage.text, (record, passage, min(max(cosine, 0.0), 1.0)))
+                    found.setdefault(passage.text, (record, passage, _bounded(cosine)))
                 if len(found) >= limit:
                     return list(found.values())
         return list(found.values())
+
+
+def _bounded(cosine: float) -> float:
+    return min(max(cosine, 0.0), 1.0)
 
 
 def _diverse(question: Vector, vectors: list[Any], search: SimilaritySearch) -> list[int]:

@@ -59,6 +59,15 @@ def ask(
     return session.run(settings.model_copy(update=dict.fromkeys(_NOT_ASKED)), inside)
 
 
+def given_once(argument: str | None, option: str | None, *, name: str, flag: str) -> str | None:
+    """What a command was given as its argument or as an option. Raises `ValidationError` if it has both."""
+    if argument is not None and option is not None:
+        from cragside.domain.errors import ValidationError
+
+        raise ValidationError(f"{name} and {flag} mean the same. Give one of them.")
+    return argument if option is None else option
+
+
 def _ask_service(
     settings: "Settings", work: Callable[["Service"], Awaitable[Result]], address: str, token: str | None
 ) -> Result:

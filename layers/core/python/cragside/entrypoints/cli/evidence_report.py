@@ -56,13 +56,13 @@ def _meaning(context: RagContext) -> str:
 def _citations(context: RagContext) -> Table:
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     table.add_column("#", justify="right")
-    table.add_column("score", justify="right")
+    table.add_column("relevance", justify="right")
     table.add_column("source")
     table.add_column("title", overflow="fold")
     table.add_column("from", overflow="fold")
     for number, document in enumerate(context.documents, start=1):
-        score = "" if document.score is None else f"{document.score:.2f}"
-        table.add_row(str(number), score, document.source, _one_line(document.title), _origin(document))
+        relevance = "" if document.relevance is None else f"{document.relevance:.2f}"
+        table.add_row(str(number), relevance, document.source, _one_line(document.title), _origin(document))
     return table
 
 

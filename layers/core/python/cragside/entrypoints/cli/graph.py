@@ -6,7 +6,7 @@ from urllib.parse import quote
 import typer
 
 from cragside.domain.errors import NotFound, ValidationError
-from cragside.entrypoints.cli.api import Address, Token, WorkspaceName, ask
+from cragside.entrypoints.cli.api import Address, Token, WorkspaceName, ask, given_once
 from cragside.entrypoints.cli.session import session_of
 from cragside.entrypoints.cli.terminal import output, print_json, printable
 
@@ -30,7 +30,7 @@ def graph(
     """Show an entity of the knowledge graph: what it is, what it is connected with, and which documents name it."""
     session = session_of(context)
     settings = session.settings(workspace)
-    asked = entity or name
+    asked = given_once(name, entity, name="NAME", flag="--entity")
     if not asked or not asked.strip():
         raise ValidationError('Name an entity: cragside graph "Harbour Board"')
 

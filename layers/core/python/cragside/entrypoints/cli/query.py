@@ -1,4 +1,4 @@
-"""`cragside query`: finds passages that are similar to a question."""
+"""`cragside query`: finds passages for a question."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -6,7 +6,8 @@ import typer
 
 from cragside.composition.local_files import LANGUAGES
 from cragside.domain.errors import ValidationError
-from cragside.entrypoints.cli.api import Address, Token, WorkspaceName, ask
+from cragside.domain.search import Ranking
+from cragside.entrypoints.cli.api import Address, Token, WorkspaceName, ask, given_once
 from cragside.entrypoints.cli.session import session_of
 from cragside.entrypoints.cli.terminal import notices, output, print_json, printable
 
@@ -21,9 +22,25 @@ def query(
     text: Annotated[str | None, typer.Argument(metavar="[TEXT]", help="The question.")] = None,
     question: Annotated[str | None, typer.Option("--q", metavar="TEXT", help="The question, as an option.")] = None,
     top_k: Annotated[int, typer.Option("--top-k", "--topK", min=1, max=100, help="Most passages.")] = 8,
+    by: Annotated[
+        Ranking,
+        typer.Option(help="What ranks the passages: relevance as for /rag, or similarity, which grades nothing."),
+    ] = "relevance",
+    least_relevance: Annotated[
+        float | None, typer.Option("--min-relevance", min=0, max=1, help="Least relevance of a passage.")
+    ] = None,
+    least_similarity: Annotated[
+        float | None,
+        typer.Option(
+            "--min-similarity",
+            min=0,
+            max=1,
+            help="Least similarity of a passage. Default with --by similarity: RAG_SIMILARITY_THRESHOLD.",
+        ),
+    ] = None,
     mode: Annotated[
         str | None,
-        typer.Option(help="local, global, hybrid, naive or mix: through the graph as LightRAG does. Default: vectors."),
+        typer.Option(help="LightRAG's way to retrieve: local, global, hybrid, naive or mix. Default: mix."),
     ] = None,
     repo: Annotated[str | None, typer.Option("--repo-id", "--repoId", help="Passages of this repository only.")] = None,
     path: Annotated[
@@ -36,28 +53,35 @@ def query(
     graph: Annotated[
         bool, typer.Option("--graph", "--graph-expand", help="Show the entities around what was found, too.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print what POST /query answers, and nothing else.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print what POST /v1/query answers, and nothing else.")
+    ] = False,
     workspace: WorkspaceName = None,
     api: Address = None,
     token: Token = None,
 ) -> None:
-    """Find passages that are similar to a question, ungraded and without a web search.
+    """Find the passages that are most relevant to a question, without a web search.
 
-    For what a prompt would get, see `cragside enrich`.
+    Relevance is the probability that a passage is about the question. Similarity is the cosine of their vectors. For
+    what a prompt would get, see `cragside enrich`.
     """
     session = session_of(context)
     settings = session.settings(workspace)
-    asked = question or text
+    asked = given_once(text, question, name="TEXT", flag="--q")
     if not asked or not asked.strip():
         raise ValidationError('Say what to look for: cragside query "who lit the lamp?"')
-    body: dict[str, Any] = {"query": asked, "topK": top_k, "graphExpand": graph}
-    if mode is not None:
-        body["mode"] = mode
-    if conditions := _conditions(repo, path, language):
-        body["filter"] = {"must": conditions}
+    conditions = _conditions(repo, path, language)
+    options = {
+        "mode": mode,
+        "min_relevance": least_relevance,
+        "min_similarity": least_similarity,
+        "filter": {"must": conditions} if conditions else None,
+    }
+    body: dict[str, Any] = {"query": asked, "by": by, "limit": top_k, "graph": graph}
+    body |= {name: value for name, value in options.items() if value is not None}
 
     async def work(service: "Service") -> tuple[Any, int]:
-        answer = await service.client.post("/query", body)
+        answer = await service.client.post("/v1/query", body)
         waiting = 0 if as_json else (await service.client.get("/v1/documents", status="pending", limit=1))["total"]
         return answer, waiting
 
@@ -90,17 +114,27 @@ def _show(answer: dict[str, Any]) -> None:
     console = output()
     if not answer["results"]:
         console.print("Nothing found.")
+    if answer["best"] is not None:
+        by = answer["by"]
+        console.print(f"The best passage has a {by} of {answer['best']:.2f}. To see it, lower --min-{by}.")
     for found in answer["results"]:
         payload = found.get("payload", {})
         place = [f"p. {payload['pageNumber']}" if payload.get("pageNumber") else "", payload.get("section") or ""]
         where = ", ".join(part for part in place if part)
-        heading = f"{found['score']:.2f}  {found['source']}{f' ({where})' if where else ''}"
+        heading = f"{_figures(found)}  {found['source']}{f' ({where})' if where else ''}"
         console.print(printable(heading), style="bold", soft_wrap=True)
         console.print(f"      {_preview(found['text'])}", soft_wrap=True)
+    for failed in answer["degraded"]:
+        notices().print(printable(f"{failed['component']}: {failed['reason']}"), soft_wrap=True)
     graph = answer.get("graph")
     if graph and graph.get("entities"):
         names = ", ".join(entity["name"] for entity in graph["entities"])
         console.print(f"\nEntities  {printable(names)}", soft_wrap=True)
+
+
+def _figures(found: dict[str, Any]) -> str:
+    names = ("relevance", "similarity")
+    return "  ".join(f"{name} {found[name]:.2f}" for name in names if found[name] is not None)
 
 
 def _preview(text: str) -> str:

@@ -16,6 +16,7 @@ If the service has tokens, every route but `/healthz` and `/ready` needs one, as
 _TAGS = {
     "health": "Whether the service works.",
     "enrich": "Evidence for prompts.",
+    "query": "Passages for a question.",
     "documents": "The documents of a workspace.",
     "memories": "Earlier conversations.",
     "settings": "The settings of a workspace.",

@@ -55,7 +55,7 @@ def show_summary(console: Console, outcomes: Sequence[tuple[DemoPrompt, "Enriche
     table.add_column("what it shows", overflow="fold")
     table.add_column("verdict")
     table.add_column("documents", justify="right")
-    table.add_column("best score", justify="right")
+    table.add_column("relevance", justify="right")
     table.add_column("ms", justify="right")
     for prompt, enriched in outcomes:
         context = enriched.rag_context

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -13,11 +12,11 @@ from cragside.bootstrap import Container
 from cragside.domain.context import pack
 from cragside.domain.outcome import recalled
 from cragside.entrypoints.http.models import Degraded
+from cragside.entrypoints.http.passage_models import GraphAround
+from cragside.entrypoints.http.passage_search import PassageSearch
 from cragside.entrypoints.http.peers import query_models as shapes
 from cragside.entrypoints.http.peers.failures import PeerRoute, QueryFailure, failure_responses
-from cragside.entrypoints.http.peers.passage_search import PassageSearch
 from cragside.entrypoints.http.request_access import AppContainer, choose_workspace
-from cragside.ports.knowledge_graph import Neighbourhood
 
 # Clients put it into their system prompts, for example below `# Relevant Memory`.
 _INSTRUCTION = (
@@ -42,9 +41,10 @@ async def query(request: Request, body: shapes.QueryBody, container: AppContaine
     started = time.perf_counter()
     search = PassageSearch(container, request, choose_workspace(request, body.collection))
     lookup = body.lookup()
-    hits, around = await search.within(_found(search, lookup, graph=bool(body.graph_expand)))
+    found, around = await search.within(search.with_graph(lookup, graph=bool(body.graph_expand)))
+    hits = found.hits
     optional: dict[str, Any] = (
-        {} if around is None else {"graph": shapes.GraphAround.model_validate(around, from_attributes=True)}
+        {} if around is None else {"graph": GraphAround.model_validate(around, from_attributes=True)}
     )
     budget = container.settings.context_tokens
     if body.max_total_tokens is not None:
@@ -55,8 +55,7 @@ async def query(request: Request, body: shapes.QueryBody, container: AppContaine
         optional["degraded"] = [Degraded.model_validate(d, from_attributes=True) for d in earlier.degraded]
     if not hits:
         optional["message"] = _NOTHING_FOUND
-        best = await search.within(_best_score(search, lookup))
-        optional |= {} if best is None else {"best_score": best}
+        optional |= {} if found.best is None or lookup.mode is not None else {"best_score": found.best}
     return shapes.QueryAnswer(
         response=_response(container, hits, body, budget, "" if earlier is None else earlier.text),
         references=shapes.references_of(hits, content=bool(body.include_chunk_content))
@@ -68,19 +67,6 @@ async def query(request: Request, body: shapes.QueryBody, container: AppContaine
         results=[_result(hit) for hit in hits],
         **optional,
     )
-
-
-async def _found(search: PassageSearch, lookup: Lookup, *, graph: bool) -> tuple[list[Hit], Neighbourhood | None]:
-    hits = await search.find(lookup)
-    return hits, await search.passages.around(hits, workspace=search.workspace) if graph else None
-
-
-async def _best_score(search: PassageSearch, lookup: Lookup) -> float | None:
-    """The best cosine of all passages, regardless of the requested minimum. None for a search with a mode."""
-    if lookup.mode is not None:
-        return None
-    nearest = replace(lookup, limit=1, threshold=-1.0, strategy="similarity", compress=False)
-    return next((hit.evidence.score for hit in await search.find(nearest)), None)
 
 
 async def _earlier(
@@ -110,6 +96,11 @@ def _response(container: Container, hits: Sequence[Hit], body: shapes.QueryBody,
 
 
 def _result(hit: Hit) -> shapes.FoundPassage:
+    found = hit.evidence
     return shapes.FoundPassage(
-        id=hit.id, score=hit.evidence.score, source=hit.record.label, text=hit.evidence.content, payload=hit.payload
+        id=hit.id,
+        score=found.similarity if found.relevance is None else found.relevance,
+        source=hit.record.label,
+        text=found.content,
+        payload=hit.payload,
     )

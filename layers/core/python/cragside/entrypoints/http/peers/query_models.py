@@ -7,10 +7,11 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, StringConstrain
 
 from cragside.application.passages import Hit, Lookup
 from cragside.domain.errors import ValidationError
-from cragside.domain.filter import Condition, Filter
+from cragside.domain.filter import EVERYTHING
 from cragside.domain.query import LONGEST_QUERY
 from cragside.domain.search import DEFAULT_BALANCE, DEFAULT_FETCH, Mode, Strategy
 from cragside.entrypoints.http.models import Degraded, Recalled
+from cragside.entrypoints.http.passage_models import GraphAround, PayloadFilter
 
 DEFAULT_PASSAGES = 8
 _MOST_PASSAGES = 100
@@ -21,43 +22,6 @@ _MMR_ALONE = {"fetch": "fetchK", "balance": "lambda"}
 _NOT_OF_LIGHTRAG = {"collection", "top_passages", "min_score", "threshold", "filter", "graph_expand", *_COSINE_ALONE}
 
 Keyword = Annotated[str, StringConstraints(max_length=1000)]
-
-
-class Match(BaseModel):
-    """Exactly one condition: `value` equals the field or is in its list, `text` is part of it in any case."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    value: str | bool | int | float | None = Field(
-        None, description="The field equals this value, or its list contains it."
-    )
-    text: str | None = Field(None, description="The field contains this text, in any case.")
-
-
-class MustCondition(BaseModel):
-    """A condition on a field of the payload. Dots in `key` lead into objects."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    key: str = Field(min_length=1, max_length=200, description="The field. Dots lead into objects.")
-    match: Match = Field(description="The condition.")
-
-    def condition(self) -> Condition:
-        """The domain's condition. Raises `ValidationError` unless there is exactly one of `value` and `text`."""
-        given = self.match.model_fields_set
-        if len(given) != 1:
-            raise ValidationError(f"filter: the match of {self.key} needs either value or text.")
-        if "text" in given:
-            return Condition(self.key, self.match.text or "", text=True)
-        return Condition(self.key, self.match.value)
-
-
-class PayloadFilter(BaseModel):
-    """The part of Qdrant's filter that rag-stack's clients use. All conditions must hold."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    must: list[MustCondition] = Field(default_factory=list, max_length=50, description="Conditions that must all hold.")
 
 
 class LookupBody(BaseModel):
@@ -86,8 +50,8 @@ class LookupBody(BaseModel):
 class QueryBody(LookupBody):
     """rag-stack's body, LightRAG's, or both.
 
-    `topK`, `minScore`, `filter` and `graphExpand` are rag-stack's. `strategy`, `fetchK`, `lambda`, `threshold` and
-    `compress` are options of a search by cosine.
+    `topK`, `minScore`, `filter` and `graphExpand` are rag-stack's. `strategy` asks for a search by similarity, whose
+    options are `fetchK` and `lambda`.
     """
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"query": "Who lights the lamp?", "topK": 3}]})
@@ -128,7 +92,7 @@ class QueryBody(LookupBody):
     include_chunk_content: bool | None = Field(False, description="Whether references have their text.")
 
     def lookup(self) -> Lookup:
-        """The search that the body asks for. With a field that is not LightRAG's and no mode, by cosine.
+        """The search that the body asks for: by relevance, or with a `strategy` by similarity.
 
         Raises `ValidationError` for options that do not belong to the search.
         """
@@ -140,14 +104,24 @@ class QueryBody(LookupBody):
         if of_mmr and self.strategy not in ("mmr", "preferred"):
             raise ValidationError(f'{of_mmr[0]}: an option of mmr. Ask for it with "strategy": "mmr", or leave it out.')
         mode = self.mode or (None if given & _NOT_OF_LIGHTRAG else "mix")
-        default_limit, default_threshold = (DEFAULT_PASSAGES, -1.0) if self.strategy is None else (None, None)
+        wanted = self.filter.conditions() if self.filter else EVERYTHING
+        limit = self.top_passages or self.limit
+        if self.strategy is None:
+            return Lookup(
+                self.question,
+                limit or DEFAULT_PASSAGES,
+                mode=mode,
+                least_relevance=self._least_score,
+                filter=wanted,
+                compress=bool(self.compress),
+            )
         return Lookup(
             self.question,
-            self.top_passages or self.limit or default_limit,
-            mode,
-            default_threshold if self._least_score is None else self._least_score,
-            Filter(tuple(each.condition() for each in self.filter.must) if self.filter else ()),
-            strategy="similarity" if self.strategy is None else None if self.strategy == "preferred" else self.strategy,
+            limit,
+            "similarity",
+            least_similarity=self._least_score,
+            filter=wanted,
+            strategy=None if self.strategy == "preferred" else self.strategy,
             fetch=self.fetch,
             balance=self.balance,
             compress=bool(self.compress),
@@ -155,9 +129,7 @@ class QueryBody(LookupBody):
 
     @property
     def _least_score(self) -> float | None:
-        given = [score for score in (self.min_score, self.threshold) if score is not None]
-        # Scores are at least 0, but cosines may be negative: a minimum of 0 excludes nothing.
-        return (max(given) or -1.0) if given else None
+        return max((score for score in (self.min_score, self.threshold) if score is not None), default=None)
 
 
 class Reference(BaseModel):
@@ -175,35 +147,10 @@ class FoundPassage(BaseModel):
     """
 
     id: str = Field(description="Id of the document and number of the passage.")
-    score: float | None = Field(description="0..1: the cosine, or with a mode the ranking's.")
+    score: float | None = Field(description="0..1: the relevance, or with `strategy` the cosine.")
     source: str = Field(description="Name of the document.")
     text: str = Field(description="The text that `response` quotes.")
     payload: dict[str, Any] = Field(description="The whole text, the metadata and the annotations of the passage.")
-
-
-class GraphEntity(BaseModel):
-    """An entity in the passages or near them."""
-
-    name: str = Field(description="Name of the entity.")
-    type: str = Field(description="Its type.")
-    description: str = Field(description="What the documents say about it.")
-
-
-class GraphRelationship(BaseModel):
-    """A relationship between two of the entities."""
-
-    source: str = Field(description="Name of the first entity.")
-    target: str = Field(description="Name of the second entity.")
-    type: str = Field(description="Kind of the relationship.")
-    description: str = Field(description="What the documents say about it.")
-
-
-class GraphAround(BaseModel):
-    """The graph around the passages. `capped`: some of it is left out."""
-
-    entities: list[GraphEntity] = Field(description="The entities.")
-    relationships: list[GraphRelationship] = Field(description="The relationships between them.")
-    capped: bool = Field(description="Whether some of the graph is left out.")
 
 
 class RecalledPassage(Recalled):
@@ -223,7 +170,7 @@ class QueryAnswer(BaseModel):
     results: list[FoundPassage] = Field(description="The passages, best first.")
     message: str | None = Field(None, description="Set if nothing was found.")
     best_score: float | None = Field(
-        None, description="If nothing was found: the best cosine, which is below the requested minimum."
+        None, description="If nothing was found: the best score, which is below the requested minimum."
     )
     graph: GraphAround | None = Field(None, description="The graph around the passages, if requested.")
     memory: list[RecalledPassage] | None = Field(

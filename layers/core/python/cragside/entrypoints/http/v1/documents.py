@@ -9,7 +9,7 @@ from fastapi.sse import EventSourceResponse, ServerSentEvent
 from cragside.domain.indexing import DocumentRecord, DocumentStatus
 from cragside.entrypoints.http.body_limit import json_body, media_type
 from cragside.entrypoints.http.errors import error_responses
-from cragside.entrypoints.http.request_access import AppContainer, QueryWorkspace, note_documents
+from cragside.entrypoints.http.request_access import WORKSPACE, AppContainer, QueryWorkspace, note_documents
 from cragside.entrypoints.http.v1.document_events import document_record, progress_events, unknown_document
 from cragside.entrypoints.http.v1.document_models import (
     MOST_SOURCE_CHARACTERS,
@@ -31,6 +31,8 @@ _BODIES = {
     "multipart/form-data": {"schema": DocumentForm.model_json_schema()},
     "application/json": {"schema": DocumentRequest.model_json_schema()},
 }
+# In the query, the workspace is known before the fields of a form.
+_WORKSPACE = {"name": "workspace", "in": "query", "schema": {"type": "string"}, "description": WORKSPACE}
 _MOVE = {
     "requestBody": {"content": {"application/json": {"schema": DocumentMove.model_json_schema()}}, "required": True}
 }
@@ -57,7 +59,7 @@ router = APIRouter(prefix="/v1/documents", tags=["documents"], responses=error_r
 @router.post(
     "",
     status_code=202,
-    openapi_extra={"requestBody": {"content": _BODIES, "required": True}},
+    openapi_extra={"requestBody": {"content": _BODIES, "required": True}, "parameters": [_WORKSPACE]},
 )
 async def add_documents(request: Request) -> AcceptedDocuments:
     """Add documents: files of a form, or one text, URL or upload as JSON. They are indexed afterwards.

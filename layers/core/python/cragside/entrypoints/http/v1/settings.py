@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from cragside.bootstrap import Container
 from cragside.domain.errors import CragsideError, ValidationError
 from cragside.domain.preferences import CHANGEABLE, RANGES, STRATEGIES, Preferences
-from cragside.domain.search import Strategy
+from cragside.domain.search import Strategy, least_similarity
 from cragside.entrypoints.http.body_limit import BoundedRoute
 from cragside.entrypoints.http.errors import error_responses, for_client
 from cragside.entrypoints.http.request_access import WORKSPACE, AppContainer, QueryWorkspace, choose_workspace
@@ -53,7 +53,9 @@ class SettingsBody(BaseModel):
     chunk_tokens: int = Field(description="Longest passage of new documents, in tokens.")
     chunk_overlap_tokens: int = Field(description="Tokens that neighbouring passages of new documents share.")
     similarity_results: int = Field(description="Passages that a plain similarity search returns.")
-    similarity_threshold: float = Field(description="Least cosine of a passage that such a search returns.")
+    similarity_threshold: float = Field(
+        description="Least cosine of a passage that such a search returns. The default fits the embedding model."
+    )
     similarity_strategy: Strategy = Field(description="How such a search chooses passages.")
     threshold: float = Field(description="A passage with a higher relevance is evidence.")
     max_documents: int = Field(description="Most passages of evidence in a prompt.")
@@ -82,7 +84,7 @@ class SettingsChange(BaseModel):
         None, ge=3, le=10, description="Passages that a plain similarity search returns."
     )
     similarity_threshold: float | None = Field(
-        None, ge=0.5, le=0.9, description="Least cosine of a passage that such a search returns."
+        None, ge=0, le=0.9, description="Least cosine of a passage that such a search returns."
     )
     similarity_strategy: Strategy | None = Field(None, description="How such a search chooses passages.")
 
@@ -110,9 +112,14 @@ async def change_settings(request: Request, change: SettingsChange, container: A
 async def _body(container: Container, workspace: str, preferences: Preferences) -> SettingsBody:
     settings = container.settings
     models, host = await _host(container)
+    store = await _store(container, workspace)
+    shown = {name: getattr(preferences, name) for name in CHANGEABLE}
+    if preferences.similarity_threshold is None:
+        model = store.embedding_model if store.status == "ready" else settings.embedding_model
+        shown["similarity_threshold"] = least_similarity(model or _EMBEDDED)
     return SettingsBody(
         workspace=workspace,
-        **{name: getattr(preferences, name) for name in CHANGEABLE},
+        **shown,
         threshold=settings.threshold,
         max_documents=settings.max_documents,
         max_file_bytes=settings.max_file_bytes,
@@ -122,7 +129,7 @@ async def _body(container: Container, workspace: str, preferences: Preferences) 
         changeable=list(CHANGEABLE),
         ranges={name: Range(least=least, most=most) for name, (least, most) in RANGES.items()},
         strategies=list(STRATEGIES),
-        store=await _store(container, workspace),
+        store=store,
         host=host,
     )
 

@@ -7,8 +7,8 @@ from fastapi import Request
 from pydantic import BaseModel, Field
 
 from cragside.application.passages import Hit, Lookup
+from cragside.entrypoints.http.passage_search import PassageSearch
 from cragside.entrypoints.http.peers.failures import QueryDataFailure, peer_router
-from cragside.entrypoints.http.peers.passage_search import PassageSearch
 from cragside.entrypoints.http.peers.query_models import DEFAULT_PASSAGES, LookupBody, Reference, references_of
 from cragside.entrypoints.http.request_access import AppContainer, choose_workspace
 from cragside.ports.knowledge_graph import Neighbourhood, Relationship
@@ -82,7 +82,7 @@ async def query_data(request: Request, body: LookupBody, container: AppContainer
 
 async def _data(search: PassageSearch, body: LookupBody) -> QueryDataAnswer:
     mode = body.mode or "mix"
-    hits = await search.find(Lookup(body.question, body.limit or DEFAULT_PASSAGES, mode))
+    hits = (await search.find(Lookup(body.question, body.limit or DEFAULT_PASSAGES, mode=mode))).hits
     if not hits:
         return _nothing(mode)
     mentions = {} if mode == "naive" else await search.passages.mentions(hits, workspace=search.workspace)

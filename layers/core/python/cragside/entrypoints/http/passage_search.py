@@ -7,11 +7,15 @@ from typing import TypeVar
 
 from fastapi import Request
 
-from cragside.application.passages import Hit, Lookup, PassageFinder
+from cragside.application.passages import Found, Lookup
 from cragside.bootstrap import Container
 from cragside.domain.errors import DeadlineExceeded, ValidationError
+from cragside.ports.knowledge_graph import Neighbourhood
 
 T = TypeVar("T")
+
+# Grading gets this share of the time, so that the embedded grader can still replace a chat model.
+_GRADING_SHARE = 0.6
 
 
 class PassageSearch:
@@ -19,7 +23,7 @@ class PassageSearch:
 
     def __init__(self, container: Container, request: Request, workspace: str) -> None:
         self.workspace = workspace
-        self.passages = PassageFinder(container.workspaces, container.retriever)
+        self.passages = container.passages
         self._settings = container.settings
         self._ends: float | None = getattr(request.state, "ends", None)
 
@@ -36,9 +40,15 @@ class PassageSearch:
         except TimeoutError as error:
             raise DeadlineExceeded("The knowledge base did not answer in time.") from error
 
-    async def find(self, lookup: Lookup) -> list[Hit]:
+    async def find(self, lookup: Lookup) -> Found:
         """The passages. Raises `ValidationError` for a question that is too long."""
         limit = self._settings.max_prompt_characters
         if len(lookup.question) > limit:
             raise ValidationError(f"The query has {len(lookup.question)} characters; the limit is {limit}.")
-        return await self.passages.find(lookup, workspace=self.workspace)
+        seconds = self.seconds_left() * _GRADING_SHARE
+        return await self.passages.find(lookup, workspace=self.workspace, seconds=seconds)
+
+    async def with_graph(self, lookup: Lookup, *, graph: bool) -> tuple[Found, Neighbourhood | None]:
+        """The passages, and with `graph` the entities around them."""
+        found = await self.find(lookup)
+        return found, await self.passages.around(found.hits, workspace=self.workspace) if graph else None

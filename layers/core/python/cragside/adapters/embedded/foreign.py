@@ -1,0 +1,198 @@
+"""The words of German and French texts: elision, inflection, derivation, separable verbs and compounds.
+
+The index has its own stems (`words.terms`), which are part of a store's format. The grader compares more closely.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from cragside.adapters.embedded.foreign_words import (
+    FRENCH,
+    FRENCH_ASKING,
+    FRENCH_COMMON,
+    GERMAN_ASKING,
+    GERMAN_COMMON,
+    NEIGHBOURS,
+    STRONG_VERBS,
+)
+from cragside.adapters.embedded.numbers import plain
+from cragside.adapters.embedded.stopwords import ENGLISH, GERMAN
+from cragside.adapters.embedded.words import Language, language_of, stem, words
+
+# How much of a question's word a text has that lacks the word itself. Chosen on the development half of
+# `evals/languages.jsonl`, which changes little for values 0.2 apart.
+_RELATED = 0.8
+_IN_A_COMPOUND, _AT_ITS_START = 0.9, 0.8
+_LAST_PART, _FIRST_PART = 0.7, 0.6
+# Frequent words count less than others, and the nouns of German, which have a capital, count more.
+_COMMON_SHARE, _NOUN_SHARE = 0.35, 1.5
+
+
+def _listed(text: str) -> tuple[str, ...]:
+    return tuple(text.split())
+
+
+# No longer text in another language has a larger share of words that are English function words too.
+_FEW_WORDS, _ENGLISH_SHARE = 30, 0.3
+# Formulas and tables have fewer function words of their language, and some by accident.
+_LEAST_SHARE = 0.05
+_SHORTEST_ROOT, _SHORTEST_PART = 3, 4
+# Longer words, which are mostly no words, are compared as they are.
+_LONGEST_WORD = 40
+_ELIDED = re.compile(r"^(?:[cdjlmnst]|qu|jusqu|lorsqu|puisqu|quoiqu)['’](?=.)")
+_NOUN = re.compile(r"(?<=[\w,-][ -])[A-ZÄÖÜ][\wäöüß]+")
+# A sentence may have these apart from their verb: `fängt ... an`. If one begins with another, it comes first.
+_SEPARABLE = _listed("""
+zuruck zusammen herunter hinunter herauf hinauf heraus hinaus herein hinein durch nach fest her hin los vor weg auf aus
+bei ein mit ab an um zu
+""")
+_INSEPARABLE = ("ver", "ent", "zer", "be", "er")
+_PARTICIPLE = ("ge", "zu")
+# As they are at the end of stems.
+_GERMAN_ENDINGS = _listed("schaft isch keit heit lich losig chen lein ung end ern nis bar los er ig in st te el t d")
+_FRENCH_ENDINGS = _listed("""
+issement ation ition aison issant atric eress ement teur tric ment anc enc ant ent eur eux eus ag iqu ier ien ion iss
+oir ur ir al el if iv it is er re ct e i u r s t v
+""")
+# What may stand between the parts of a compound.
+_LINKS = ("", "s", "es", "n", "en", "er", "e")
+
+_TOPICLESS = {"english": ENGLISH, "german": GERMAN | GERMAN_ASKING, "french": FRENCH | FRENCH_ASKING}
+_COMMON: dict[Language, frozenset[str]] = {"german": GERMAN_COMMON, "french": FRENCH_COMMON, "english": frozenset()}
+
+
+def tongue_of(found: Sequence[str]) -> Language:
+    """German or French if most function words of a text, given as its `words`, are; else English, as for the rest."""
+    if len(found) > _FEW_WORDS and sum(map(ENGLISH.__contains__, found)) > len(found) * _ENGLISH_SHARE:
+        return "english"
+    # Single letters are mostly variables and abbreviations.
+    longer = [word for word in found if len(word) > 1]
+    english, german, rest = (sum(map(listed.__contains__, longer)) for listed in (ENGLISH, GERMAN, NEIGHBOURS))
+    french = sum(1 for word in longer if word in FRENCH or _ELIDED.match(word))
+    if max(german, french) < len(found) * _LEAST_SHARE:
+        return "english"
+    if french > max(english, german) and french >= rest:
+        return "french"
+    return "german" if german >= rest and language_of(found) == "german" else "english"
+
+
+def unelided(found: Sequence[str]) -> list[str]:
+    """French words without the article or pronoun before an apostrophe: `aqueduc` for `l'aqueduc`."""
+    return [_ELIDED.sub("", word) for word in found]
+
+
+def topicless(tongue: Language) -> frozenset[str]:
+    """The words of a text in this language that say nothing about its subject."""
+    return _TOPICLESS[tongue]
+
+
+def shares(content: Sequence[str], text: str, tongue: Language) -> list[float]:
+    """How much each content word of a question counts, beside the length of its vector."""
+    nouns = frozenset(words(" ".join(_NOUN.findall(text)))) if tongue == "german" else frozenset()
+    common = _COMMON[tongue]
+    return [_COMMON_SHARE if word in common else _NOUN_SHARE if word in nouns else 1.0 for word in content]
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignText:
+    """The content words of a text, in which a question's words are sought."""
+
+    tongue: Language
+    stems: frozenset[str]
+    roots: frozenset[str]
+    # All stems, each between spaces, so that one search finds the compounds with a word.
+    joined: str
+
+    @classmethod
+    def of(cls, found: Sequence[str], tongue: Language) -> "ForeignText":
+        """From words without elision."""
+        content = [word for word in dict.fromkeys(found) if word not in _TOPICLESS[tongue]]
+        known = frozenset(plain(stem(word, tongue)) for word in content)
+        related = frozenset[str]().union(*(roots(word, tongue) for word in content)) - known
+        return cls(tongue, known, related, " ".join(["", *known, ""]) if tongue == "german" else "")
+
+    def has(self, word: str) -> float:
+        """How much (0..1) of a word the text has: all, a related word, or a part of a compound."""
+        base = plain(stem(word, self.tongue))
+        if base in self.stems:
+            return 1.0
+        sought = roots(word, self.tongue)
+        if not (self.roots.isdisjoint(sought) and self.stems.isdisjoint(sought)):
+            return _RELATED
+        is_compared = self.tongue == "german" and len(base) <= _LONGEST_WORD and base.isalpha()
+        return self._compounded(base) if is_compared else 0.0
+
+    def _compounded(self, base: str) -> float:
+        """How much the text has of a word in a longer one, or of its parts."""
+        best = 0.0
+        if len(base) >= _SHORTEST_PART:
+            best = _IN_A_COMPOUND if f"{base} " in self.joined else _AT_ITS_START if f" {base}" in self.joined else 0.0
+        parts, splits = _splits(base)
+        for last, firsts in () if self.stems.isdisjoint(parts) else splits:
+            has_first = not self.stems.isdisjoint(firsts)
+            if last in self.stems:
+                best = max(best, 1.0 if has_first else _LAST_PART)
+            elif has_first:
+                best = max(best, _FIRST_PART)
+        return best
+
+
+@lru_cache(maxsize=1 << 14)
+def roots(word: str, tongue: Language) -> frozenset[str]:
+    """The stem of a word, and what prefixes and endings leave of it. Related words share a root."""
+    base = stem(word, tongue)
+    if len(base) > _LONGEST_WORD or not base.isalpha():
+        return frozenset({base})
+    return frozenset(_german_roots(base) if tongue == "german" else _french_roots(base.replace("œ", "oe")))
+
+
+def _german_roots(base: str) -> Iterator[str]:
+    for verb in _without_prefixes(base):
+        for root in (verb, *_shortened(verb, _GERMAN_ENDINGS)):
+            yield root
+            for prefix in ("", *_INSEPARABLE):
+                if root.startswith(prefix) and (infinitive := STRONG_VERBS.get(root.removeprefix(prefix))):
+                    yield prefix + infinitive
+
+
+def _without_prefixes(base: str) -> Iterator[str]:
+    yield base
+    for prefix in (*_PARTICIPLE, *_SEPARABLE):
+        rest = base.removeprefix(prefix)
+        if rest == base or len(rest) < _SHORTEST_ROOT:
+            continue
+        yield rest
+        if prefix not in _PARTICIPLE:
+            yield from (rest.removeprefix(infix) for infix in _PARTICIPLE if len(rest) >= _SHORTEST_ROOT + len(infix))
+            return
+
+
+def _french_roots(base: str) -> Iterator[str]:
+    yield base
+    yield from _shortened(base, _FRENCH_ENDINGS)
+
+
+def _shortened(base: str, endings: tuple[str, ...]) -> Iterator[str]:
+    for ending in endings:
+        shortest = _SHORTEST_PART if len(ending) == 1 else _SHORTEST_ROOT
+        if base.endswith(ending) and len(base) - len(ending) >= shortest:
+            yield base[: -len(ending)]
+
+
+@lru_cache(maxsize=1 << 10)
+def _splits(base: str) -> tuple[frozenset[str], tuple[tuple[str, frozenset[str]], ...]]:
+    """The ways to read a stem as a compound: its last part, and the forms that its first part may have alone.
+
+    Before them, all these parts, so that one look at a text tells whether it has any.
+    """
+    cuts = range(_SHORTEST_PART, len(base) - _SHORTEST_PART + 1)
+    splits = tuple((base[cut:], frozenset(_alone(base[:cut]))) for cut in cuts)
+    return frozenset[str]().union(*({last, *firsts} for last, firsts in splits)), splits
+
+
+def _alone(first: str) -> Iterator[str]:
+    for link in _LINKS:
+        if first.endswith(link) and len(first) - len(link) >= _SHORTEST_ROOT:
+            yield first.removesuffix(link)

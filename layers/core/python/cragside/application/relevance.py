@@ -1,0 +1,91 @@
+"""The use case: stored passages for a question, ranked by relevance as for `/rag`, without correction."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from cragside.application.grading import graded
+from cragside.application.strips import compressed
+from cragside.domain.document import Document
+from cragside.domain.errors import ValidationError
+from cragside.domain.filter import EVERYTHING, Filter
+from cragside.domain.outcome import Degradation
+from cragside.domain.query import refuse_overlong_query
+from cragside.domain.search import Mode, SimilaritySearch
+from cragside.ports.rag_repository import RagRepository
+from cragside.ports.relevance_grader import RelevanceGrader
+from cragside.ports.workspaces import Workspaces
+
+# Candidates of a search with a filter: the graph cannot filter, so many of them are dropped.
+_WIDE = 100
+
+
+@dataclass(frozen=True, slots=True)
+class RelevanceSearch:
+    """A search for at most `limit` passages. Without a `mode`, it retrieves as `/rag` does.
+
+    `both`: the grader of `/rag` grades, with the chat model `model` if there is a host, and passages get their
+    similarity as well. Otherwise the embedded grader grades.
+    """
+
+    text: str
+    limit: int
+    mode: Mode | None = None
+    filter: Filter = EVERYTHING
+    both: bool = False
+    model: str | None = None
+    compress: bool = False
+
+
+class RelevantPassages:
+    """Ranks the passages of a workspace by their relevance to a question."""
+
+    def __init__(
+        self, workspaces: Workspaces, grader: RelevanceGrader, embedded_grader: RelevanceGrader, *, candidates: int
+    ) -> None:
+        self._workspaces = workspaces
+        self._grader = grader
+        self._embedded_grader = embedded_grader
+        self._candidates = candidates
+
+    async def find(
+        self, search: RelevanceSearch, *, workspace: str, seconds: float
+    ) -> tuple[list[Document], list[Degradation]]:
+        """All candidates with their relevance, best first, and what failed. There may be more than the `limit`.
+
+        `seconds` bound the grading. Raises `ValidationError` for a blank or overlong text, and `ServiceUnavailable`.
+        """
+        if not search.text.strip():
+            raise ValidationError("A search needs a text.", field="query")
+        refuse_overlong_query(search.text)
+        repository = (await self._workspaces.open(workspace)).passages
+        found, degraded = await graded(
+            search.text,
+            await self._retrieved(search, repository),
+            grader=self._grader if search.both else self._embedded_grader,
+            embedded=self._embedded_grader,
+            seconds=seconds,
+            model=search.model,
+        )
+        if search.both:
+            found = await _compared(search.text, found, repository)
+        if search.compress:
+            found = await compressed(search.text, found, self._embedded_grader)
+        return found, degraded
+
+    async def _retrieved(self, search: RelevanceSearch, repository: RagRepository) -> list[Document]:
+        # As many as for `/rag`, so that both see the same best one. LightRAG's clients get what they ask for.
+        enough = search.limit if search.mode and not search.both else max(search.limit, self._candidates)
+        most = _WIDE if search.filter.must else enough
+        found = await repository.retrieve(search.text, limit=most, mode=search.mode or "mix", wanted=search.filter)
+        if search.mode is not None or len(found) >= enough:
+            return found
+        near = SimilaritySearch(search.text, limit=enough, threshold=0.0, filter=search.filter)
+        known = {document.id for document in found} | {document.content for document in found}
+        others = [each for each in await repository.similar(near) if known.isdisjoint((each.id, each.content))]
+        return [*found, *others[: enough - len(found)]]
+
+
+async def _compared(question: str, documents: Sequence[Document], repository: RagRepository) -> list[Document]:
+    missing = [document.id for document in documents if document.similarity is None]
+    cosines = await repository.similarities(question, missing)
+    return [document.compared(cosines[document.id]) if document.id in cosines else document for document in documents]

@@ -1,0 +1,150 @@
+"""`POST /v1/query`: passages for a question, with their relevance and their similarity."""
+
+from typing import Any
+
+from fastapi import APIRouter, Request
+from pydantic import BaseModel, ConfigDict, Field
+
+from cragside.application.passages import Found, Hit, Lookup
+from cragside.domain.errors import ValidationError
+from cragside.domain.filter import EVERYTHING
+from cragside.domain.query import LONGEST_QUERY
+from cragside.domain.search import DEFAULT_BALANCE, DEFAULT_FETCH, Mode, Ranking, Strategy
+from cragside.entrypoints.http.body_limit import BoundedRoute
+from cragside.entrypoints.http.errors import error_responses
+from cragside.entrypoints.http.models import Degraded
+from cragside.entrypoints.http.passage_models import GraphAround, PayloadFilter
+from cragside.entrypoints.http.passage_search import PassageSearch
+from cragside.entrypoints.http.request_access import WORKSPACE, AppContainer, choose_workspace
+
+_MOST_PASSAGES = 100
+
+
+class PassageQuery(BaseModel):
+    """A search for passages. By similarity, the settings of the workspace are the defaults."""
+
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"examples": [{"query": "Who lights the lamp?", "limit": 3}]}
+    )
+
+    query: str = Field(min_length=1, max_length=LONGEST_QUERY, pattern=r"\S", description="The question.")
+    by: Ranking = Field(
+        "relevance",
+        description="What ranks the passages: `relevance`, as for a prompt with `/rag`, or `similarity`, which grades "
+        "nothing.",
+    )
+    limit: int | None = Field(
+        None, ge=1, le=_MOST_PASSAGES, description="Most passages; 8, or by similarity as the settings."
+    )
+    min_relevance: float | None = Field(None, ge=0, le=1, description="By relevance: the least one of a passage.")
+    min_similarity: float | None = Field(
+        None,
+        ge=0,
+        le=1,
+        description="Least similarity of a passage. By relevance there is none; by similarity as the settings, else "
+        "what fits the embedding model.",
+    )
+    mode: Mode | None = Field(None, description="By relevance: LightRAG's mode; `mix` without it.")
+    model: str | None = Field(None, description="By relevance: the chat model that grades, if the host has it.")
+    strategy: Strategy | None = Field(
+        None, description="By similarity: `mmr` is for diversity. Default: as the settings."
+    )
+    fetch: int | None = Field(
+        None,
+        ge=1,
+        le=_MOST_PASSAGES,
+        description=f"How many `mmr` chooses from, at least `limit`; {DEFAULT_FETCH}.",
+    )
+    balance: float | None = Field(
+        None, ge=0, le=1, description=f"`mmr`: 1 is similarity, 0 diversity; {DEFAULT_BALANCE}."
+    )
+    compress: bool = Field(False, description="Whether to return only the relevant strips of passages.")
+    filter: PayloadFilter | None = Field(None, description="Conditions on the payload of passages.")
+    graph: bool = Field(False, description="Whether to return the graph around the passages.")
+    workspace: str | None = Field(None, description=WORKSPACE)
+
+    def lookup(self) -> Lookup:
+        """The search. Raises `ValidationError` for options that do not belong to it."""
+        if self.strategy == "similarity" and (self.fetch is not None or self.balance is not None):
+            raise ValidationError("fetch and balance are options of the strategy mmr. Leave them out.", field="fetch")
+        return Lookup(
+            self.query,
+            self.limit,
+            self.by,
+            self.mode,
+            self.min_relevance,
+            self.min_similarity,
+            self.filter.conditions() if self.filter else EVERYTHING,
+            both=True,
+            model=self.model,
+            strategy=self.strategy,
+            fetch=self.fetch,
+            balance=self.balance,
+            compress=self.compress,
+        )
+
+
+class RankedPassage(BaseModel):
+    """A passage with its figures."""
+
+    id: str = Field(description="Id of the document and number of the passage.")
+    relevance: float | None = Field(
+        description="The probability, 0..1, that the passage is relevant; null if nothing graded it."
+    )
+    similarity: float | None = Field(
+        description="The cosine, 0..1, between the vectors of question and passage; null if it has no vector."
+    )
+    source: str = Field(description="Name of the document.")
+    title: str = Field(description="Title of the document.")
+    text: str = Field(description="The text of the passage, or with `compress` its relevant strips.")
+    payload: dict[str, Any] = Field(description="The whole text, the metadata and the annotations of the passage.")
+
+
+class PassageAnswer(BaseModel):
+    """The passages that were found."""
+
+    by: Ranking = Field(description="What ranked the passages.")
+    results: list[RankedPassage] = Field(description="The passages, best first.")
+    best: float | None = Field(
+        None, description="If all passages were below the least figure: the best one's figure, of what ranked them."
+    )
+    graph: GraphAround | None = Field(None, description="The graph around the passages, if requested.")
+    degraded: list[Degraded] = Field(description="Components that failed. The request continued without them.")
+
+
+router = APIRouter(tags=["query"], route_class=BoundedRoute, responses=error_responses())
+
+
+@router.post("/v1/query")
+async def query_passages(request: Request, body: PassageQuery, container: AppContainer) -> PassageAnswer:
+    """Passages for a question with their relevance and their similarity, without a web search."""
+    search = PassageSearch(container, request, choose_workspace(request, body.workspace))
+    found, around = await search.within(search.with_graph(body.lookup(), graph=body.graph))
+    return _answer(body.by, found, None if around is None else GraphAround.model_validate(around, from_attributes=True))
+
+
+def _answer(by: Ranking, found: Found, graph: GraphAround | None) -> PassageAnswer:
+    return PassageAnswer(
+        by=by,
+        results=[_ranked(hit) for hit in found.hits],
+        best=_rounded(found.best),
+        graph=graph,
+        degraded=[Degraded.model_validate(each, from_attributes=True) for each in found.degraded],
+    )
+
+
+def _ranked(hit: Hit) -> RankedPassage:
+    return RankedPassage(
+        id=hit.id,
+        relevance=_rounded(hit.evidence.relevance),
+        similarity=_rounded(hit.evidence.similarity),
+        source=hit.record.label,
+        title=hit.evidence.title,
+        text=hit.evidence.content,
+        payload=hit.payload,
+    )
+
+
+def _rounded(figure: float | None) -> float | None:
+    # As in `rag_context`, so that the figures of both can be compared.
+    return None if figure is None else round(figure, 4)
