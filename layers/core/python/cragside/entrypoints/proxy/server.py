@@ -106,7 +106,7 @@ def _count(counts: "RequestCounts", answered: Answered) -> None:
     counts.count(answered.template or known, answered.method, answered.status, answered.seconds, verdict)
 
 
-def _proxy(container: "Container", host: str, exposition: Exposition | None) -> ASGIApp:
+def _proxy(container: "Container", host: str, exposition: Exposition | None = None) -> ASGIApp:
     # Both layers share it, as either may be the first to check a request.
     keys = Keys(container)
     container.api_token()
