@@ -12,7 +12,7 @@ from cragside.entrypoints.cli.app import app
 _INTRODUCTION = """# The command line
 
 This page is made from the commands' own help by `python -m cragside.entrypoints.cli.reference`.
-Settings come from the environment: see [configuration](configuration.md).
+Settings come from the environment and from files: see [configuration](configuration.md).
 Results go to standard output, progress and errors (one line, `error: ...`) to standard error.
 """
 
