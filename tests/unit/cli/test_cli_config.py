@@ -150,3 +150,10 @@ def test_a_server_serves_by_the_files(run: Any, tmp_path: Path) -> None:
     written(tmp_path / ".env", "RAG_API_TOKEN=sesame\n")
     result = run("serve", "--host", "203.0.113.1")
     assert "Cannot listen on 203.0.113.1" in result.stderr  # not refused for want of a token
+
+
+def test_a_pipe_in_place_of_a_file_of_settings_is_refused_at_once(run: Any, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / ".env")
+    result = run("config")
+    assert result.exit_code == 2
+    assert ".env is not a file" in result.stderr

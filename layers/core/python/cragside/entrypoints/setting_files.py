@@ -65,7 +65,7 @@ def _complete(values: dict[str, str], origins: dict[str, str], folder: Path) -> 
 def _text(path: Path) -> str | None:
     """The content of a file, None if there is none."""
     try:
-        with path.open("rb") as file:
+        with open(path, "rb", opener=_at_once) as file:
             _check_owner(path, os.fstat(file.fileno()))
             content = file.read(_MOST_BYTES + 1)
     except (FileNotFoundError, NotADirectoryError):
@@ -80,8 +80,15 @@ def _text(path: Path) -> str | None:
         raise ConfigurationError(f"{path} is not UTF-8. Save it as UTF-8.") from None
 
 
+def _at_once(path: str, flags: int) -> int:
+    """Open without waiting for somebody who writes into a pipe."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+
+
 def _check_owner(path: Path, found: os.stat_result) -> None:
     """Refuse what other users could have written: settings say where prompts and tokens are sent."""
+    if not stat.S_ISREG(found.st_mode):
+        raise ConfigurationError(f"{path} is not a file. Move it away, or run cragside in another folder.")
     if not hasattr(os, "geteuid"):
         return
     if found.st_mode & stat.S_IWOTH:
