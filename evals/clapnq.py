@@ -50,6 +50,9 @@ class EmptyWeb(SearchService):
     async def search(self, query: str) -> list[dict[str, Any]]:
         return []
 
+    async def check(self) -> None:
+        """It is always there."""
+
     async def transform_query(self, query: str, *, model: str | None = None) -> str:
         return search_query(query)
 

@@ -10,6 +10,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[3] / "evals"))
 
 import numpy as np
+from clapnq import EmptyWeb
 from clapnq_data import Passage, Question
 from languages import HALVES, LANGUAGES, read_entries
 from ranking import Ranks, fitting, kept
@@ -100,3 +101,7 @@ def test_german_and_french_passages_pass_for_their_questions_and_no_others(langu
             others.append(max(scores) <= DEFAULT_THRESHOLD)
     assert sum(own) >= 0.8 * len(own)
     assert sum(others) >= 0.95 * len(others)
+
+
+def test_the_web_of_the_evaluations_is_a_whole_search_service() -> None:
+    assert EmptyWeb()
