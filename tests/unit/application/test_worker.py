@@ -142,15 +142,13 @@ async def test_delays_double_up_to_a_minute_and_differ_by_chance(queue: HastyQue
     assert late.delay(2) == 5
 
 
-async def test_the_worker_waits_for_an_outage_and_gives_no_task_up(
-    queue: HastyQueue, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("cragside.application.attempts.LONGEST_PAUSE_SECONDS", 0.0)
+async def test_the_worker_waits_for_an_outage_and_gives_no_task_up(queue: HastyQueue) -> None:
     failures = 60
     workspaces = MemoryWorkspaces(before=failing(*[DOWN] * failures))
     sent = [task(f"doc-{n}", stage="enrich") for n in range(6)]
     await queue.send(sent)
-    tally = await worker_of(queue, workspaces).run(until_idle=True)
+    attempts = attempts_of(queue, workspaces, longest_pause=0.0)
+    tally = await worker_of(queue, workspaces, attempts=attempts).run(until_idle=True)
     assert tally == {"retried": failures, "done": 6}
     assert await queue.dead() == []
 
@@ -169,14 +167,14 @@ async def test_an_outage_that_affects_one_task_only_buries_that_task(queue: Hast
     assert [letter.task.document_id for letter in await queue.dead()] == ["doc-bad"]
 
 
-async def test_an_outage_is_not_waited_for_for_ever(queue: HastyQueue, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cragside.application.attempts.LONGEST_PAUSE_SECONDS", 0.0)
-
+async def test_an_outage_is_not_waited_for_for_ever(queue: HastyQueue) -> None:
     def before(_: Task) -> None:
         raise DOWN
 
     await queue.send([task()])
-    tally = await worker_of(queue, MemoryWorkspaces(before=before)).run(until_idle=True)
+    workspaces = MemoryWorkspaces(before=before)
+    attempts = attempts_of(queue, workspaces, longest_pause=0.0)
+    tally = await worker_of(queue, workspaces, attempts=attempts).run(until_idle=True)
     assert tally == {"retried": 3 * OUTAGE_PATIENCE - 1, "buried": 1}
 
 
@@ -392,7 +390,6 @@ async def test_leases_are_renewed_while_a_task_takes_long(queue: HastyQueue) -> 
 
 
 async def test_a_queue_that_is_down_is_asked_again(queue: HastyQueue, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cragside.application.worker.LONGEST_PAUSE_SECONDS", 0.01)
     receive, down = queue.receive, failing(*[ServiceUnavailable("queue", "It is away.")] * 3)
 
     async def received(**given: Any) -> Any:
@@ -401,4 +398,5 @@ async def test_a_queue_that_is_down_is_asked_again(queue: HastyQueue, monkeypatc
 
     monkeypatch.setattr(queue, "receive", received)
     await queue.send([task()])
-    assert await worker_of(queue, MemoryWorkspaces()).run(until_idle=True) == {"done": 1}
+    worker = worker_of(queue, MemoryWorkspaces(), longest_pause=0.01)
+    assert await worker.run(until_idle=True) == {"done": 1}

@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 from cragside.application.indexer import Indexer
@@ -43,7 +44,8 @@ class Handled:
 class Circuit:
     """Holds tasks back while what they need is down. One at a time tries, after 2, 4, 8 ... 60 seconds."""
 
-    def __init__(self, sleep: Sleep = asyncio.sleep) -> None:
+    def __init__(self, sleep: Sleep = asyncio.sleep, *, longest_pause: float = LONGEST_PAUSE_SECONDS) -> None:
+        self._longest_pause = longest_pause
         self._failures = 0
         self._worked = False
         self._until = 0.0
@@ -82,7 +84,7 @@ class Circuit:
         """Begin or prolong the outage. Failures of concurrent tasks count as one."""
         if self._until <= time.monotonic() or not self._failures:
             self._failures += 1
-            self._until = time.monotonic() + min(2.0**self._failures, LONGEST_PAUSE_SECONDS)
+            self._until = time.monotonic() + min(2.0**self._failures, self._longest_pause)
 
 
 class Attempts:
@@ -103,13 +105,16 @@ class Attempts:
         attempts: int,
         sleep: Sleep = asyncio.sleep,
         chance: Callable[[], float] = random.random,
+        longest_pause: float = LONGEST_PAUSE_SECONDS,
     ) -> None:
         self._queue = queue
         self._indexer = indexer
         self._attempts = attempts
         self._chance = chance
-        self._circuits: dict[Stage, Circuit] = {"embed": Circuit(sleep), "enrich": Circuit(sleep)}
-        self._stores = defaultdict[tuple[Stage, str], Circuit](lambda: Circuit(sleep))
+        self._longest_pause = longest_pause
+        circuit = partial(Circuit, sleep, longest_pause=longest_pause)
+        self._circuits: dict[Stage, Circuit] = {"embed": circuit(), "enrich": circuit()}
+        self._stores = defaultdict[tuple[Stage, str], Circuit](circuit)
 
     def wait_of(self, task: Task) -> float:
         """Seconds for which a task cannot succeed, because the store of its workspace is down."""
@@ -171,7 +176,7 @@ class Attempts:
 
     def delay(self, attempt: int) -> float:
         """Seconds until a retry. A jitter of up to a quarter separates tasks that failed together."""
-        return float(min(2.0 ** min(attempt, 10), LONGEST_PAUSE_SECONDS) * (1 + self._chance() / 4))
+        return float(min(2.0 ** min(attempt, 10), self._longest_pause) * (1 + self._chance() / 4))
 
     def _most(self, error: Exception, circuit: Circuit) -> int:
         """The attempts of a task that failed with this error."""

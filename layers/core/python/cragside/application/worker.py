@@ -35,6 +35,7 @@ class Worker:
         parallel: int,
         grace: float = 5.0,
         extend_every: float = _EXTEND_SECONDS,
+        longest_pause: float = LONGEST_PAUSE_SECONDS,
     ) -> None:
         self._queue = queue
         self._attempts = attempts
@@ -42,6 +43,7 @@ class Worker:
         self._parallel = parallel
         self._grace = grace
         self._extend_every = extend_every
+        self._longest_pause = longest_pause
         self._stopping = asyncio.Event()
         self._in_hand: dict[asyncio.Task[None], Delivery] = {}
         self._failure: ConfigurationError | None = None
@@ -101,7 +103,7 @@ class Worker:
             except ServiceUnavailable as error:
                 failures += 1
                 logger.warning("%s: %s", error.component, error.told_to_operator)
-                await self._pause(min(2.0**failures, LONGEST_PAUSE_SECONDS))
+                await self._pause(min(2.0**failures, self._longest_pause))
                 continue
             failures = 0
             for delivery in deliveries:
