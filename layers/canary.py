@@ -24,6 +24,7 @@ from typing import Any
 # Functions parse no files either and read no repositories: the libraries for that are left out of the layer.
 NOT_IN_A_FUNCTION = (
     "cragside.entrypoints.cli",
+    "cragside.entrypoints.metrics",
     "cragside.entrypoints.proxy",
     "cragside.plugins",
     "cragside.adapters.git",
