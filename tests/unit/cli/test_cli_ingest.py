@@ -12,6 +12,7 @@ from cragside.domain.errors import ServiceUnavailable
 from cragside.entrypoints.cli import own_worker
 from cragside.entrypoints.cli.service import Service
 from tests.served import Served
+from tests.unit.documents.pictures import SHED, picture_of_text, saved, scan_of
 
 DATA = Path(__file__).parents[2] / "data"
 
@@ -55,14 +56,14 @@ def test_partial_success_is_exit_code_1_and_says_why(real, notes):
 
 
 def test_what_a_folder_run_skips_is_told_in_one_line_by_kind_and_fails_nothing(real, notes):
-    for name in ("a.png", "b.PNG", "c.exe", "data"):
+    for name in ("a.svg", "b.SVG", "c.exe", "data"):
         (notes / name).write_bytes(b"\x89PNG\r\n")
     (notes / "empty.md").write_text(" \n")
     result = real("ingest", str(notes))
     assert result.exit_code == 0
     skipped = [line for line in result.stdout.splitlines() if line.startswith("skipped")]
     assert skipped == [
-        "skipped   5 files: 2 .png (not supported), 1 .exe (not supported), 1 without an ending (not supported), "
+        "skipped   5 files: 2 .svg (not supported), 1 .exe (not supported), 1 without an ending (not supported), "
         "1 empty; --json lists them"
     ]
     told = real.json("ingest", str(notes))["documents"]
@@ -79,10 +80,10 @@ def test_a_row_of_a_sheet_is_found_and_cited_by_its_number(real, tmp_path):
 
 
 def test_other_types_in_a_folder_are_skipped_without_failing(real, notes):
-    (notes / "photo.jpg").write_bytes(b"\xff\xd8")
+    (notes / "photo.heic").write_bytes(b"\xff\xd8")
     result = real("ingest", str(notes))
     assert result.exit_code == 0
-    assert "skipped   photo.jpg" in result.stdout
+    assert "skipped   photo.heic" in result.stdout
 
 
 def test_an_unknown_type_asked_for_by_name_fails_and_names_the_supported_ones(real, tmp_path):
@@ -107,11 +108,11 @@ def test_a_folder_without_texts_is_bad_input(real, tmp_path):
     assert "no file to index; supported are PDF" in result.stderr
 
 
-def test_a_huge_file_is_refused_with_the_limit(real, tmp_path):
+def test_a_huge_file_is_skipped_with_the_limit(real, tmp_path):
     with open(tmp_path / "huge.txt", "wb") as huge:
         huge.truncate(MAX_FILE_BYTES + 1)
     result = real("ingest", str(tmp_path / "huge.txt"))
-    assert result.exit_code == 1
+    assert result.exit_code == 0
     assert "has 52,428,801 bytes, the limit is 52,428,800 (50.0 MB)" in result.stdout
 
 
@@ -248,7 +249,7 @@ def stopped_after(monkeypatch, number):
 def test_an_interrupted_run_counts_the_files_that_were_not_accepted(real, notes, monkeypatch):
     for number in range(3):
         (notes / f"z{number}.md").write_text(f"Zulu has number {number}.")
-    (notes / "zz.jpg").write_bytes(b"\xff\xd8")
+    (notes / "zz.heic").write_bytes(b"\xff\xd8")
     stopped_after(monkeypatch, 2)
     result = real("ingest", str(notes))
     assert result.exit_code == 3
@@ -361,3 +362,36 @@ def test_a_limit_fails_the_documents_that_it_keeps_out_and_not_the_run(real, tmp
 def test_the_address_of_a_service_has_no_v1(real):
     result = real("documents", "--api", "http://127.0.0.1:1/v1/")
     assert (result.exit_code, result.stderr) == (2, "error: --api is the address of the service, without /v1.\n")
+
+
+def test_a_scan_is_cited_with_its_page(real, notes):
+    (notes / "scan.pdf").write_bytes(scan_of(["The harbour lamp is lit at dusk."], SHED))
+    (notes / "photo.png").write_bytes(saved(picture_of_text("The ferry to the island leaves at nine."), "PNG"))
+    assert real("ingest", str(notes)).exit_code == 0
+    (best, *_) = real.json("query", "Who rents the boat shed?")["results"]
+    assert (best["source"], best["payload"]["pageNumber"]) == ("scan.pdf", 2)
+    (best, *_) = real.json("query", "When does the ferry to the island leave?")["results"]
+    assert best["source"] == "photo.png"
+
+
+def test_without_the_extra_pictures_are_skipped_in_one_line(real, notes, monkeypatch):
+    monkeypatch.setattr("cragside.composition.ocr.available", lambda: False)
+    for name in ("a.png", "b.png", "c.png"):
+        (notes / name).write_bytes(saved(picture_of_text(*SHED), "PNG"))
+    (notes / "scan.pdf").write_bytes(scan_of(SHED))
+    result = real("ingest", str(notes))
+    assert result.exit_code == 0
+    needs = "needs `pip install 'cragside[ocr]'` to read text in pictures"
+    assert f"skipped   4 files: 3 .png ({needs}), 1 .pdf ({needs}); --json lists them" in result.stdout
+    assert "2 indexed, 4 skipped" in result.stdout
+    again = real("sync", str(notes))
+    assert again.exit_code == 0
+    assert "2 unchanged, 4 skipped" in again.stdout
+
+
+def test_files_that_are_too_large_are_skipped_in_one_line(real, notes):
+    for name, size in {"a.txt": 10**5, "b.txt": 10**6, "notes.txt": 40}.items():
+        (notes / name).write_text("The lamp is lit at dusk. "[:20] * (size // 20))
+    result = real("ingest", str(notes), RAG_MAX_FILE_BYTES="2048")
+    assert result.exit_code == 0
+    assert "skipped   2 files: 2 .txt (too large: see RAG_MAX_FILE_BYTES); --json lists them" in result.stdout

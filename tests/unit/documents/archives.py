@@ -101,3 +101,17 @@ def opendocument_of(kind, body, *, more=None):
             **(more or {}),
         }
     )
+
+
+def pdf_of(*objects, trailer=""):
+    """A PDF of these objects, numbered from 1; the first is the catalog."""
+    parts, offsets = [b"%PDF-1.7\n"], []
+    for number, content in enumerate(objects, 1):
+        offsets.append(sum(map(len, parts)))
+        content = content.encode() if isinstance(content, str) else content
+        parts.append(b"%d 0 obj\n%b\nendobj\n" % (number, content))
+    start = sum(map(len, parts))
+    table = "".join(f"{offset:010} 00000 n \n" for offset in offsets)
+    parts.append(f"xref\n0 {len(objects) + 1}\n0000000000 65535 f \n{table}".encode())
+    parts.append(f"trailer\n<</Root 1 0 R/Size {len(objects) + 1}{trailer}>>\nstartxref\n{start}\n%%EOF".encode())
+    return b"".join(parts)

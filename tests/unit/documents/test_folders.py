@@ -33,13 +33,13 @@ def test_files_of_our_settings_are_no_documents(tmp_path):
 
 
 def test_types_that_no_reader_is_for_are_refused_or_skipped(tmp_path):
-    for name in ("photo.jpg", "x.exe", "a.pdf", "Makefile", "b.PY"):
+    for name in ("photo.heic", "x.exe", "a.pdf", "Makefile", "b.PY"):
         (tmp_path / name).write_text("text")
     assert names(tmp_path) == ["Makefile", "a.pdf", "b.PY"]
     skipped = {refused.name: refused for refused in refusals(tmp_path)}
-    assert set(skipped) == {"photo.jpg", "x.exe"}
+    assert set(skipped) == {"photo.heic", "x.exe"}
     assert all(refused.skipped for refused in skipped.values())
-    (asked,) = refusals(tmp_path / "photo.jpg")
+    (asked,) = refusals(tmp_path / "photo.heic")
     assert not asked.skipped
     assert "is a picture" in asked.reason
 

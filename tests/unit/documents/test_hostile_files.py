@@ -14,14 +14,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from openpyxl import Workbook
+from PIL import Image
 
 from cragside.adapters.documents.kinds import KINDS, PDF, kind_of
 from cragside.adapters.documents.loader import MAX_FILE_BYTES, FileLoader
 from cragside.adapters.documents.parsing import ParserProcesses
-from cragside.adapters.documents.reading import FileOrigin, Unreadable
+from cragside.adapters.documents.reading import FileOrigin, Ocr, Unreadable
 from cragside.domain.document import SourceText
 from cragside.domain.errors import PayloadTooLarge, ServiceUnavailable, ValidationError
-from tests.unit.documents.archives import epub_of, opendocument_of, packed, pptx_of, shape
+from tests.unit.documents.archives import epub_of, opendocument_of, packed, pdf_of, pptx_of, shape
 
 DATA = Path(__file__).parents[2] / "data"
 SURVEY = (DATA / "survey.pdf").read_bytes()
@@ -30,23 +31,9 @@ WEIR = (DATA / "weir.docx").read_bytes()
 
 @pytest.fixture
 async def loader():
-    loader = FileLoader(seconds=20, parallel=1)
+    loader = FileLoader(seconds=20, parallel=1, ocr=Ocr(seconds=20))
     yield loader
     await loader.close()
-
-
-def pdf_of(*objects, trailer=""):
-    """A PDF of these objects, numbered from 1; the first is the catalog."""
-    parts, offsets = [b"%PDF-1.7\n"], []
-    for number, content in enumerate(objects, 1):
-        offsets.append(sum(map(len, parts)))
-        content = content.encode() if isinstance(content, str) else content
-        parts.append(b"%d 0 obj\n%b\nendobj\n" % (number, content))
-    start = sum(map(len, parts))
-    table = "".join(f"{offset:010} 00000 n \n" for offset in offsets)
-    parts.append(f"xref\n0 {len(objects) + 1}\n0000000000 65535 f \n{table}".encode())
-    parts.append(f"trailer\n<</Root 1 0 R/Size {len(objects) + 1}{trailer}>>\nstartxref\n{start}\n%%EOF".encode())
-    return b"".join(parts)
 
 
 def stream(content, filters=""):
@@ -153,6 +140,58 @@ def xlsx_of(rows, *, more=""):
     return packed(entries)
 
 
+def picture_of(size, form="PNG", *, noise=True):
+    """A picture of noise, or of nothing."""
+    file = io.BytesIO()
+    (Image.effect_noise(size, 90) if noise else Image.new("L", size, 255)).save(file, form)
+    return file.getvalue()
+
+
+def claiming_png(width, height):
+    """A PNG that says it is so large, with a few bytes of pixels."""
+
+    def chunk(kind, content):
+        body = kind + content
+        return struct.pack(">I", len(content)) + body + struct.pack(">I", zlib.crc32(body))
+
+    header = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
+    pixels = zlib.compress(bytes(999))
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", pixels) + chunk(b"IEND", b"")
+
+
+def claiming_bmp(width, height):
+    return b"BM" + struct.pack("<IHHI", 154, 0, 0, 54) + struct.pack("<IiiHHIIiiII", 40, width, height, 1, 24, *[0] * 6)
+
+
+def tiff_of(pages, *, last=0):
+    """A TIFF of so many pages of one white pixel. After the last page, the page at `last` follows; 0 ends the file."""
+    parts, start = [b"II*\x00" + struct.pack("<I", 8)], 8
+    entries = [(256, 1), (257, 1), (258, 8), (259, 1), (262, 1), (273, 4), (277, 1), (278, 1), (279, 1)]
+    directory = b"".join(struct.pack("<HHII", tag, 4, 1, value) for tag, value in entries)
+    length = 2 + len(directory) + 4
+    for number in range(1, pages + 1):
+        following = last if number == pages else start + number * length
+        parts.append(struct.pack("<H", len(entries)) + directory + struct.pack("<I", following))
+    return b"".join(parts)
+
+
+def endless_tiff():
+    return tiff_of(2, last=8)
+
+
+def many_pages():
+    return tiff_of(1001)
+
+
+def pdf_with_picture(width, height, box="0 0 200 200"):
+    """A PDF that shows a picture which says it is so large."""
+    page = f"<</Type/Page/Parent 2 0 R/MediaBox[{box}]/Contents 4 0 R/Resources<</XObject<</P 5 0 R>>>>>>"
+    told = f"/Type/XObject/Subtype/Image/Width {width}/Height {height}/ColorSpace/DeviceGray/BitsPerComponent 8"
+    packed = zlib.compress(bytes(min(width * height, 999)))
+    picture = stream(packed, f"{told}/Filter/FlateDecode")
+    return pdf_of(CATALOG, ONE_PAGE, page, stream(b"200 0 0 200 0 0 cm /P Do"), picture)
+
+
 REFUSED = {
     "an empty file": (b"", "a.txt", "is empty"),
     "blanks": (b" \n\t", "a.md", "is empty"),
@@ -162,9 +201,29 @@ REFUSED = {
     "binary code": (b"\x7fELF\x00\x01\x02\x00" * 99, "a.py", "binary data"),
     "an unknown type": (b"text", "a.xyz", "supported are PDF"),
     "no type": (b"text", "noending", "files without a type are not supported"),
-    "a picture": (b"\x89PNG\r\n\x1a\n....", "a.png", "is a picture"),
-    "a picture named pdf": (b"\xff\xd8\xff\xe0....", "a.pdf", "is a picture"),
-    "a drawing": (b"<svg/>", "a.svg", "is a picture"),
+    "a picture that breaks off": (b"\x89PNG\r\n\x1a\n....", "a.png", "is damaged, or no picture"),
+    "a broken picture named pdf": (b"\xff\xd8\xff\xe0....", "a.pdf", "is damaged, or no picture"),
+    "a drawing": (b"<svg/>", "a.svg", "is a picture of a kind that is not supported"),
+    "a moving picture": (b"GIF89a....", "a.png", "is a picture of a kind that is not supported"),
+    "a text named png": (b"hello", "a.png", "is damaged, or no picture"),
+    "a text named bmp": (b"BMhello", "a.bmp", "is damaged, or no picture"),
+    "half a png": (lambda: picture_of((400, 400))[:900], "a.png", "is damaged, or no picture"),
+    "half a jpeg": (lambda: picture_of((400, 400), "JPEG")[:900], "a.jpg", "is damaged, or no picture"),
+    "half a webp": (lambda: picture_of((400, 400), "WEBP")[:200], "a.webp", "is damaged, or no picture"),
+    "a tiff without an end": (lambda: endless_tiff(), "a.tiff", "holds no text|is damaged"),
+    "a tiff of thousands": (lambda: many_pages(), "a.tiff", "more than 1,000 pages"),
+    "a tiff of lies": (b"II*\x00\x08\x00\x00\x00" + b"\xff" * 900, "a.tif", "is damaged, or no picture"),
+    "a png that is a bomb": (lambda: claiming_png(100_000, 100_000), "a.png", "more than 80,000,000 pixels"),
+    "a png that is a smaller bomb": (lambda: claiming_png(10_000, 9_000), "a.png", "10,000 x 9,000 pixels"),
+    "a png without its pixels": (lambda: claiming_png(8_000, 8_000), "a.png", "is damaged, or no picture"),
+    "a bmp that is a bomb": (lambda: claiming_bmp(60_000, 60_000), "a.bmp", "pixels"),
+    "a picture of nothing": (lambda: picture_of((300, 300), noise=False), "a.png", "holds no text that OCR can"),
+    "a picture of noise": (lambda: picture_of((300, 300)), "a.png", "holds no text that OCR can recognise"),
+    "a pdf with a picture that is a bomb": (
+        lambda: pdf_with_picture(60_000, 60_000), "a.pdf", "no text|memory|damaged",
+    ),
+    "a pdf as large as a field": (lambda: pdf_with_picture(1, 1, box="0 0 900000 900000"), "a.pdf", "holds no text"),
+    "a pdf as thin as a hair": (lambda: pdf_with_picture(1, 1, box="0 0 0.001 14000"), "a.pdf", "no text|damaged"),
     "old word": (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "a.docx", "password-protected Office document"),
     "rich text without text": (b"{\\rtf1 {\\pict 00}}", "a.txt", "is empty"),
     "a text named rtf": (b"hello", "a.rtf", "is damaged, or no rich text"),
@@ -198,11 +257,11 @@ REFUSED = {
     "an archive of thousands": (many_entries, "a.docx", "the limit is 5,000"),
     "a pdf that breaks off": (SURVEY[:300], "a.pdf", "is damaged, or no PDF"),
     "no pdf at all": (b"hello", "a.pdf", "is damaged, or no PDF"),
-    "a scanned pdf": (scanned, "a.pdf", "1 page but no text layer"),
+    "a scanned pdf without words": (scanned, "a.pdf", "holds no text that OCR can recognise"),
     "a pdf without pages": (without_pages, "a.pdf", "without pages|is damaged"),
     "too many pages": (with_too_many_pages, "a.pdf", "5,001 pages, the limit is 5,000"),
     "an encrypted pdf": (encrypted, "a.pdf", "is encrypted"),
-    "a pdf that unpacks to gigabytes": (that_unpacks_to_gigabytes, "a.pdf", "no text layer|memory|damaged"),
+    "a pdf that unpacks to gigabytes": (that_unpacks_to_gigabytes, "a.pdf", "holds no text|memory|damaged"),
     "deep json": (deep("[", "]"), "a.json", "nested more than 100 deep"),
     "deep json objects": (deep('{"a":', "}", 5000), "a.json", "nested more than 100 deep"),
     "broken json": (b'{"a": ', "a.json", "is not valid JSON"),

@@ -63,8 +63,10 @@ class Container(Stores):
     def loader(self) -> DocumentLoader:
         """Reads files."""
         from cragside.adapters.documents.loader import FileLoader
+        from cragside.composition.ocr import ocr_of
 
-        loader = FileLoader(max_bytes=self.settings.max_file_bytes, patience=self.settings.timeout_seconds)
+        settings = self.settings
+        loader = FileLoader(max_bytes=settings.max_file_bytes, patience=settings.timeout_seconds, ocr=ocr_of(settings))
         return self._closed(loader, loader.close)
 
     @cached_property

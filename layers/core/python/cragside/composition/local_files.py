@@ -13,15 +13,17 @@ from cragside.adapters.documents.folders import (
 from cragside.adapters.documents.headings import title_of
 from cragside.adapters.documents.kinds import SUPPORTED
 from cragside.adapters.documents.languages import LANGUAGES
-from cragside.adapters.documents.reading import EMPTY
+from cragside.adapters.documents.reading import EMPTY, NEEDS_OCR, is_no_mistake
 
 __all__ = [
     "EMPTY",
     "LANGUAGES",
+    "NEEDS_OCR",
     "SUPPORTED",
     "FoundFile",
     "Refused",
     "find_files",
+    "is_no_mistake",
     "path_of",
     "read_file",
     "root_of",

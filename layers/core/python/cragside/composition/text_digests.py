@@ -6,7 +6,7 @@ from typing import Self
 
 from cragside.adapters.documents.folders import FoundFile, Refused, read_file
 from cragside.adapters.documents.loader import FileLoader
-from cragside.adapters.documents.reading import EMPTY
+from cragside.adapters.documents.reading import EMPTY, Ocr, is_no_mistake
 from cragside.domain.document import SourceText
 from cragside.domain.errors import ProcessingError, ValidationError
 
@@ -16,11 +16,12 @@ class TextDigests:
     """Digests of files' texts. A file that did not change since the last time is not read again."""
 
     max_bytes: int
+    ocr: Ocr | None = None
     _loader: FileLoader = field(init=False)
     _known: dict[str, tuple[tuple[int, ...], str | Refused]] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
-        self._loader = FileLoader(max_bytes=self.max_bytes)
+        self._loader = FileLoader(max_bytes=self.max_bytes, ocr=self.ocr)
 
     async def __aenter__(self) -> Self:
         return self
@@ -48,7 +49,7 @@ class TextDigests:
             text = await self._loader.load(content, name=file.name)
         except (ValidationError, ProcessingError) as error:
             reason = str(error.details.get("reason", error.message))
-            return Refused(file.name, reason, skipped=reason == EMPTY, source=file.source)
+            return Refused(file.name, reason, skipped=is_no_mistake(reason), source=file.source)
         return await asyncio.to_thread(_stored_digest, text)
 
 

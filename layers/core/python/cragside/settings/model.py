@@ -122,6 +122,20 @@ class Settings(BaseModel):
         20, ge=1, le=500, description="Most passages of a document that a worker annotates in one task."
     )
     max_file_bytes: int = Field(50 * 1024 * 1024, ge=1024, description="Largest file to index, in bytes.")
+    ocr_languages: str = Field(
+        "eng+deu",
+        pattern=r"^[A-Za-z0-9_]+(\+[A-Za-z0-9_]+)*$",
+        description="Languages of the text in pictures and scanned PDF, as Tesseract names them, joined by `+`. More "
+        "languages take more time. The extra `ocr` brings English and German; others need RAG_OCR_DATA.",
+    )
+    ocr_data: Path | None = Field(
+        None,
+        description="Folder with a `LANGUAGE.traineddata` of each language in RAG_OCR_LANGUAGES. Unset: the files of "
+        "the extra `ocr`.",
+    )
+    ocr_seconds: int = Field(
+        240, ge=1, description="Most seconds that OCR of one file may take. A page takes about one second."
+    )
     uploads: Bucket | None = Field(
         None,
         description="Bucket for files that are larger than a request may be, as `s3://bucket/prefix`. Clients get an "

@@ -1,9 +1,9 @@
 """The child process that parses, within limits. It reads requests from standard input and answers on standard output.
 
-    python -P -m cragside.adapters.documents.child MEMORY_BYTES CPU_SECONDS IDLE_SECONDS KIND
+    python -P -m cragside.adapters.documents.child MEMORY_BYTES IDLE_SECONDS KIND
 
-A request is a line of JSON, {"kind", "name", "file_type", "charset", "size"}, and `size` bytes. The answer is a line
-{"size"} and that many bytes of JSON: {"reading": ...}, {"refused": REASON} or {"missing": MODULE}.
+A request is a line of JSON, {"kind", "name", "file_type", "charset", "ocr", "seconds", "size"}, and `size` bytes.
+The answer is a line {"size"} and that many bytes of JSON: {"reading": ...}, {"refused": REASON} or {"missing": MODULE}.
 """
 
 import os
@@ -18,32 +18,34 @@ from typing import Any, BinaryIO
 import orjson
 
 from cragside.adapters.documents.kinds import KINDS
-from cragside.adapters.documents.reading import FileOrigin, Unreadable
+from cragside.adapters.documents.reading import FileOrigin, Ocr, Unreadable
 
 
 def main() -> None:
     """Serve until standard input ends, no request comes for a while, or a limit ends the process."""
-    memory, seconds, idle = (int(argument) for argument in sys.argv[1:4])
+    memory, idle = (int(argument) for argument in sys.argv[1:3])
     requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     # Output of libraries must not mix with the answers.
     nowhere = os.open(os.devnull, os.O_RDWR)
     os.dup2(nowhere, 0)
     os.dup2(nowhere, 1)
     # Imported before the limits forbid writing files, so Python can cache the bytecode, which saves seconds.
-    for library in KINDS[sys.argv[4]].libraries:
+    for library in KINDS[sys.argv[3]].libraries:
         with suppress(ImportError):
             import_module(library)
     _bound(memory)
     while _awaited(requests, idle) and (header := requests.readline()):
-        _allow(seconds)
-        answer = _answer(orjson.loads(header), requests)
+        asked = orjson.loads(header)
+        _allow(asked["seconds"])
+        answer = _answer(asked, requests)
         answers.write(orjson.dumps({"size": len(answer)}) + b"\n" + answer)
         answers.flush()
 
 
 def _answer(asked: Mapping[str, Any], requests: BinaryIO) -> bytes:
     content = requests.read(asked["size"])
-    origin = FileOrigin(asked["name"], asked["file_type"], asked["charset"])
+    ocr = Ocr(**asked["ocr"]) if asked["ocr"] else None
+    origin = FileOrigin(asked["name"], asked["file_type"], asked["charset"], ocr)
     try:
         reading = KINDS[asked["kind"]].reader(content, origin)
         fields = {**asdict(reading), "text": _clean(reading.text)}

@@ -34,7 +34,7 @@ class FoundFile:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A file or folder that is not read, and why. If `skipped`, it was not named itself, so it is no failure."""
+    """A file or folder that is not read, and why. If `skipped`, it is no failure of a run."""
 
     name: str
     reason: str
@@ -60,13 +60,13 @@ def find_files(paths: Iterable[Path]) -> Iterator[FoundFile | Refused]:
 
 
 def read_file(found: FoundFile, max_bytes: int = MAX_FILE_BYTES) -> bytes | Refused:
-    """The file's bytes. Refused: unreadable, longer than `max_bytes`, or not a regular file."""
+    """The file's bytes. Refused: unreadable, or not a regular file. Skipped: longer than `max_bytes`."""
     try:
         status = found.path.stat()
         if not stat.S_ISREG(status.st_mode):
             return Refused(found.name, "is not a regular file", source=found.source)
         if status.st_size > max_bytes:
-            return Refused(found.name, too_large(status.st_size, max_bytes), source=found.source)
+            return Refused(found.name, too_large(status.st_size, max_bytes), skipped=True, source=found.source)
         with found.path.open("rb") as file:
             # The file may grow while it is read.
             return file.read(max_bytes + 1)

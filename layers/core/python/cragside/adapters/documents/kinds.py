@@ -10,10 +10,16 @@ from urllib.parse import urlsplit
 from cragside.adapters.documents.languages import BY_ENDING, BY_NAME
 from cragside.adapters.documents.reading import Reader, Unreadable
 
+# They are imported by name, because the extra `ocr` may be missing.
+OCR_LIBRARIES = ("PIL.Image", "tesserocr")
+
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A format. `module` reads it with `libraries`. If `isolated`, that always happens in a child process."""
+    """A format. `module` reads it with `libraries`. If `isolated`, that always happens in a child process.
+
+    With `recognised`, reading takes OCR, which has a longer time limit.
+    """
 
     module: str
     endings: tuple[str, ...]
@@ -21,6 +27,7 @@ class Kind:
     names: tuple[str, ...] = ()
     isolated: bool = False
     libraries: tuple[str, ...] = ()
+    recognised: bool = False
 
     @property
     def reader(self) -> Reader:
@@ -29,6 +36,16 @@ class Kind:
 
 
 PDF = Kind("pdf", (".pdf",), ("application/pdf", "application/x-pdf"), isolated=True, libraries=("pypdfium2",))
+# PDF whose pages are pictures of text: `pdf` reads it first.
+SCAN = Kind("scans", (), isolated=True, libraries=("pypdfium2", *OCR_LIBRARIES), recognised=True)
+PICTURE = Kind(
+    "pictures",
+    (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".webp", ".bmp"),
+    ("image/png", "image/jpeg", "image/tiff", "image/webp", "image/bmp"),
+    isolated=True,
+    libraries=OCR_LIBRARIES,
+    recognised=True,
+)
 WORD = Kind(
     "word",
     (".docx",),
@@ -97,28 +114,46 @@ _FIRST_ENTRIES = {b"mimetypeapplication/vnd.oasis.opendocument.": OPEN_DOCUMENT,
 KINDS = {
     kind.module: kind
     for kind in (
-        *(PDF, WORD, EXCEL, SLIDES, OPEN_DOCUMENT, EPUB, RTF, HTML, EMAIL, NOTEBOOK, DELIMITED, MARKDOWN, JSON),
+        *(
+            PDF,
+            SCAN,
+            PICTURE,
+            WORD,
+            EXCEL,
+            SLIDES,
+            OPEN_DOCUMENT,
+            EPUB,
+            RTF,
+            HTML,
+            EMAIL,
+            NOTEBOOK,
+            DELIMITED,
+            MARKDOWN,
+            JSON,
+        ),
         *(TRANSCRIPT, TEXT, CODE),
     )
 }
-ENDINGS = tuple(dict.fromkeys(ending for kind in KINDS.values() for ending in kind.endings))
+# Of a repository's files. Its pictures are logos and icons, so they are left out.
+ENDINGS = tuple(dict.fromkeys(ending for kind in KINDS.values() if kind is not PICTURE for ending in kind.endings))
 
 SUPPORTED = (
     "PDF (.pdf), Word (.docx), Excel (.xlsx), PowerPoint (.pptx), OpenDocument (.odt, .ods, .odp), books (.epub), "
     "rich text (.rtf), web pages (.html), e-mail (.eml), tables (.csv, .tsv), notebooks (.ipynb), Markdown (.md), "
     "JSON (.json, .jsonl), transcripts (.vtt, .srt), text (.txt, .rst, .yaml, ...) and source code (.py, .js, .go, "
-    ".rs, ...)"
+    ".rs, ...); with the extra `ocr` also pictures of text (.png, .jpg, .tiff, .webp, .bmp)"
 )
 
 _BY_ENDING = {ending: kind for kind in KINDS.values() for ending in kind.endings}
 _BY_NAME = {name: kind for kind in KINDS.values() for name in kind.names}
 _BY_CONTENT_TYPE = {content_type: kind for kind in KINDS.values() for content_type in kind.content_types}
-_PICTURES = (b"\x89PNG\r\n", b"\xff\xd8\xff", b"GIF87a", b"GIF89a", b"II*\x00", b"MM\x00*")
-_ENDINGS_OF_PICTURES = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".tif", ".tiff", ".bmp", ".heic", ".svg", ".ico")
+_PICTURES = {b"\x89PNG\r\n": "png", b"\xff\xd8\xff": "jpg", b"II*\x00": "tiff", b"MM\x00*": "tiff"}
+_ENDINGS_OF_OTHER_PICTURES = (".gif", ".heic", ".svg", ".ico")
+_OTHER_PICTURE = "is a picture of a kind that is not supported: save it as .png or .jpg, or describe it in words"
 _FOREIGN: tuple[tuple[Callable[[bytes], bool], str], ...] = (
     (
-        lambda head: head.startswith(_PICTURES) or (head[:4] == b"RIFF" and head[8:12] == b"WEBP"),
-        f"is a picture, and pictures are not supported: describe it in words; supported are {SUPPORTED}",
+        lambda head: head.startswith((b"GIF87a", b"GIF89a")),
+        _OTHER_PICTURE,
     ),
     (
         lambda head: head.startswith(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"),
@@ -141,6 +176,8 @@ def kind_of(content: bytes, name: str, content_type: str | None) -> tuple[Kind, 
     for is_it, reason in _FOREIGN:
         if is_it(head):
             raise Unreadable(reason)
+    if pictured := _picture(head):
+        return PICTURE, ending.removeprefix(".") if ending in PICTURE.endings else pictured
     start = head.lstrip(b"\xef\xbb\xbf \t\r\n")
     if start.startswith(b"%PDF-") or (b"%PDF-" in head and PDF in (told, named)):
         return PDF, "pdf"
@@ -160,6 +197,13 @@ def kind_of(content: bytes, name: str, content_type: str | None) -> tuple[Kind, 
         raise Unreadable(unsupported(name))
     fits = ending in kind.endings or named is kind
     return kind, (ending or kind.endings[0]).removeprefix(".") if fits else kind.endings[0].removeprefix(".")
+
+
+def _picture(head: bytes) -> str:
+    """The ending of a picture that begins so; "" for other files. The two letters of BMP are too few to tell it."""
+    if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
+        return "webp"
+    return next((ending for begin, ending in _PICTURES.items() if head.startswith(begin)), "")
 
 
 def _zipped(content: bytes, expected: Kind | None) -> Kind:
@@ -191,8 +235,8 @@ def media_type(content_type: str | None) -> str:
 def unsupported(name: str) -> str:
     """Why a file with this name is not read."""
     ending = ending_of(name)
-    if ending in _ENDINGS_OF_PICTURES:
-        return f"is a picture, and pictures are not supported: describe it in words; supported are {SUPPORTED}"
+    if ending in _ENDINGS_OF_OTHER_PICTURES:
+        return _OTHER_PICTURE
     kind = f"{ending} files are" if ending else "files without a type are"
     return f"{kind} not supported; supported are {SUPPORTED}"
 

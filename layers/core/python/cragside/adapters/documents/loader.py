@@ -9,9 +9,18 @@ from typing import Any
 
 from typing_extensions import override
 
-from cragside.adapters.documents.kinds import Kind, kind_of
+from cragside.adapters.documents.kinds import SCAN, Kind, kind_of
 from cragside.adapters.documents.parsing import ParserProcesses
-from cragside.adapters.documents.reading import EMPTY, FileOrigin, Reading, Unreadable, label, name_as_title
+from cragside.adapters.documents.reading import (
+    EMPTY,
+    NEEDS_OCR,
+    FileOrigin,
+    Ocr,
+    Reading,
+    Unreadable,
+    label,
+    name_as_title,
+)
 from cragside.adapters.turns import Turns
 from cragside.domain.document import SourceText
 from cragside.domain.errors import PayloadTooLarge, ServiceUnavailable, ValidationError
@@ -31,8 +40,9 @@ class FileLoader(DocumentLoader):
     """Reads files. Child processes parse large files and those of complex formats.
 
     `seconds` and `memory` (bytes) bound the reading of one file, `parallel` the number of files read at a time.
-    Workspaces take turns, and a file waits at most `patience` seconds. Nothing is started or imported before the first
-    file. The detail `reason` of an error continues the sentence that the file's name begins.
+    Workspaces take turns, and a file waits at most `patience` seconds. Without `ocr`, pictures are refused. Nothing is
+    started or imported before the first file. The detail `reason` of an error continues the sentence that the file's
+    name begins.
     """
 
     def __init__(
@@ -43,12 +53,14 @@ class FileLoader(DocumentLoader):
         memory: int = 1024**3,
         parallel: int = 3,
         patience: float = 30.0,
+        ocr: Ocr | None = None,
     ) -> None:
         self._max_bytes = max_bytes
         self._parsers = ParserProcesses(seconds=seconds, memory=memory)
         self._threads = ThreadPoolExecutor(parallel, thread_name_prefix="loader")
         self._turns = Turns(parallel)
         self._patience = patience
+        self._ocr = ocr
 
     @override
     async def load(
@@ -62,8 +74,10 @@ class FileLoader(DocumentLoader):
             if not content.strip(_BLANKS):
                 raise Unreadable(EMPTY)
             charset = _CHARSET.search(content_type or "")
-            origin = FileOrigin(name, file_type, charset[1] if charset else None)
+            origin = FileOrigin(name, file_type, charset[1] if charset else None, self._ocr)
             reading = await self._read(kind, content, origin, workspace)
+            if reading.pictured:
+                reading = await self._with_pictures(reading, content, origin, workspace)
             if not reading.text.strip():
                 raise Unreadable(EMPTY)
         except Unreadable as error:
@@ -91,6 +105,17 @@ class FileLoader(DocumentLoader):
         if len(content) > _AT_ONCE:
             return await self._in_thread(workspace, kind.reader, content, origin)
         return kind.reader(content, origin)
+
+    async def _with_pictures(self, reading: Reading, content: bytes, origin: FileOrigin, workspace: str) -> Reading:
+        """The reading with the text that OCR recognises. If OCR fails, a text that was there without it is kept."""
+        try:
+            if self._ocr is None:
+                raise Unreadable(NEEDS_OCR)
+            return await self._in_thread(workspace, self._parsers.read, SCAN, content, origin)
+        except Unreadable:
+            if not reading.text.strip():
+                raise
+            return reading
 
     async def _in_thread(self, workspace: str, read: Callable[..., Reading], *arguments: Any) -> Reading:
         try:

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 import orjson
@@ -28,7 +29,7 @@ class ParserProcesses:
     """Runs readers in reusable children, each replaced after `files` files or a failure.
 
     Of this process' environment, a child gets only the paths of Python's modules. It may take `memory` bytes of address
-    space, and `seconds` of time and of processor time for each file.
+    space, and `seconds` of time and of processor time for each file; with OCR, those of `FileOrigin.ocr`.
     """
 
     def __init__(self, *, seconds: int, memory: int, files: int = 100) -> None:
@@ -42,10 +43,11 @@ class ParserProcesses:
 
     def read(self, kind: Kind, content: bytes, origin: FileOrigin) -> Reading:
         """Read a file; blocks. Raises `Unreadable`, also when the child dies."""
+        seconds = origin.ocr.seconds if origin.ocr and kind.recognised else self._seconds
         while True:
             child, fresh = self._take(kind)
             try:
-                answer = child.ask(kind, content, origin, self._seconds)
+                answer = child.ask(kind, content, origin, seconds)
             except _Ended as ended:
                 child.kill()
                 # An idle child ends by itself, so this end has nothing to do with the file.
@@ -70,7 +72,7 @@ class ParserProcesses:
     def _take(self, kind: Kind) -> "tuple[_Child, bool]":
         with self._lock:
             fresh = not self._idle
-            child = _Child(kind, self._memory, self._seconds) if fresh else self._idle.pop()
+            child = _Child(kind, self._memory) if fresh else self._idle.pop()
             self._busy.add(child)
             return child, fresh
 
@@ -84,13 +86,13 @@ class ParserProcesses:
 
 
 class _Child:
-    def __init__(self, kind: Kind, memory: int, seconds: int) -> None:
+    def __init__(self, kind: Kind, memory: int) -> None:
         self.answered = 0
         self.left = False
         command = [sys.executable, "-P", "-m", "cragside.adapters.documents.child"]
         try:
             self._process = subprocess.Popen(  # noqa: S603 - Python itself, with arguments of this file
-                [*command, str(memory), str(seconds), str(_IDLE_SECONDS), kind.module],
+                [*command, str(memory), str(_IDLE_SECONDS), kind.module],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
@@ -113,7 +115,7 @@ class _Child:
         timer.daemon = True
         timer.start()
         try:
-            return self._exchange(kind, content, origin)
+            return self._exchange(kind, content, origin, seconds)
         except (OSError, ValueError, EOFError):
             raise _Ended(self._ending(late.is_set(), seconds)) from None
         finally:
@@ -130,7 +132,7 @@ class _Child:
                 except OSError:
                     continue  # unwritten data is no longer needed
 
-    def _exchange(self, kind: Kind, content: bytes, origin: FileOrigin) -> Mapping[str, Any]:
+    def _exchange(self, kind: Kind, content: bytes, origin: FileOrigin, seconds: int) -> Mapping[str, Any]:
         requests, answers = self._process.stdin, self._process.stdout
         assert requests is not None and answers is not None  # noqa: S101,PT018 - both are pipes
         header = {
@@ -138,6 +140,8 @@ class _Child:
             "name": origin.name.encode("utf-8", "replace").decode(),
             "file_type": origin.file_type,
             "charset": origin.charset,
+            "ocr": asdict(origin.ocr) if origin.ocr else None,
+            "seconds": seconds,
             "size": len(content),
         }
         requests.write(orjson.dumps(header) + b"\n")
@@ -172,6 +176,7 @@ def _environment() -> dict[str, str]:
         "PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path)),
         "PYTHONUTF8": "1",
         "OPENBLAS_NUM_THREADS": "1",
+        "OMP_THREAD_LIMIT": "1",  # Tesseract's threads wait for each other more than they work
     }
 
 

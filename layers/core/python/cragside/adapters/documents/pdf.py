@@ -2,11 +2,12 @@
 
 import ctypes
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from cragside.adapters.documents.reading import (
     MAX_CHARACTERS,
+    NO_TEXT,
     Composer,
     FileOrigin,
     Headings,
@@ -14,7 +15,6 @@ from cragside.adapters.documents.reading import (
     Unreadable,
     present,
 )
-from cragside.domain.counted import counted
 
 MAX_PAGES = 5000
 _MOST_BOOKMARKS = 5000
@@ -25,7 +25,12 @@ _DIVIDED = re.compile(r"[\ufffe\x02]\s*+")
 
 
 def read(content: bytes, origin: FileOrigin) -> Reading:
-    """Pages, title, author and date. Raises `Unreadable` for encrypted, damaged, textless or overlong files."""
+    """Pages, title, author and date. Raises `Unreadable` for encrypted, damaged, empty or overlong files."""
+    return read_with(content, None)
+
+
+def read_with(content: bytes, recognise: Callable[[Any], str] | None) -> Reading:
+    """As `read`. `recognise` returns the text of a page that has no text layer but shows something."""
     import pypdfium2
 
     try:
@@ -39,20 +44,18 @@ def read(content: bytes, origin: FileOrigin) -> Reading:
         raise Unreadable(f"has {count:,} pages, the limit is {MAX_PAGES:,}: split it")
     composer = Composer()
     sections = _sections(document)
-    found = False
+    pictured: list[int] = []
     for number in range(1, count + 1):
         try:
-            text = _text(document, number - 1)
+            text, shows = _text(document, number - 1, recognise)
         except pypdfium2.PdfiumError:
             raise Unreadable(f"is damaged: page {number} of {count} cannot be read") from None
         composer.mark(page=number, section=sections.get(number, ""))
         composer.add(text)
-        found = found or bool(text)
-    if not found:
-        raise Unreadable(
-            f"has {counted(count, 'page')} but no text layer, only pictures of text: run OCR over it first, then index "
-            "that"
-        )
+        if shows and not text:
+            pictured.append(number)
+    if not pictured and not composer.text.strip():
+        raise Unreadable(NO_TEXT)
     stated = document.get_metadata_dict()
     tier1 = present(
         {
@@ -62,10 +65,11 @@ def read(content: bytes, origin: FileOrigin) -> Reading:
             "createdDate": _date(stated.get("CreationDate", "")),
         }
     )
-    return Reading(composer.text, "pdf", tier1.get("title", ""), composer.marks, tier1)
+    return Reading(composer.text, "pdf", tier1.get("title", ""), composer.marks, tier1, pictured=pictured)
 
 
-def _text(document: Any, index: int) -> str:
+def _text(document: Any, index: int, recognise: Callable[[Any], str] | None) -> tuple[str, bool]:
+    """The text of a page, and whether the page shows anything."""
     page = document.get_page(index)
     try:
         layer = page.get_textpage()
@@ -75,8 +79,14 @@ def _text(document: Any, index: int) -> str:
             text: str = layer.get_text_bounded()
         finally:
             layer.close()
+        text = _tidied(text)
+        shows = bool(text) or next(page.get_objects(max_depth=1), None) is not None
+        return (recognise(page) if recognise and shows and not text else text), shows
     finally:
         page.close()
+
+
+def _tidied(text: str) -> str:
     lines = _DIVIDED.sub("", text).replace("\r\n", "\n").replace("\r", "\n").replace("\x00", "").split("\n")
     return "\n".join(line.rstrip() for line in lines).strip()
 

@@ -1,7 +1,7 @@
 """The result of a reader, and the limits of all readers."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 from typing import Any
@@ -16,6 +16,14 @@ MAX_LISTED = 200
 
 # The reason of files without any text.
 EMPTY = "is empty"
+# The reasons of pictures, and of PDF whose pages are pictures. `NEEDS_OCR` says that the extra is not installed.
+NEEDS_OCR = "needs `pip install 'cragside[ocr]'` to read text in pictures"
+NO_TEXT = "holds no text that OCR can recognise"
+
+
+def is_no_mistake(reason: str) -> bool:
+    """Whether a file with this reason is skipped: a folder may well hold such files, so a run does not fail."""
+    return reason in (EMPTY, NEEDS_OCR, NO_TEXT)
 
 
 class Unreadable(Exception):
@@ -27,17 +35,37 @@ class Unreadable(Exception):
 
 
 @dataclass(frozen=True, slots=True)
+class Ocr:
+    """How text in pictures is recognised.
+
+    `languages` are Tesseract's names, joined by a plus sign. `data` is the folder of their files, "" for those that the
+    extra installs. `seconds` bound the reading of one file.
+    """
+
+    languages: str = "eng+deu"
+    data: str = ""
+    seconds: int = 240
+
+
+@dataclass(frozen=True, slots=True)
 class FileOrigin:
-    """The facts about a file besides its bytes. `charset` was declared by whoever sent it."""
+    """The facts about a file besides its bytes. `charset` was declared by whoever sent it.
+
+    Without `ocr`, pictures are not read.
+    """
 
     name: str
     file_type: str
     charset: str | None = None
+    ocr: Ocr | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The text of a file, with marks and annotations. `properties` is what the file says of itself beside its text."""
+    """The text of a file, with marks and annotations. `properties` is what the file says of itself beside its text.
+
+    `pictured` are the pages without text that show something.
+    """
 
     text: str
     doc_type: DocType = "text"
@@ -45,6 +73,7 @@ class Reading:
     marks: tuple[Mark, ...] = ()
     tier1: Mapping[str, Any] = field(default_factory=dict)
     properties: Mapping[str, Any] = field(default_factory=dict)
+    pictured: Sequence[int] = ()
 
 
 Reader = Callable[[bytes, FileOrigin], Reading]

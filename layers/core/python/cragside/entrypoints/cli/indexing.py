@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cragside.composition.local_files import EMPTY, SUPPORTED, FoundFile, Refused, find_files, read_file
+from cragside.composition.local_files import SUPPORTED, FoundFile, Refused, find_files, is_no_mistake, read_file
 from cragside.domain.errors import (
     ConfigurationError,
     DeadlineExceeded,
     Forbidden,
     NotFound,
+    PayloadTooLarge,
     ProcessingError,
     ServiceUnavailable,
     Unauthorized,
@@ -108,8 +109,7 @@ async def _take(service: "Service", offer: Offer | Refused, options: Options, re
         if isinstance(error, Forbidden) and "limit" not in error.details:
             raise
         reason = error.message if offer.content is None else str(error.details.get("reason", error.message))
-        # An empty file is no mistake that the run could report as one.
-        status = "skipped" if reason == EMPTY else "failed"
+        status = "skipped" if isinstance(error, PayloadTooLarge) or is_no_mistake(reason) else "failed"
         report.add(Line(offer.name, status, reason, source=offer.source))
 
 

@@ -9,6 +9,7 @@ from cragside.composition.local_files import EMPTY
 _MOST_KINDS = 8
 _LONGEST_REASON = 60
 _UNSUPPORTED = "not supported"
+_TOO_LARGE = " bytes, the limit is "
 
 
 def told_in_one_line(files: Iterable[tuple[str, str]]) -> str:
@@ -24,6 +25,8 @@ def _kind(name: str, reason: str) -> str:
     if reason == EMPTY:
         return "empty"
     kind = PurePath(name).suffix.lower() or "without an ending"
+    if _TOO_LARGE in reason:
+        return f"{kind} (too large: see RAG_MAX_FILE_BYTES)"
     if _UNSUPPORTED in reason:
         return f"{kind} ({_UNSUPPORTED})"
     return f"{kind} ({reason})" if len(reason) <= _LONGEST_REASON else kind

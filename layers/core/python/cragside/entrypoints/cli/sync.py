@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from cragside.entrypoints.cli.comparing import Comparison
     from cragside.entrypoints.cli.service import Service
     from cragside.entrypoints.cli.watching import Watch
+    from cragside.settings import Settings
 
 
 def sync(
@@ -62,7 +63,7 @@ def sync(
     named = [*(["--workspace", workspace] if workspace else []), *(["--api", api] if api else [])]
     run = _Run(
         folders,
-        settings.max_file_bytes,
+        settings,
         Options(enrich=not no_enrich),
         dry_run=dry_run,
         watching=watching,
@@ -90,7 +91,7 @@ class _Run:
     """One run of the command. `removing` is the command that removes the documents of a folder that is gone."""
 
     folders: Sequence[Path]
-    max_bytes: int
+    settings: "Settings"
     options: Options
     dry_run: bool
     watching: bool
@@ -103,12 +104,13 @@ class _Run:
 
     async def work(self, service: "Service") -> None:
         """Compare the folders with the knowledge base, do what is asked, and with `watching` go on."""
+        from cragside.composition.ocr import ocr_of
         from cragside.composition.text_digests import TextDigests
         from cragside.entrypoints.cli.syncing import check_gone, on_terminal
         from cragside.entrypoints.cli.watching import Watch
 
         await check_gone(service, self.folders, yes=self.yes and not self.watching, command=self.removing)
-        async with TextDigests(self.max_bytes) as digests:
+        async with TextDigests(self.settings.max_file_bytes, ocr_of(self.settings)) as digests:
             # Where nobody can be asked, the watch itself does all but what needs consent.
             if not self.watching or self.yes or on_terminal():
                 await self._once(service, digests)
@@ -138,4 +140,6 @@ class _Run:
             return
         if not agreed(found.losses, yes=self.yes):
             found.plan = found.plan.without_removals()
-        await carry_out(service, found, self.options, self.report, max_bytes=self.max_bytes, wait=self.wait)
+        await carry_out(
+            service, found, self.options, self.report, max_bytes=self.settings.max_file_bytes, wait=self.wait
+        )
