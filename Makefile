@@ -24,8 +24,8 @@ DEMO_STORE := build/knowledge/demo
 DEMO_SOURCES := $(wildcard $(DEMO_CORPUS)/*) $(shell find layers/core/python -name '*.py' -o -name '*.json') uv.lock
 # `make e2e` fails if the emulator is unavailable; E2E=optional skips it.
 E2E ?= required
-# Marks of tests that need more than Python packages.
-SERVERS := real_ollama or real_searxng or infra or clients or install or e2e or layers
+# Marks of tests that need more than Python packages, or a minute.
+SERVERS := real_ollama or real_searxng or infra or clients or install or guides or e2e or layers
 # The tests of a file run in one process, because they share servers and stores. Files run in an order in which the
 # slowest are not last. `auto` is three workers for two processors, see tests/conftest.py.
 PARALLEL := -n auto --dist loadfile --no-loadscope-reorder

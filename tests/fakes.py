@@ -147,6 +147,10 @@ class FakeSearch(SearchService):
             raise self.failure
         return list(self.results)
 
+    async def check(self) -> None:
+        if self.failure:
+            raise self.failure
+
     async def transform_query(self, query: str, *, model: str | None = None) -> str:
         if isinstance(self.rewritten, Exception):
             raise self.rewritten

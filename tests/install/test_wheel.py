@@ -68,11 +68,13 @@ def test_the_installed_service_answers(program: Path, tmp_path: Path) -> None:
                 time.sleep(0.1)
         request = urllib.request.Request(
             f"http://127.0.0.1:{port}/v1/enrich",
-            data=json.dumps({"prompt": "hello"}).encode(),
+            data=json.dumps({"prompt": "/rag Who lit Cragside?"}).encode(),
             headers={"Content-Type": "application/json"},
         )
         with urllib.request.urlopen(request, timeout=60) as answer:
-            assert json.load(answer) == {"prompt": "hello"}
+            context = json.load(answer)["metadata"]["rag_context"]
+        # Nothing has been indexed and there is no web search.
+        assert (context["verdict"], context["documents"]) == ("none", [])
     finally:
         service.terminate()
         assert service.wait(30) == 0

@@ -16,7 +16,7 @@ GUIDES = [DOCS / "tutorial.md", *sorted((DOCS / "how-to").glob("*.md"))]
 PRINTED = {
     "tutorial": ("Ada Grant keeps the lighthouse", "due in March", "does not run on Sundays", "none of it above 0.6"),
     "several-users": ("boat.md", "ada", "refused the token"),
-    "backup-and-restore": ("The lamp is lit at nine.",),
+    "backup-and-restore": ("The lamp is lit at nine.", "User: Which port does Redis have?"),
     "move": ("The lamp is lit at nine.", "moved"),
     "upgrade": ("cragside ",),
     "troubleshooting": ("pending",),
@@ -32,6 +32,7 @@ def commands_in(script: str) -> int:
     return sum(line.lstrip("! ").startswith(("cragside ", "curl ")) for line in script.splitlines())
 
 
+@pytest.mark.guides
 @pytest.mark.enable_socket
 @pytest.mark.parametrize("page", [page for page in GUIDES if script_of(page)], ids=lambda page: page.stem)
 def test_the_blocks_of_a_guide_run_in_a_fresh_shell(page: Path, tmp_path: Path) -> None:

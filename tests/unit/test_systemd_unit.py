@@ -9,12 +9,26 @@ import pytest
 
 from cragside.settings import Settings, variable_of
 
-UNIT = Path(__file__).parents[2] / "packaging/cragside.service"
+ROOT = Path(__file__).parents[2]
+UNIT = ROOT / "packaging/cragside.service"
 
 
 def test_the_unit_sets_known_variables() -> None:
     known = {variable_of(name) for name in Settings.model_fields}
     assert set(re.findall(r"^Environment=(\w+)=", UNIT.read_text(), re.MULTILINE)) <= known
+
+
+def test_the_service_may_write_where_the_pages_put_its_files() -> None:
+    unit = UNIT.read_text()
+    opened = {
+        f"{base}/{name}"
+        for key, base in (("State", "/var/lib"), ("Logs", "/var/log"))
+        for name in re.findall(rf"^{key}Directory=(\S+)$", unit, re.MULTILINE)
+    }
+    pages = "".join((ROOT / "docs/how-to" / name).read_text() for name in ("systemd.md", "several-users.md"))
+    named = set(re.findall(r"RAG_\w+=(/var/\S+)/[^/\s`]+", pages)) | {"/var/lib/cragside"}
+    assert "/var/log/cragside" in named
+    assert named <= opened
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd-analyze is not installed")

@@ -23,7 +23,7 @@ class RealCommands:
         self.home = home
 
     def __call__(self, *arguments: str, **environment: str) -> Any:
-        session = Session(environment={"RAG_HOME": str(self.home), **environment})
+        session = Session(environment={"RAG_HOME": str(self.home), **environment}, folder=self.home.parent)
         return CliRunner().invoke(app, list(arguments), obj=session)
 
     def json(self, *arguments: str, **environment: str) -> Any:

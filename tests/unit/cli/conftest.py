@@ -25,11 +25,11 @@ def environment(tmp_path) -> dict[str, str]:
 
 
 @pytest.fixture
-def run(container, environment):
+def run(container, environment, tmp_path):
     """Run `cragside` with these arguments on a container with replaced members."""
 
     def invoke(*arguments: str, given: str | bytes | None = None) -> Any:
-        session = Session(environment=environment, build=container.build)
+        session = Session(environment=environment, folder=tmp_path, build=container.build)
         return CliRunner().invoke(app, list(arguments), input=given, obj=session)
 
     return invoke

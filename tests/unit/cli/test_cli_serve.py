@@ -9,7 +9,7 @@ from cragside.entrypoints.proxy import server
 def served(monkeypatch, kept):
     calls = []
 
-    async def serve(container, listening, host, *, announce):
+    async def serve(container, listening, host, *, announce, metrics):
         calls.append((host, listening))
         announce("listening")
 
@@ -61,7 +61,7 @@ def test_the_parent_distributes_connections_and_prints_its_address_once(run, ser
         def channel(self, number):
             return (*self.made_for, number)
 
-    async def serve_handed(container, channel, host):
+    async def serve_handed(container, channel, host, *, metrics):
         started.append((channel, host))
 
     def supervise(count, work, attend):

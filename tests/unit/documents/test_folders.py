@@ -26,6 +26,12 @@ def test_names_are_relative_to_the_given_folder_and_sorted(tmp_path):
     assert names(tmp_path / ".hidden.md") == [".hidden.md"], "asked for by name"
 
 
+def test_files_of_our_settings_are_no_documents(tmp_path):
+    for name in ("cragside.toml", ".env", "other.toml"):
+        (tmp_path / name).write_text('api_token = "sesame"')
+    assert names(tmp_path) == ["other.toml"]
+
+
 def test_types_that_no_reader_is_for_are_refused_or_skipped(tmp_path):
     for name in ("photo.heic", "x.exe", "a.pdf", "Makefile", "b.PY"):
         (tmp_path / name).write_text("text")

@@ -152,7 +152,7 @@ async def test_a_token_opens_the_routes_and_only_healthz_is_open(headers: dict[s
         assert enriched.json()["error"]["type"] == "unauthorized"
 
 
-async def test_every_route_but_healthz_asks_for_the_token() -> None:
+async def test_every_route_but_healthz_and_ready_asks_for_the_token() -> None:
     built = container(api_token=SecretStr("s3cret"))
     routes = {
         (path, method) for path, methods in create_app(built).openapi()["paths"].items() for method in methods
@@ -160,7 +160,7 @@ async def test_every_route_but_healthz_asks_for_the_token() -> None:
     assert {"/v1/enrich", "/healthz"} <= {path for path, _ in routes}
     async with client(built) as http:
         answers = {route: await http.request(route[1], route[0]) for route in routes}
-    assert {path for (path, _), answer in answers.items() if answer.status_code != 401} == {"/healthz"}
+    assert {path for (path, _), answer in answers.items() if answer.status_code != 401} == {"/healthz", "/ready"}
 
 
 async def test_a_configuration_error_is_a_503_and_is_explained_in_the_log(caplog: pytest.LogCaptureFixture) -> None:

@@ -49,6 +49,8 @@ NEW = {"text": "Otters hold hands while they sleep in kelp.", "name": "otter.md"
 EXCHANGE = {"user": "What do otters do at night, and where?", "assistant": "They hold hands in the kelp."}
 ATTEMPTS = {
     "GET /healthz": Attempt(open=True),
+    "GET /ready": Attempt(open=True),
+    "GET /metrics": Attempt(open=True),  # of no workspace; 403 for tokens of some
     "GET /health": Attempt(),
     "POST /v1/enrich": Attempt({"prompt": f"/rag {QUESTION}"}, shows=True),
     "POST /v1/query": Attempt(SEARCH, shows=True),

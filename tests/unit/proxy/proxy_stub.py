@@ -124,7 +124,17 @@ class FakeEnricher:
             raise ValidationError("The command has no question.")
         documents = tuple(Document(f"d{i}", "a passage", "local", score=0.9) for i in range(self.documents))
         verdict = "local" if documents else "none"
-        context = RagContext(question, documents, False, 1, verdict, 0.6, self.degraded, memory=self.recalled)
+        context = RagContext(
+            question,
+            documents,
+            False,
+            1,
+            verdict,
+            0.6,
+            self.degraded,
+            timings_ms={"retrieve": 70_000.0, "grade": 2.0},
+            memory=self.recalled,
+        )
         return Enriched(inject(request, self.block if documents else "", question), context)
 
 

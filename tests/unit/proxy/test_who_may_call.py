@@ -41,6 +41,8 @@ def prompt(text: str) -> bytes:
 
 REQUESTS: dict[str, tuple[str, str, bytes]] = {
     "`GET /healthz`": ("GET", "/healthz", b""),
+    "`GET /ready`": ("GET", "/ready", b""),
+    "`GET /docs`, `GET /favicon.ico`": ("GET", "/docs", b""),
     "own route, reading": ("GET", "/v1/documents", b""),
     "own route, writing": ("POST", "/v1/documents", b'{"text": "planted", "name": "p.txt"}'),
     "prompt with `/rag`": ("POST", "/api/chat", prompt("/rag what?")),
@@ -205,7 +207,7 @@ async def test_ollamas_own_headers_are_not_doubled() -> None:
         assert answer.headers.get_list("vary") == ["Origin"]
     assert plain.headers["access-control-expose-headers"] == "X-Its"
     assert enriched.headers.get_list("access-control-expose-headers") == [
-        "X-Its, X-Rag-Verdict, X-Rag-Documents, X-Rag-Memory, X-Rag-Degraded, Retry-After"
+        "X-Its, X-Rag-Verdict, X-Rag-Documents, X-Rag-Memory, X-Rag-Degraded, X-Request-ID, Retry-After"
     ]
 
 

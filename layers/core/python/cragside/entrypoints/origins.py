@@ -12,7 +12,7 @@ from cragside.entrypoints.access import local_host
 _Header = tuple[bytes, bytes]
 
 # Headers of our answers that pages may read.
-EXPOSED = ("X-Rag-Verdict", "X-Rag-Documents", "X-Rag-Memory", "X-Rag-Degraded", "Retry-After")
+EXPOSED = ("X-Rag-Verdict", "X-Rag-Documents", "X-Rag-Memory", "X-Rag-Degraded", "X-Request-ID", "Retry-After")
 FOREIGN_PAGE = "This web page may not call cragside. List its origin in RAG_ALLOW_ORIGINS where cragside is started."
 
 # What Ollama accepts without OLLAMA_ORIGINS (envconfig.AllowedOrigins).

@@ -15,6 +15,10 @@ class SearchService(ABC):
         """
 
     @abstractmethod
+    async def check(self) -> None:
+        """Ask whether the engine is there, without a search. Raises `ServiceUnavailable("search", ...)` if not."""
+
+    @abstractmethod
     async def transform_query(self, query: str, *, model: str | None = None) -> str:
         """The question as a query for a search engine. `model` is the chat model of the request.
 

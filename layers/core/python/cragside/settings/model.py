@@ -1,9 +1,9 @@
 """The model of all settings."""
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, model_validator
 
 from cragside.domain.command import DEFAULT_PREFIX
 from cragside.domain.origins import OriginPattern, origin_patterns
@@ -20,6 +20,7 @@ from cragside.settings.values import (
     StorePlace,
     WorkspaceSetting,
     WorkspaceTokens,
+    lowered,
     workspaces_by_token,
 )
 
@@ -237,6 +238,24 @@ class Settings(BaseModel):
         "`https://app.example`, `http://nas.lan:*`, `https://*.app.example`, `chrome-extension://*`, `null`. Pages of "
         "this machine may call a server that is reached as localhost without being listed. For Ollama's own routes, "
         "list them in OLLAMA_ORIGINS as well.",
+    )
+    path_prefix: str | None = Field(
+        None,
+        pattern=r"^(/[A-Za-z0-9._~-]+)+$",
+        description="Path below which a reverse proxy serves cragside, such as `/rag`. `cragside serve` then accepts "
+        "requests with this prefix and without it. Unset: only without.",
+    )
+    log_level: Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(lowered)] = Field(
+        "info",
+        description="Least level of the lines that `cragside serve` and its worker write to standard error. `info` has "
+        "a line for each request, with its id, and `warning` only those that failed. A line never contains a query "
+        "string, a prompt or a token.",
+    )
+    log_format: Literal["text", "json"] = Field(
+        "text", description="Form of these lines. `json`: an object on each line, for programs that collect logs."
+    )
+    slow_seconds: float = Field(
+        2.0, ge=0, description="A request that takes this long has the time of each step in its line of the log."
     )
 
     @model_validator(mode="before")

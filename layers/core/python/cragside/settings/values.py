@@ -27,6 +27,11 @@ class BucketAddress:
         return f"s3://{self.bucket}/{self.prefix}".rstrip("/")
 
 
+def lowered(value: object) -> object:
+    """A text in lower case."""
+    return value.lower() if isinstance(value, str) else value
+
+
 def _server(value: object) -> object:
     if not isinstance(value, str):
         return value

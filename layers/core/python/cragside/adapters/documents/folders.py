@@ -14,6 +14,8 @@ from cragside.adapters.documents.loader import MAX_FILE_BYTES, too_large
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _ESCAPED = re.compile(rb"\\(?:x([0-9a-f]{2})|\\)")
+# May hold tokens, and is nobody's text.
+_SETTINGS = "cragside.toml"
 _LEADS_OUT = "is a link that leads out of the folder; give its target itself to index it"
 
 
@@ -129,7 +131,7 @@ def _below(folder: Path) -> Iterator[FoundFile | Refused]:
             path = Path(current, name)
             refused = source_name(path.relative_to(folder).as_posix())
             yield Refused(refused, _LEADS_OUT, source=source_of(path))
-        for file in sorted(name for name in files if not name.startswith(".")):
+        for file in sorted(name for name in files if not name.startswith(".") and name != _SETTINGS):
             path = Path(current, file)
             name = source_name(path.relative_to(folder).as_posix())
             if named_kind(path.name) and _leads_out(path, root):

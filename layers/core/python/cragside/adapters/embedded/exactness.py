@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from functools import cached_property
 
-from cragside.adapters.embedded.features import PassageWords, Question
+from cragside.adapters.embedded.features import PassageWords, Question, has_stem
 from cragside.adapters.embedded.lexicon import Lexicon
 from cragside.adapters.embedded.names import is_english, mentions, names_in, resembles
 from cragside.adapters.embedded.numbers import named_numbers, numbers_of
@@ -48,8 +48,7 @@ class Identifiers:
             stated = numbers_of(whole)
             if any(stated.isdisjoint(forms) for forms in unseen):
                 return True
-        stems = frozenset[str]().union(*(segment.stems for segment in passage.segments))
-        other = [name for name in names if stem(name, passage.language) not in stems]
+        other = [name for name in names if not has_stem(passage, stem(name, passage.language))]
         suspects = [name for name in other if short or resembles(name, found)]
         return (
             bool(suspects)

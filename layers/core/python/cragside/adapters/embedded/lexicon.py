@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from cragside.ports.embedder import Vectors
 
-Rows = npt.NDArray[np.intp]
+Rows = npt.NDArray[np.int32]
 
 _FIRST_CAPACITY = 4096
 # With more words, the memory (1 KB a word) is released. A corpus of 1,000 passages has about 10,000 words.
@@ -61,7 +61,7 @@ class Lexicon:
     def rows(self, words: Iterable[str]) -> Rows:
         """The row of each word."""
         known = self._rows
-        return np.fromiter((known[w] if w in known else self._learn(w) for w in words), dtype=np.intp)
+        return np.fromiter((known[w] if w in known else self._learn(w) for w in words), dtype=np.int32)
 
     def pieces(self, word: str) -> int:
         """The number of tokens that the model spells the word with."""

@@ -13,7 +13,7 @@ from cragside.domain.indexing import DocumentRecord, Passage
 from cragside.domain.payload import payload_of
 from cragside.domain.search import SimilaritySearch
 
-Found = tuple[DocumentRecord, Passage, float]
+Near = tuple[DocumentRecord, Passage, float]
 Vector = npt.NDArray[np.float32]
 
 # Passages that are read at a time when a filter may refuse them; reading one costs 30 µs or so.
@@ -27,7 +27,7 @@ class SimilarPassages:
         self._ledger = ledger
         self._vectors = vectors
 
-    async def find(self, search: SimilaritySearch) -> list[Found]:
+    async def find(self, search: SimilaritySearch) -> list[Near]:
         """At most `limit` passages with their cosine (0..1), nearest first or in the order that `mmr` chose them."""
         question = await self._embedded(search.text)
         # Similarities are at least 0, but cosines may be negative: a minimum of 0 excludes nothing.
@@ -50,9 +50,9 @@ class SimilarPassages:
         question: Vector = np.asarray(embedded, np.float32)[0]
         return question
 
-    async def _admitted(self, question: Vector, least: float, wanted: Filter, limit: int) -> list[Found]:
+    async def _admitted(self, question: Vector, least: float, wanted: Filter, limit: int) -> list[Near]:
         """The first `limit` that the filter lets through; of equal texts the first one."""
-        found: dict[str, Found] = {}
+        found: dict[str, Near] = {}
         size = _BATCH if wanted.must else max(limit, 1)
         async for batch in self._vectors.nearest(question, least=least, wanted=wanted, size=size):
             known = await self._ledger.passages_by_id([key for key, _ in batch])

@@ -55,6 +55,17 @@ class SearxngSearch(SearchService):
         return results
 
     @override
+    async def check(self) -> None:
+        try:
+            async with self._session().get(URL(f"{self.url}/healthz"), allow_redirects=False) as response:
+                if response.status >= 500:
+                    raise self._down(f"answered {response.status}")
+        except TimeoutError as error:
+            raise self._down("took too long to answer") from error
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            raise self._down("does not answer") from error
+
+    @override
     async def transform_query(self, query: str, *, model: str | None = None) -> str:
         return await self._rewriter(query, model)
 

@@ -3,7 +3,6 @@
 import functools
 import logging
 import os
-import traceback
 from collections.abc import Callable
 from importlib import import_module
 from types import TracebackType
@@ -14,6 +13,7 @@ from aws_lambda_powertools.logging.formatter import LambdaPowertoolsFormatter
 from aws_lambda_powertools.metrics import MetricUnit
 
 from cragside.domain.outcome import RagContext
+from cragside.entrypoints.failure_traces import trace_of
 
 SERVICE = "cragside"
 
@@ -26,12 +26,7 @@ class MessagelessFormatter(LambdaPowertoolsFormatter):
 
     def formatException(self, ei: _ExceptionInfo) -> str:  # noqa: N802 (logging's name)
         """The tracebacks and types of an exception and its causes."""
-        shown: list[str] = []
-        error = ei[1]
-        while error is not None and len(shown) < 5:
-            shown.append("".join(traceback.format_tb(error.__traceback__)) + type(error).__qualname__)
-            error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
-        return "\ncaused by\n".join(shown)
+        return trace_of(ei[1])
 
 
 # The logger has the package's name, so that all modules log in the same form.

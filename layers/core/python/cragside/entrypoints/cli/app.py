@@ -12,6 +12,7 @@ from cragside import __version__
 from cragside.entrypoints.cli import exit_codes
 from cragside.entrypoints.cli.ask import ask
 from cragside.entrypoints.cli.bake import bake
+from cragside.entrypoints.cli.config import config
 from cragside.entrypoints.cli.demo.command import demo
 from cragside.entrypoints.cli.doctor import doctor
 from cragside.entrypoints.cli.documents import documents
@@ -30,6 +31,7 @@ from cragside.entrypoints.cli.status import status
 from cragside.entrypoints.cli.sync import sync
 from cragside.entrypoints.cli.token import token
 from cragside.entrypoints.cli.worker import worker
+from cragside.entrypoints.cli.workspaces import workspaces
 
 _EPILOG = "Exit codes: " + "; ".join(f"{code} {meaning}" for code, meaning in exit_codes.MEANINGS.items()) + "."
 
@@ -93,7 +95,7 @@ def cragside(
     Begin with `cragside demo`. Then index your own texts with `cragside ingest`, and point any Ollama client at
     `cragside serve`: prompts that begin with /rag get evidence, all others pass through untouched.
 
-    Settings come from the environment; docs/configuration.md lists them.
+    Settings come from the environment and from files; `cragside config` shows them, docs/configuration.md lists them.
     """
     session_of(context).debug = debug
     if context.invoked_subcommand is None:
@@ -102,12 +104,13 @@ def cragside(
 
 _COMMANDS = (
     demo, ask, serve, worker, enrich, ingest, sync, index, documents, enrich_docs, query, graph, bake, forget, status,
-    reindex, doctor,
+    reindex, doctor, config,
 )  # fmt: skip
 for _command in _COMMANDS:
     app.command()(_command)
 app.add_typer(memory, name="memory")
 app.add_typer(token, name="token")
+app.add_typer(workspaces, name="workspaces")
 
 
 def _failed(message: str, code: int) -> int:

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
-from urllib.parse import urlsplit
 
 from cragside import __version__
 from cragside.composition.store_files import damage_in, is_baked, may_be_damaged, misplaced
 from cragside.domain.counted import counted
 from cragside.domain.errors import CragsideError, ServiceUnavailable
 from cragside.entrypoints.cli.exit_codes import message_of
+from cragside.entrypoints.cli.session import address_of
 
 if TYPE_CHECKING:
     from cragside.bootstrap import Container
@@ -217,9 +217,7 @@ def _at(finding: Finding, address: str | None) -> Finding:
     """Add the address of the component, without its credentials."""
     if address is None:
         return finding
-    parts = urlsplit(address)
-    place = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
-    return Finding(finding.component, finding.state, finding.version, place, finding.remedy)
+    return Finding(finding.component, finding.state, finding.version, address_of(address), finding.remedy)
 
 
 def _package(name: str) -> Finding:

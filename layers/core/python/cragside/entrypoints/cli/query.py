@@ -17,43 +17,52 @@ if TYPE_CHECKING:
 
 _PREVIEW = 300
 
+RankedBy = Annotated[
+    Ranking,
+    typer.Option(help="What ranks the passages: relevance as for /rag, or similarity, which grades nothing."),
+]
+LeastRelevance = Annotated[
+    float | None, typer.Option("--min-relevance", min=0, max=1, help="Least relevance of a passage.")
+]
+LeastSimilarity = Annotated[
+    float | None,
+    typer.Option(
+        "--min-similarity",
+        min=0,
+        max=1,
+        help="Least similarity of a passage. Default with --by similarity: RAG_SIMILARITY_THRESHOLD.",
+    ),
+]
+RetrievalMode = Annotated[
+    str | None,
+    typer.Option(help="LightRAG's way to retrieve: local, global, hybrid, naive or mix. Default: mix."),
+]
+OfRepository = Annotated[str | None, typer.Option("--repo-id", "--repoId", help="Passages of this repository only.")]
+PathPrefix = Annotated[
+    str | None, typer.Option("--path-prefix", "--pathPrefix", help="Passages of paths that begin so.")
+]
+InLanguage = Annotated[
+    str | None,
+    typer.Option("--lang", help="Code in this language (python), or a repository's files with this ending (py)."),
+]
+WithGraph = Annotated[
+    bool, typer.Option("--graph", "--graph-expand", help="Show the entities around what was found, too.")
+]
+
 
 def query(
     context: typer.Context,
     text: Annotated[str | None, typer.Argument(metavar="[TEXT]", help="The question.")] = None,
     question: Annotated[str | None, typer.Option("--q", metavar="TEXT", help="The question, as an option.")] = None,
     top_k: Annotated[int, typer.Option("--top-k", "--topK", min=1, max=100, help="Most passages.")] = 8,
-    by: Annotated[
-        Ranking,
-        typer.Option(help="What ranks the passages: relevance as for /rag, or similarity, which grades nothing."),
-    ] = "relevance",
-    least_relevance: Annotated[
-        float | None, typer.Option("--min-relevance", min=0, max=1, help="Least relevance of a passage.")
-    ] = None,
-    least_similarity: Annotated[
-        float | None,
-        typer.Option(
-            "--min-similarity",
-            min=0,
-            max=1,
-            help="Least similarity of a passage. Default with --by similarity: RAG_SIMILARITY_THRESHOLD.",
-        ),
-    ] = None,
-    mode: Annotated[
-        str | None,
-        typer.Option(help="LightRAG's way to retrieve: local, global, hybrid, naive or mix. Default: mix."),
-    ] = None,
-    repo: Annotated[str | None, typer.Option("--repo-id", "--repoId", help="Passages of this repository only.")] = None,
-    path: Annotated[
-        str | None, typer.Option("--path-prefix", "--pathPrefix", help="Passages of paths that begin so.")
-    ] = None,
-    language: Annotated[
-        str | None,
-        typer.Option("--lang", help="Code in this language (python), or a repository's files with this ending (py)."),
-    ] = None,
-    graph: Annotated[
-        bool, typer.Option("--graph", "--graph-expand", help="Show the entities around what was found, too.")
-    ] = False,
+    by: RankedBy = "relevance",
+    least_relevance: LeastRelevance = None,
+    least_similarity: LeastSimilarity = None,
+    mode: RetrievalMode = None,
+    repo: OfRepository = None,
+    path: PathPrefix = None,
+    language: InLanguage = None,
+    graph: WithGraph = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print what POST /v1/query answers, and nothing else.")
     ] = False,
@@ -91,11 +100,11 @@ def query(
         answer["results"] = [found for found in answer["results"] if _path(found).startswith(path)]
     if as_json:
         print_json(answer)
-    else:
-        _show(answer)
-        if waiting:
-            remedy = "" if api else " `cragside worker --until-idle` indexes them."
-            notices().print(f"Documents that wait to be indexed: {waiting}.{remedy}", soft_wrap=True)
+        return
+    _show(answer)
+    if waiting:
+        remedy = "" if api else " `cragside worker --until-idle` indexes them."
+        notices().print(f"Documents that wait to be indexed: {waiting}.{remedy}", soft_wrap=True)
 
 
 def _conditions(repo: str | None, path: str | None, language: str | None) -> list[dict[str, Any]]:

@@ -12,8 +12,9 @@ from cragside.entrypoints.cli.app import app
 _INTRODUCTION = """# The command line
 
 This page is made from the commands' own help by `python -m cragside.entrypoints.cli.reference`.
-Settings come from the environment: see [configuration](configuration.md).
-Results go to standard output, progress and errors (one line, `error: ...`) to standard error.
+Settings come from the environment and from files: see [configuration](configuration.md).
+Results go to standard output, progress and errors (one line, `error: ...`) to standard error. Progress is shown at a
+terminal only, and never with `--json`. Answers and evidence are broken at words there; pipes and files get whole lines.
 """
 
 

@@ -1,6 +1,7 @@
 """`cragside serve`: the HTTP service and the Ollama proxy."""
 
 import gc
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, nullcontext
 from typing import TYPE_CHECKING, Annotated
@@ -8,11 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cragside.domain.errors import ConfigurationError
-from cragside.entrypoints.cli.session import session_of
+from cragside.entrypoints.cli.session import Session, address_of, place_of, session_of
 from cragside.entrypoints.cli.worker import command
 
 if TYPE_CHECKING:
     from cragside.bootstrap import Container
+    from cragside.settings import Settings
 
 DEFAULT_PORT = 8642
 # Objects that may be made between two collections: with many requests under way, Python's 700 collect all the time.
@@ -24,6 +26,7 @@ _EXPOSED = (
     "is reachable from other machines and RAG_API_TOKEN is not set. Set it, or pass --allow-anonymous to serve "
     "requests without a token."
 )
+_log = logging.getLogger("cragside")
 
 
 def serve(
@@ -50,16 +53,27 @@ def serve(
     """
     session = session_of(context)
     settings = session.settings()
-    from cragside.bootstrap import preload  # here, since all of this imports FastAPI, uvicorn and more
-    from cragside.composition.descriptors import raise_limit
+    from cragside.composition.descriptors import raise_limit  # here, since all of this imports FastAPI and more
+    from cragside.entrypoints.log import logged
+    from cragside.entrypoints.metrics import counting_folder
     from cragside.entrypoints.proxy import server
-    from cragside.entrypoints.proxy.handover import Handover
-    from cragside.entrypoints.proxy.workers import supervise
 
     if not (settings.asks_for_token or allow_anonymous or server.is_loopback(host)):
         raise ConfigurationError(f"{host} {_EXPOSED}")
     raise_limit()
+    with logged(settings.log_level, settings.log_format), counting_folder() as metrics:
+        _serve(session, settings, host=host, port=port, workers=workers, metrics=metrics)
+
+
+def _serve(session: Session, settings: "Settings", *, host: str, port: int, workers: int, metrics: str) -> None:
+    from cragside.bootstrap import preload
+    from cragside.entrypoints.metrics import FOLDER
+    from cragside.entrypoints.proxy import server
+    from cragside.entrypoints.proxy.handover import Handover
+    from cragside.entrypoints.proxy.workers import supervise
+
     listening = server.listen(host, port)
+    _log.info(_about(settings))
 
     def run(serving: "Callable[[Container], Awaitable[None]]", *, keeper: bool = True) -> None:
         async def work(container: "Container") -> None:
@@ -67,13 +81,14 @@ def serve(
             # What is there now stays: looking through it again and again would only take time from requests.
             gc.freeze()
             gc.set_threshold(_ALLOCATIONS)
-            async with _worker_kept(container, session.environment) if keeper else nullcontext():
+            environment = {**session.given().values, FOLDER: metrics}
+            async with _worker_kept(container, environment) if keeper else nullcontext():
                 await serving(container)
 
         session.run(settings, work, loop_factory=server.loop_factory())
 
     if workers == 1:
-        run(lambda container: server.serve(container, listening, host, announce=typer.echo))
+        run(lambda container: server.serve(container, listening, host, announce=typer.echo, metrics=metrics))
         return
     preload(settings)
     with Handover(listening, workers, lambda: typer.echo(server.greeting(listening, host))) as handover:
@@ -81,9 +96,19 @@ def serve(
         def run_worker(number: int) -> None:
             channel = handover.channel(number)
             # One of them keeps the worker: what it does it does for all.
-            run(lambda container: server.serve_handed(container, channel, host), keeper=number == 0)
+            run(lambda container: server.serve_handed(container, channel, host, metrics=metrics), keeper=number == 0)
 
         supervise(workers, run_worker, handover.attend)
+
+
+def _about(settings: "Settings") -> str:
+    """What is configured, for the log."""
+    embedded, none = "not configured; the embedded models do the work", "not configured"
+    return (
+        f"Store: {place_of(settings)}. Ollama: {address_of(settings.ollama_base_url) or embedded}. "
+        f"Web search: {address_of(settings.searxng_host) or none}. "
+        f"Tokens: {'asked for' if settings.asks_for_token else 'none'}."
+    )
 
 
 @asynccontextmanager

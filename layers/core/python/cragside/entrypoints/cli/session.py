@@ -6,15 +6,18 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
+from urllib.parse import urlsplit
 
 import typer
 
+from cragside.domain.errors import ConfigurationError
 from cragside.domain.workspace_name import workspace_name
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
 
     from cragside.bootstrap import Container
+    from cragside.entrypoints.setting_files import Given
     from cragside.settings import Settings
 
 Result = TypeVar("Result")
@@ -22,17 +25,31 @@ Result = TypeVar("Result")
 
 @dataclass
 class Session:
-    """What every command shares. Tests pass their own environment and container."""
+    """What every command shares. Tests pass their own environment, working directory and container."""
 
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    folder: Path = field(default_factory=Path)
     build: Callable[["Settings"], Any] | None = None
     debug: bool = False
 
-    def settings(self, workspace: str | None = None) -> "Settings":
-        """The settings from the environment, with this workspace. Raises `ConfigurationError`."""
-        from cragside.settings import load_settings  # pydantic costs half a second
+    def given(self) -> "Given":
+        """The environment, completed from files of settings. Raises `ConfigurationError`."""
+        from cragside.entrypoints.setting_files import given  # pydantic costs half a second
 
-        settings = load_settings(self.environment)
+        return given(self.environment, self.folder.absolute())
+
+    def settings(self, workspace: str | None = None) -> "Settings":
+        """The settings from the environment and from files, with this workspace. Raises `ConfigurationError`."""
+        from cragside.settings import load_settings
+
+        found = self.given()
+        try:
+            settings = load_settings(found.values)
+        except ConfigurationError as error:
+            place = found.origins.get(str(error.details.get("variable")), "")
+            if Path(place).is_absolute():
+                error.at(place)
+            raise
         return settings if workspace is None else settings.model_copy(update={"workspace": workspace_name(workspace)})
 
     def run(
@@ -73,6 +90,12 @@ def session_of(context: typer.Context) -> Session:
 def place_of(settings: "Settings") -> str:
     """Where the workspaces are: a folder's absolute path, or a bucket's address."""
     return str(settings.home.absolute() if isinstance(settings.home, Path) else settings.home)
+
+
+def address_of(url: str | None) -> str:
+    """An address without its credentials; "" if there is none."""
+    parts = urlsplit(url or "")
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}" if url else ""
 
 
 def _quieten(name: str, *, below: int) -> None:

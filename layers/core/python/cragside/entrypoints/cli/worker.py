@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import TYPE_CHECKING, Annotated
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from cragside.application.worker import Worker
     from cragside.bootstrap import Container
 
+_COUNTS = "PROMETHEUS_MULTIPROC_DIR"
 _OUTCOMES = ("done", "retried", "buried")
 # How often somebody who watches is told what is left. SQS charges for each call.
 _SECONDS, _SECONDS_ON_SQS = 0.5, 10.0
@@ -57,6 +58,7 @@ def worker(
     --until-idle or --idle the code is 1 when a task was given up.
     """
     from cragside.composition.descriptors import raise_limit
+    from cragside.entrypoints.log import logged
 
     session = session_of(context)
     settings = session.settings()
@@ -71,11 +73,12 @@ def worker(
                     until_idle=until_idle or idle is not None,
                     idle_seconds=idle or 0.0,
                     sweep=sweeps,
-                    progress=_giving_way(nice, told),
+                    progress=_giving_way(nice, _counting(session.environment, told)),
                 )
 
     raise_limit()
-    tally = session.run(settings, work)
+    with logged(settings.log_level, settings.log_format):
+        tally = session.run(settings, work)
     if not as_json:
         output().print(", ".join(f"{tally[outcome]} {outcome}" for outcome in _OUTCOMES))
     if tally["buried"] and (until_idle or idle is not None):
@@ -86,6 +89,21 @@ def command(idle_seconds: float, nice: int) -> Sequence[str]:
     """The command line of a worker process that ends after so many idle seconds."""
     program = [sys.executable, "-c", "from cragside.entrypoints.cli.main import main; main()"]
     return [*program, "worker", "--idle", str(idle_seconds), "--nice", str(nice)]
+
+
+def _counting(environment: Mapping[str, str], progress: "Callable[[Handled], None]") -> "Callable[[Handled], None]":
+    """Count each task as well, if a server that counts has started this worker."""
+    if _COUNTS not in environment:
+        return progress
+    from cragside.entrypoints.metrics import TaskCounts
+
+    counts = TaskCounts()
+
+    def counted(handled: "Handled") -> None:
+        counts.count(handled)
+        progress(handled)
+
+    return counted
 
 
 def _giving_way(nice: int, progress: "Callable[[Handled], None]") -> "Callable[[Handled], None]":

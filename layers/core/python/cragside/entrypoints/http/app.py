@@ -11,10 +11,11 @@ from fastapi.security import APIKeyHeader, HTTPBearer
 from cragside import __version__
 from cragside.bootstrap import Container
 from cragside.entrypoints.audit import Audit
-from cragside.entrypoints.http import health, route_rules
+from cragside.entrypoints.http import health, metrics_route, pages, route_rules
 from cragside.entrypoints.http.audited_routes import AuditedRoutes
 from cragside.entrypoints.http.cross_origin import CrossOrigin
 from cragside.entrypoints.http.errors import install_error_handlers
+from cragside.entrypoints.http.metrics_route import Exposition
 from cragside.entrypoints.http.multipart import UploadMemory
 from cragside.entrypoints.http.openapi import openapi_document
 from cragside.entrypoints.http.peers import query
@@ -22,6 +23,7 @@ from cragside.entrypoints.http.peers.failures import install_peer_handlers
 from cragside.entrypoints.http.peers.lightrag import documents as lightrag_documents
 from cragside.entrypoints.http.peers.lightrag import query_data
 from cragside.entrypoints.http.peers.rag_stack import enrichment, graph, ingest
+from cragside.entrypoints.http.readiness import Readiness
 from cragside.entrypoints.http.request_access import authorise
 from cragside.entrypoints.http.v1 import documents, enrich, memories, queue, settings, uploads
 from cragside.entrypoints.http.v1 import query as passages
@@ -31,6 +33,7 @@ from cragside.entrypoints.origins import Origins
 # The routers in the order of the OpenAPI document. All of these routes need a token.
 ROUTERS = (
     health.router,
+    metrics_route.router,
     enrich.router,
     passages.router,
     documents.router,
@@ -49,14 +52,16 @@ ROUTERS = (
 _LARGEST_FILES = 4
 
 
-def create_app(container: Container, *, keys: Keys | None = None, raises: bool = False) -> FastAPI:
+def create_app(
+    container: Container, *, keys: Keys | None = None, raises: bool = False, exposition: Exposition | None = None
+) -> FastAPI:
     """cragside's routes for a container. The container is closed when the application stops.
 
     `keys` provide the known tokens at each request; without them the container's are used. A host with its own time
     limit sets `ends` (by `time.monotonic`) in the ASGI scope's `state`, and finds `rag_context` there after the answer.
 
     With `raises`, errors of the use cases are raised instead of answered: for callers in this process, who may see more
-    than clients.
+    than clients. `exposition` makes the answer of `/metrics`; without it the route answers 404.
     """
     configured = container.settings
 
@@ -77,6 +82,8 @@ def create_app(container: Container, *, keys: Keys | None = None, raises: bool =
     app.openapi = partial(openapi_document, app)  # type: ignore[method-assign]  # FastAPI's way to replace it
     app.state.container = container
     app.state.keys = keys or Keys(container)
+    app.state.exposition = exposition
+    app.state.readiness = Readiness(container)
     app.state.upload_memory = UploadMemory(_LARGEST_FILES * configured.max_file_bytes)
     audit = Audit(container.audit_log)
     if audit.wanted:
@@ -85,6 +92,7 @@ def create_app(container: Container, *, keys: Keys | None = None, raises: bool =
     install_error_handlers(app, raises=raises)
     install_peer_handlers(app)
     app.include_router(health.open_router)
+    app.include_router(pages.router)
     # The two schemes appear in the OpenAPI document only; `authorise` reads the headers.
     schemes = [Security(HTTPBearer(auto_error=False)), Security(APIKeyHeader(name="X-API-Key", auto_error=False))]
     guard = [Depends(authorise), *schemes]

@@ -5,7 +5,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Literal, TypeVar
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, Field
 
 from cragside import __version__
@@ -70,6 +70,24 @@ router = APIRouter(tags=["health"])
 async def healthz() -> dict[str, bool]:
     """Whether the process answers; never asks for a token."""
     return {"ok": True}
+
+
+class Ready(BaseModel):
+    """Whether the server can do all its work, and if not, what does not answer."""
+
+    ready: bool = Field(description="Whether everything that is configured answers.")
+    not_ready: list[str] = Field(description="What does not answer: `store`, `queue`, `ollama`, `search`.")
+
+
+@open_router.get("/ready", responses={503: {"model": Ready, "description": "Something does not answer."}})
+async def ready(request: Request, response: Response) -> Ready:
+    """Whether the store, the queue and the configured hosts answer; never asks for a token.
+
+    A load balancer that sends requests elsewhere on 503 can use this. The log has the reasons.
+    """
+    missing = await request.app.state.readiness.missing()
+    response.status_code = 503 if missing else 200
+    return Ready(ready=not missing, not_ready=missing)
 
 
 @router.get("/health", responses=error_responses("validation_error", "unauthorized"))

@@ -11,7 +11,7 @@ A request to `/v1/enrich` whose prompt begins with `/rag` is returned with grade
 routes manage documents, memories, settings and the queue. The routes of rag-stack and of LightRAG's server have their
 peers' shapes.
 
-If the service has tokens, every route but `/healthz` needs one, as `Authorization: Bearer` or `X-API-Key`.
+If the service has tokens, every route but `/healthz` and `/ready` needs one, as `Authorization: Bearer` or `X-API-Key`.
 """
 _TAGS = {
     "health": "Whether the service works.",
@@ -30,6 +30,7 @@ _EVENTS = "Server-sent events: `progress` with a DocumentProgress, then `done`, 
 def openapi_document(app: FastAPI) -> dict[str, Any]:
     """The routes of an application in the form of OpenAPI 3.1. The document is built once."""
     if app.openapi_schema is None:
+        prefix = app.state.container.settings.path_prefix
         app.openapi_schema = get_openapi(
             title=app.title,
             version=app.version,
@@ -37,6 +38,7 @@ def openapi_document(app: FastAPI) -> dict[str, Any]:
             license_info={"name": "MIT", "identifier": "MIT"},
             tags=[{"name": name, "description": description} for name, description in _TAGS.items()],
             routes=app.routes,
+            servers=[{"url": prefix}] if prefix else None,
         )
         _describe_events(app.openapi_schema)
     return app.openapi_schema

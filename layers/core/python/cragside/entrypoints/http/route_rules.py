@@ -16,9 +16,12 @@ class RouteRule(NamedTuple):
     action: str | None = None
 
 
+# These need no token.
+OPEN_ROUTES = ("/healthz", "/ready", "/docs", "/favicon.ico")
 RULES: Mapping[str, RouteRule] = {
     "GET /openapi.json": RouteRule("read"),
     "GET /health": RouteRule("read"),
+    "GET /metrics": RouteRule("read"),
     "POST /v1/enrich": RouteRule("read", "search"),
     "POST /v1/query": RouteRule("read", "search"),
     "POST /v1/documents": RouteRule("write", "ingest"),

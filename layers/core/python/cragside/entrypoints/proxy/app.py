@@ -1,6 +1,7 @@
 """The proxy as an ASGI application: our own routes go to FastAPI, all others to Ollama."""
 
 import asyncio
+from collections.abc import Sequence
 from functools import partial
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -10,14 +11,20 @@ from cragside.domain.errors import CragsideError, Unauthorized
 from cragside.entrypoints.access import Grant, local_host
 from cragside.entrypoints.audit import Audit, Sent
 from cragside.entrypoints.http.cross_origin import CrossOrigin, cors_send_if_accepted
+from cragside.entrypoints.http.pages import START
+from cragside.entrypoints.http.route_rules import OPEN_ROUTES
 from cragside.entrypoints.keyring import Keys
 from cragside.entrypoints.origins import Origins, is_preflight, preflight_headers
 from cragside.entrypoints.proxy.errors import answer
 from cragside.entrypoints.proxy.forwarding import Forwarder
+from cragside.entrypoints.proxy.headers import Header, value_of
 from cragside.entrypoints.proxy.ollama_scopes import scopes_of
 from cragside.entrypoints.proxy.own_paths import is_own
 
-_OPEN_ROUTES = frozenset({"/healthz"})
+_OPEN_ROUTES = frozenset(OPEN_ROUTES)
+
+# Caches must not give a browser's answer to Ollama's clients.
+_TO_START = [(b"location", START.lstrip("/").encode()), (b"vary", b"Accept"), (b"content-length", b"0")]
 
 
 def create_proxy(
@@ -74,6 +81,9 @@ class _Proxy:
             await answer(send, path, "forbidden", "The Host header does not name this machine.", own=own)
         elif own:
             await self._own(scope, receive, send)
+        elif path == "/" and _is_browser(scope["method"], headers):
+            await send({"type": "http.response.start", "status": 307, "headers": _TO_START})
+            await send({"type": "http.response.body"})
         elif not is_preflight(scope["method"], headers):
             await self._authorised(scope, receive, send, own=False)
         elif self._origins.lists(headers):
@@ -131,3 +141,8 @@ class _Proxy:
             return message
 
         return received
+
+
+def _is_browser(method: str, headers: Sequence[Header]) -> bool:
+    """Whether somebody opens an address in a browser. Scripts and Ollama's clients do not ask for HTML."""
+    return method in ("GET", "HEAD") and b"text/html" in (value_of(headers, b"accept") or b"")

@@ -19,6 +19,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from cragside.entrypoints.http.errors import RETRY_AFTER_SECONDS
 from cragside.entrypoints.proxy.connection_limits import ConnectionLimits
 from cragside.entrypoints.proxy.errors import answer, error_body, status_of
+from cragside.entrypoints.proxy.observed import REQUEST_ID, id_of
 from cragside.entrypoints.proxy.own_paths import is_own
 
 _HEALTH = "/healthz"
@@ -29,8 +30,10 @@ _MOST_PIPELINED = 64
 class Clients:
     """The connections of one process."""
 
-    def __init__(self, limits: ConnectionLimits) -> None:
+    def __init__(self, limits: ConnectionLimits, observe: Callable[[ASGIApp], ASGIApp] = lambda app: app) -> None:
         self.limits = limits
+        # Wraps what answers requests that the application does not get.
+        self.observe = observe
         # Connections without a request in process, the longest idle first.
         self._idle: dict[ClientConnection, None] = {}
         self._busy: set[ClientConnection] = set()
@@ -171,7 +174,8 @@ class ClientConnection(HttpToolsProtocol):
         path = self.scope.get("path", "/")
         body = json.dumps(error_body(path, code, message, own=is_own(path))).encode()
         status = STATUS_LINE[status_of(code)]
-        head = b"content-type: application/json\r\ncontent-length: %d\r\nconnection: close\r\n\r\n" % len(body)
+        head = b"content-type: application/json\r\ncontent-length: %d\r\nconnection: close\r\n" % len(body)
+        head += b"%b: %b\r\n\r\n" % (REQUEST_ID, id_of(self.headers if self._stage == "body" else ()))
         self.transport.write(status + head + body)
         if self._stage == "body":
             self.cycle.disconnected = True
@@ -208,7 +212,7 @@ class ClientConnection(HttpToolsProtocol):
         self._unparsed += len(data)
         super().data_received(data)
         if self._unparsed > self._limits.head_bytes and not self.transport.is_closing():
-            self._refuse("headers_too_large", _too_large(self._limits))
+            self._refuse("headers_too_large", self._limits.too_large)
 
     # httptools
 
@@ -252,7 +256,7 @@ class ClientConnection(HttpToolsProtocol):
 
     def _application(self) -> ASGIApp:
         if self._head_too_large():
-            return self._refuse_head
+            return self._clients.observe(self._refuse_head)
         return self._serve_health if self._clients.full else self._serve
 
     def _head_too_large(self) -> bool:
@@ -264,13 +268,14 @@ class ClientConnection(HttpToolsProtocol):
 
     async def _refuse_head(self, scope: Scope, _: Receive, send: Send) -> None:
         path: str = scope["path"]
-        await answer(send, path, "headers_too_large", _too_large(self._limits), own=is_own(path), closing=True)
+        await answer(send, path, "headers_too_large", self._limits.too_large, own=is_own(path), closing=True)
 
     async def _serve_health(self, scope: Scope, receive: Receive, send: Send) -> None:
+        app = self._serve if scope["path"] == _HEALTH else self._clients.observe(self._refuse_more)
+        await app(scope, receive, send)
+
+    async def _refuse_more(self, scope: Scope, _: Receive, send: Send) -> None:
         path: str = scope["path"]
-        if path == _HEALTH:
-            await self._serve(scope, receive, send)
-            return
         message = f"The server has as many requests as it can hold. Try again in {RETRY_AFTER_SECONDS} seconds."
         await answer(send, path, "service_unavailable", message, own=is_own(path), closing=True)
 
@@ -290,10 +295,3 @@ def _readable(descriptor: int) -> bool:
     poll = select.poll()
     poll.register(descriptor, select.POLLIN)
     return bool(poll.poll(0))
-
-
-def _too_large(limits: ConnectionLimits) -> str:
-    return (
-        f"A request's head has at most {limits.head_bytes:,} bytes and {limits.most_headers} headers. "
-        "Send fewer or shorter headers."
-    )

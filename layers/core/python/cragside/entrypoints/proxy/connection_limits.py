@@ -25,3 +25,11 @@ class ConnectionLimits:
     stall_seconds: float = 120
     close_seconds: float = 15
     check_seconds: float = 1
+
+    @property
+    def too_large(self) -> str:
+        """What a client is told whose request's head is too large."""
+        return (
+            f"A request's head has at most {self.head_bytes:,} bytes and {self.most_headers} headers. "
+            "Send fewer or shorter headers."
+        )

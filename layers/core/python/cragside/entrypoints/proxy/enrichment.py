@@ -27,11 +27,12 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class EnrichedRequest:
-    """The body for Ollama, headers for the client, and the texts that memory contributed."""
+    """The body for Ollama, headers for the client, the texts that memory contributed, and the evidence."""
 
     body: bytes
     headers: tuple[Header, ...]
     recalled: tuple[str, ...] = ()
+    context: RagContext | None = None
 
 
 class RequestEnricher:
@@ -84,7 +85,9 @@ class RequestEnricher:
         context = enriched.rag_context
         without = budget < self._settings.context_tokens and not (context and context.documents)
         recalled = tuple(passage.content for passage in (context.memory or ())) if context else ()
-        return EnrichedRequest(json.dumps(forwarded).encode(), _result_headers(context, cut or without), recalled)
+        return EnrichedRequest(
+            json.dumps(forwarded).encode(), _result_headers(context, cut or without), recalled, context
+        )
 
     async def _window(self, path: str, request: Mapping[str, Any]) -> ContextWindow | None:
         limit, reported = await self._lengths(request.get("model"))
@@ -112,8 +115,6 @@ def _fit(forwarded: dict[str, Any], question: Mapping[str, Any], window: Context
 def _result_headers(context: RagContext | None, beyond_window: bool) -> tuple[Header, ...]:
     if context is None:
         return ()
-    if logger.isEnabledFor(logging.DEBUG):
-        logger.debug("rag_context %s", json.dumps(context.as_dict(), default=str))
     degraded = [degradation.component for degradation in context.degraded]
     if beyond_window:
         degraded.append("context_window")

@@ -137,6 +137,7 @@ class Forwarder:
         scope["state"]["workspace"] = workspace
         work = self._enricher.enrich(scope["path"], commanded, headers, workspace)
         enriched = await while_connected(call.receive, work)
+        scope["state"]["rag_context"] = enriched.context
         if isinstance(call.send, Recording):
             call.send.recalled = enriched.recalled
         await relay(

@@ -18,6 +18,8 @@ _INFERENCE = frozenset(
     }
 )
 _READ = frozenset({"/", "/api/tags", "/api/ps", "/api/version", "/v1/models"})
+# Paths that may be counted by their names.
+KNOWN = _INFERENCE | _READ | {"/api/show", "/api/pull", "/api/push", "/api/create", "/api/copy", "/api/delete"}
 _MODEL = re.compile(r"/v1/models/(?!\.{1,2}$)[^/]+")
 
 

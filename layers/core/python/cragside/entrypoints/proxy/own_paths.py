@@ -4,7 +4,7 @@ import posixpath
 from functools import lru_cache
 from urllib.parse import unquote
 
-from cragside.entrypoints.http.route_rules import RULES
+from cragside.entrypoints.http.route_rules import OPEN_ROUTES, RULES
 
 
 def _prefix(route: str) -> str:
@@ -12,8 +12,8 @@ def _prefix(route: str) -> str:
     return "/".join(segments[:3] if segments[1] == "v1" else segments[:2])
 
 
-# These paths, and all below them. `/healthz` needs no token, so it has no rule.
-OWN_PREFIXES = ("/healthz", *sorted({_prefix(route) for route in RULES}))
+# These paths, and all below them.
+OWN_PREFIXES = (*OPEN_ROUTES, *sorted({_prefix(route) for route in RULES}))
 
 
 @lru_cache(maxsize=256)

@@ -18,14 +18,19 @@ from starlette.types import ASGIApp
 from cragside.composition.descriptors import most_connections
 from cragside.domain.errors import ConfigurationError
 from cragside.entrypoints.http.app import create_app
+from cragside.entrypoints.http.metrics_route import Exposition
 from cragside.entrypoints.keyring import Keys
 from cragside.entrypoints.proxy.app import create_proxy
 from cragside.entrypoints.proxy.client_connections import ClientConnection, Clients
 from cragside.entrypoints.proxy.connection_limits import ConnectionLimits
 from cragside.entrypoints.proxy.handover import Receiver
+from cragside.entrypoints.proxy.observed import Answered, Observer
+from cragside.entrypoints.proxy.ollama_scopes import KNOWN
+from cragside.entrypoints.proxy.path_prefix import below
 
 if TYPE_CHECKING:
     from cragside.bootstrap import Container
+    from cragside.entrypoints.metrics import RequestCounts
 
 _GRACE_SECONDS = 5
 _TICKS_A_SECOND = 10  # uvicorn's
@@ -41,24 +46,35 @@ def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 
 async def serve(
-    container: "Container", listening: socket.socket, host: str, *, announce: Callable[[str], None] = print
+    container: "Container",
+    listening: socket.socket,
+    host: str,
+    *,
+    announce: Callable[[str], None] = print,
+    metrics: str | None = None,
 ) -> None:
-    """Serve on a socket that `listen` opened for `host`, until SIGINT or SIGTERM.
+    """Serve on a socket that `listen` opened for `host`, until SIGINT or SIGTERM. `metrics` is the folder of counts.
 
     Running requests get 5 seconds to end. Raises `ServiceUnavailable` if the token cannot be read.
     """
     async with _fresh_token(container):
-        server = Server(_proxy(container, host), lambda: announce(greeting(listening, host)), _limits(container))
+        application, observer = _application(container, host, metrics)
+        server = Server(
+            application, lambda: announce(greeting(listening, host)), _limits(container), observe=observer.wrap
+        )
         await server.serve(sockets=[listening])
 
 
-async def serve_handed(container: "Container", channel: socket.socket, host: str) -> None:
+async def serve_handed(
+    container: "Container", channel: socket.socket, host: str, *, metrics: str | None = None
+) -> None:
     """Serve connections that a `Handover` accepted at `host`, until SIGINT or SIGTERM, or until its process ends.
 
     Running requests get 5 seconds to end. Raises `ServiceUnavailable` if the token cannot be read.
     """
     async with _fresh_token(container):
-        await HandedServer(_proxy(container, host), channel, _limits(container)).serve()
+        application, observer = _application(container, host, metrics)
+        await HandedServer(application, channel, _limits(container), observe=observer.wrap).serve()
 
 
 def greeting(listening: socket.socket, host: str) -> str:
@@ -71,13 +87,36 @@ def _fresh_token(container: "Container") -> contextlib.AbstractAsyncContextManag
     return contextlib.nullcontext() if container.secret is None else container.secret.keep_fresh()
 
 
-def _proxy(container: "Container", host: str) -> ASGIApp:
+def _application(container: "Container", host: str, metrics: str | None) -> tuple[ASGIApp, Observer]:
+    if metrics is None:
+        observer, exposition = Observer(container.settings.slow_seconds), None
+    else:
+        from cragside.entrypoints.metrics import RequestCounts
+        from cragside.entrypoints.metrics import exposition as exposed
+
+        counts = RequestCounts()
+        observer = Observer(container.settings.slow_seconds, [partial(_count, counts)])
+        exposition = partial(exposed, metrics)
+    return observer.wrap(below(container.settings.path_prefix, _proxy(container, host, exposition))), observer
+
+
+def _count(counts: "RequestCounts", answered: Answered) -> None:
+    known = answered.path if not answered.own and answered.path in KNOWN else None
+    verdict = answered.context.verdict if answered.context else None
+    counts.count(answered.template or known, answered.method, answered.status, answered.seconds, verdict)
+
+
+def _proxy(container: "Container", host: str, exposition: Exposition | None = None) -> ASGIApp:
     # Both layers share it, as either may be the first to check a request.
     keys = Keys(container)
     container.api_token()
     container.issued_tokens()
     return create_proxy(
-        container, create_app(container, keys=keys), keys=keys, check_host=is_loopback(host), bound_host=host
+        container,
+        create_app(container, keys=keys, exposition=exposition),
+        keys=keys,
+        check_host=is_loopback(host),
+        bound_host=host,
     )
 
 
@@ -94,13 +133,18 @@ def is_loopback(host: str) -> bool:
 
 
 class Server(uvicorn.Server):
-    """uvicorn with limits for clients, own signal handling, no access log, and no headers of its own."""
+    """uvicorn with limits for clients, own signal handling, its messages in our log, and no headers of its own."""
 
     def __init__(
-        self, application: ASGIApp, on_started: Callable[[], None], limits: ConnectionLimits | None = None
+        self,
+        application: ASGIApp,
+        on_started: Callable[[], None],
+        limits: ConnectionLimits | None = None,
+        *,
+        observe: Callable[[ASGIApp], ASGIApp] = lambda app: app,
     ) -> None:
         self._limits = limits or ConnectionLimits(most_connections())
-        self._clients = Clients(self._limits)
+        self._clients = Clients(self._limits, observe)
         connection: Any = partial(ClientConnection, clients=self._clients)
         super().__init__(
             uvicorn.Config(
@@ -108,7 +152,8 @@ class Server(uvicorn.Server):
                 http=connection,
                 ws="none",
                 lifespan="on",
-                access_log=False,
+                access_log=False,  # `Observer` writes ours
+                log_config=None,
                 log_level="warning",
                 server_header=False,  # the upstream's headers are the response's headers
                 date_header=False,
@@ -150,9 +195,16 @@ class Server(uvicorn.Server):
 class HandedServer(Server):
     """A worker's server. It does not listen itself but gets connections over a `Handover`'s channel."""
 
-    def __init__(self, application: ASGIApp, channel: socket.socket, limits: ConnectionLimits | None = None) -> None:
+    def __init__(
+        self,
+        application: ASGIApp,
+        channel: socket.socket,
+        limits: ConnectionLimits | None = None,
+        *,
+        observe: Callable[[ASGIApp], ASGIApp] = lambda app: app,
+    ) -> None:
         self._receiver = Receiver(channel, self._protocol, self._end)
-        super().__init__(application, self._receiver.open, limits)
+        super().__init__(application, self._receiver.open, limits, observe=observe)
 
     async def serve(self, sockets: list[socket.socket] | None = None) -> None:
         """Serve the connections from the channel."""

@@ -66,7 +66,6 @@ class Database:
             timeout=BUSY_MILLISECONDS / 1000,
         )
         try:
-            self._connection.execute("PRAGMA cache_size = -16000")
             if read_only:
                 # There may be nowhere to put temporary files.
                 self._connection.execute("PRAGMA temp_store = MEMORY")

@@ -1,0 +1,45 @@
+"""The figures of a server, for Prometheus."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from fastapi import APIRouter, Request, Response
+
+from cragside.domain.errors import CragsideError, Forbidden, NotFound
+from cragside.entrypoints.http.errors import error_responses
+from cragside.entrypoints.http.request_access import AppContainer
+from cragside.ports.index_queue import QueueStats
+
+Exposition = Callable[[QueueStats | None], bytes]
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+_PATIENCE_SECONDS = 2.0
+_ANSWER: dict[int | str, dict[str, Any]] = {
+    200: {"content": {"text/plain": {"schema": {"type": "string"}}}, "description": "Prometheus' text format."}
+}
+
+router = APIRouter(tags=["health"])
+
+
+@router.get(
+    "/metrics",
+    response_class=Response,
+    responses={**_ANSWER, **error_responses("unauthorized", "forbidden", "not_found")},
+)
+async def metrics(request: Request, container: AppContainer) -> Response:
+    """The counts of all processes of this server, in Prometheus' text format.
+
+    They count the requests of all workspaces, so a token must open all of them.
+    """
+    exposition: Exposition | None = request.app.state.exposition
+    if request.state.narrowed_grant.workspaces is not None:
+        raise Forbidden("The figures are about all workspaces. Use a token that opens all of them.")
+    if exposition is None:
+        raise NotFound("Only cragside serve counts requests.")
+    stats = None
+    try:
+        async with asyncio.timeout(_PATIENCE_SECONDS):
+            stats = await container.queue.stats()
+    except (CragsideError, TimeoutError):
+        pass  # the other figures are known all the same
+    return Response(exposition(stats), media_type=CONTENT_TYPE)

@@ -1,0 +1,79 @@
+"""Whether a server can do all its work now."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Mapping
+
+from cragside.bootstrap import Container
+from cragside.domain.errors import CragsideError
+
+# Seconds to wait for each component.
+_PATIENCE_SECONDS = 2.0
+# Seconds for which an answer holds. Everybody may ask, and their questions must not become load on other hosts.
+_HOLDS_SECONDS = 1.0
+_log = logging.getLogger("cragside")
+
+
+class Readiness:
+    """Asks the store, the queue and the configured hosts. Those who ask at the same time share one look."""
+
+    def __init__(
+        self, container: Container, *, clock: Callable[[], float] = time.monotonic, patience: float = _PATIENCE_SECONDS
+    ) -> None:
+        self._container = container
+        self._clock = clock
+        self._patience = patience
+        self._looked: float | None = None
+        self._looking: asyncio.Task[list[str]] | None = None
+        self._told: list[str] = []
+
+    async def missing(self) -> list[str]:
+        """The components that do not answer, by name. The log has the reasons, once for each change."""
+        now = self._clock()
+        stale = self._looked is None or now - self._looked >= _HOLDS_SECONDS
+        if self._looking is None or (stale and self._looking.done()):
+            self._looked = now
+            self._looking = asyncio.create_task(self._look())
+        return await asyncio.shield(self._looking)
+
+    async def _look(self) -> list[str]:
+        checks = self._checks()
+        reasons = await asyncio.gather(*(self._reason(check) for check in checks.values()))
+        missing = {name: reason for name, reason in zip(checks, reasons, strict=True) if reason}
+        if list(missing) != self._told:
+            self._told = list(missing)
+            if missing:
+                _log.warning("Not ready: %s", "; ".join(f"{name}: {reason}" for name, reason in missing.items()))
+            else:
+                _log.info("Ready again.")
+        return list(missing)
+
+    def _checks(self) -> Mapping[str, Callable[[], Awaitable[object]]]:
+        container = self._container
+        checks: dict[str, Callable[[], Awaitable[object]]] = {"store": self._store}
+        if container.keeps_worker() or container.settings.queue_url is not None:
+            checks["queue"] = container.queue.stats
+        if (host := container.host) is not None:
+            checks["ollama"] = host.version
+        if (search := container.search) is not None:
+            checks["search"] = search.check
+        return checks
+
+    async def _store(self) -> None:
+        name = self._container.settings.workspace
+        await self._container.workspaces.check(name)
+        await (await self._container.workspaces.open(name)).documents.documents(limit=1)
+
+    async def _reason(self, check: Callable[[], Awaitable[object]]) -> str:
+        try:
+            async with asyncio.timeout(self._patience):
+                await check()
+        except TimeoutError:
+            return f"no answer within {self._patience:g} s"
+        except CragsideError as error:
+            return error.told_to_operator
+        except Exception as error:
+            _log.exception("A component failed")
+            return type(error).__name__
+        return ""

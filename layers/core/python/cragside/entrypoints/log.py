@@ -1,0 +1,104 @@
+"""The log of `cragside serve` and of its worker: lines of text or JSON on standard error."""
+
+import json
+import logging
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import Any, Literal, TextIO
+
+from cragside.entrypoints.failure_traces import trace_of
+
+request_id: ContextVar[str] = ContextVar("request_id", default="")
+
+_ExceptionInfo = tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A message with fields: a line of text is `text`, a line of JSON has the fields as well."""
+
+    text: str
+    fields: Mapping[str, Any]
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class TextFormatter(logging.Formatter):
+    """Time, level, message and the request's id. A message is always one line; only stack traces are several."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line."""
+        message = _printable(record.getMessage())
+        identified = f" request={request_id.get()}" if request_id.get() else ""
+        trace = f"\n{self.formatException(record.exc_info)}" if record.exc_info else ""
+        return f"{_at(record)} {record.levelname} {message}{identified}{trace}"
+
+    def formatException(self, ei: _ExceptionInfo) -> str:  # noqa: N802 (logging's name)
+        """The trace without messages."""
+        return trace_of(ei[1])
+
+
+class JsonFormatter(logging.Formatter):
+    """An object of JSON with `at`, `level`, `logger`, `message`, `request_id`, and the fields of an `Event`."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line."""
+        told: dict[str, Any] = {
+            "at": _at(record),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        if request_id.get():
+            told["request_id"] = request_id.get()
+        if isinstance(record.msg, Event):
+            told.update(record.msg.fields)
+        if record.exc_info:
+            told["trace"] = trace_of(record.exc_info[1])
+        return json.dumps(told)
+
+
+class _StandardError(logging.StreamHandler[TextIO]):
+    """Writes to what is standard error now, which tests and hosts replace."""
+
+    def __init__(self) -> None:
+        logging.Handler.__init__(self)
+
+    @property
+    def stream(self) -> TextIO:  # type: ignore[override]  # the base class has an attribute
+        """Standard error."""
+        return sys.stderr
+
+
+@contextmanager
+def logged(level: str, form: Literal["text", "json"]) -> Iterator[None]:
+    """Write our messages from `level` on to standard error while the block is open. Libraries write warnings only.
+
+    Some libraries' messages of lower levels have addresses with questions in them.
+    """
+    handler = _StandardError()
+    handler.setFormatter(JsonFormatter() if form == "json" else TextFormatter())
+    root, ours = logging.getLogger(), logging.getLogger("cragside")
+    previous = ours.level
+    root.addHandler(handler)
+    ours.setLevel(level.upper())
+    try:
+        yield
+    finally:
+        ours.setLevel(previous)
+        root.removeHandler(handler)
+
+
+def _at(record: logging.LogRecord) -> str:
+    moment = datetime.fromtimestamp(record.created, UTC)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _printable(text: str) -> str:
+    return text if text.isprintable() else "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)

@@ -1,0 +1,164 @@
+"""Gives each request an id, and writes a line to the log when it has been answered."""
+
+import logging
+import secrets
+import string
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from cragside.domain.outcome import RagContext
+from cragside.entrypoints.log import Event, request_id
+from cragside.entrypoints.proxy.errors import answer
+from cragside.entrypoints.proxy.headers import value_of
+from cragside.entrypoints.proxy.own_paths import is_own
+
+REQUEST_ID = b"x-request-id"
+# Not a status of HTTP: servers write it for clients that left before the answer began.
+CLIENT_LEFT = 499
+_SAFE = (string.ascii_letters + string.digits + "-._").encode()
+_LONGEST_ID = 128
+_LONGEST_PATH = 200
+# What monitors ask every few seconds is logged only if it fails, or at the level debug.
+_PROBES = frozenset({"/healthz", "/ready", "/metrics"})
+_log = logging.getLogger("cragside.access")
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """An answered request. `template` is that of a route of ours. Times are in seconds."""
+
+    method: str
+    path: str
+    template: str | None
+    own: bool
+    status: int
+    seconds: float
+    first_byte: float | None
+    client: str
+    context: RagContext | None
+
+    @property
+    def route(self) -> str:
+        """The template, else the path."""
+        return self.template or self.path[:_LONGEST_PATH]
+
+
+Listener = Callable[[Answered], object]
+
+
+class Observer:
+    """Observes the requests of a server.
+
+    A request keeps the id that its client sent as `X-Request-ID`, if it is short and plain; others get a new one. Each
+    answer has it. `listeners` are told of each answered request.
+    """
+
+    def __init__(self, slow_seconds: float, listeners: Sequence[Listener] = ()) -> None:
+        self._slow = slow_seconds
+        self._listeners = listeners
+
+    def wrap(self, app: ASGIApp) -> ASGIApp:
+        """An application that is observed."""
+
+        async def observed(scope: Scope, receive: Receive, send: Send) -> None:
+            if scope["type"] == "http":
+                await self._observe(app, scope, receive, send)
+            else:
+                await app(scope, receive, send)
+
+        return observed
+
+    async def _observe(self, app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+        began = time.perf_counter()
+        identifier = id_of(scope["headers"])
+        request_id.set(identifier.decode())
+        status, first_byte = CLIENT_LEFT, None
+
+        async def sending(message: Message) -> None:
+            nonlocal status, first_byte
+            if message["type"] == "http.response.start":
+                status, first_byte = message["status"], time.perf_counter() - began
+                message = {**message, "headers": _identified(message.get("headers", ()), identifier)}
+            await send(message)
+
+        try:
+            await app(scope, receive, sending)
+        except Exception:
+            if first_byte is None:
+                path: str = scope["path"]
+                text = "The server failed; its log has the details."
+                await answer(sending, path, "processing_error", text, own=is_own(path), closing=True)
+            raise  # uvicorn logs it
+        finally:
+            self._tell(scope, status, time.perf_counter() - began, first_byte)
+
+    def _tell(self, scope: Scope, status: int, seconds: float, first_byte: float | None) -> None:
+        path: str = scope["path"]
+        state: Mapping[str, Any] = scope.get("state", {})
+        answered = Answered(
+            method=scope["method"],
+            path=path,
+            template=getattr(scope.get("route"), "path", None),
+            own=is_own(path),
+            status=status,
+            seconds=seconds,
+            first_byte=first_byte,
+            client=(scope.get("client") or ("",))[0],
+            context=state.get("rag_context"),
+        )
+        for listener in self._listeners:
+            listener(answered)
+        level = logging.WARNING if status >= 500 else logging.DEBUG if path in _PROBES else logging.INFO
+        if _log.isEnabledFor(level):
+            _log.log(level, _event(answered, slow=seconds >= self._slow))
+
+
+def id_of(headers: Sequence[tuple[bytes, bytes]] = ()) -> bytes:
+    """The id that the client sent, if it is short and plain, else a new one."""
+    given = value_of(headers, REQUEST_ID)
+    if given and len(given) <= _LONGEST_ID and not given.translate(None, _SAFE):
+        return given
+    return secrets.token_hex(8).encode()
+
+
+def _identified(headers: Sequence[tuple[bytes, bytes]], identifier: bytes) -> list[tuple[bytes, bytes]]:
+    return [*(header for header in headers if header[0].lower() != REQUEST_ID), (REQUEST_ID, identifier)]
+
+
+def _event(answered: Answered, *, slow: bool) -> Event:
+    milliseconds = round(answered.seconds * 1000, 1)
+    fields: dict[str, Any] = {
+        "method": answered.method,
+        "route": answered.route,
+        "status": answered.status,
+        "ms": milliseconds,
+        "client": answered.client,
+    }
+    text = f"{answered.method} {answered.route} {answered.status} {milliseconds:.0f} ms {answered.client}"
+    context = answered.context
+    if context is not None:
+        degraded = list(dict.fromkeys(degradation.component for degradation in context.degraded))
+        fields |= {"verdict": context.verdict, "documents": len(context.documents), "degraded": degraded}
+        text += f" verdict={context.verdict} documents={len(context.documents)}"
+        text += f" degraded={','.join(degraded)}" if degraded else ""
+    if slow:
+        fields["slow"] = steps = _steps(answered)
+        text += f" slow: {', '.join(f'{name} {spent:.0f} ms' for name, spent in steps.items())}"
+    return Event(text, fields)
+
+
+def _steps(answered: Answered) -> dict[str, float]:
+    """The milliseconds of each step of a request, the longest first."""
+    steps = dict(answered.context.timings_ms) if answered.context else {}
+    if answered.first_byte is not None:
+        found = sum(steps.values())
+        # Ollama loads a model and reads the prompt before it answers.
+        steps["before the answer" if not steps else "other work" if answered.own else "ollama"] = max(
+            answered.first_byte * 1000 - found, 0.0
+        )
+        steps["sending the answer"] = (answered.seconds - answered.first_byte) * 1000
+    return {name: round(spent, 1) for name, spent in sorted(steps.items(), key=lambda step: -step[1])}

@@ -1,0 +1,118 @@
+"""`GET /metrics`: what the processes of a server have counted together."""
+
+import multiprocessing
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from cragside.application.attempts import Handled
+from cragside.bootstrap import Container
+from cragside.domain.indexing import Task
+from cragside.entrypoints.http.app import create_app
+from cragside.entrypoints.metrics import RequestCounts, TaskCounts, counting_folder, exposition
+from cragside.entrypoints.proxy import server
+from cragside.ports.index_queue import QueueStats
+from cragside.settings import load_settings
+
+Counted = dict[tuple[str, frozenset[tuple[str, str]]], float]
+
+
+@pytest.fixture
+def folder() -> Iterator[str]:
+    with counting_folder() as made:
+        yield made
+
+
+def read(text: bytes) -> Counted:
+    families = text_string_to_metric_families(text.decode())
+    return {
+        (sample.name, frozenset(sample.labels.items())): sample.value
+        for family in families
+        for sample in family.samples
+    }
+
+
+def of(counted: Counted, name: str, **labels: str) -> float | None:
+    return counted.get((name, frozenset(labels.items())))
+
+
+def _serve_one(_: int) -> None:
+    RequestCounts().count("/v1/enrich", "POST", 200, 0.02, "local")
+
+
+def test_processes_add_up(folder: str) -> None:
+    RequestCounts().count("/v1/enrich", "POST", 200, 0.2, "web")
+    workers = [multiprocessing.get_context("fork").Process(target=_serve_one, args=(number,)) for number in range(2)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    counted = read(exposition(folder, None))
+    assert of(counted, "cragside_requests_total", route="/v1/enrich", method="POST", status="200") == 3
+    assert of(counted, "cragside_enrichments_total", verdict="local") == 2
+    assert of(counted, "cragside_enrichments_total", verdict="web") == 1
+    assert of(counted, "cragside_request_seconds_bucket", route="/v1/enrich", le="0.025") == 2
+    assert of(counted, "cragside_request_seconds_count", route="/v1/enrich") == 3
+
+
+def test_workers_that_follow_each_other_continue_one_count(folder: str) -> None:
+    task = Task("default", "d1", "hash", 0, "embed")
+    for _ in range(2):
+        counts = TaskCounts()
+        counts.count(Handled(task, "done", 1, 0.1))
+        counts.count(Handled(task, "buried", 3, 0.1))
+    counted = read(exposition(folder, QueueStats(4, 2, 1)))
+    assert of(counted, "cragside_index_tasks_total", stage="embed", outcome="done") == 2
+    assert of(counted, "cragside_index_tasks_total", stage="embed", outcome="buried") == 2
+    assert of(counted, "cragside_queue_tasks", state="pending") == 4
+    assert len(list(Path(folder).iterdir())) == 1
+
+
+async def test_no_label_has_a_value_that_a_client_chooses(folder: str, tmp_path: Path) -> None:
+    home = {"RAG_HOME": str(tmp_path), "OLLAMA_HOST": "127.0.0.1:1"}
+    container = Container(load_settings(home))
+    application, _ = server._application(container, "127.0.0.1", folder)
+    transport = httpx.ASGITransport(application, raise_app_exceptions=False)
+    try:
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+            for method, path in (("GET", "/chosen"), ("CHOSEN", "/v1/chosen"), ("GET", "/v1/documents/a/chosen")):
+                await client.request(method, path, headers={"X-Request-ID": "chosen"})
+            await client.get("/api/tags")
+            answer = await client.get("/metrics")
+    finally:
+        await container.close()
+    assert (answer.status_code, answer.headers["content-type"]) == (200, "text/plain; version=0.0.4; charset=utf-8")
+    assert "chosen" not in answer.text.lower()
+    counted = read(answer.content)
+    assert of(counted, "cragside_requests_total", route="/api/tags", method="GET", status="502") == 1
+    assert of(counted, "cragside_requests_total", route="other", method="GET", status="502") == 1
+    assert of(counted, "cragside_queue_tasks", state="dead") == 0
+
+
+@pytest.mark.attack("hostile tokens")
+async def test_a_token_of_some_workspaces_does_not_see_all_requests(folder: str, tmp_path: Path) -> None:
+    tokens = {"RAG_API_TOKEN": "all", "RAG_WORKSPACE_TOKENS": '{"some": ["a"]}'}
+    container = Container(load_settings({"RAG_HOME": str(tmp_path), **tokens}))
+
+    def exposed(_: Any) -> bytes:
+        return b"figures"
+
+    transport = httpx.ASGITransport(create_app(container, exposition=exposed))
+    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+        answers = [await client.get("/metrics", headers={"X-API-Key": key}) for key in ("all", "some", "none")]
+    await container.close()
+    assert [answer.status_code for answer in answers] == [200, 403, 401]
+    assert answers[0].text == "figures"
+
+
+async def test_an_application_that_counts_nothing_has_no_figures(tmp_path: Path) -> None:
+    container = Container(load_settings({"RAG_HOME": str(tmp_path)}))
+    transport = httpx.ASGITransport(create_app(container))
+    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+        answer = await client.get("/metrics")
+    assert (answer.status_code, answer.json()["error"]["type"]) == (404, "not_found")
+    await container.close()
