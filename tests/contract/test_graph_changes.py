@@ -1,6 +1,6 @@
 """A change of the graph is applied whole, and only while its guard holds."""
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import numpy as np
@@ -32,8 +32,8 @@ CHANGE = GraphChange(
 
 
 @pytest.fixture
-def ledger(tmp_path: Path, backend: Backend) -> Iterator[Ledger]:
-    opened = backend.open_ledger(tmp_path, "w", search_text=str.lower)
+async def ledger(tmp_path: Path, backend: Backend) -> AsyncIterator[Ledger]:
+    opened = await backend.open_ledger(tmp_path, "w", search_text=str.lower)
     yield opened
     opened.release()
 

@@ -1,7 +1,7 @@
 """Leases of a ledger: one holder at a time, and no write of a holder that was overtaken."""
 
 import multiprocessing
-from collections.abc import Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -14,8 +14,8 @@ from cragside.domain.errors import ServiceUnavailable
 
 
 @pytest.fixture
-def ledger(backend: Backend, tmp_path: Path) -> Iterator[Ledger]:
-    ledger = backend.open_ledger(tmp_path / "w", "w", search_text=str.lower)
+async def ledger(backend: Backend, tmp_path: Path) -> AsyncIterator[Ledger]:
+    ledger = await backend.open_ledger(tmp_path / "w", "w", search_text=str.lower)
     yield ledger
     ledger.release()
 
@@ -85,7 +85,7 @@ async def test_a_holder_with_an_old_epoch_can_neither_write_nor_renew_nor_releas
         await ledger.under(documents, lease).apply(GraphChange(), Always(), "m")
     assert isinstance(failure.value, ServiceUnavailable)
     assert failure.value.retryable
-    fresh = backend.open_ledger(tmp_path / "fresh", "w", search_text=str.lower)
+    fresh = await backend.open_ledger(tmp_path / "fresh", "w", search_text=str.lower)
     await fresh.apply(GraphChange(), Always(), "other")
     with pytest.raises(LeaseLost):
         await ledger.under(lease).replace_by(fresh)

@@ -67,7 +67,7 @@ async def test_naive_uses_no_graph(container: Container, tmp_path: Path, backend
     known = await (await container.workspaces.open("default")).graph.search("", limit=100)
     assert known
     gone = GraphChange(nodes=dict.fromkeys(entity.name for entity in known))
-    ledger = backend.open_ledger(tmp_path / "default", "default", search_text=str.lower)
+    ledger = await backend.open_ledger(tmp_path / "default", "default", search_text=str.lower)
     assert await ledger.apply(gone, Always(), await ledger.embedding_model() or "")
     ledger.release()
     assert (await repository.status()).entities == 0

@@ -103,7 +103,7 @@ async def test_a_version_that_comes_back_with_another_title_is_embedded_with_it(
         source = SourceText("a.txt", digest, title)
         return Entry("doc-a", digest, digest, source, [Piece(digest, 1, None, "", ())], part_passages=20, enrich=False)
 
-    ledger = backend.open_ledger(tmp_path, "w", search_text=str.lower)
+    ledger = await backend.open_ledger(tmp_path, "w", search_text=str.lower)
     await ledger.enter(entry("one", "Tart"))
     (task,) = await ledger.tasks()
     part = await ledger.part(task)

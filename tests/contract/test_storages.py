@@ -38,7 +38,7 @@ async def storages(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncItera
         kv, vector, graph = ours.values, ours.vectors, ours.graph
     else:
         kv, vector, graph = map(get_storage_class, FILES)
-    ledger = backend and backend.open_ledger(tmp_path, "w", search_text=str.lower)
+    ledger = backend and await backend.open_ledger(tmp_path, "w", search_text=str.lower)
     config = {
         "working_dir": str(tmp_path),
         "embedding_batch_num": 4,

@@ -47,7 +47,7 @@ def test_a_malformed_holder_keeps_its_lease_until_it_expires(holder: str) -> Non
 async def test_a_wrong_clock_or_a_damaged_row_does_not_block_a_lease(
     tmp_path: Path, holder: object, expires: Callable[[float], object], free: bool
 ) -> None:
-    ledger = SqliteBackend().open_ledger(tmp_path / "w", "w", search_text=str.lower)
+    ledger = await SqliteBackend().open_ledger(tmp_path / "w", "w", search_text=str.lower)
     with sqlite3.connect(tmp_path / "w/store.sqlite3") as connection:
         row = ("graph", holder, expires(time.time()))
         connection.execute("INSERT INTO lease (name, holder, expires) VALUES (?, ?, ?)", row)

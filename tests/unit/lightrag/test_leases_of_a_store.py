@@ -9,7 +9,7 @@ from cragside.adapters.lightrag.ledger.leases import new_holder
 
 
 async def test_two_tasks_of_one_store_wait_for_each_other(tmp_path: Path) -> None:
-    ledger = MemoryBackend().open_ledger(tmp_path, "w", search_text=str.lower)
+    ledger = await MemoryBackend().open_ledger(tmp_path, "w", search_text=str.lower)
     leases = Leases(ledger, 60)
     first = await leases.take("part")
     assert await leases.take_if_free("part") is None

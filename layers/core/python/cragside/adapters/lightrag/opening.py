@@ -52,7 +52,7 @@ class StoreOpener:
         from cragside.adapters.lightrag.engine.engine import build_engine
         from cragside.adapters.lightrag.store import Store
 
-        ledger = self._ledger(workspace, folder, read_only=read_only)
+        ledger = await self._ledger(workspace, folder, read_only=read_only)
         try:
             stored = await ledger.embedding_model()
             anew = f", or build the store anew: cragside reindex --workspace {owner_of(workspace)}"
@@ -87,9 +87,9 @@ class StoreOpener:
             lease_seconds=self.lease_seconds,
         )
 
-    def _ledger(self, workspace: str, folder: Path, *, read_only: bool) -> "Ledger":
+    async def _ledger(self, workspace: str, folder: Path, *, read_only: bool) -> "Ledger":
         try:
-            return self.backend.open_ledger(folder, workspace, search_text=self.search_text, read_only=read_only)
+            return await self.backend.open_ledger(folder, workspace, search_text=self.search_text, read_only=read_only)
         except StoreFormatError as error:
             raise ServiceUnavailable("knowledge_base", f"Workspace {spoken(workspace)}: {error}") from error
         except LedgerError as error:

@@ -91,11 +91,11 @@ class EmbeddedWorkspaces(Workspaces):
     @override
     async def names(self) -> list[str]:
         await self._home.ready()
-        return self._home.names()
+        return await self._home.names()
 
     @override
     async def stored(self, workspace: str, keys: Collection[DocumentKey] = ()) -> Stored:
-        if not self._has_store(workspace):
+        if not await self._has_store(workspace):
             return Stored()
         try:
             return await self._backend.stored(self.folder(workspace), keys)
@@ -122,13 +122,13 @@ class EmbeddedWorkspaces(Workspaces):
     async def _rebuilt(self, workspace: str, progress: Callable[[str], None]) -> int:
         from cragside.adapters.lightrag.indexing.reindexing import rebuild
 
-        if not self._has_store(workspace):
+        if not await self._has_store(workspace):
             return 0
         # Texts are read back without their vectors, so the old model may be out of reach.
         old = await self._opener.open(workspace, self.folder(workspace), check=False)
         # A leading dot: no workspace can have this name.
         scratch = self._home.folder / f".reindexing-{workspace}"
-        self._backend.remove(scratch)
+        await self._backend.remove(scratch)
         try:
             async with old.alone() as ledger:
                 fresh = await self._opener.open(workspace, scratch)
@@ -142,7 +142,7 @@ class EmbeddedWorkspaces(Workspaces):
             return count
         finally:
             await old.close()
-            self._backend.remove(scratch)
+            await self._backend.remove(scratch)
 
     async def _existing(self, workspace: str) -> "Store | None":
         await self._home.ready()
@@ -153,7 +153,7 @@ class EmbeddedWorkspaces(Workspaces):
                 if (baked := self._home.baked_name(manifest, workspace)) is None:
                     return None
                 opening = self._pool.start(workspace, partial(self._opened_baked, workspace, manifest, baked))
-            elif not self._has_store(workspace):
+            elif not await self._has_store(workspace):
                 return None
             else:
                 opening = self._pool.start(workspace, partial(self._opened, workspace))
@@ -168,9 +168,9 @@ class EmbeddedWorkspaces(Workspaces):
         opening = opening or self._pool.start(workspace, partial(self._opened, workspace))
         return await asyncio.shield(opening)
 
-    def _has_store(self, workspace: str) -> bool:
+    async def _has_store(self, workspace: str) -> bool:
         try:
-            return self._backend.has_store(self.folder(workspace))
+            return await self._backend.has_store(self.folder(workspace))
         except OSError as error:
             raise out_of_reach(workspace, error) from error
 

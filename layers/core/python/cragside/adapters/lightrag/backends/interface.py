@@ -33,18 +33,18 @@ class Backend(ABC):
         """
 
     @abstractmethod
-    def names(self, home: Path) -> list[str]:
+    async def names(self, home: Path) -> list[str]:
         """The workspaces below a home that have a store, in order."""
 
     @abstractmethod
-    def has_store(self, folder: Path) -> bool:
+    async def has_store(self, folder: Path) -> bool:
         """Whether a folder has a store.
 
         Raises `OSError`, and `ServiceUnavailable` when something else has the place of a store.
         """
 
     @abstractmethod
-    def open_ledger(
+    async def open_ledger(
         self, folder: Path, workspace: str, *, search_text: Callable[[str], str], read_only: bool = False
     ) -> "Ledger":
         """The ledger of a folder, which is made unless it is only read. Open it before LightRAG's storages.
@@ -65,5 +65,5 @@ class Backend(ABC):
         """
 
     @abstractmethod
-    def remove(self, folder: Path) -> None:
+    async def remove(self, folder: Path) -> None:
         """Remove a store that nobody has open. It is no error when there is none."""

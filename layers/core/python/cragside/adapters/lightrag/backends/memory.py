@@ -24,15 +24,15 @@ class MemoryBackend(Backend):
         return home / workspace
 
     @override
-    def names(self, home: Path) -> list[str]:
+    async def names(self, home: Path) -> list[str]:
         return sorted(folder.name for folder in self._stores if folder.parent == home and folder.name[0] != ".")
 
     @override
-    def has_store(self, folder: Path) -> bool:
+    async def has_store(self, folder: Path) -> bool:
         return folder in self._stores
 
     @override
-    def open_ledger(
+    async def open_ledger(
         self, folder: Path, workspace: str, *, search_text: Callable[[str], str], read_only: bool = False
     ) -> Ledger:
         memory = self._stores.get(folder) or MemoryTables()
@@ -56,5 +56,5 @@ class MemoryBackend(Backend):
         return stored_in(self._stores[folder], keys)
 
     @override
-    def remove(self, folder: Path) -> None:
+    async def remove(self, folder: Path) -> None:
         self._stores.pop(folder, None)

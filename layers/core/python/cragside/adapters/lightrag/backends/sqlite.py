@@ -25,16 +25,16 @@ class SqliteBackend(Backend):
         return self._folders(home).of(workspace)
 
     @override
-    def names(self, home: Path) -> list[str]:
+    async def names(self, home: Path) -> list[str]:
         return self._folders(home).names()
 
     @override
-    def has_store(self, folder: Path) -> bool:
+    async def has_store(self, folder: Path) -> bool:
         check_store_file(folder)
         return (folder / FILE_NAME).exists()
 
     @override
-    def open_ledger(
+    async def open_ledger(
         self, folder: Path, workspace: str, *, search_text: Callable[[str], str], read_only: bool = False
     ) -> Ledger:
         from cragside.adapters.lightrag.ledger.sqlite.ledger import SqliteLedger
@@ -57,7 +57,7 @@ class SqliteBackend(Backend):
         return await asyncio.to_thread(stored_in, folder / FILE_NAME, keys)
 
     @override
-    def remove(self, folder: Path) -> None:
+    async def remove(self, folder: Path) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
     def _folders(self, home: Path) -> WorkspaceFolders:

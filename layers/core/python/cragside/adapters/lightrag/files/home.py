@@ -56,11 +56,11 @@ class Home:
             return workspace
         return next((name for name in sorted(manifest.workspaces) if name.lower() == workspace), None)
 
-    def names(self) -> list[str]:
+    async def names(self) -> list[str]:
         """The workspaces that have a store, in order."""
         if manifest := self.baked():
             return sorted({name.lower() for name in manifest.workspaces})
-        return self._backend.names(self.folder)
+        return await self._backend.names(self.folder)
 
     async def close(self) -> None:
         """End a fetching that is under way."""

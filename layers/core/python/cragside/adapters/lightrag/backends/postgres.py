@@ -1,0 +1,71 @@
+"""Workspaces in PostgreSQL, which several servers and workers share."""
+
+from collections.abc import Callable, Collection
+from pathlib import Path
+
+from typing_extensions import override
+
+from cragside.adapters.lightrag.backends.interface import Backend, Storages
+from cragside.adapters.lightrag.ledger.interface import Ledger
+from cragside.adapters.postgres.database import PostgresDatabase
+from cragside.domain.indexing import DocumentKey, Stored
+
+
+class PostgresBackend(Backend):
+    """Ledger and storages of all workspaces share a database and its transactions. A folder is a name alone."""
+
+    def __init__(self, database: PostgresDatabase) -> None:
+        self._database = database
+
+    @override
+    def folder_of(self, home: Path, workspace: str) -> Path:
+        return home / workspace
+
+    @override
+    async def names(self, home: Path) -> list[str]:
+        from cragside.adapters.lightrag.ledger.postgres.store import translating
+
+        async with translating():
+            rows = await self._database.all("SELECT workspace FROM cragside.store ORDER BY workspace")
+        return [row[0] for row in rows if not row[0].startswith(".")]
+
+    @override
+    async def has_store(self, folder: Path) -> bool:
+        from cragside.adapters.lightrag.ledger.postgres.store import translating
+
+        async with translating():
+            return await self._database.value("SELECT 1 FROM cragside.store WHERE workspace = $1", folder.name) is not None
+
+    @override
+    async def open_ledger(
+        self, folder: Path, workspace: str, *, search_text: Callable[[str], str], read_only: bool = False
+    ) -> Ledger:
+        from cragside.adapters.lightrag.ledger.postgres.ledger import PostgresLedger
+        from cragside.adapters.lightrag.ledger.postgres.store import PostgresStore
+
+        store = await PostgresStore.acquire(folder, self._database, make=not read_only)
+        return PostgresLedger(store, workspace, search_text)
+
+    @override
+    def storages(self) -> Storages:
+        from cragside.adapters.lightrag.storages.postgres.graph import PostgresGraph
+        from cragside.adapters.lightrag.storages.postgres.values import PostgresValues
+        from cragside.adapters.lightrag.storages.postgres.vectors import PostgresVectors
+
+        return Storages(PostgresValues, PostgresVectors, PostgresGraph)
+
+    @override
+    async def stored(self, folder: Path, keys: Collection[DocumentKey]) -> Stored:
+        from cragside.adapters.lightrag.ledger.postgres.sizes import stored_in
+
+        return await stored_in(self._database, folder.name, keys)
+
+    @override
+    async def remove(self, folder: Path) -> None:
+        from cragside.adapters.lightrag.ledger.postgres.removal import remove
+
+        await remove(self._database, folder.name)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._database.close()

@@ -1,0 +1,237 @@
+"""The versions of a document: which one is current, and what becomes of the one before it."""
+
+# ruff: noqa: S608 - statements are put together from names in this module, values are bound
+
+import json
+from datetime import UTC, datetime
+
+from typing_extensions import override
+
+from cragside.adapters.lightrag.ledger.cutting import parts_of
+from cragside.adapters.lightrag.ledger.entries import Entry, json_of, searched_title, title_of
+from cragside.adapters.lightrag.ledger.postgres.leasing import Leasing
+from cragside.adapters.lightrag.storable import storable
+from cragside.domain.document import SourceText
+
+_VERSIONS = "SELECT version FROM cragside.document WHERE store = $1"
+# The versions of a document that are current, of one document or, without an id, of all.
+_CHOSEN = f"version IN ({_VERSIONS} AND state = 'current' AND ($2::text IS NULL OR id = $2))"
+_OF_STORE = f"version IN ({_VERSIONS})"
+_KNOWN = """SELECT version, state, coalesce((SELECT key FROM cragside.part WHERE part.version = document.version
+    ORDER BY number LIMIT 1), '') FROM cragside.document WHERE store = $1 AND id = $2 AND content_hash = $3"""
+_WANT_ENRICHMENT = f"""UPDATE cragside.part SET enrichment = 'pending'
+    WHERE {_OF_STORE} AND version = $2 AND enrichment = 'none'"""
+_CLAIM = """INSERT INTO cragside.origin VALUES ($1, $2, $3)
+    ON CONFLICT (store, document_id) DO UPDATE SET source = excluded.source"""
+_RENAME = """UPDATE cragside.document SET title = CASE WHEN title = name THEN $3 ELSE title END, name = $3
+    WHERE store = $1 AND id = $2 AND state <> 'gone' AND name <> $3"""
+_DESCRIBE = """UPDATE cragside.document SET title = $3, metadata = $4, track = $5, updated_at = $6
+    WHERE store = $1 AND id = $2 AND state = 'current'"""
+_CLEAR_PASSAGES = "UPDATE cragside.passage SET section = '', tier2 = NULL, text = NULL WHERE store = $1 AND version = $2"
+_CLEAR_PARTS = f"""UPDATE cragside.part SET embedded = false, enrichment = 'none', error = '', tier3 = NULL,
+    enriched_at = NULL WHERE {_OF_STORE} AND version = $2"""
+_CLEAR = """UPDATE cragside.document SET state = 'gone', text = '', title = '', tier1 = '{}', metadata = '{}',
+    marks = '[]' WHERE store = $1 AND version = $2 RETURNING id, state"""
+_UNSEARCHED = f"DELETE FROM cragside.searched WHERE store = $1 AND id = ANY($2)"
+_FORGET_VECTORS = "DELETE FROM cragside.embedding WHERE store = $1 AND document_id = $2"
+_ADD_PART = f"""INSERT INTO cragside.part SELECT $2, $3, $4, $5, $6, false, $7, '', NULL, NULL FROM cragside.store
+    WHERE id = $1 ON CONFLICT DO NOTHING"""
+_ADD_PASSAGE = """INSERT INTO cragside.passage VALUES ($1, $2, $3, $4, $5, $6, $7, NULL, $8, $9)
+    ON CONFLICT (store, id) DO UPDATE SET version = excluded.version, part = excluded.part, number = excluded.number,
+    page = excluded.page, section = excluded.section, tier2 = NULL, tokens = excluded.tokens, text = excluded.text"""
+_SWEPT = f"""DELETE FROM cragside.document WHERE store = $1 AND state = 'gone'
+    AND NOT EXISTS (SELECT 1 FROM cragside.part WHERE part.version = document.version)"""
+
+
+class DocumentWrites(Leasing):
+    """Writes documents and their versions."""
+
+    @override
+    async def enter(self, entry: Entry) -> None:
+        async with self._transaction():
+            version = await self._make_current(entry)
+            if entry.enrich:
+                await self._store.execute(_WANT_ENRICHMENT, version)
+            await self._claim(entry.identifier, entry.source.source, entry.source.name)
+
+    @override
+    async def retire(self, document_id: str) -> bool:
+        async with self._transaction():
+            if await self.record(document_id) is None:
+                return False
+            await self._retire("state <> 'gone'", document_id)
+            await self._store.execute("DELETE FROM cragside.origin WHERE store = $1 AND document_id = $2", document_id)
+            return True
+
+    @override
+    async def claim(self, document_id: str, source: str, name: str) -> None:
+        async with self._transaction():
+            await self._claim(document_id, source, name)
+
+    @override
+    async def describe(self, document_id: str, source: SourceText, track: str) -> None:
+        async with self._transaction():
+            for (version,) in await self._store.all(f"{_VERSIONS} AND id = $2 AND state = 'current'", document_id):
+                await self._embed_again_if_retitled(version, source)
+            await self._claim(document_id, source.source, source.name)
+            facts = (title_of(source), json_of(source.metadata), track, datetime.now(UTC).isoformat())
+            await self._store.execute(_DESCRIBE, document_id, *facts)
+
+    @override
+    async def want_enrichment(self, document_id: str) -> None:
+        async with self._transaction():
+            version = await self._store.value(
+                "UPDATE cragside.document SET enrich = true"
+                " WHERE store = $1 AND id = $2 AND state = 'current' RETURNING version",
+                document_id,
+            )
+            if version is not None:
+                await self._store.execute(_WANT_ENRICHMENT, version)
+
+    @override
+    async def requeue(self, document_id: str | None, *, force: bool) -> None:
+        changes = [
+            f"part SET error = '' WHERE {_CHOSEN}",
+            f"part SET enrichment = 'pending' WHERE {_CHOSEN} AND enrichment IN ('failed', 'processing')",
+        ]
+        if force:
+            changes += [
+                f"part SET embedded = false, enrichment = 'pending' WHERE {_CHOSEN}",
+                "document SET enrich = true WHERE store = $1 AND state = 'current' AND ($2::text IS NULL OR id = $2)",
+            ]
+        async with self._transaction():
+            for change in changes:
+                await self._store.execute(f"UPDATE cragside.{change}", document_id)
+
+    @override
+    async def drop_swept(self) -> None:
+        async with self._transaction():
+            await self._store.execute(_SWEPT)
+
+    async def _make_current(self, entry: Entry) -> int:
+        created_at = await self._store.value(
+            "SELECT min(created_at) FROM cragside.document WHERE store = $1 AND id = $2 AND state <> 'gone'",
+            entry.identifier,
+        )
+        await self._put_aside(entry.identifier)
+        known = await self._store.one(_KNOWN, entry.identifier, entry.digest)
+        if known is not None:
+            version, state, key = known
+            if state == "replaced":
+                await self._update(version, entry, created_at)
+                return int(version)
+            if key == f"{entry.key}-0":
+                await self._update(version, entry, created_at)
+                await self._add_parts(version, entry)
+                return int(version)
+            # Its share of the graph is still to be taken out, by the passages that it had.
+            aside = "content_hash = content_hash || '-' || version"
+            await self._store.execute(f"UPDATE cragside.document SET {aside} WHERE store = $1 AND version = $2", version)
+        version = await self._add(entry, created_at)
+        await self._add_parts(version, entry)
+        return version
+
+    async def _put_aside(self, identifier: str) -> None:
+        """A version that was never complete has nothing to serve until the new one is."""
+        current = await self.record(identifier)
+        if current is None:
+            return
+        if current.searchable and current.parts:
+            await self._store.execute(
+                "UPDATE cragside.document SET state = 'replaced' WHERE store = $1 AND id = $2 AND state = 'current'",
+                identifier,
+            )
+            await self._store.execute(_FORGET_VECTORS, identifier)
+        else:
+            await self._retire("state = 'current'", identifier)
+
+    async def _retire(self, which: str, document_id: str) -> None:
+        """Make versions `gone`: nothing of their text is kept but the keys by which their share of the graph is
+        found."""
+        for (version,) in await self._store.all(f"{_VERSIONS} AND id = $2 AND {which}", document_id):
+            rows = await self._store.all(
+                "SELECT id FROM cragside.passage WHERE store = $1 AND version = $2", version
+            )
+            await self._erase_passages([row[0] for row in rows])
+            for clear in (_CLEAR_PASSAGES, _CLEAR_PARTS, _CLEAR):
+                await self._store.execute(clear, version)
+        await self._store.execute(_FORGET_VECTORS, document_id)
+
+    async def _erase_passages(self, ids: list[str]) -> None:
+        """Take passages out of searches and out of LightRAG's storages."""
+        await self._store.execute(_UNSEARCHED, ids)
+        await self._store.erase_texts(ids)
+
+    async def _claim(self, document_id: str, source: str, name: str) -> None:
+        await self._store.execute(_CLAIM, document_id, source)
+        await self._store.execute(_RENAME, document_id, name)
+
+    async def _add(self, entry: Entry, created_at: str | None) -> int:
+        facts = _facts(entry, created_at)
+        marks = ", ".join(f"${number}" for number in range(4, len(facts) + 4))
+        return int(
+            await self._store.value(
+                f"INSERT INTO cragside.document (store, id, content_hash, {', '.join(facts)})"
+                f" VALUES ($1, $2, $3, {marks}) RETURNING version",
+                entry.identifier,
+                entry.digest,
+                *facts.values(),
+            )
+        )
+
+    async def _update(self, version: int, entry: Entry, created_at: str | None) -> None:
+        """Make a version that is there the current one, with what was said of it this time."""
+        await self._embed_again_if_retitled(version, entry.source)
+        facts = _facts(entry, created_at)
+        changes = ", ".join(f"{name} = ${number}" for number, name in enumerate(facts, start=3))
+        await self._store.execute(
+            f"UPDATE cragside.document SET {changes} WHERE store = $1 AND version = $2", version, *facts.values()
+        )
+
+    async def _embed_again_if_retitled(self, version: int, source: SourceText) -> None:
+        title, name = await self._store.one(
+            "SELECT title, name FROM cragside.document WHERE store = $1 AND version = $2", version
+        )
+        if searched_title(title, name) != searched_title(title_of(source), source.name):
+            await self._store.execute(
+                f"UPDATE cragside.part SET embedded = false WHERE {_OF_STORE} AND version = $2", version
+            )
+
+    async def _add_parts(self, version: int, entry: Entry) -> None:
+        """Enter a version's parts and their passages; those that are there are the same and stay."""
+        enrichment = "pending" if entry.enrich else "none"
+        parts, passages, texts = [], [], {}
+        for part in parts_of(entry):
+            parts.append((version, part.number, part.key, part.first, part.last, enrichment))
+            for each in part.passages:
+                text = each.text["content"]
+                where = (version, part.number, each.number, each.page, each.places)
+                passages.append((each.id, *where, each.text["tokens"], text))
+                texts[each.id] = each.text
+        await self._store.many(_ADD_PART, parts)
+        await self._store.many(_ADD_PASSAGE, passages)
+        await self._store.write_texts(texts)
+
+
+def _facts(entry: Entry, created_at: str | None) -> dict[str, object]:
+    """What a version's row says, but for whose version of which text it is."""
+    source, now = entry.source, datetime.now(UTC).isoformat()
+    return {
+        "state": "current",
+        "name": source.name,
+        "title": title_of(source),
+        "file_type": source.file_type,
+        "doc_type": source.doc_type,
+        "size": len(source.text.encode()) if source.size is None else source.size,
+        "characters": len(source.text),
+        "created_at": created_at or now,
+        "updated_at": now,
+        "track": entry.track,
+        "enrich": entry.enrich,
+        "tier1": json_of(source.tier1),
+        "metadata": json_of(source.metadata),
+        "marks": json.dumps(
+            [[mark.start, mark.page, storable(mark.section), *([True] if mark.apart else [])] for mark in source.marks]
+        ),
+        "text": source.text,
+    }

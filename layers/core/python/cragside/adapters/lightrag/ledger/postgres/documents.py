@@ -1,0 +1,197 @@
+"""The documents of a ledger, read out of their rows."""
+
+# ruff: noqa: S608 - statements are put together from names in this module, values are bound
+
+import json
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any
+
+from typing_extensions import override
+
+from cragside.adapters.lightrag.ledger.entries import parsed, parsed_metadata
+from cragside.adapters.lightrag.ledger.interface import Ledger
+from cragside.adapters.lightrag.ledger.postgres.store import PostgresStore
+from cragside.domain.document import Mark, SourceText
+from cragside.domain.indexing import DocumentRecord, DocumentStatus, Part
+from cragside.domain.naming import MOST_NAMESAKES, in_full, names_below, told_apart
+
+# In the order of `_record`.
+FIELDS = (
+    "document.version, document.id, document.name, title, file_type, doc_type, content_hash, size, characters,"
+    " created_at, updated_at, track, tier1, metadata, origin.source"
+)
+DOCUMENT = "cragside.document LEFT JOIN cragside.origin ON origin.store = document.store AND document_id = document.id"
+_CURRENT = f"SELECT {FIELDS} FROM {DOCUMENT} WHERE document.store = $1 AND state = 'current'"
+# Of a source, or without one and of that name.
+OF_SOURCE = """document.id IN (
+    SELECT document_id FROM cragside.origin WHERE store = $1 AND md5(source) = md5($2) AND source = $2
+    UNION ALL SELECT id FROM cragside.document AS nameless
+    WHERE store = $1 AND state = 'current' AND md5(name) = md5($2) AND name = $2
+    AND NOT EXISTS (SELECT 1 FROM cragside.origin WHERE origin.store = $1 AND document_id = nameless.id))"""
+_NAMED = "md5(document.name) = md5($2) AND document.name = $2"
+_NAMESAKES = f"""SELECT origin.source FROM {DOCUMENT}
+    WHERE document.store = $1 AND state = 'current' AND {_NAMED} LIMIT {MOST_NAMESAKES + 1}"""
+_OF_NAMES = """SELECT name, count(*) FROM cragside.document WHERE store = $1 AND state = 'current'
+    AND md5(name) = ANY(SELECT md5(each) FROM unnest($2::text[]) AS each) AND name = ANY($2) GROUP BY name"""
+_PARTS = """SELECT version, number, first, last, embedded, enrichment, error, tier3, enriched_at FROM cragside.part
+    JOIN cragside.document USING (version) WHERE store = $1 AND version = ANY($2) ORDER BY version, number"""
+# What `DocumentRecord.status` says, for choosing and counting.
+_STATUS = """SELECT document.version, CASE
+    WHEN bool_or(enrichment = 'failed' OR (error <> '' AND NOT embedded)) THEN 'failed'
+    WHEN NOT bool_and(embedded) THEN 'pending' WHEN bool_and(enrichment = 'enriched') THEN 'enriched'
+    ELSE 'searchable' END AS status FROM cragside.document LEFT JOIN cragside.part USING (version)
+    WHERE store = $1 AND state = 'current' GROUP BY document.version"""
+_SOURCE = f"""SELECT name, text, title, file_type, doc_type, size, marks, tier1, metadata, origin.source FROM {DOCUMENT}
+    WHERE document.store = $1 AND state = 'current' AND document.id = $2"""
+
+
+class DocumentReads(Ledger):
+    """Reads whole documents."""
+
+    def __init__(self, store: PostgresStore, workspace: str) -> None:
+        self._store = store
+        self._workspace = workspace
+
+    @override
+    async def record(self, document_id: str) -> DocumentRecord | None:
+        return next(iter(await self._chosen("document.id = $2", document_id)), None)
+
+    @override
+    async def sourced(self, source: str) -> DocumentRecord | None:
+        return next(iter(await self._chosen(OF_SOURCE, source)), None)
+
+    @override
+    async def named(self, name: str) -> list[DocumentRecord]:
+        return await self._chosen(f"{_NAMED} ORDER BY updated_at DESC, document.version DESC", name)
+
+    @override
+    async def below(self, folder: str) -> list[DocumentRecord]:
+        inside = folder.rstrip("/")
+        between = "left(origin.source, 400) >= left($2, 400) AND left(origin.source, 400) <= left($3, 400)"
+        return await self._chosen(
+            f"{between} AND origin.source > $2 AND origin.source < $3 ORDER BY origin.source", f"{inside}/", f"{inside}0"
+        )
+
+    @override
+    async def twins(self, content_hash: str) -> list[DocumentRecord]:
+        return await self._chosen("content_hash = $2", content_hash)
+
+    @override
+    async def has_source(self, source: str) -> bool:
+        return await self._store.one(f"{_CURRENT} AND {OF_SOURCE}", source) is not None
+
+    @override
+    async def names(self) -> dict[str, str]:
+        rows = await self._store.all(
+            "SELECT id, name FROM cragside.document WHERE store = $1 AND state = 'current' ORDER BY name"
+        )
+        return {row[0]: row[1] for row in rows}
+
+    @override
+    async def labels(self, ids: Collection[str]) -> dict[str, str]:
+        rows = await self._store.all(f"{_CURRENT} AND document.id = ANY($2)", list(ids))
+        labels = await self._labels(rows)
+        return {row[1]: labels[row[0]] for row in rows}
+
+    @override
+    async def page(
+        self, limit: int, offset: int, status: DocumentStatus | None, track: str | None
+    ) -> tuple[list[DocumentRecord], int]:
+        of_status = f"document.version IN (SELECT version FROM ({_STATUS}) AS told WHERE status = $2)"
+        chosen = f"($2::text IS NULL OR {of_status}) AND ($3::text IS NULL OR track = $3)"
+        async with self._store.snapshot():
+            rows = await self._store.all(
+                f"{_CURRENT} AND {chosen} ORDER BY updated_at DESC, document.version DESC LIMIT $4 OFFSET $5",
+                status,
+                track,
+                limit,
+                offset,
+            )
+            counted = f"SELECT count(*) FROM cragside.document WHERE store = $1 AND state = 'current' AND {chosen}"
+            return await self._records(rows), int(await self._store.value(counted, status, track))
+
+    @override
+    async def source(self, document_id: str) -> SourceText | None:
+        row = await self._store.one(_SOURCE, document_id)
+        if row is None:
+            return None
+        name, text, title, file_type, doc_type, size, marks, tier1, metadata, origin = row
+        return SourceText(
+            name=name,
+            text=text,
+            title=title,
+            file_type=file_type,
+            doc_type=doc_type,
+            size=size,
+            marks=tuple(Mark(*mark) for mark in json.loads(marks)),
+            tier1=parsed(tier1),
+            metadata=parsed_metadata(metadata),
+            source=origin or name,
+        )
+
+    async def _statuses(self) -> dict[str, int]:
+        rows = await self._store.all(f"SELECT status, count(*) FROM ({_STATUS}) AS told GROUP BY status")
+        return {str(status): int(count) for status, count in rows}
+
+    async def _chosen(self, condition: str, *values: Any) -> list[DocumentRecord]:
+        return await self._records(await self._store.all(f"{_CURRENT} AND {condition}", *values))
+
+    async def _records(self, rows: Sequence[Sequence[Any]]) -> list[DocumentRecord]:
+        return [record for _, record in await self._with_rows(rows)]
+
+    async def _with_rows(self, rows: Sequence[Sequence[Any]]) -> list[tuple[Sequence[Any], DocumentRecord]]:
+        if not rows:
+            return []
+        parts: dict[int, list[Part]] = {}
+        for version, number, first, last, embedded, enrichment, error, tier3, enriched_at in await self._store.all(
+            _PARTS, [row[0] for row in rows]
+        ):
+            known = None if tier3 is None else parsed(tier3)
+            part = Part(number, first, last, embedded, enrichment, error, known, enriched_at)
+            parts.setdefault(version, []).append(part)
+        labels = await self._labels(rows)
+        return [(row, _record(row, parts.get(row[0], ()), labels[row[0]])) for row in rows]
+
+    async def _labels(self, rows: Sequence[Sequence[Any]]) -> dict[int, str]:
+        sources: dict[str, set[str]] = {}
+        for row in rows:
+            sources.setdefault(row[2], set()).add(row[14] or row[2])
+        shared = {name for name, count in await self._store.all(_OF_NAMES, list(sources)) if count > 1}
+        labels = {
+            name: await self._told_apart(name, wanted)
+            if name in shared or len(wanted) > 1
+            else dict.fromkeys(wanted, name)
+            for name, wanted in sources.items()
+        }
+        return {row[0]: labels[row[2]][row[14] or row[2]] for row in rows}
+
+    async def _told_apart(self, name: str, wanted: Collection[str]) -> dict[str, str]:
+        namesakes = {source or name for (source,) in await self._store.all(_NAMESAKES, name)}
+        if len(namesakes) > MOST_NAMESAKES:
+            return {source: in_full(name, source) for source in wanted}
+        longer = {each for source in {*wanted, *namesakes} for each in names_below(source)}
+        taken = {row[0] for row in await self._store.all(_OF_NAMES, list(longer))}
+        return told_apart(name, {*wanted, *namesakes}, taken=lambda asked: [each for each in asked if each in taken])
+
+
+def _record(row: Sequence[Any], parts: Iterable[Part], label: str) -> DocumentRecord:
+    _, identifier, name, title, file_type, doc_type, digest, size, characters, created, updated, track, *more = row
+    tier1, metadata, source = more
+    return DocumentRecord(
+        id=identifier,
+        name=name,
+        title=title,
+        file_type=file_type,
+        doc_type=doc_type,
+        content_hash=digest,
+        size=size,
+        characters=characters,
+        created_at=created,
+        updated_at=updated,
+        track=track,
+        tier1=parsed(tier1),
+        metadata=parsed_metadata(metadata),
+        parts=tuple(parts),
+        source=source or name,
+        label=label,
+    )

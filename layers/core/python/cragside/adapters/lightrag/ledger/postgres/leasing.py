@@ -1,0 +1,68 @@
+"""Leases, and the transactions that check them."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from copy import copy
+from typing import Self
+
+from typing_extensions import override
+
+from cragside.adapters.lightrag.ledger.leases import Lease, LeaseLost, is_gone
+from cragside.adapters.lightrag.ledger.postgres.passages import PassageReads
+
+# A row that others may be taking is locked, so that the answer holds until the commit.
+_SEEN = "SELECT holder, expires > clock_timestamp() FROM cragside.lease WHERE store = $1 AND name = $2 FOR UPDATE"
+_TAKE = """INSERT INTO cragside.lease VALUES
+    ($1, $2, nextval('cragside.epoch'), $3, clock_timestamp() + make_interval(secs => $4))
+    ON CONFLICT (store, name) DO UPDATE SET epoch = excluded.epoch, holder = excluded.holder, expires = excluded.expires
+    WHERE lease.epoch = $5 RETURNING epoch"""
+_HELD = "store = $1 AND name = $2 AND holder = $3 AND epoch = $4"
+_RENEW = f"UPDATE cragside.lease SET expires = clock_timestamp() + make_interval(secs => $5) WHERE {_HELD} RETURNING 1"  # noqa: S608 (our own)
+_RETURN = f"DELETE FROM cragside.lease WHERE {_HELD}"  # noqa: S608 (our own)
+# Whoever takes the lease waits until this transaction has ended.
+_CHECK = f"SELECT 1 FROM cragside.lease WHERE {_HELD} FOR SHARE"  # noqa: S608 (our own)
+
+
+class Leasing(PassageReads):
+    """Takes leases by the database's clock."""
+
+    _leases: tuple[Lease, ...] = ()
+
+    @override
+    async def take_lease(self, name: str, holder: str, seconds: float) -> Lease | None:
+        async with self._store.note():
+            row = await self._store.one(_SEEN, name)
+            if row and row[0] != holder and row[1] and not is_gone(row[0]):
+                return None
+            known = await self._store.value("SELECT epoch FROM cragside.lease WHERE store = $1 AND name = $2", name)
+            epoch = await self._store.value(_TAKE, name, holder, seconds, known)
+            return None if epoch is None else Lease(name, holder, epoch)
+
+    @override
+    async def renew_lease(self, lease: Lease, seconds: float) -> bool:
+        return await self._store.value(_RENEW, *_key(lease), seconds) is not None
+
+    @override
+    async def return_lease(self, lease: Lease) -> None:
+        await self._store.execute(_RETURN, *_key(lease))
+
+    @override
+    def under(self, *leases: Lease) -> Self:
+        other = copy(self)
+        other._leases = (*self._leases, *leases)
+        return other
+
+    @asynccontextmanager
+    async def _transaction(self) -> AsyncIterator[None]:
+        async with self._store.transaction():
+            await self._check_leases()
+            yield
+
+    async def _check_leases(self) -> None:
+        for lease in self._leases:
+            if await self._store.one(_CHECK, *_key(lease)) is None:
+                raise LeaseLost
+
+
+def _key(lease: Lease) -> tuple[str, str, int]:
+    return lease.name, lease.holder, lease.epoch

@@ -1,0 +1,175 @@
+"""The parts and passages of a ledger, and what is still to be done of them."""
+
+# ruff: noqa: S608 - statements are put together from names in this module, values are bound
+
+from collections.abc import Sequence
+from typing import Any
+
+from typing_extensions import override
+
+from cragside.adapters.lightrag.ledger.cutting import sections_in
+from cragside.adapters.lightrag.ledger.entries import StoredPart, parsed, searched_title
+from cragside.adapters.lightrag.ledger.postgres.documents import DOCUMENT, FIELDS, DocumentReads
+from cragside.domain.indexing import DocumentRecord, EnrichmentStatus, Passage, Progress, Task
+
+_PARTS = "cragside.part JOIN cragside.document USING (version) WHERE document.store = $1"
+# As `Progress` has it: first what each document's parts say together, then all of them.
+_PROGRESS = f"""SELECT count(*) FILTER (WHERE NOT failed AND NOT begun),
+    count(*) FILTER (WHERE NOT failed AND begun AND NOT done), count(*) FILTER (WHERE NOT failed AND done),
+    count(*) FILTER (WHERE failed), coalesce(sum(tasks), 0)::bigint, coalesce(sum(processing), 0)::bigint,
+    coalesce(sum(given_up), 0)::bigint FROM (
+        SELECT bool_or(embedded) AS begun,
+            bool_and(embedded) AND (bool_and(enrichment = 'enriched') OR bool_and(enrichment = 'none')) AS done,
+            bool_or(enrichment = 'failed' OR (error <> '' AND NOT embedded)) AS failed,
+            count(*) FILTER (WHERE error = '' AND NOT embedded)
+                + count(*) FILTER (WHERE error = '' AND enrichment IN ('pending', 'processing')) AS tasks,
+            count(*) FILTER (WHERE error = '' AND enrichment = 'processing') AS processing,
+            count(*) FILTER (WHERE error <> '') AS given_up
+        FROM {_PARTS} AND state = 'current' GROUP BY version) AS told"""
+_PASSAGE = """SELECT passage.id, passage.part, passage.number, passage.page, passage.section, passage.tier2,
+    part.enrichment, passage.text, passage.version, document.id FROM cragside.passage
+    JOIN cragside.document ON document.version = passage.version
+    JOIN cragside.part ON part.version = passage.version AND part.number = passage.part WHERE passage.store = $1"""
+_PART = "version, number, key, first, last, embedded, enrichment, title, name"
+_TASKS = f"""SELECT document.id, content_hash, number, embedded, enrichment,
+    last = (SELECT max(last) FROM cragside.part AS other WHERE other.version = part.version) AND EXISTS
+    (SELECT 1 FROM cragside.document AS older
+        WHERE older.store = $1 AND older.id = document.id AND older.state <> 'current')
+    FROM {_PARTS} AND state = 'current' AND ($2::text IS NULL OR document.id = $2) ORDER BY version, number"""
+_SWEEPS = """SELECT id, content_hash, coalesce(min(number), 0) FROM cragside.document
+    LEFT JOIN cragside.part USING (version) WHERE store = $1 AND state = 'gone' AND ($2::text IS NULL OR id = $2)
+    GROUP BY version ORDER BY version"""
+_CHUNK_IDS = """SELECT id FROM cragside.passage WHERE store = $1 AND version = $2 AND number BETWEEN $3 AND $4
+    ORDER BY number"""
+_ENTITIES = "kind = 'entity' AND md5(name) = ANY(SELECT md5(each) FROM unnest($2::text[]) AS each) AND name = ANY($2)"
+_MENTIONING = """SELECT document.id, document.name, min(document.created_at) FROM cragside.mention
+    JOIN cragside.passage ON passage.store = mention.store AND passage.id = mention.passage
+    JOIN cragside.document ON document.version = passage.version
+    WHERE mention.store = $1 AND kind = 'entity' AND md5(mention.name) = md5($2) AND mention.name = $2
+    AND document.state <> 'gone' GROUP BY document.id, document.name
+    ORDER BY min(document.created_at), document.name LIMIT $3"""
+
+
+class PassageReads(DocumentReads):
+    """Reads parts, their passages and their tasks."""
+
+    @override
+    async def passages(self, document_id: str, part: int | None) -> list[Passage]:
+        rows = await self._store.all(
+            f"{_PASSAGE} AND document.id = $2 AND document.state = 'current'"
+            " AND ($3::integer IS NULL OR passage.part = $3) ORDER BY passage.number",
+            document_id,
+            part,
+        )
+        return [_passage(row) for row in rows]
+
+    @override
+    async def passages_by_id(self, ids: Sequence[str]) -> dict[str, tuple[DocumentRecord, Passage]]:
+        rows = await self._store.all(f"{_PASSAGE} AND passage.id = ANY($2)", list(dict.fromkeys(ids)))
+        found = await self._store.all(
+            f"SELECT {FIELDS} FROM {DOCUMENT}"
+            " WHERE document.store = $1 AND state <> 'gone' AND document.version = ANY($2)",
+            [row[8] for row in rows],
+        )
+        records = {row[0]: record for row, record in await self._with_rows(found)}
+        return {row[0]: (records[row[8]], _passage(row)) for row in rows if row[8] in records and row[7] is not None}
+
+    @override
+    async def counts(self) -> dict[EnrichmentStatus, int]:
+        rows = await self._store.all(
+            f"SELECT enrichment, sum(last - first + 1)::bigint FROM {_PARTS} AND state = 'current' GROUP BY enrichment"
+        )
+        return {row[0]: row[1] for row in rows}
+
+    @override
+    async def progress(self) -> Progress:
+        return Progress(*await self._store.one(_PROGRESS))
+
+    @override
+    async def tasks(self, document_id: str | None = None) -> list[Task]:
+        rows = await self._store.all(_TASKS, document_id)
+        embed = [row for row in rows if not row[3] or row[5]]
+        enrich = [row for row in rows if row[4] in ("pending", "processing")]
+        return [self._task(row, "embed") for row in embed] + [self._task(row, "enrich") for row in enrich]
+
+    @override
+    async def sweeps(self, document_id: str | None = None) -> list[Task]:
+        return [self._task(row, "enrich") for row in await self._store.all(_SWEEPS, document_id)]
+
+    @override
+    async def given_up(self) -> set[tuple[str, int]]:
+        rows = await self._store.all(
+            f"SELECT document.id, number FROM {_PARTS} AND state = 'current' AND error <> ''"
+        )
+        return {(row[0], row[1]) for row in rows}
+
+    @override
+    async def part(self, task: Task) -> StoredPart | None:
+        row = await self._store.one(
+            f"SELECT {_PART} FROM {_PARTS} AND id = $2 AND content_hash = $3 AND state = 'current' AND number = $4",
+            task.document_id,
+            task.content_hash,
+            task.part,
+        )
+        return None if row is None else _stored(row)
+
+    @override
+    async def chunk_ids(self, part: StoredPart) -> list[str]:
+        return [row[0] for row in await self._store.all(_CHUNK_IDS, part.version, part.first, part.last)]
+
+    @override
+    async def being_enriched(self) -> list[Task]:
+        rows = await self._store.all(
+            f"SELECT id, content_hash, number FROM {_PARTS} AND state = 'current' AND enrichment = 'processing'"
+        )
+        return [self._task(row, "enrich") for row in rows]
+
+    @override
+    async def gone(self) -> list[StoredPart]:
+        rows = await self._store.all(f"SELECT {_PART} FROM {_PARTS} AND state = 'gone' ORDER BY version, number")
+        return [_stored(row) for row in rows]
+
+    @override
+    async def mentions(self, names: Sequence[str]) -> dict[str, int]:
+        rows = await self._store.all(
+            f"SELECT name, count(*) FROM cragside.mention WHERE store = $1 AND {_ENTITIES} GROUP BY name", list(names)
+        )
+        return {row[0]: row[1] for row in rows}
+
+    @override
+    async def mentioned_by(self, passage_ids: Sequence[str]) -> dict[str, int]:
+        rows = await self._store.all(
+            "SELECT name, count(*) FROM cragside.mention"
+            " WHERE store = $1 AND passage = ANY($2) AND kind = 'entity' GROUP BY name",
+            list(passage_ids),
+        )
+        return {row[0]: row[1] for row in rows}
+
+    @override
+    async def mentioning(self, name: str, limit: int) -> list[tuple[str, str, str]]:
+        return [(row[0], row[1], row[2]) for row in await self._store.all(_MENTIONING, name, limit)]
+
+    def _task(self, row: Sequence[Any], stage: Any) -> Task:
+        return Task(self._workspace, row[0], row[1], row[2], stage)
+
+
+def _stored(row: Sequence[Any]) -> StoredPart:
+    version, number, key, first, last, embedded, enrichment, title, name = row
+    return StoredPart(version, number, key, first, last, embedded, enrichment, searched_title(title, name))
+
+
+def _passage(row: Sequence[Any]) -> Passage:
+    identifier, part, number, page, places, tier2, enrichment, text, _, document_id = row
+    section, sections = sections_in(places)
+    return Passage(
+        id=identifier,
+        document_id=document_id,
+        part=part,
+        index=number,
+        text=text or "",
+        page=page,
+        section=section,
+        sections=sections,
+        enrichment=enrichment,
+        tier2=None if tier2 is None else parsed(tier2),
+    )

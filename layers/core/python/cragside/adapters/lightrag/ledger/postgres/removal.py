@@ -1,0 +1,25 @@
+"""Removing the content of a workspace, LightRAG's share of it included."""
+
+from cragside.adapters.lightrag.ledger.postgres.store import translating
+from cragside.adapters.postgres.database import PostgresDatabase
+
+# LightRAG's tables that have a workspace's name.
+_LIGHTRAG_TABLES = """SELECT DISTINCT table_name FROM information_schema.columns
+    WHERE table_schema = current_schema() AND table_name LIKE 'lightrag\\_%' AND column_name = 'workspace'"""
+
+
+async def remove(database: PostgresDatabase, workspace: str) -> None:
+    """Remove a store by its workspace's name. It is no error when there is none. Raises `LedgerError`."""
+    async with translating(), database.transaction():
+        await remove_here(database, workspace)
+
+
+async def remove_here(database: PostgresDatabase, workspace: str) -> None:
+    """As `remove`, in the transaction that is under way."""
+    key = await database.value("DELETE FROM cragside.store WHERE workspace = $1 RETURNING key", workspace)
+    if key is None:
+        return
+    tables = sorted((row[0] for row in await database.all(_LIGHTRAG_TABLES)), reverse=True)
+    # Edges refer to nodes, and "edges" comes after "nodes" in the reverse order of the alphabet, so nodes take them.
+    for table in tables:
+        await database.value(f'DELETE FROM "{table}" WHERE workspace = $1', key)  # noqa: S608 (names of tables)

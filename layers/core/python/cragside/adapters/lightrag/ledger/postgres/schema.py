@@ -1,0 +1,102 @@
+"""The tables of the ledgers, which all workspaces of a database share."""
+
+import asyncpg
+
+from cragside.adapters.postgres.database import PostgresDatabase
+
+SCHEMA_VERSION = 1
+# Any number that no other program is likely to lock.
+_MIGRATING = 0x6372_6167
+
+# A row of `store` is the content of a workspace. When a workspace is built anew, its name goes to another row.
+# A row of `document` is one version of a document. Of each id one is `current`; the one before it is `replaced` while
+# not all of the current one is embedded, and what is `gone` waits for its share of the graph to be taken out.
+# Names may be longer than what an index holds, so that some indexes hold a digest or a beginning.
+_TABLES = """
+CREATE SCHEMA IF NOT EXISTS cragside;
+CREATE EXTENSION IF NOT EXISTS vector;
+CREATE TABLE cragside.schema_version (version integer NOT NULL);
+CREATE TABLE cragside.store (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, workspace text COLLATE "C" NOT NULL UNIQUE,
+    key text NOT NULL UNIQUE, state bigint NOT NULL DEFAULT 0, embedding_model text, dimensions integer,
+    untidy boolean NOT NULL DEFAULT false);
+CREATE TABLE cragside.document (
+    version bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    store bigint NOT NULL REFERENCES cragside.store ON DELETE CASCADE, id text COLLATE "C" NOT NULL,
+    content_hash text NOT NULL, state text NOT NULL, name text COLLATE "C" NOT NULL, title text NOT NULL,
+    file_type text NOT NULL, doc_type text NOT NULL, size bigint NOT NULL, characters bigint NOT NULL,
+    created_at text NOT NULL, updated_at text NOT NULL, track text NOT NULL, enrich boolean NOT NULL,
+    tier1 text NOT NULL, metadata text NOT NULL, marks text NOT NULL, text text NOT NULL,
+    UNIQUE (store, id, content_hash));
+CREATE UNIQUE INDEX document_current ON cragside.document (store, id) WHERE state = 'current';
+CREATE INDEX document_by_name ON cragside.document (store, md5(name)) WHERE state = 'current';
+CREATE INDEX document_by_time ON cragside.document (store, updated_at, version) WHERE state = 'current';
+CREATE INDEX document_by_hash ON cragside.document (store, content_hash);
+CREATE INDEX document_by_state ON cragside.document (store, state) WHERE state <> 'current';
+CREATE TABLE cragside.origin (
+    store bigint NOT NULL REFERENCES cragside.store ON DELETE CASCADE, document_id text COLLATE "C" NOT NULL,
+    source text COLLATE "C" NOT NULL, PRIMARY KEY (store, document_id));
+CREATE UNIQUE INDEX origin_by_source ON cragside.origin (store, md5(source));
+CREATE INDEX origin_by_folder ON cragside.origin (store, left(source, 400));
+CREATE TABLE cragside.part (
+    version bigint NOT NULL REFERENCES cragside.document ON DELETE CASCADE, number integer NOT NULL, key text NOT NULL,
+    first integer NOT NULL, last integer NOT NULL, embedded boolean NOT NULL, enrichment text NOT NULL,
+    error text NOT NULL, tier3 text, enriched_at text, PRIMARY KEY (version, number));
+CREATE TABLE cragside.passage (
+    store bigint NOT NULL REFERENCES cragside.store ON DELETE CASCADE, id text COLLATE "C" NOT NULL,
+    version bigint NOT NULL, part integer NOT NULL, number integer NOT NULL, page integer, section text NOT NULL,
+    tier2 text, tokens integer NOT NULL, text text, PRIMARY KEY (store, id));
+CREATE INDEX passage_by_version ON cragside.passage (version, number);
+CREATE TABLE cragside.searched (
+    seq bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, store bigint NOT NULL, id text COLLATE "C" NOT NULL,
+    words tsvector NOT NULL, length integer NOT NULL, vector vector NOT NULL, UNIQUE (store, id),
+    FOREIGN KEY (store, id) REFERENCES cragside.passage (store, id) ON DELETE CASCADE);
+CREATE INDEX searched_by_word ON cragside.searched USING gin (words);
+CREATE TABLE cragside.mention (
+    store bigint NOT NULL REFERENCES cragside.store ON DELETE CASCADE, kind text NOT NULL,
+    name text COLLATE "C" NOT NULL, passage text COLLATE "C" NOT NULL);
+CREATE UNIQUE INDEX mention_by_name ON cragside.mention (store, kind, md5(name), passage);
+CREATE INDEX mention_by_passage ON cragside.mention (store, passage, kind);
+CREATE TABLE cragside.embedding (
+    seq bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    store bigint NOT NULL REFERENCES cragside.store ON DELETE CASCADE, model text NOT NULL, text_hash bytea NOT NULL,
+    document_id text COLLATE "C" NOT NULL, vector bytea NOT NULL, UNIQUE (store, model, text_hash));
+CREATE INDEX embedding_by_document ON cragside.embedding (store, document_id);
+CREATE INDEX embedding_by_age ON cragside.embedding (store, seq);
+CREATE TABLE cragside.query (
+    seq bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    store bigint NOT NULL REFERENCES cragside.store ON DELETE CASCADE, id text COLLATE "C" NOT NULL,
+    text text NOT NULL, created_at text NOT NULL, UNIQUE (store, id));
+CREATE INDEX query_by_age ON cragside.query (store, seq);
+CREATE SEQUENCE cragside.epoch;
+CREATE TABLE cragside.lease (
+    store bigint NOT NULL REFERENCES cragside.store ON DELETE CASCADE, name text COLLATE "C" NOT NULL,
+    epoch bigint NOT NULL, holder text NOT NULL, expires timestamptz NOT NULL, PRIMARY KEY (store, name));
+"""
+
+
+async def migrate(database: PostgresDatabase) -> None:
+    """Make the tables, whole or not at all. Several processes may do so at the same time."""
+    async with database.transaction(), database.connection() as connection:
+        await connection.execute("SELECT pg_advisory_xact_lock($1)", _MIGRATING)
+        if await version_of(database) == 0:
+            await connection.execute(_TABLES)
+            await _make_tables_of_lightrag(connection)
+            await connection.execute("INSERT INTO cragside.schema_version VALUES ($1)", SCHEMA_VERSION)
+
+
+async def _make_tables_of_lightrag(connection: asyncpg.Connection) -> None:
+    """Those for vectors come with the first vectors, whose length they name."""
+    from cragside.adapters.lightrag.storages.postgres.lightrag_postgres import GRAPH_TABLES, TABLES
+
+    for name, table in TABLES.items():
+        if not name.startswith("LIGHTRAG_VDB"):
+            await connection.execute(table["ddl"].replace("CREATE TABLE ", "CREATE TABLE IF NOT EXISTS ", 1))
+    await connection.execute(GRAPH_TABLES)
+
+
+async def version_of(database: PostgresDatabase) -> int:
+    """The number of the tables' format, 0 without tables."""
+    if await database.value("SELECT to_regclass('cragside.schema_version')") is None:
+        return 0
+    return int(await database.value("SELECT max(version) FROM cragside.schema_version") or 0)

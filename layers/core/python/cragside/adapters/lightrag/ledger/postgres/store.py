@@ -1,0 +1,184 @@
+"""The content of one workspace in PostgreSQL, as its ledger and LightRAG's storages share it."""
+
+import uuid
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import asyncpg
+import numpy as np
+
+from cragside.adapters.lightrag.ledger.changes import GraphChange, Row, VectorChange
+from cragside.adapters.lightrag.ledger.cutting import TEXTS
+from cragside.adapters.lightrag.ledger.failures import LedgerError
+from cragside.adapters.postgres.database import PostgresDatabase
+
+if TYPE_CHECKING:
+    from cragside.adapters.lightrag.storages.postgres.graph import PostgresGraph
+    from cragside.adapters.lightrag.storages.postgres.values import PostgresValues
+    from cragside.adapters.lightrag.storages.postgres.vectors import PostgresVectors
+    from cragside.ports.embedder import Vectors
+
+SearchText = Callable[[str], str]
+
+_FIND = "SELECT id, key FROM cragside.store WHERE workspace = $1"
+_MAKE = "INSERT INTO cragside.store (workspace, key) VALUES ($1, $2) ON CONFLICT DO NOTHING"
+# Last in each transaction: the row is locked from here to the commit.
+_TOUCH = "UPDATE cragside.store SET state = state + 1 WHERE id = $1"
+
+
+class PostgresStore:
+    """Statements for one workspace. Failures are `LedgerError`.
+
+    `$1` of each statement is the store's number.
+    """
+
+    _open: ClassVar[dict[Path, "PostgresStore"]] = {}
+
+    def __init__(self, database: PostgresDatabase, folder: Path, number: int, key: str) -> None:
+        self.database = database
+        self.number = number
+        # LightRAG's name of the workspace.
+        self.key = key
+        # LightRAG's storages, while they are open.
+        self.values: dict[str, PostgresValues] = {}
+        self.vectors: dict[str, PostgresVectors] = {}
+        self.graph: PostgresGraph | None = None
+        self._users = 0
+        self._folder = folder
+
+    @classmethod
+    async def acquire(cls, folder: Path, database: PostgresDatabase, *, make: bool = True) -> "PostgresStore":
+        """The store of a folder's name; each acquire needs its `release`. Raises `LedgerError`."""
+        async with translating():
+            row = await database.one(_FIND, folder.name)
+            if row is None and make:
+                await database.value(_MAKE, folder.name, f"w{uuid.uuid4().hex[:16]}")
+                row = await database.one(_FIND, folder.name)
+        if row is None:
+            raise LedgerError("there is no such store", "is not there")
+        number, key = row
+        known = cls._open.setdefault(folder, cls(database, folder, number, key))
+        # The workspace may have been built anew.
+        known.number, known.key = number, key
+        known._users += 1
+        return known
+
+    @classmethod
+    def of(cls, folder: str) -> "PostgresStore":
+        """The store of a folder, which its ledger has opened; it needs its `release`."""
+        known = cls._open[Path(folder)]
+        known._users += 1
+        return known
+
+    @property
+    def workspace(self) -> str:
+        """The name by which the database knows it."""
+        return self._folder.name
+
+    def release(self) -> None:
+        """Give it back; the last one closes it."""
+        self._users -= 1
+        if self._users == 0:
+            self._open.pop(self._folder, None)
+
+    async def all(self, sql: str, *values: Any) -> list[Any]:
+        """All rows of a query."""
+        async with translating():
+            return await self.database.all(sql, self.number, *values)
+
+    async def one(self, sql: str, *values: Any) -> Any:
+        """The first row of a query, or None."""
+        async with translating():
+            return await self.database.one(sql, self.number, *values)
+
+    async def value(self, sql: str, *values: Any) -> Any:
+        """The first column of the first row of a query, or None."""
+        async with translating():
+            return await self.database.value(sql, self.number, *values)
+
+    async def execute(self, sql: str, *values: Any) -> None:
+        """Run a statement."""
+        await self.value(sql, *values)
+
+    async def many(self, sql: str, rows: "list[tuple[Any, ...]]") -> None:
+        """A statement for each of the rows, with the store's number ahead. Only within a transaction."""
+        if rows:
+            async with translating():
+                await self.database.many(sql, [(self.number, *row) for row in rows])
+
+    async def write_texts(self, texts: "Mapping[str, dict[str, Any] | None]") -> None:
+        """Write what LightRAG reads passages from; None removes."""
+        if storage := self.values.get(TEXTS):
+            await storage.write(dict(texts))
+
+    async def erase_texts(self, ids: "Collection[str]") -> None:
+        """Take passages out of LightRAG's storages."""
+        await self.write_texts(dict.fromkeys(ids))
+        if storage := self.vectors.get("chunks"):
+            await storage.write(VectorChange(list(ids), {}, {}, np.empty((0, 0), np.float32)))
+
+    async def write_chunk_vectors(self, rows: "Mapping[str, Row]", vectors: "Vectors") -> None:
+        """Write the vectors of passages for LightRAG's server; cragside has them in `searched`."""
+        if storage := self.vectors.get("chunks"):
+            full = {key: {"tokens": 0, "chunk_order_index": 0, **row} for key, row in rows.items()}
+            await storage.write(VectorChange([], {}, full, vectors))
+
+    async def write_graph(self, change: GraphChange) -> None:
+        """Write a change to LightRAG's storages."""
+        if self.graph:
+            await self.graph.write(change.nodes, change.edges)
+        for namespace, changed in change.vectors.items():
+            if changed.removed or changed.updated or changed.written:
+                await self.vectors[namespace].write(changed)
+        for namespace, values in change.values.items():
+            if values:
+                await self.values[namespace].write(dict(values))
+
+    async def sizes_of_graph(self) -> tuple[int, int]:
+        """How many entities and relations there are."""
+        return await self.graph.sizes() if self.graph else (0, 0)
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[None]:
+        """Everything or nothing; what any process shows of the store's state changes."""
+        async with translating(), self.database.transaction():
+            yield
+            await self.database.value(_TOUCH, self.number)
+
+    @asynccontextmanager
+    async def note(self) -> AsyncIterator[None]:
+        """A transaction beside the content: the state stays."""
+        async with translating(), self.database.transaction():
+            yield
+
+    @asynccontextmanager
+    async def snapshot(self) -> AsyncIterator[None]:
+        """Queries that see one state, whatever others write."""
+        async with translating(), self.database.transaction(snapshot=True):
+            yield
+
+
+@asynccontextmanager
+async def translating() -> AsyncIterator[None]:
+    """What PostgreSQL says, as the ledger's own exception."""
+    try:
+        yield
+    except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError) as error:
+        raise failure_of(error) from error
+
+
+def failure_of(error: BaseException) -> LedgerError:
+    """A failure of the database, without what it was asked: that may hold texts."""
+    if isinstance(error, asyncpg.UndefinedTableError | asyncpg.InvalidSchemaNameError):
+        return LedgerError("its tables are missing", "has no tables yet: run cragside migrate")
+    if isinstance(error, asyncpg.InsufficientPrivilegeError):
+        return LedgerError("the role may not do that", "may not be used by the role in POSTGRES_URI")
+    if isinstance(error, asyncpg.DiskFullError):
+        return LedgerError("its disk is full", "has a full disk")
+    if isinstance(error, asyncpg.InvalidAuthorizationSpecificationError):
+        return LedgerError("the user or the password is wrong", "refuses the user of POSTGRES_URI")
+    if isinstance(error, asyncpg.PostgresError) and not isinstance(error, asyncpg.PostgresConnectionError):
+        return LedgerError(f"PostgreSQL said {type(error).__name__}", "failed in PostgreSQL; see its log")
+    return LedgerError("PostgreSQL does not answer", "is out of reach: PostgreSQL does not answer")

@@ -1,0 +1,138 @@
+"""LightRAG's graph in tables of PostgreSQL."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass
+from typing import Any, Self, final
+
+from typing_extensions import override
+
+from cragside.adapters.lightrag.ledger.changes import Row
+from cragside.adapters.lightrag.ledger.postgres.store import PostgresStore
+from cragside.adapters.lightrag.storages.interface import GraphStorage, Properties, Strong, ordered
+from cragside.adapters.lightrag.storages.postgres.lightrag_postgres import PGTableGraphStorage
+from cragside.adapters.lightrag.storages.postgres.seam import SharedDatabase
+
+_OWN = "workspace = $1 AND namespace = $2"
+_WEIGHT = "(properties->>'weight')::float8"
+# The strongest edges of a node, from either side.
+_STRONGEST = f"""
+SELECT other, properties, forward FROM (
+    SELECT tgt_id AS other, properties, true AS forward FROM lightrag_graph_edges WHERE {_OWN} AND src_id = $3
+    UNION ALL
+    SELECT src_id, properties, false FROM lightrag_graph_edges WHERE {_OWN} AND tgt_id = $3 AND src_id <> $3) AS near
+ORDER BY {_WEIGHT} DESC NULLS LAST, other COLLATE "C" LIMIT $4
+"""  # noqa: S608 (our own text)
+_AMONG = f"""
+SELECT src_id, tgt_id, properties FROM lightrag_graph_edges WHERE {_OWN} AND src_id = ANY($3) AND tgt_id = ANY($3)
+ORDER BY {_WEIGHT} DESC NULLS LAST, src_id COLLATE "C", tgt_id COLLATE "C" LIMIT $4
+"""  # noqa: S608 (our own text)
+_DEGREE = f"""(SELECT count(*) FROM lightrag_graph_edges WHERE {_OWN} AND src_id = node.id)
+    + (SELECT count(*) FROM lightrag_graph_edges WHERE {_OWN} AND tgt_id = node.id)"""  # noqa: S608 (our own text)
+_NAMES = f"""SELECT id, properties FROM lightrag_graph_nodes AS node WHERE {_OWN} AND {{}}
+    ORDER BY {_DEGREE} DESC, id COLLATE "C" LIMIT $4"""  # noqa: S608 (our own text)
+
+
+@final
+@dataclass
+class PostgresGraph(PGTableGraphStorage, GraphStorage):
+    """LightRAG's two tables. Each edge is stored once."""
+
+    edges_per_node: int | None = None
+
+    @override
+    async def initialize(self) -> None:
+        self._store = PostgresStore.of(self.global_config["working_dir"])
+        self.workspace = self._store.key
+        self.db = SharedDatabase(self._store.database)
+        self._store.graph = self
+
+    @override
+    async def finalize(self) -> None:
+        self._store.graph = None
+        self._store.release()
+
+    @override
+    def bounded(self, edges_per_node: int) -> Self:
+        view = copy(self)
+        view.edges_per_node = edges_per_node
+        return view
+
+    @override
+    async def get_nodes_edges_batch(self, node_ids: list[str]) -> dict[str, list[tuple[str, str]]]:
+        if self.edges_per_node is None:
+            return await super().get_nodes_edges_batch(node_ids)  # type: ignore[no-any-return]
+        rows = await self._rows(_EDGES_OF, node_ids, self.edges_per_node)
+        found: dict[str, list[tuple[str, str]]] = {node: [] for node in node_ids}
+        for node, other in rows:
+            found[node].append((node, other))
+        return found
+
+    @override
+    async def nodes(self, names: Iterable[str]) -> dict[str, Properties]:
+        return await self.get_nodes_batch(list(names))
+
+    @override
+    async def edges(self, pairs: Iterable[tuple[str, str]]) -> dict[tuple[str, str], Properties]:
+        return await self.get_edges_batch([{"src": source, "tgt": target} for source, target in pairs])
+
+    @override
+    async def degrees(self, names: Iterable[str]) -> dict[str, int]:
+        names = list(names)
+        known, degrees = await self.nodes(names), await self.node_degrees_batch(names)
+        return {name: degrees.get(name, 0) for name in known}
+
+    @override
+    async def named(self, name: str) -> tuple[str, Properties] | None:
+        if exact := await self.nodes([name]):
+            return name, exact[name]
+        rows = await self._rows(_NAMES.format("lower(id) = lower($3)"), name, 1)
+        return (rows[0][0], self._json_loads(rows[0][1])) if rows else None
+
+    @override
+    async def containing(self, text: str, limit: int) -> list[str]:
+        rows = await self._rows(_NAMES.format("strpos(lower(id), lower($3)) > 0"), text, limit)
+        return [row[0] for row in rows]
+
+    @override
+    async def among(self, names: Sequence[str], limit: int) -> list[tuple[str, str, Properties]]:
+        rows = await self._rows(_AMONG, list(names), limit)
+        return [(source, target, self._json_loads(properties)) for source, target, properties in rows]
+
+    @override
+    async def strongest(self, name: str, limit: int) -> list[Strong]:
+        rows = await self._rows(_STRONGEST, name, limit)
+        return [Strong(other, self._json_loads(properties), forward) for other, properties, forward in rows]
+
+    @override
+    async def neighbours(self, name: str, limit: int) -> list[tuple[str, float | None]]:
+        return [(each.other, each.value.get("weight")) for each in await self.strongest(name, limit)]
+
+    async def write(
+        self, nodes: Mapping[str, Row | None], edges: Mapping[tuple[str, str], Row | None]
+    ) -> None:
+        """Write nodes and edges as they are to be, and remove those that are None."""
+        await self.remove_edges([ends for ends, row in edges.items() if not row])
+        await self.remove_nodes([name for name, row in nodes.items() if not row])
+        await self.upsert_nodes_batch([(name, {"entity_id": name, **row}) for name, row in nodes.items() if row])
+        await self.upsert_edges_batch([(*ordered(*ends), dict(row)) for ends, row in edges.items() if row])
+
+    async def sizes(self) -> tuple[int, int]:
+        """How many nodes and edges there are."""
+        counted = "(SELECT count(*) FROM lightrag_graph_{} WHERE workspace = $1 AND namespace = $2)"
+        rows = await self._rows(f"SELECT {counted.format('nodes')}, {counted.format('edges')}")
+        return int(rows[0][0]), int(rows[0][1])
+
+    async def _rows(self, sql: str, *values: Any) -> list[Any]:
+        found: list[Any] = [tuple(row.values()) for row in await self._fetch(sql, self.workspace, self.namespace, *values)]
+        return found
+
+
+_EDGES_OF = f"""
+SELECT node.id, near.other FROM unnest($3::text[]) AS node (id) CROSS JOIN LATERAL (
+    SELECT tgt_id AS other FROM lightrag_graph_edges WHERE {_OWN} AND src_id = node.id
+    UNION ALL
+    SELECT src_id FROM lightrag_graph_edges WHERE {_OWN} AND tgt_id = node.id AND src_id <> node.id
+    LIMIT $4) AS near
+"""  # noqa: S608 (our own text)

@@ -1,0 +1,207 @@
+"""LightRAG's vectors in PostgreSQL, with full-text search beside the vectors of passages."""
+
+import re
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, final
+
+import numpy as np
+from typing_extensions import override
+
+from cragside.adapters.lightrag.ledger.changes import Row, VectorChange
+from cragside.adapters.lightrag.ledger.postgres.store import PostgresStore
+from cragside.adapters.lightrag.ledger.postgres.words import quoted, words_in
+from cragside.adapters.lightrag.storages.interface import VectorStorage
+from cragside.adapters.lightrag.storages.postgres.lightrag_postgres import TABLES, PGVectorStorage
+from cragside.adapters.lightrag.storages.postgres.seam import SharedDatabase
+from cragside.adapters.lightrag.storages.ranking import COMMON_PASSAGES, fused, telling, words_of
+from cragside.domain.filter import Filter
+from cragside.ports.embedder import Vectors
+
+_PASSAGES = "chunks"
+# `+ 0` keeps the planner from an index that finds only some of a small workspace's vectors.
+_NEAR = """SELECT seq, id, 1 - (vector <=> $2::float4[]::vector) FROM cragside.searched
+    WHERE store = $1 AND 1 - (vector <=> $2::float4[]::vector) >= $3
+    ORDER BY (vector <=> $2::float4[]::vector) + 0, seq LIMIT $4"""
+_SPREAD = """SELECT word, (SELECT count(*) FROM cragside.searched WHERE store = $1 AND words @@ asked::tsquery)
+    FROM unnest($2::text[], $3::text[]) AS each (word, asked)"""
+# The formula of FTS5, by which SQLite ranks: k1 = 1.2, b = 0.75.
+_BM25 = """
+WITH sizes AS (SELECT count(*)::float8 AS passages, avg(length)::float8 AS mean FROM cragside.searched WHERE store = $1),
+found AS (
+    SELECT seq, id, length, term.lexeme, cardinality(term.positions) AS times
+    FROM cragside.searched CROSS JOIN LATERAL unnest(words) AS term
+    WHERE store = $1 AND words @@ $2::text::tsquery AND term.lexeme = ANY($3)),
+spread AS (SELECT lexeme, count(*)::float8 AS having FROM found GROUP BY lexeme)
+SELECT seq, id, sum(greatest(ln((passages - having + 0.5) / (having + 0.5)), 1e-6)
+    * times * 2.2 / (times + 1.2 * (0.25 + 0.75 * length / mean))) AS score
+FROM found JOIN spread USING (lexeme) CROSS JOIN sizes GROUP BY seq, id ORDER BY score DESC, seq LIMIT $4"""
+
+
+@final
+@dataclass
+class PostgresVectors(PGVectorStorage, VectorStorage):
+    """A table of LightRAG's for each namespace and embedding model. Passages are searched in the ledger's own table."""
+
+    @override
+    async def initialize(self) -> None:
+        self._store = PostgresStore.of(self.global_config["working_dir"])
+        self.workspace = self._store.key
+        self.db = SharedDatabase(self._store.database)
+        self._search_text = self.global_config["vector_db_storage_cls_kwargs"].get("search_text", str.lower)
+        self._base = self.legacy_table_name
+        self._dimensions: int | None = await self._store.value("SELECT dimensions FROM cragside.store WHERE id = $1")
+        self._store.vectors[self.namespace] = self
+
+    @override
+    async def finalize(self) -> None:
+        self._store.vectors.pop(self.namespace, None)
+        self._store.release()
+
+    @override
+    async def query(self, query: str, top_k: int, query_embedding: list[float] | None = None) -> list[dict[str, Any]]:
+        if query_embedding is None:
+            query_embedding = (await self.embedding_func([query], context="query"))[0]
+        vector = np.asarray(query_embedding, np.float32).tolist()
+        if self.namespace == _PASSAGES:
+            return await self._passages(query, top_k, vector)
+        if await self._table() is None:
+            return []
+        rows = await self.db.query(
+            f"SELECT {self._columns()}, 1 - (content_vector <=> $2::float4[]::vector) AS distance"  # noqa: S608
+            f" FROM {self.table_name} WHERE workspace = $1"
+            " AND content_vector <=> $2::float4[]::vector <= $3 ORDER BY (content_vector <=> $2::float4[]::vector) + 0"
+            " LIMIT $4",
+            [self.workspace, vector, 1 - self.cosine_better_than_threshold, top_k],
+            multirows=True,
+        )
+        return list(rows)
+
+    @override
+    async def nearest(
+        self, question: Vectors, *, least: float, wanted: Filter, size: int
+    ) -> AsyncIterator[list[tuple[str, float]]]:
+        rows = await self._store.all(_NEAR, np.asarray(question, np.float32).tolist(), least, None)
+        for start in range(0, len(rows), size):
+            yield [(row[1], row[2]) for row in rows[start : start + size]]
+
+    @override
+    async def get_by_ids(self, ids: list[str]) -> list[dict[str, Any] | None]:
+        if not ids or await self._table() is None:
+            return [None] * len(ids)
+        rows = await self.db.query(
+            f"SELECT id, content, {self._columns()} FROM {self.table_name}"  # noqa: S608 (our own column names)
+            " WHERE workspace = $1 AND id = ANY($2)",
+            [self.workspace, ids],
+            multirows=True,
+        )
+        found = {row["id"]: row for row in rows}
+        return [found.get(key) for key in ids]
+
+    @override
+    async def get_vectors_by_ids(self, ids: list[str]) -> dict[str, Vectors]:
+        if self.namespace == _PASSAGES:
+            sql = "SELECT id, vector::float4[] FROM cragside.searched WHERE store = $1 AND id = ANY($2)"
+            rows = await self._store.all(sql, ids)
+        elif await self._table() is None:
+            return {}
+        else:
+            rows = await self._store.database.all(
+                f"SELECT id, content_vector::float4[] FROM {self.table_name} WHERE workspace = $1 AND id = ANY($2)",  # noqa: S608
+                self.workspace,
+                ids,
+            )
+        return {row[0]: np.asarray(row[1], np.float32) for row in rows}
+
+    async def write(self, change: VectorChange) -> None:
+        """Write rows with their vectors."""
+        if change.written:
+            await self._make_table(change.vectors.shape[1])
+        if await self._table() is None:
+            return
+        if change.removed:
+            await self.db.execute(
+                f"DELETE FROM {self.table_name} WHERE workspace = $1 AND id = ANY($2)",  # noqa: S608
+                {"workspace": self.workspace, "ids": list(change.removed)},
+            )
+        now = datetime.now(UTC).replace(tzinfo=None)
+        if change.updated:
+            rows = [(self.workspace, key, _sources(row), row.get("file_path"), now) for key, row in change.updated.items()]
+            await self._store.database.many(
+                f"UPDATE {self.table_name} SET chunk_ids = $3, file_path = $4, update_time = $5"  # noqa: S608
+                " WHERE workspace = $1 AND id = $2",
+                rows,
+            )
+        if change.written:
+            await self._insert(change.written, change.vectors, now)
+
+    async def _insert(self, rows: Mapping[str, Row], vectors: Vectors, now: datetime) -> None:
+        prepare = {
+            "chunks": self._upsert_chunks,
+            "entities": self._upsert_entities,
+            "relationships": self._upsert_relationships,
+        }[self.namespace]
+        values, sql = [], ""
+        for (key, row), vector in zip(rows.items(), vectors, strict=True):
+            sql, told = prepare({"source_id": "", **row, "__id__": key, "__vector__": vector.tolist()}, now)
+            values.append(told)
+        place = next(number for number, told in enumerate(values[0], start=1) if isinstance(told, list) and told and isinstance(told[0], float))
+        await self._store.database.many(re.sub(rf"\${place}(?!\d)", f"${place}::float4[]::vector", sql), values)
+
+    async def _passages(self, query: str, top_k: int, vector: list[float]) -> list[dict[str, Any]]:
+        wide = 3 * top_k
+        near = await self._store.all(_NEAR, vector, self.cosine_better_than_threshold, wide)
+        cosine = {row[0]: row[2] for row in near}
+        ids = {row[0]: row[1] for row in near}
+        lexical: dict[int, float] = {}
+        for seq, key, score in await self._full_text(query, wide):
+            lexical[seq], ids[seq] = score, key
+        ranked = fused(cosine, lexical)[:top_k] if lexical else list(cosine)[:top_k]
+        rows = await self._store.all(
+            "SELECT id, text FROM cragside.passage WHERE store = $1 AND id = ANY($2)", [ids[seq] for seq in ranked]
+        )
+        texts = {row[0]: row[1] for row in rows}
+        return [
+            {"id": ids[seq], "content": texts[ids[seq]], "file_path": "", "distance": cosine.get(seq, 0.0)}
+            for seq in ranked
+            if texts.get(ids[seq]) is not None
+        ]
+
+    async def _full_text(self, query: str, limit: int) -> Sequence[Any]:
+        words = list(dict.fromkeys(words_in(" ".join(words_of(self._search_text(query))))))
+        if not words:
+            return []
+        passages = await self._store.value("SELECT count(*) FROM cragside.searched WHERE store = $1")
+        if passages > COMMON_PASSAGES:
+            rows = await self._store.all(_SPREAD, words, [quoted(word) for word in words])
+            words = telling(words, {row[0]: row[1] for row in rows if row[1]}, passages)
+        return await self._store.all(_BM25, " | ".join(map(quoted, words)), words, limit) if words else []
+
+    def _columns(self) -> str:
+        if self.namespace == "entities":
+            return "entity_name, file_path, EXTRACT(EPOCH FROM create_time)::bigint AS created_at"
+        if self.namespace == "relationships":
+            return "source_id AS src_id, target_id AS tgt_id, file_path, EXTRACT(EPOCH FROM create_time)::bigint AS created_at"
+        return "full_doc_id, file_path, EXTRACT(EPOCH FROM create_time)::bigint AS created_at"
+
+    async def _table(self) -> str | None:
+        """LightRAG's table for the model that built the store; None while there is none."""
+        if self._dimensions is None:
+            self._dimensions = await self._store.value("SELECT dimensions FROM cragside.store WHERE id = $1")
+        if self._dimensions is None:
+            return None
+        model = re.sub(r"[^a-zA-Z0-9_]", "_", str(self.embedding_func.model_name).lower())
+        self.table_name = f"{self._base}_{model}_{self._dimensions}d"
+        return self.table_name
+
+    async def _make_table(self, dimensions: int) -> None:
+        self._dimensions = self._dimensions or dimensions
+        if (name := await self._table()) is None or await self.db.check_table_exists(name):
+            return
+        ddl = TABLES[self._base]["ddl"].replace("VECTOR(dimension)", f"VECTOR({dimensions})")
+        await self.db.execute(ddl.replace(self._base, name).replace("CREATE TABLE ", "CREATE TABLE IF NOT EXISTS ", 1))
+
+
+def _sources(row: Row) -> list[str]:
+    return str(row.get("source_id", "")).split("<SEP>")
