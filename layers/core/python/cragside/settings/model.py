@@ -14,6 +14,7 @@ from cragside.settings.values import (
     Bucket,
     File,
     OllamaAddress,
+    PathPrefix,
     Persona,
     ServerAddress,
     Sha256,
@@ -239,9 +240,8 @@ class Settings(BaseModel):
         "this machine may call a server that is reached as localhost without being listed. For Ollama's own routes, "
         "list them in OLLAMA_ORIGINS as well.",
     )
-    path_prefix: str | None = Field(
+    path_prefix: PathPrefix | None = Field(
         None,
-        pattern=r"^(/[A-Za-z0-9._~-]+)+$",
         description="Path below which a reverse proxy serves cragside, such as `/rag`. `cragside serve` then accepts "
         "requests with this prefix and without it. Unset: only without.",
     )

@@ -86,8 +86,11 @@ def worker(
 
 
 def command(idle_seconds: float, nice: int) -> Sequence[str]:
-    """The command line of a worker process that ends after so many idle seconds."""
-    program = [sys.executable, "-c", "from cragside.entrypoints.cli.main import main; main()"]
+    """The command line of a worker process that ends after so many idle seconds.
+
+    Its environment has to hold all settings: files of settings may have changed since the server started.
+    """
+    program = [sys.executable, "-c", "from cragside.entrypoints.cli.main import main; main(complete=True)"]
     return [*program, "worker", "--idle", str(idle_seconds), "--nice", str(nice)]
 
 
@@ -97,7 +100,10 @@ def _counting(environment: Mapping[str, str], progress: "Callable[[Handled], Non
         return progress
     from cragside.entrypoints.metrics import TaskCounts
 
-    counts = TaskCounts()
+    try:
+        counts = TaskCounts()
+    except OSError:  # the disk is full; the server has said so
+        return progress
 
     def counted(handled: "Handled") -> None:
         counts.count(handled)
