@@ -248,8 +248,8 @@ class Settings(BaseModel):
     log_level: Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(lowered)] = Field(
         "info",
         description="Least level of the lines that `cragside serve` and its worker write to standard error. `info` has "
-        "a line for each request, with its id, and `warning` only those that failed. A line never contains a query "
-        "string, a prompt or a token.",
+        "a line for each request, with its id, and `warning` only requests that ended with 500 or more. A line never "
+        "contains a query string, a prompt or a token.",
     )
     log_format: Literal["text", "json"] = Field(
         "text", description="Form of these lines. `json`: an object on each line, for programs that collect logs."

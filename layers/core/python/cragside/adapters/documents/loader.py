@@ -41,9 +41,9 @@ class FileLoader(DocumentLoader):
     """Reads files. Child processes parse large files and those of complex formats.
 
     `seconds` and `memory` (bytes) bound the reading of one file, `parallel` the number of files read at a time.
-    Workspaces take turns, and a file waits at most `patience` seconds. Without `ocr`, pictures are refused. With it, one is
-    read at a time. Nothing is started or imported before the first file. The detail `reason` of an error continues the
-    sentence that the file's name begins.
+    Workspaces take turns, and a file waits at most `patience` seconds. Without `ocr`, pictures are refused; with it,
+    they are read one at a time. Nothing is started or imported before the first file. The detail `reason` of an error
+    continues the sentence that the file's name begins.
     """
 
     def __init__(

@@ -54,8 +54,8 @@ def worker(
     `cragside serve` runs one of these by itself whenever there is something to do. One process does the work of a
     RAG_HOME; a second one waits for its turn. With RAG_QUEUE_URL the tasks come from SQS, and any number may run.
 
-    Ctrl-C and SIGTERM let tasks in hand end (5 seconds at most), give back the others, and end the command with 0. With
-    --until-idle or --idle the code is 1 when a task was given up.
+    Ctrl-C and SIGTERM give running tasks 5 seconds to end, return the rest to the queue, and end the command with 0.
+    With --until-idle or --idle the code is 1 when a task was given up.
     """
     from cragside.composition.descriptors import raise_limit
     from cragside.entrypoints.log import logged
