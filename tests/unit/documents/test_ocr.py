@@ -1,5 +1,6 @@
 """Text in pictures and in scanned PDF is recognised, for real, by the extra `ocr`."""
 
+import io
 import json
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from PIL import Image
 from cragside.adapters.documents.kinds import kind_of
 from cragside.adapters.documents.loader import FileLoader
 from cragside.adapters.documents.parsing import ParserProcesses
+from cragside.adapters.documents.pictures import _grey
 from cragside.adapters.documents.reading import NEEDS_OCR, NO_TEXT, FileOrigin, Ocr
 from cragside.domain.errors import ServiceUnavailable, ValidationError
 from tests.unit.documents.pictures import SHED, joined, picture_of_text, saved, scan_of, text_pdf
@@ -81,6 +83,9 @@ def test_a_photograph_that_a_camera_turned_is_upright(read):
     directions[0x0112] = 6
     photograph = saved(turned, "JPEG", exif=directions)
     assert SHED[0] in read(photograph, "a.jpg").text
+    # Tesseract turns some pages itself.
+    upright = _grey(Image.open(io.BytesIO(photograph)))
+    assert upright.width > upright.height
 
 
 def test_a_tiff_has_pages(read):
