@@ -38,6 +38,7 @@ def _first_block() -> list[str]:
 
 
 @pytest.mark.enable_socket
+@pytest.mark.guides
 def test_the_blocks_of_the_readme_run_in_a_fresh_shell(tmp_path: Path) -> None:
     notes, service = re.findall(r"```sh\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
     # The environment of the tests takes the place of the one that `make demo` makes.
