@@ -72,23 +72,21 @@ async def test_another_that_has_it_open_serves_nothing_of_it_and_keeps_what_it_i
     await later.close()
 
 
-async def test_a_document_that_waits_for_the_lease_comes_into_the_new_store(build: Build) -> None:
-    server, command = build(), build()
+async def test_a_document_that_waits_for_the_lease_comes_into_the_new_store(
+    build: Build, backend: Backend, tmp_path: Path
+) -> None:
+    server = build()
     library = (await server.open("w")).documents
     await library.accept(OTTER)
     store = await store_of(server, "w")
-    async with store.writing():
-        removing = asyncio.create_task(command.remove("w"))
-        await asyncio.sleep(0.05)
-        async with store.accepting():
-            waiting = asyncio.create_task(library.accept(PUMP))
-            await asyncio.sleep(0.05)
-    await asyncio.gather(removing, waiting)
-    if "w" in await server.names():
-        assert [record.name for record in (await library.documents())[0]] == ["pump.md"]
-    else:  # it was accepted before the removal
-        assert await library.documents() == ([], 0)
-    await asyncio.gather(server.close(), command.close())
+    async with store.alone():
+        waiting = asyncio.create_task(library.accept(PUMP))
+        await asyncio.sleep(0.1)
+        assert not waiting.done()
+        backend.take_away(tmp_path / "w")
+    await waiting
+    assert [record.name for record in (await library.documents())[0]] == ["pump.md"]
+    await server.close()
 
 
 async def test_a_worker_in_the_middle_does_not_bring_it_back(build: Build) -> None:
