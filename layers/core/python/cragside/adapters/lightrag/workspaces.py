@@ -81,6 +81,8 @@ class EmbeddedWorkspaces(Workspaces):
     async def prepare(self, workspace: str) -> None:
         if store := await self._existing(workspace):
             await store.embedder.prepare()
+        if not self._home.read_only:
+            self._backend.sweep(self._home.folder)
         # Whoever prepares a server stays for as long as it runs.
         self._pool.leave()
 
