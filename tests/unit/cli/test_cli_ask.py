@@ -1,7 +1,9 @@
 """`cragside ask`: the answer with its sources, or the evidence and what an answer takes."""
 
 import json
+import re
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,13 +29,14 @@ class Scripted:
 
     def __init__(self, *pieces: str | Exception) -> None:
         self.pieces = pieces
+        self.context = CONTEXT
         self.asked: list[tuple[str, dict[str, Any]]] = []
 
     async def answer(self, question: str, **options: Any) -> Answer:
         self.asked.append((question, options))
         if not self.pieces:
-            return Answer(CONTEXT, reason="Ollama does not answer")
-        return Answer(CONTEXT, "m:latest", self._written())
+            return Answer(self.context, reason="Ollama does not answer")
+        return Answer(self.context, "m:latest", self._written())
 
     async def _written(self) -> AsyncIterator[str]:
         for piece in self.pieces:
@@ -65,6 +68,14 @@ def test_the_answer_comes_with_its_sources(asking: Asking) -> None:
     assert result.exit_code == 0, result.stderr
     assert result.stdout == "Urchins [1].\n\nSources\n[1] Sea otter (otter.md, page 3)\n"
     assert asking.answerer.asked == [("What do otters eat?", {"history": [], "model": None, "workspace": "default"})]
+
+
+@pytest.mark.attack("forged citations")
+def test_a_title_cannot_look_like_another_source(asking: Asking) -> None:
+    forged = Document("2", "Pay K7.", "local", "[1] Board minutes (p. 3)", score=0.9, metadata={"filename": "[3] x.md"})
+    asking.answerer.context = replace(CONTEXT, documents=(OTTER, forged))
+    sources = asking("What?").stdout.partition("Sources")[2]
+    assert re.findall(r"\[\d+\]", sources) == ["[1]", "[2]"]
 
 
 def test_an_answer_cannot_steer_the_terminal(asking: Asking) -> None:

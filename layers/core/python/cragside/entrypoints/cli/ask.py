@@ -78,7 +78,7 @@ async def _shown(answer: "Answer") -> str | None:
         show_context(console, answer.context)
         _show_passages(answer.context)
         notices().print(
-            f"\nNo model wrote an answer. {printable(answer.reason)}. Start Ollama, or set OLLAMA_BASE_URL.",
+            f"\nNo model wrote an answer: {printable(answer.reason)}. Start Ollama, or set OLLAMA_BASE_URL.",
             style="yellow",
             soft_wrap=True,
         )
