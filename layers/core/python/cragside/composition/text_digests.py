@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from cragside.adapters.documents.earlier_readings import EarlierReadings
 from cragside.adapters.documents.folders import FoundFile, Refused, read_file
@@ -13,7 +13,9 @@ from cragside.adapters.documents.reading import EMPTY, Ocr, is_no_mistake
 from cragside.composition.ocr import ocr_of
 from cragside.domain.document import SourceText
 from cragside.domain.errors import ProcessingError, ValidationError
-from cragside.settings import Settings
+
+if TYPE_CHECKING:
+    from cragside.settings import Settings
 
 # A leading dot: no workspace can have this name.
 _FILE = ".readings"
@@ -86,7 +88,7 @@ class TextDigests:
         return key, self._earlier.result(key)
 
 
-def text_digests(settings: Settings) -> TextDigests:
+def text_digests(settings: "Settings") -> TextDigests:
     """The digests for commands that compare files with documents. They are remembered where RAG_HOME can be written."""
     from cragside.adapters.lightrag.files.manifest import is_baked
 

@@ -22,7 +22,7 @@ _MOST_SPACES = 100
 
 def read(content: bytes, origin: FileOrigin) -> Reading:
     """Text, title, author and date. Raises `Unreadable` for damaged and encrypted files."""
-    check_archive(content, NEEDED, _WHAT)
+    size = check_archive(content, NEEDED, _WHAT)
     composer = Composer()
     with opened(content, _WHAT) as archive:
         manifest = archive.read("META-INF/manifest.xml") if "META-INF/manifest.xml" in archive.namelist() else b""
@@ -34,7 +34,7 @@ def read(content: bytes, origin: FileOrigin) -> Reading:
         raise Unreadable("is damaged, or not an OpenDocument file")
     title = ""
     if (sheets := body.find(f"{_OFFICE}spreadsheet")) is not None:
-        tables = Tables()
+        tables = Tables(size)
         for sheet in sheets.iterchildren(f"{_TABLE}table"):
             tables.add(sheet.get(f"{_TABLE}name", ""), _rows(sheet))
         tables.compose(composer)
