@@ -6,7 +6,7 @@ import pytest
 
 from cragside.adapters.documents.kinds import kind_of
 from cragside.adapters.documents.reading import FileOrigin, Unreadable
-from tests.unit.documents.archives import epub_of, opendocument_of, pptx_of, shape
+from tests.unit.documents.archives import OASIS, epub_of, opendocument_of, pptx_of, shape
 
 
 def read(content, name):
@@ -138,3 +138,45 @@ def test_a_format_is_recognised_by_its_content():
     assert kind_of(epub_of("x"), "a", None)[1] == "epub"
     assert kind_of(opendocument_of("text", ""), "a.zip", None)[0].module == "opendocument"
     assert kind_of(b"{\\rtf1 x}", "a.txt", None)[1] == "rtf"
+
+
+@pytest.mark.attack("hidden text")
+def test_what_a_reader_of_an_opendocument_file_cannot_see_is_left_out():
+    space = 'xmlns:style="urn:oasis:names:tc:opendocument:xmlns:style:1.0"'
+    space += ' xmlns:fo="urn:oasis:names:tc:opendocument:xmlns:xsl-fo-compatible:1.0"'
+    styles = (
+        f"<office:document-styles {OASIS} {space}>"
+        '<style:style style:name="Gone"><style:text-properties text:display="none"/></style:style>'
+        '<style:style style:name="Tiny"><style:text-properties fo:font-size="1pt"/></style:style>'
+        '<style:style style:name="Small"><style:text-properties fo:font-size="10pt"/></style:style>'
+        '<style:style style:name="Away"><style:table-properties table:display="false"/></style:style>'
+        "</office:document-styles>"
+    )
+    more = {"styles.xml": styles}
+    text = (
+        '<text:p>Seen <text:span text:style-name="Gone">A</text:span>and '
+        '<text:span text:style-name="Tiny">B</text:span><text:span text:style-name="Small">small</text:span>.</text:p>'
+        '<text:section text:display="none"><text:p>C</text:p></text:section>'
+        '<text:p>D<text:hidden-paragraph text:is-hidden="true"/></text:p>'
+        '<text:p>Shown<text:hidden-paragraph text:is-hidden="false"/></text:p>'
+    )
+    assert read(opendocument_of("text", text, more=more), "a.odt").text.split() == ["Seen", "and", "small.", "Shown"]
+    cell = "<table:table-row><table:table-cell><text:p>{0}</text:p></table:table-cell></table:table-row>"
+    sheets = (
+        f'<table:table table:name="One">{cell.format("seen")}</table:table>'
+        f'<table:table table:name="Two" table:style-name="Away">{cell.format("E")}</table:table>'
+    )
+    assert read(opendocument_of("spreadsheet", sheets, more=more), "a.ods").text.split() == ["One", "–", "seen"]
+
+
+@pytest.mark.attack("hidden text")
+def test_what_a_reader_of_slides_cannot_see_is_left_out():
+    hidden = shape("A").replace("<p:nvSpPr>", '<p:nvSpPr><p:cNvPr id="2" name="x" hidden="1"/>')
+    group = '<p:grpSp><p:nvGrpSpPr><p:cNvPr id="3" name="y" hidden="true"/></p:nvGrpSpPr>' + shape("B") + "</p:grpSp>"
+    assert read(pptx_of(shape("Seen") + hidden + group), "a.pptx").text.split() == ["Seen"]
+
+
+@pytest.mark.attack("hidden text")
+def test_hidden_groups_of_rich_text_are_left_out():
+    text = rb"{\rtf1\ansi Seen {\v A}{\f0\fs20\v\b B}{\vertalt and} {\b bold}}"
+    assert read(text, "a.rtf").text.split() == ["Seen", "and", "bold"]

@@ -1,6 +1,8 @@
 """Reads ODT, ODP and ODS: headings or slides as sections and pages, sheets row by row. Runs in a child process."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Any
 
 from cragside.adapters.documents.archives import check_archive, opened, parsed
@@ -16,6 +18,10 @@ _TEXT, _TABLE, _DRAW, _OFFICE, _PRESENTATION, _META = (
 _DC = "{http://purl.org/dc/elements/1.1/}"
 # Comments, deleted text and what stands for positions.
 _GONE = frozenset({f"{_OFFICE}annotation", f"{_TEXT}tracked-changes", f"{_TEXT}note", f"{_TEXT}hidden-text"})
+_STYLE = _SPACE % "style"
+_FO = "{urn:oasis:names:tc:opendocument:xmlns:xsl-fo-compatible:1.0}"
+# At most one point high.
+_TINY = re.compile(r"(?:0(?:\.\d{1,4})?|1(?:\.0{1,4})?)pt")
 _MOST_REPEATED = 1000
 _MOST_SPACES = 100
 
@@ -28,10 +34,13 @@ def read(content: bytes, origin: FileOrigin) -> Reading:
         manifest = archive.read("META-INF/manifest.xml") if "META-INF/manifest.xml" in archive.namelist() else b""
         if b"encryption-data" in manifest:
             raise Unreadable("is encrypted: save it without a password")
-        body = parsed(archive.read("content.xml")).find(f"{_OFFICE}body")
+        whole = parsed(archive.read("content.xml"))
+        body = whole.find(f"{_OFFICE}body")
+        styles = [whole, *(parsed(archive.read(name)) for name in archive.namelist() if name == "styles.xml")]
         stated = parsed(archive.read("meta.xml")) if "meta.xml" in archive.namelist() else None
     if body is None:
         raise Unreadable("is damaged, or not an OpenDocument file")
+    _empty_unseen(body, _hiding(styles))
     title = ""
     if (sheets := body.find(f"{_OFFICE}spreadsheet")) is not None:
         tables = Tables(size)
@@ -44,6 +53,29 @@ def read(content: bytes, origin: FileOrigin) -> Reading:
         title = _document(body, composer)
     fields = _properties(stated)
     return Reading(composer.text, title=fields.get("title") or title, marks=composer.marks, tier1=fields)
+
+
+def _hiding(styles: Iterable[Any]) -> frozenset[str]:
+    """The names of the styles that hide what has them."""
+    found = set()
+    for style in chain.from_iterable(each.iter(f"{_STYLE}style") for each in styles):
+        shown = [each.attrib for each in style]
+        hidden = any(each.get(f"{_TEXT}display") == "none" or each.get(f"{_TABLE}display") == "false" for each in shown)
+        tiny = any(_TINY.fullmatch(each.get(f"{_FO}font-size", "")) for each in shown)
+        if hidden or tiny:
+            found.add(style.get(f"{_STYLE}name", ""))
+    return frozenset(found)
+
+
+def _empty_unseen(body: Any, hiding: frozenset[str]) -> None:
+    """Take out what is hidden: by its style, as a section, or as a paragraph."""
+    for element in list(body.iter()):
+        names = {element.get(f"{_TEXT}style-name"), element.get(f"{_TABLE}style-name")}
+        if element.tag == f"{_TEXT}hidden-paragraph" and element.get(f"{_TEXT}is-hidden") == "true":
+            element = element.getparent()
+        elif not (names & hiding or (element.tag == f"{_TEXT}section" and element.get(f"{_TEXT}display") == "none")):
+            continue
+        element.clear(keep_tail=True)
 
 
 def _document(body: Any, composer: Composer) -> str:
