@@ -8,14 +8,13 @@ import subprocess
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 
+from cragside.composition.heaps import HEAP_SETTINGS
 from cragside.domain.errors import ServiceUnavailable
 from cragside.ports.index_queue import IndexQueue
 
 _POLL_SECONDS = 0.5
 _GRACE_SECONDS = 10.0
 _LONGEST_PAUSE_SECONDS = 60.0
-# glibc gives each thread its own heap, and what a heap has freed is not given back: a tenth of a worker's memory.
-_FEW_HEAPS = {"MALLOC_ARENA_MAX": "2"}
 
 logger = logging.getLogger("cragside")
 
@@ -62,7 +61,7 @@ class WorkerProcess:
             process = await asyncio.create_subprocess_exec(
                 *self._command,
                 *arguments,
-                env={**_FEW_HEAPS, **self._environment},
+                env={**HEAP_SETTINGS, **self._environment},
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
             )

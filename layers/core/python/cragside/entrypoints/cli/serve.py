@@ -54,6 +54,7 @@ def serve(
     session = session_of(context)
     settings = session.settings()
     from cragside.composition.descriptors import raise_limit  # here, since all of this imports FastAPI and more
+    from cragside.composition.heaps import keep_heaps_small
     from cragside.entrypoints.log import logged
     from cragside.entrypoints.metrics import counting_folder
     from cragside.entrypoints.proxy import server
@@ -61,6 +62,7 @@ def serve(
     if not (settings.asks_for_token or allow_anonymous or server.is_loopback(host)):
         raise ConfigurationError(f"{host} {_EXPOSED}")
     raise_limit()
+    keep_heaps_small()
     with logged(settings.log_level, settings.log_format), counting_folder() as metrics:
         _serve(session, settings, host=host, port=port, workers=workers, metrics=metrics)
 
