@@ -289,12 +289,16 @@ async def test_a_worker_that_is_to_stay_waits_until_the_configuration_is_mended(
 
 
 async def test_a_stopped_worker_lets_running_tasks_end(queue: HastyQueue) -> None:
-    workspaces = MemoryWorkspaces(before=lambda _: asyncio.sleep(0.2))
-    worker = worker_of(queue, workspaces)
+    begun = asyncio.Event()
+
+    async def before(_: Task) -> None:
+        begun.set()
+        await asyncio.sleep(0.2)
+
+    worker = worker_of(queue, MemoryWorkspaces(before=before))
     await queue.send([task()])
     running = asyncio.create_task(worker.run())
-    while (await queue.stats()).processing == 0:
-        await asyncio.sleep(0.01)
+    await begun.wait()
     worker.stop()
     assert await running == {"done": 1}
 

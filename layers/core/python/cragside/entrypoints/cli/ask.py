@@ -7,6 +7,7 @@ import typer
 from cragside.entrypoints.cli.api import LocalWorkspace
 from cragside.entrypoints.cli.session import session_of
 from cragside.entrypoints.cli.terminal import notices, output, print_json, printable
+from cragside.entrypoints.cli.wrapping import WordWrap, print_prose
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -81,11 +82,12 @@ async def _shown(answer: "Answer") -> str | None:
         )
         return None
     written: list[str] = []
+    wrap = WordWrap(console.width) if console.is_terminal else None
     async for piece in answer.pieces:
         written.append(piece)
-        console.file.write(printable(piece))
+        console.file.write(wrap.feed(printable(piece)) if wrap else printable(piece))
         console.file.flush()
-    console.file.write("\n")
+    console.file.write(f"{wrap.end()}\n" if wrap else "\n")
     show_sources(console, answer.context)
     return "".join(written)
 
@@ -93,7 +95,7 @@ async def _shown(answer: "Answer") -> str | None:
 def _show_passages(context: "RagContext") -> None:
     console = output()
     for number, document in enumerate(context.documents, start=1):
-        console.print(f"\n[{number}] {printable(document.content)}", soft_wrap=True)
+        print_prose(console, f"\n[{number}] {document.content}")
 
 
 def _message(role: str, content: str) -> dict[str, str]:

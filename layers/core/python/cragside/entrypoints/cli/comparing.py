@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -68,15 +68,23 @@ class Comparison:
 
 
 async def compare(
-    service: "Service", folders: Sequence[Path], digests: TextDigests, *, keep_emptied: bool = False
+    service: "Service",
+    folders: Sequence[Path],
+    digests: TextDigests,
+    *,
+    keep_emptied: bool = False,
+    tell: Callable[[int, int], object] | None = None,
 ) -> Comparison:
     """Compare folders with the documents that came from below them. A folder may be missing.
 
-    The document of an emptied file is to be removed, unless `keep_emptied` is set.
+    The document of an emptied file is to be removed, unless `keep_emptied` is set. `tell` gets the number of files that
+    are read, and of all.
     """
     found = await asyncio.to_thread(lambda: list(find_files(folder for folder in folders if not is_gone(folder))))
     states, refused = list[FileState](), list[Refused]()
-    for item in found:
+    for number, item in enumerate(found):
+        if tell:
+            tell(number, len(found))
         digest = await digests.of(item) if isinstance(item, FoundFile) else item
         if isinstance(digest, Refused):
             refused.append(digest)

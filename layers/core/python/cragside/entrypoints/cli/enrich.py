@@ -7,7 +7,8 @@ import typer
 
 from cragside.entrypoints.cli.api import LocalWorkspace
 from cragside.entrypoints.cli.session import session_of
-from cragside.entrypoints.cli.terminal import output, print_json, printable
+from cragside.entrypoints.cli.terminal import output, print_json
+from cragside.entrypoints.cli.wrapping import print_prose
 
 if TYPE_CHECKING:
     from cragside.application.enricher import Enriched
@@ -62,4 +63,4 @@ def _show(enriched: "Enriched", prefix: str) -> None:
         return
     show_context(console, enriched.rag_context)
     console.print("\nThe prompt that Ollama would get:\n")
-    console.print(printable(enriched.request["prompt"]), soft_wrap=True)
+    print_prose(console, enriched.request["prompt"])

@@ -45,7 +45,7 @@ def enrich_docs(
         if not stats_only:
             told["enqueued"] = await service.enqueue(document, force=force)
         if watch or not (api or stats_only):
-            told["stopped"] = await until_idle(service, look_on=stats_only) or None
+            told["stopped"] = await until_idle(service, look_on=stats_only, as_json=as_json) or None
         told.update(await service.stats())
 
     try:

@@ -7,6 +7,7 @@ from rich.table import Table
 from cragside.domain.document import Document
 from cragside.domain.outcome import RagContext
 from cragside.entrypoints.cli.terminal import print_table, printable
+from cragside.entrypoints.cli.wrapping import print_prose
 
 _VERDICTS = {
     "local": "evidence from the knowledge base",
@@ -32,7 +33,7 @@ def show_sources(console: Console, context: RagContext) -> None:
     if context.documents:
         console.print("\nSources")
         for number, document in enumerate(context.documents, start=1):
-            console.print(f"[{number}] {_one_line(document.title)} ({_place(document)})", soft_wrap=True)
+            print_prose(console, f"[{number}] {_one_line(document.title)} ({_place(document)})")
     else:
         console.print("\nNo evidence was found: the model answered from what it knows.", style="yellow")
     for degradation in context.degraded:

@@ -9,6 +9,7 @@ from cragside.domain.errors import NotFound, ValidationError
 from cragside.entrypoints.cli.api import Address, Token, WorkspaceName, ask, given_once
 from cragside.entrypoints.cli.session import session_of
 from cragside.entrypoints.cli.terminal import output, print_json, printable
+from cragside.entrypoints.cli.wrapping import print_prose
 
 if TYPE_CHECKING:
     from cragside.entrypoints.cli.service import Service
@@ -51,9 +52,9 @@ def _show(answer: dict[str, Any]) -> None:
     console = output()
     entity = answer["entity"]
     console.print(printable(f"{entity['name']} ({entity['type']})"), style="bold")
-    console.print(printable(entity["description"]), soft_wrap=True)
+    print_prose(console, entity["description"])
     for connection in answer["connections"]:
         line = f"  {_ARROWS[connection['direction']]} {connection['entity']}: {connection['relationship']}"
-        console.print(printable(line), soft_wrap=True)
+        print_prose(console, line)
     for document in answer["documents"]:
         console.print(printable(f"  in {document['source']}"), soft_wrap=True)

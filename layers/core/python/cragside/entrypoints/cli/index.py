@@ -111,7 +111,7 @@ def index(
     report, gone = Report(), list[str]()
 
     async def work(service: "Service") -> None:
-        await index_offers(service, repository.offers(settings), options, report, wait=not no_wait)
+        await index_offers(service, repository.offers(settings), options, report, wait=not no_wait, as_json=as_json)
         gone.extend(await _vanished(service, repository, report, prune=prune))
 
     with nothing_is_lost(report, address=api):

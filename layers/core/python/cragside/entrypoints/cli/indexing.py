@@ -1,8 +1,8 @@
 """Indexing at a terminal: what `ingest`, `index` and `bake` have in common."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
-from contextlib import aclosing, contextmanager, nullcontext
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import aclosing, nullcontext
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cragside.composition.local_files import SUPPORTED, FoundFile, Refused, find_files, is_no_mistake, read_file
+from cragside.domain.counted import counted
 from cragside.domain.errors import (
     ConfigurationError,
     DeadlineExceeded,
@@ -26,9 +27,12 @@ from cragside.entrypoints.cli.api import ask, named_workspace
 from cragside.entrypoints.cli.indexing_report import FoundItem, Line, Report, tell_why_it_stopped
 from cragside.entrypoints.cli.progress import Offer, Options
 from cragside.entrypoints.cli.session import place_of
-from cragside.entrypoints.cli.terminal import notices, output, print_json, printable
+from cragside.entrypoints.cli.taking_in import TakingIn, bar
+from cragside.entrypoints.cli.terminal import output, print_json, printable, progress
 
 if TYPE_CHECKING:
+    from rich.progress import Progress
+
     from cragside.entrypoints.cli.service import Service
     from cragside.entrypoints.cli.session import Session
     from cragside.settings import Settings
@@ -59,11 +63,13 @@ class Run:
     token: str | None = None
     wait: bool = True
     prune: "Prune | None" = None
+    as_json: bool = False
 
 
-def found_in(paths: Sequence[Path], urls: Sequence[str] = ()) -> list[FoundItem]:
+def found_in(paths: Sequence[Path], urls: Sequence[str] = (), *, as_json: bool = False) -> list[FoundItem]:
     """What there is to index. Raises `ValidationError` when that is nothing."""
-    found: list[FoundItem] = [*find_files(paths), *map(Offer, dict.fromkeys(urls))]
+    with progress(as_json=as_json).status("Looking for files ..."):
+        found: list[FoundItem] = [*find_files(paths), *map(Offer, dict.fromkeys(urls))]
     if all(isinstance(item, Refused) and item.skipped for item in found):
         raise ValidationError(f"There is no file to index; supported are {SUPPORTED}.")
     return found
@@ -80,19 +86,30 @@ async def offers_of(found: Sequence[FoundItem], max_bytes: int) -> AsyncGenerato
 
 
 async def index(
-    service: "Service", offers: AsyncGenerator[Offer | Refused], options: Options, report: Report, *, wait: bool = True
+    service: "Service",
+    offers: AsyncGenerator[Offer | Refused],
+    options: Options,
+    report: Report,
+    *,
+    wait: bool = True,
+    found: Sequence[FoundItem] | None = None,
+    as_json: bool = False,
 ) -> None:
-    """Send the documents and, with `wait`, wait until they are indexed. Progress goes to standard error."""
-    with _bar() as bar:
-        step = bar.add_task("Taking in", total=None)
+    """Send the documents and, with `wait`, wait until they are indexed.
+
+    Progress goes to standard error, not with `as_json`. It has totals if `found` lists what is offered.
+    """
+    with bar(as_json=as_json) as shown:
+        taking_in = TakingIn(shown, found)
         async with aclosing(offers) as brought:
             async for offer in brought:
+                taking_in.begin(offer)
                 await _take(service, offer, options, report)
-                bar.update(step, completed=len(report.lines), description=f"Taking in ({len(report.lines)})")
-        bar.remove_task(step)
+                taking_in.end(offer)
+        taking_in.close()
         report.complete = True
         if wait and report.taken:
-            await _follow(service, report, bar)
+            await _follow(service, report, shown)
         elif not wait:
             report.leave([(number, taken.progress) for number, taken in report.taken.values()], "accepted")
 
@@ -113,10 +130,11 @@ async def _take(service: "Service", offer: Offer | Refused, options: Options, re
         report.add(Line(offer.name, status, reason, source=offer.source))
 
 
-async def _follow(service: "Service", report: Report, bar: Any) -> None:
+async def _follow(service: "Service", report: Report, shown: "Progress") -> None:
     waiting = {identifier: (number, taken.progress) for identifier, (number, taken) in report.taken.items()}
     total = sum(progress.steps for _, progress in waiting.values())
-    step = bar.add_task("Indexing", total=total)
+    documents = len(waiting)
+    step = shown.add_task(f"Indexing: 0 of {counted(documents, 'document')}", total=total)
     done = 0
     async with service.working() as trouble:
         while waiting:
@@ -136,7 +154,8 @@ async def _follow(service: "Service", report: Report, bar: Any) -> None:
                 settled += 1
                 del waiting[identifier]
             under_way = sum(progress.done for _, progress in islice(waiting.values(), _LOOKED_AT))
-            bar.update(step, completed=min(done + under_way, total))
+            told = f"Indexing: {documents - len(waiting)} of {counted(documents, 'document')}"
+            shown.update(step, completed=min(done + under_way, total), description=told)
             if settled:
                 continue
             if said and waiting:
@@ -146,9 +165,9 @@ async def _follow(service: "Service", report: Report, bar: Any) -> None:
             await asyncio.sleep(service.looks_every)
 
 
-async def until_idle(service: "Service", *, look_on: bool = False) -> str:
+async def until_idle(service: "Service", *, look_on: bool = False, as_json: bool = False) -> str:
     """Process the workspace's queue, or with `look_on` only watch it, until it is empty. Returns why it stopped."""
-    with notices().status("Enriching ...") as shown:
+    with progress(as_json=as_json).status("Enriching ...") as shown:
         async with nullcontext(_nothing_said) if look_on else service.working() as trouble:
             while True:
                 said, stats = trouble(), await service.stats()
@@ -165,16 +184,6 @@ def _nothing_said() -> str:
     return ""
 
 
-@contextmanager
-def _bar() -> Iterator[Any]:
-    """A progress bar on standard error, where that is a terminal."""
-    from rich.progress import Progress as Bar
-
-    console = notices()
-    with Bar(console=console, transient=True, disable=not console.is_terminal) as bar:
-        yield bar
-
-
 def index_found(session: "Session", settings: "Settings", found: Sequence[FoundItem], run: Run, report: Report) -> None:
     """Index what was found, and remove what `run.prune` finds."""
     report.found = found
@@ -185,13 +194,16 @@ def index_found(session: "Session", settings: "Settings", found: Sequence[FoundI
         return
 
     async def work(service: "Service") -> None:
+        opening.stop()
         left, remove = await run.prune(service, found) if run.prune else (found, None)
         report.found = left
-        await index(service, offers_of(left, settings.max_file_bytes), run.options, report, wait=run.wait)
+        offers = offers_of(left, settings.max_file_bytes)
+        await index(service, offers, run.options, report, wait=run.wait, found=left, as_json=run.as_json)
         if remove:
             await remove(report)
 
-    ask(session, settings, work, address=run.address, token=run.token)
+    with progress(as_json=run.as_json).status("Opening the knowledge base ...") as opening:
+        ask(session, settings, work, address=run.address, token=run.token)
 
 
 def where_of(settings: "Settings", address: str | None) -> str:

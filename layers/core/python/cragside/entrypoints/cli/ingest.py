@@ -73,8 +73,8 @@ def ingest(
         raise ValidationError("--prune needs a folder: it removes documents of files that are gone from it.")
     removing = pruning(pruned, yes=yes, max_bytes=settings.max_file_bytes) if pruned else None
     options = Options(enrich=not no_enrich)
-    run = Run(options, api, token, wait=not no_wait, prune=removing)
-    report, found = Report(), found_in(given, urls or [])
+    run = Run(options, api, token, wait=not no_wait, prune=removing, as_json=as_json)
+    report, found = Report(), found_in(given, urls or [], as_json=as_json)
     with nothing_is_lost(report, address=api):
         index_found(session, settings, found, run, report)
     told = {"workspace": named_workspace(settings, api)}

@@ -13,6 +13,7 @@ from cragside.entrypoints.cli.indexing import until_idle
 from cragside.entrypoints.cli.indexing_report import tell_why_it_stopped
 from cragside.entrypoints.cli.session import session_of
 from cragside.entrypoints.cli.terminal import output, print_json, printable
+from cragside.entrypoints.cli.wrapping import print_prose
 
 if TYPE_CHECKING:
     from cragside.entrypoints.cli.service import Service
@@ -45,7 +46,7 @@ def add(
     async def work(service: "Service") -> tuple[Any, str]:
         answer = await service.client.post("/v1/memories", body)
         # A service does the rest by itself.
-        return answer, await until_idle(service) if answer["indexed"] and api is None else ""
+        return answer, await until_idle(service, as_json=as_json) if answer["indexed"] and api is None else ""
 
     answer, stopped = ask(session, settings, work, address=api, token=token)
     if as_json:
@@ -87,7 +88,7 @@ def search(
     if as_json:
         print_json(answer)
     else:
-        output().print(printable(answer["text"] or "Nothing is remembered on this."), soft_wrap=True)
+        print_prose(output(), answer["text"] or "Nothing is remembered on this.")
 
 
 @memory.command(name="list")
@@ -119,7 +120,7 @@ def list_(
     console = output()
     for heading, text in told:
         console.print(printable(heading), soft_wrap=True)
-        console.print(f"{printable(text)}\n", soft_wrap=True)
+        print_prose(console, f"{text}\n")
     console.print(f"{len(told)} of {total} exchanges.")
 
 

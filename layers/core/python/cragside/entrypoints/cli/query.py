@@ -10,6 +10,7 @@ from cragside.domain.search import Ranking
 from cragside.entrypoints.cli.api import Address, Token, WorkspaceName, ask, given_once
 from cragside.entrypoints.cli.session import session_of
 from cragside.entrypoints.cli.terminal import notices, output, print_json, printable
+from cragside.entrypoints.cli.wrapping import print_prose
 
 if TYPE_CHECKING:
     from cragside.entrypoints.cli.service import Service
@@ -131,14 +132,14 @@ def _show(answer: dict[str, Any]) -> None:
         place = [f"p. {payload['pageNumber']}" if payload.get("pageNumber") else "", payload.get("section") or ""]
         where = ", ".join(part for part in place if part)
         heading = f"{_figures(found)}  {found['source']}{f' ({where})' if where else ''}"
-        console.print(printable(heading), style="bold", soft_wrap=True)
-        console.print(f"      {_preview(found['text'])}", soft_wrap=True)
+        print_prose(console, heading, style="bold")
+        print_prose(console, f"      {_preview(found['text'])}")
     for failed in answer["degraded"]:
         notices().print(printable(f"{failed['component']}: {failed['reason']}"), soft_wrap=True)
     graph = answer.get("graph")
     if graph and graph.get("entities"):
         names = ", ".join(entity["name"] for entity in graph["entities"])
-        console.print(f"\nEntities  {printable(names)}", soft_wrap=True)
+        print_prose(console, f"\nEntities  {names}")
 
 
 def _figures(found: dict[str, Any]) -> str:

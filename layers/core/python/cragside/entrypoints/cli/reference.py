@@ -13,7 +13,8 @@ _INTRODUCTION = """# The command line
 
 This page is made from the commands' own help by `python -m cragside.entrypoints.cli.reference`.
 Settings come from the environment and from files: see [configuration](configuration.md).
-Results go to standard output, progress and errors (one line, `error: ...`) to standard error.
+Results go to standard output, progress and errors (one line, `error: ...`) to standard error. Progress is shown at a
+terminal only, and never with `--json`. Answers and evidence are broken at words there; pipes and files get whole lines.
 """
 
 

@@ -15,7 +15,7 @@ from cragside.entrypoints.cli.indexing_report import Report, nothing_is_lost
 from cragside.entrypoints.cli.ingest import NoEnrich, NoWait, Yes
 from cragside.entrypoints.cli.progress import Options
 from cragside.entrypoints.cli.session import session_of
-from cragside.entrypoints.cli.terminal import print_json
+from cragside.entrypoints.cli.terminal import print_json, progress
 
 if TYPE_CHECKING:
     from cragside.composition.text_digests import TextDigests
@@ -69,6 +69,7 @@ def sync(
         watching=watching,
         yes=yes,
         wait=not no_wait,
+        as_json=as_json,
         removing=["cragside", "sync", "--yes", *named],
     )
     try:
@@ -97,6 +98,7 @@ class _Run:
     watching: bool
     yes: bool
     wait: bool
+    as_json: bool
     removing: Sequence[str]
     report: Report = field(default_factory=Report)
     compared: "Comparison | None" = None
@@ -135,11 +137,22 @@ class _Run:
         from cragside.entrypoints.cli.comparing import compare
         from cragside.entrypoints.cli.syncing import agreed, carry_out
 
-        found = self.compared = await compare(service, self.folders, digests)
+        with progress(as_json=self.as_json).status("Comparing files ...") as shown:
+
+            def tell(done: int, files: int) -> None:
+                shown.update(f"Comparing: {done} of {files} files ...")
+
+            found = self.compared = await compare(service, self.folders, digests, tell=tell)
         if self.dry_run:
             return
         if not agreed(found.losses, yes=self.yes):
             found.plan = found.plan.without_removals()
         await carry_out(
-            service, found, self.options, self.report, max_bytes=self.settings.max_file_bytes, wait=self.wait
+            service,
+            found,
+            self.options,
+            self.report,
+            max_bytes=self.settings.max_file_bytes,
+            wait=self.wait,
+            as_json=self.as_json,
         )

@@ -76,7 +76,14 @@ def on_terminal() -> bool:
 
 
 async def carry_out(
-    service: "Service", found: Comparison, options: Options, report: Report, *, max_bytes: int, wait: bool = True
+    service: "Service",
+    found: Comparison,
+    options: Options,
+    report: Report,
+    *,
+    max_bytes: int,
+    wait: bool = True,
+    as_json: bool = False,
 ) -> None:
     """Carry out the plan. New files are indexed before documents are removed, so that a crash loses nothing."""
     made = found.plan
@@ -92,7 +99,8 @@ async def carry_out(
     wanted = [found.files[state.source] for state in (*made.added, *made.changed, *again)]
     for refused in found.refused:
         report.refuse(refused, found.ids.get(refused.source, ""))
-    await index(service, offers_of(wanted, max_bytes), options, report, wait=wait)
+    offers = offers_of(wanted, max_bytes)
+    await index(service, offers, options, report, wait=wait, found=wanted, as_json=as_json)
     for state in made.unchanged:
         if state.source not in found.unfinished:
             report.add(Line(state.name, "unchanged", "", found.ids[state.source], source=state.source))

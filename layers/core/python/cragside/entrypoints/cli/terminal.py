@@ -23,6 +23,13 @@ def notices() -> "Console":
     return _console(stderr=True)
 
 
+def progress(*, as_json: bool) -> "Console":
+    """Standard error for progress. Mute unless a person watches: at a terminal, by a command that prints no JSON."""
+    console = _console(stderr=True)
+    console.quiet = as_json or not sys.stderr.isatty()
+    return console
+
+
 def print_table(console: "Console", table: "Table") -> None:
     """Print a table without trailing blanks and empty lines."""
     with console.capture() as captured:

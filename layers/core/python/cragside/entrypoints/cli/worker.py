@@ -6,16 +6,17 @@ import os
 import signal
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cragside.domain.errors import CragsideError
 from cragside.domain.memory_name import is_memory, owner_of, spoken
 from cragside.entrypoints.cli import exit_codes
 from cragside.entrypoints.cli.session import session_of
-from cragside.entrypoints.cli.terminal import notices, output, printable
+from cragside.entrypoints.cli.terminal import output, printable, progress
 
 if TYPE_CHECKING:
     from cragside.application.attempts import Handled
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 _COUNTS = "PROMETHEUS_MULTIPROC_DIR"
 _OUTCOMES = ("done", "retried", "buried")
+# How often somebody who watches is told what is left. SQS charges for each call.
+_SECONDS, _SECONDS_ON_SQS = 0.5, 10.0
 
 
 def worker(
@@ -64,13 +67,14 @@ def worker(
 
     async def work(container: "Container") -> Counter[str]:
         made = container.worker()
-        with _stopping(made), _progress(as_json) as progress:
-            return await made.run(
-                until_idle=until_idle or idle is not None,
-                idle_seconds=idle or 0.0,
-                sweep=sweeps,
-                progress=_giving_way(nice, _counting(session.environment, progress)),
-            )
+        with _stopping(made), _progress(as_json) as told:
+            async with _totals(container, told, seconds=_SECONDS_ON_SQS if settings.queue_url else _SECONDS):
+                return await made.run(
+                    until_idle=until_idle or idle is not None,
+                    idle_seconds=idle or 0.0,
+                    sweep=sweeps,
+                    progress=_giving_way(nice, _counting(session.environment, told)),
+                )
 
     raise_limit()
     with logged(settings.log_level, settings.log_format):
@@ -137,7 +141,15 @@ class _Progress:
         self._as_json = as_json
         self._console = output()
         self._counts = Counter[str]()
-        self.status = notices().status("Waiting for tasks ...")
+        self._left: int | None = None
+        console = progress(as_json=as_json)
+        self.watched = not console.quiet
+        self.status = console.status("Looking for tasks ...")
+
+    def count(self, left: int) -> None:
+        """So many tasks wait or are in hand."""
+        self._left = left
+        self._show()
 
     def __call__(self, handled: "Handled") -> None:
         self._counts[handled.outcome] += 1
@@ -159,8 +171,36 @@ class _Progress:
         if handled.outcome != "done":
             remark = f"{spoken(task.workspace)} {task.document_id} part {task.part} {task.stage}: {handled.reason}"
             self._console.print(f"{handled.outcome:<9}{printable(remark)}", soft_wrap=True)
-        counts = ", ".join(f"{count} {outcome}" for outcome, count in self._counts.items())
-        self.status.update(f"Indexing: {counts} ...")
+        if self._left is not None and handled.outcome != "retried":
+            self._left = max(0, self._left - 1)
+        self._show()
+
+    def _show(self) -> None:
+        over = self._counts["done"] + self._counts["buried"]
+        troubles = [f"{self._counts[outcome]} {outcome}" for outcome in ("retried", "buried") if self._counts[outcome]]
+        told = ", ".join([f"{over} of {over + (self._left or 0)} tasks", *troubles])
+        self.status.update(f"Indexing: {told} ..." if self._left else f"Waiting for tasks ({told}) ...")
+
+
+@asynccontextmanager
+async def _totals(container: "Container", told: _Progress, *, seconds: float) -> AsyncIterator[None]:
+    """While the block runs, tell somebody who watches how many tasks are left. For nobody, the queue is not asked."""
+    if not told.watched:
+        yield
+        return
+
+    async def count() -> None:
+        while True:
+            with suppress(CragsideError):  # the worker reports what is down
+                stats = await container.queue.stats()
+                told.count(stats.pending + stats.processing)
+            await asyncio.sleep(seconds)
+
+    counting = asyncio.create_task(count())
+    try:
+        yield
+    finally:
+        counting.cancel()
 
 
 @contextmanager
