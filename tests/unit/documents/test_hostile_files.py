@@ -108,6 +108,13 @@ OUTSIDE = '<?xml version="1.0"?><!DOCTYPE x [<!ENTITY e SYSTEM "file:///etc/pass
 ENTITY = "<w:p><w:r><w:t>&e;</w:t></w:r></w:p>"
 
 
+def late_document_type():
+    """A document type that two pieces of what is unpacked have between them."""
+    piece = 1024 * 1024
+    head = f"<?xml version='1.0'?>{' ' * piece}"[: piece - 4]
+    return packed({"[Content_Types].xml": "<Types/>", "word/document.xml": head + LAUGHS[21:]})
+
+
 def deep(opening, closing, depth=200_000):
     return (opening * depth + "x" + closing * depth).encode()
 
@@ -247,6 +254,7 @@ REFUSED = {
     ),
     "a sheet of garbage": (lambda: xlsx_of("<row r='x'><c r='1A'/></row>"), "a.xlsx", "is damaged|stopped|is empty"),
     "half a workbook": (lambda: xlsx_of("")[:600], "a.xlsx", "is damaged, or not an Excel workbook"),
+    "a document type between two pieces": (late_document_type, "a.docx", "declares a document type"),
     "a zip of texts": (archive_of_texts, "a.docx", "is an archive, but not a Word document"),
     "a zip named txt": (archive_of_texts, "a.txt", "is an archive, but not a Word document"),
     "half a docx": (WEIR[:2000], "a.docx", "is damaged, or not a Word document"),

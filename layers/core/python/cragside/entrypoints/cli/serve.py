@@ -67,7 +67,7 @@ def serve(
         _serve(session, settings, host=host, port=port, workers=workers, metrics=metrics)
 
 
-def _serve(session: Session, settings: "Settings", *, host: str, port: int, workers: int, metrics: str) -> None:
+def _serve(session: Session, settings: "Settings", *, host: str, port: int, workers: int, metrics: str | None) -> None:
     from cragside.bootstrap import preload
     from cragside.entrypoints.metrics import FOLDER
     from cragside.entrypoints.proxy import server
@@ -83,7 +83,7 @@ def _serve(session: Session, settings: "Settings", *, host: str, port: int, work
             # What is there now stays: looking through it again and again would only take time from requests.
             gc.freeze()
             gc.set_threshold(_ALLOCATIONS)
-            environment = {**session.given().values, FOLDER: metrics}
+            environment = {**session.given().values, **({FOLDER: metrics} if metrics else {})}
             async with _worker_kept(container, environment) if keeper else nullcontext():
                 await serving(container)
 

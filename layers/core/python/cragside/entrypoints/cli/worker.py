@@ -54,8 +54,8 @@ def worker(
     `cragside serve` runs one of these by itself whenever there is something to do. One process does the work of a
     RAG_HOME; a second one waits for its turn. With RAG_QUEUE_URL the tasks come from SQS, and any number may run.
 
-    Ctrl-C and SIGTERM let tasks in hand end (5 seconds at most), give back the others, and end the command with 0. With
-    --until-idle or --idle the code is 1 when a task was given up.
+    Ctrl-C and SIGTERM give running tasks 5 seconds to end, return the rest to the queue, and end the command with 0.
+    With --until-idle or --idle the code is 1 when a task was given up.
     """
     from cragside.composition.descriptors import raise_limit
     from cragside.entrypoints.log import logged
@@ -86,8 +86,11 @@ def worker(
 
 
 def command(idle_seconds: float, nice: int) -> Sequence[str]:
-    """The command line of a worker process that ends after so many idle seconds."""
-    program = [sys.executable, "-c", "from cragside.entrypoints.cli.main import main; main()"]
+    """The command line of a worker process that ends after so many idle seconds.
+
+    Its environment has to hold all settings: files of settings may have changed since the server started.
+    """
+    program = [sys.executable, "-c", "from cragside.entrypoints.cli.main import main; main(complete=True)"]
     return [*program, "worker", "--idle", str(idle_seconds), "--nice", str(nice)]
 
 
@@ -97,7 +100,10 @@ def _counting(environment: Mapping[str, str], progress: "Callable[[Handled], Non
         return progress
     from cragside.entrypoints.metrics import TaskCounts
 
-    counts = TaskCounts()
+    try:
+        counts = TaskCounts()
+    except OSError:  # the disk is full; the server has said so
+        return progress
 
     def counted(handled: "Handled") -> None:
         counts.count(handled)
