@@ -234,7 +234,7 @@ class Container(Stores):
             self.secret.forget()
 
 
-# What a container imports only when it opens a store and answers.
+# What a container imports only when it opens a store, answers and indexes.
 _FOR_REQUESTS = (
     "cragside.adapters.lightrag.knowledge_graph",
     "cragside.adapters.lightrag.ledger.sqlite.ledger",
@@ -244,6 +244,7 @@ _FOR_REQUESTS = (
     "cragside.adapters.lightrag.storages.sqlite.kv",
     "cragside.adapters.lightrag.storages.sqlite.vectors",
     "cragside.crag.graph",
+    "langchain_text_splitters",
 )
 
 

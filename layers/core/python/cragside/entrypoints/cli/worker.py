@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 import os
 import signal
 import sys
@@ -15,7 +16,7 @@ import typer
 from cragside.domain.errors import CragsideError
 from cragside.domain.memory_name import is_memory, owner_of, spoken
 from cragside.entrypoints.cli import exit_codes
-from cragside.entrypoints.cli.session import session_of
+from cragside.entrypoints.cli.session import Session, session_of
 from cragside.entrypoints.cli.terminal import output, printable, progress
 
 if TYPE_CHECKING:
@@ -91,7 +92,24 @@ def command(idle_seconds: float, nice: int) -> Sequence[str]:
     Its environment has to hold all settings: files of settings may have changed since the server started.
     """
     program = [sys.executable, "-c", "from cragside.entrypoints.cli.main import main; main(complete=True)"]
-    return [*program, "worker", "--idle", str(idle_seconds), "--nice", str(nice)]
+    return [*program, *_arguments(idle_seconds, nice)]
+
+
+def run_forked(idle_seconds: float, nice: int, environment: Mapping[str, str], arguments: Sequence[str]) -> None:
+    """Run what `command` runs, with further arguments, in this process, which a server's parent has forked."""
+    from cragside.entrypoints.cli.app import app
+
+    os.environ.clear()
+    os.environ.update(environment)
+    logging.getLogger().handlers.clear()  # the server's; the command adds its own
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for stream in (0, 1):
+        os.dup2(nowhere, stream)
+    app([*_arguments(idle_seconds, nice), *arguments], obj=Session(complete=True))
+
+
+def _arguments(idle_seconds: float, nice: int) -> Sequence[str]:
+    return ["worker", "--idle", str(idle_seconds), "--nice", str(nice)]
 
 
 def _counting(environment: Mapping[str, str], progress: "Callable[[Handled], None]") -> "Callable[[Handled], None]":
