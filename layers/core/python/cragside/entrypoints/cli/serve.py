@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cragside.domain.errors import ConfigurationError
-from cragside.entrypoints.cli.session import Session, address_of, place_of, session_of
-from cragside.entrypoints.cli.worker import command, run_forked
+from cragside.entrypoints.cli.session import address_of, place_of, session_of
+from cragside.entrypoints.cli.worker import arguments_for, command, run_forked
 
 if TYPE_CHECKING:
     from cragside.bootstrap import Container
@@ -56,7 +56,6 @@ def serve(
     session = session_of(context)
     settings = session.settings()
     from cragside.composition.descriptors import raise_limit  # here, since all of this imports FastAPI and more
-    from cragside.composition.heaps import keep_heaps_small
     from cragside.entrypoints.log import logged
     from cragside.entrypoints.metrics import counting_folder
     from cragside.entrypoints.proxy import server
@@ -64,12 +63,13 @@ def serve(
     if not (settings.asks_for_token or allow_anonymous or server.is_loopback(host)):
         raise ConfigurationError(f"{host} {_EXPOSED}")
     raise_limit()
-    keep_heaps_small()
     with logged(settings.log_level, settings.log_format), counting_folder() as metrics:
-        _serve(session, settings, host=host, port=port, workers=workers, metrics=metrics)
+        _serve(context, settings, host=host, port=port, workers=workers, metrics=metrics)
 
 
-def _serve(session: Session, settings: "Settings", *, host: str, port: int, workers: int, metrics: str | None) -> None:
+def _serve(
+    context: typer.Context, settings: "Settings", *, host: str, port: int, workers: int, metrics: str | None
+) -> None:
     from cragside.bootstrap import preload
     from cragside.entrypoints.metrics import FOLDER
     from cragside.entrypoints.proxy import server
@@ -78,6 +78,7 @@ def _serve(session: Session, settings: "Settings", *, host: str, port: int, work
     from cragside.entrypoints.proxy.workers import supervise
     from cragside.entrypoints.worker_process import executing
 
+    session, program = session_of(context), context.find_root().command.main
     listening = server.listen(host, port)
     _log.info(_about(settings))
 
@@ -102,7 +103,7 @@ def _serve(session: Session, settings: "Settings", *, host: str, port: int, work
 
     def index(arguments: Sequence[str]) -> None:
         handover.close()
-        run_forked(_IDLE_SECONDS, _NICE, environment, arguments)
+        run_forked(program, [*arguments_for(_IDLE_SECONDS, _NICE), *arguments], environment)
 
     handover = Handover(listening, workers, lambda: typer.echo(server.greeting(listening, host)))
     with handover, Forker(index) as forker:

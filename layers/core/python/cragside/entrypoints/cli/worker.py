@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from cragside.application.worker import Worker
     from cragside.bootstrap import Container
 
+_ARENA_MAX = -8  # M_ARENA_MAX in glibc's malloc.h
 _COUNTS = "PROMETHEUS_MULTIPROC_DIR"
 _OUTCOMES = ("done", "retried", "buried")
 # How often somebody who watches is told what is left. SQS charges for each call.
@@ -92,23 +93,31 @@ def command(idle_seconds: float, nice: int) -> Sequence[str]:
     Its environment has to hold all settings: files of settings may have changed since the server started.
     """
     program = [sys.executable, "-c", "from cragside.entrypoints.cli.main import main; main(complete=True)"]
-    return [*program, *_arguments(idle_seconds, nice)]
+    return [*program, *arguments_for(idle_seconds, nice)]
 
 
-def run_forked(idle_seconds: float, nice: int, environment: Mapping[str, str], arguments: Sequence[str]) -> None:
-    """Run what `command` runs, with further arguments, in this process, which a server's parent has forked."""
-    from cragside.entrypoints.cli.app import app
-
+def run_forked(program: Callable[..., object], arguments: Sequence[str], environment: Mapping[str, str]) -> None:
+    """Run `program`, which is `cragside`, with these arguments in this process, which a server's parent has forked."""
     os.environ.clear()
     os.environ.update(environment)
     logging.getLogger().handlers.clear()  # the server's; the command adds its own
     nowhere = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1):
         os.dup2(nowhere, stream)
-    app([*_arguments(idle_seconds, nice), *arguments], obj=Session(complete=True))
+    _keep_few_heaps()
+    program(list(arguments), obj=Session(complete=True))
 
 
-def _arguments(idle_seconds: float, nice: int) -> Sequence[str]:
+def _keep_few_heaps() -> None:
+    """Do what MALLOC_ARENA_MAX does, which glibc reads only when a program starts."""
+    import ctypes
+
+    if sys.platform == "linux" and (os.confstr("CS_GNU_LIBC_VERSION") or "").startswith("glibc"):
+        ctypes.CDLL(None).mallopt(_ARENA_MAX, 2)
+
+
+def arguments_for(idle_seconds: float, nice: int) -> Sequence[str]:
+    """The arguments of a worker that ends after so many idle seconds."""
     return ["worker", "--idle", str(idle_seconds), "--nice", str(nice)]
 
 
