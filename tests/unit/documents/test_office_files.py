@@ -180,3 +180,29 @@ def test_what_a_reader_of_slides_cannot_see_is_left_out():
 def test_hidden_groups_of_rich_text_are_left_out():
     text = rb"{\rtf1\ansi Seen {\v A}{\f0\fs20\v\b B}{\vertalt and} {\b bold}}"
     assert read(text, "a.rtf").text.split() == ["Seen", "and", "bold"]
+
+
+@pytest.mark.attack("hidden text")
+def test_hidden_text_of_rich_text_ends_where_it_is_switched_off():
+    text = rb"{\rtf1\ansi Seen \v A{B \'fc\u8364?}\v0 and {\v C \}{\b D}\v0 later} {\v E\plain plain} {\v0 last}}"
+    assert read(text, "a.rtf").text.split() == ["Seen", "and", "later", "plain", "last"]
+
+
+@pytest.mark.attack("hidden text")
+def test_the_style_sheets_of_a_book_hide_text():
+    links = '<link rel="stylesheet" href="../my%20style.css"/>'
+    css = ".gone { display: none } .light { color: white }"
+    chapter = '<p>Seen</p><p class="gone">A</p><p class="light">light</p>'
+    book = epub_of(chapter, links=links, more={"OEBPS/my style.css": css})
+    assert read(book, "a.epub").text.split() == ["Seen", "light"]
+
+
+def test_alternate_and_missing_style_sheets_of_a_book_hide_nothing():
+    links = (
+        '<link rel="alternate stylesheet" href="../a.css"/><link rel="stylesheet" href="../../../b.css"/>'
+        '<link rel="stylesheet" href="../c.css"/>'
+    )
+    book = epub_of(
+        '<p class="x">Seen</p>', links=links, more={"OEBPS/a.css": ".x{display:none}", "OEBPS/c.css": "\x00{"}
+    )
+    assert read(book, "a.epub").text.split() == ["Seen"]
