@@ -146,10 +146,11 @@ def test_what_a_reader_of_an_opendocument_file_cannot_see_is_left_out():
     space += ' xmlns:fo="urn:oasis:names:tc:opendocument:xmlns:xsl-fo-compatible:1.0"'
     styles = (
         f"<office:document-styles {OASIS} {space}>"
-        '<style:style style:name="Gone"><style:text-properties text:display="none"/></style:style>'
-        '<style:style style:name="Tiny"><style:text-properties fo:font-size="1pt"/></style:style>'
-        '<style:style style:name="Small"><style:text-properties fo:font-size="10pt"/></style:style>'
-        '<style:style style:name="Away"><style:table-properties table:display="false"/></style:style>'
+        '<style:style style:name="Gone" style:family="text"><style:text-properties text:display="none"/></style:style>'
+        '<style:style style:name="Tiny" style:family="text"><style:text-properties fo:font-size="1pt"/></style:style>'
+        '<style:style style:name="Small" style:family="text"><style:text-properties fo:font-size="10pt"/></style:style>'
+        '<style:style style:name="Away" style:family="table"><style:table-properties table:display="false"/>'
+        "</style:style>"
         "</office:document-styles>"
     )
     more = {"styles.xml": styles}
@@ -206,3 +207,35 @@ def test_alternate_and_missing_style_sheets_of_a_book_hide_nothing():
         '<p class="x">Seen</p>', links=links, more={"OEBPS/a.css": ".x{display:none}", "OEBPS/c.css": "\x00{"}
     )
     assert read(book, "a.epub").text.split() == ["Seen"]
+
+
+@pytest.mark.attack("hidden text")
+def test_styles_of_opendocument_hide_what_inherits_them_and_nothing_else():
+    space = 'xmlns:style="urn:oasis:names:tc:opendocument:xmlns:style:1.0"'
+    space += ' xmlns:fo="urn:oasis:names:tc:opendocument:xmlns:xsl-fo-compatible:1.0"'
+
+    def style(family, name, properties, parent=""):
+        return (
+            f'<style:style style:family="{family}" style:name="{name}" style:parent-style-name="{parent}">'
+            f"<style:text-properties {properties}/></style:style>"
+        )
+
+    styles = (
+        f"<office:document-styles {OASIS} {space}><office:styles>"
+        + style("text", "Gone", 'text:display="none"')
+        + style("text", "Heir", 'fo:color="#000000"', "Gone")
+        + style("text", "Loop", "", "Loop")
+        + style("paragraph", "Tiny", 'fo:font-size="1pt"')
+        + style("text", "Big", 'fo:font-size="12pt"')
+        + style("graphic", "Same", 'fo:font-size="1pt"')
+        + "</office:styles><office:automatic-styles>"
+        + style("paragraph", "P1", 'fo:font-size="1pt"')
+        + "</office:automatic-styles></office:document-styles>"
+    )
+    text = (
+        '<text:p><text:span text:style-name="Heir">A</text:span>One <text:span text:style-name="Loop">two</text:span>'
+        '</text:p><text:p text:style-name="Tiny">B<text:span text:style-name="Big">three</text:span>C</text:p>'
+        '<text:p text:style-name="Same">four</text:p><text:p text:style-name="P1">five</text:p>'
+    )
+    reading = read(opendocument_of("text", text, more={"styles.xml": styles}), "a.odt")
+    assert reading.text.split() == ["One", "two", "three", "four", "five"]
