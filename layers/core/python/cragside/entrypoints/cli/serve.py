@@ -44,9 +44,9 @@ def serve(
 ) -> None:
     """Run the HTTP service and the Ollama proxy.
 
-    Ollama's and OpenAI's routes pass through to OLLAMA_BASE_URL (default http://127.0.0.1:11434). Point an Ollama
-    client at this address instead of Ollama's: prompts that begin with /rag get evidence. All else passes through byte
-    for byte.
+    Ollama's and OpenAI's routes pass through to OLLAMA_BASE_URL, else to OLLAMA_HOST, else to http://127.0.0.1:11434.
+    Point an Ollama client at this address instead of Ollama's: prompts that begin with /rag get evidence. All else
+    passes through byte for byte.
 
     A separate process indexes accepted documents. It runs while there is work to do. Nothing is indexed into a baked
     store. With RAG_QUEUE_URL, the workers of that queue do the indexing.
