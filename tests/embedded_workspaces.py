@@ -5,6 +5,7 @@ from pathlib import Path
 
 from cragside.adapters.embedded.keywords import keywords_of
 from cragside.adapters.embedded.language_model import EmbeddedLanguageModel
+from cragside.adapters.lightrag.backends.interface import Backend
 from cragside.adapters.lightrag.backends.sqlite import SqliteBackend
 from cragside.adapters.lightrag.ledger.sqlite.database import Database
 from cragside.adapters.lightrag.opening import StoreOpener
@@ -29,10 +30,11 @@ def embedded_workspaces(
     saved_queries: int = 3,
     most_open: int = MOST_OPEN,
     patience: float = PATIENCE_SECONDS,
+    backend: Backend | None = None,
 ) -> EmbeddedWorkspaces:
     """Workspaces below a folder. `chunk_words` are a passage's longest length and overlap."""
     opener = StoreOpener(
-        backend=SqliteBackend(),
+        backend=backend or SqliteBackend(),
         embedding_model=embedding_model,
         open_embedder=open_embedder,
         model=model or EmbeddedLanguageModel(),

@@ -2,8 +2,8 @@
 
     python -m tools.bill FOLDER
 
-Writes `FOLDER/cragside-VERSION.cdx.json` with the dependencies of the wheel on all platforms. `make layers` writes the
-bills of the layers. Equal locks give equal bills, without time and serial number.
+Writes `FOLDER/cragside-VERSION.cdx.json` with the dependencies of the wheel and its extras on all platforms.
+`make layers` writes the bills of the layers. Equal locks give equal bills, without time and serial number.
 """
 
 import json
@@ -19,7 +19,7 @@ from tools import toolchain
 
 _ROOT = Path(__file__).parents[1]
 # CycloneDX lists each component with hashes and origin. uv's export is a preview feature.
-EXPORT = ("export", "--quiet", "--frozen", "--no-dev", "--extra", "aws", "--format", "cyclonedx1.5")
+EXPORT = ("export", "--quiet", "--frozen", "--no-dev", "--all-extras", "--format", "cyclonedx1.5")
 
 
 class Unlisted(Exception):
@@ -63,11 +63,15 @@ def _normal(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
+def exported_lock() -> str:
+    """uv's export of the lock: the wheel with the dependencies of all its extras."""
+    command = [toolchain.uv() or "uv", *EXPORT]
+    return subprocess.run(command, cwd=_ROOT, capture_output=True, text=True, check=True).stdout  # noqa: S603 - uv
+
+
 def main() -> None:
     """Write the bill of the wheel."""
-    exported = subprocess.run(  # noqa: S603 - uv, with arguments of this file
-        [toolchain.uv() or "uv", *EXPORT], cwd=_ROOT, capture_output=True, text=True, check=True
-    ).stdout
+    exported = exported_lock()
     version = json.loads(exported)["metadata"]["component"]["version"]
     path = Path(sys.argv[1], f"cragside-{version}.cdx.json")
     path.parent.mkdir(parents=True, exist_ok=True)

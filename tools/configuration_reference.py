@@ -32,7 +32,8 @@ The commands also read settings from files. The first place that has a setting c
 5. `cragside.toml` in `RAG_HOME`
 
 `.env` has lines like `RAG_THRESHOLD=0.5`; variables that are not cragside's are ignored. In `cragside.toml`, a setting
-is written as its variable, or in lower case without `RAG_`. Lists and tables may stand for texts with commas and JSON:
+is written as its variable, or in lower case without `RAG_`. Write a comma-separated setting as a list, and a JSON
+setting as a table:
 
 ```toml
 ollama_base_url = "http://127.0.0.1:11434"

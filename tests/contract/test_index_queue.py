@@ -253,6 +253,13 @@ async def test_forgetting_a_deleted_document_leaves_the_dead_letters_of_others(q
     assert task("doc-2") in [letter.task for letter in await queue.dead()]
 
 
+async def test_removing_a_workspace_keeps_the_tasks_of_others(queue: IndexQueue) -> None:
+    await queue.send([task(), task("doc-2"), task(workspace="other")])
+    await queue.discard(workspace="library")
+    assert await queue.stats_of("library") in (None, QueueStats(0, 0, 0))
+    assert task(workspace="other") in [delivery.task for delivery in await received(queue)]
+
+
 async def test_counts_of_a_workspace_exclude_other_workspaces(queue: IndexQueue) -> None:
     await queue.send([task(), task(workspace="other"), task("doc-2", workspace="other")])
     (first,) = await received(queue, limit=1)

@@ -3,8 +3,11 @@ from pathlib import Path
 import pytest
 
 from cragside.adapters.local.queue import FILE_NAME
+from cragside.application.allowance import Allowance, allow
 from cragside.domain.document import SourceText
 from cragside.domain.errors import ServiceUnavailable
+from cragside.domain.tokens import Limits
+from cragside.ports.document_loader import DocumentLoader
 from cragside.ports.page_fetcher import FetchedPage
 from tests.knowledge import Knowledge
 
@@ -54,3 +57,34 @@ async def test_adding_a_document_again_queues_tasks_that_the_queue_had_refused(t
     stats = await knowledge.queue.stats()
     await knowledge.close()
     assert (acceptance.outcome, stats.pending) == ("unchanged", 2)
+
+
+class Noting(DocumentLoader):
+    """Notes who takes turns."""
+
+    def __init__(self) -> None:
+        self.turns: list[str] = []
+
+    async def load(
+        self, content: bytes, *, name: str, content_type: str | None = None, workspace: str = ""
+    ) -> SourceText:
+        self.turns.append(workspace)
+        return SourceText(name, content.decode())
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+@pytest.mark.attack("noisy neighbours")
+async def test_a_token_takes_turns_as_one_whatever_its_workspaces(tmp_path: Path) -> None:
+    loader = Noting()
+    knowledge = Knowledge(tmp_path, members={"loader": loader})
+    for holder, workspace in [("greedy", "a"), ("greedy", "b"), ("other", "c")]:
+        allow(Allowance(holder, Limits()))
+        await knowledge.container.intake.file(b"Otters sleep.", name="otter.txt", workspace=workspace)
+    allow(None)
+    await knowledge.container.intake.file(b"Otters sleep.", name="otter.txt", workspace="a")
+    await knowledge.close()
+    one, again, other, anybody = loader.turns
+    assert one == again
+    assert len({one, other, anybody}) == 3

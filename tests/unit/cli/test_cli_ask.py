@@ -1,7 +1,9 @@
 """`cragside ask`: the answer with its sources, or the evidence and what an answer takes."""
 
 import json
+import re
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,13 +29,14 @@ class Scripted:
 
     def __init__(self, *pieces: str | Exception) -> None:
         self.pieces = pieces
+        self.context = CONTEXT
         self.asked: list[tuple[str, dict[str, Any]]] = []
 
     async def answer(self, question: str, **options: Any) -> Answer:
         self.asked.append((question, options))
         if not self.pieces:
-            return Answer(CONTEXT, reason="Ollama does not answer")
-        return Answer(CONTEXT, "m:latest", self._written())
+            return Answer(self.context, reason="Ollama does not answer")
+        return Answer(self.context, "m:latest", self._written())
 
     async def _written(self) -> AsyncIterator[str]:
         for piece in self.pieces:
@@ -67,6 +70,14 @@ def test_the_answer_comes_with_its_sources(asking: Asking) -> None:
     assert asking.answerer.asked == [("What do otters eat?", {"history": [], "model": None, "workspace": "default"})]
 
 
+@pytest.mark.attack("forged citations")
+def test_a_title_cannot_look_like_another_source(asking: Asking) -> None:
+    forged = Document("2", "Pay K7.", "local", "[1] Board minutes (p. 3)", score=0.9, metadata={"filename": "[3] x.md"})
+    asking.answerer.context = replace(CONTEXT, documents=(OTTER, forged))
+    sources = asking("What?").stdout.partition("Sources")[2]
+    assert re.findall(r"\[\d+\]", sources) == ["[1]", "[2]"]
+
+
 def test_an_answer_cannot_steer_the_terminal(asking: Asking) -> None:
     asking.answerer = Scripted("Ur\x1b[2J", "chins")
     assert "\x1b" not in asking("What?").stdout
@@ -90,6 +101,15 @@ def test_a_conversation_goes_on(asking: Asking) -> None:
     asking("Something else?")
     asking("-c", "Why?")
     assert asking.answerer.asked[4][1]["history"][0]["content"] == "Something else?"
+
+
+def test_a_conversation_goes_on_without_a_model(asking: Asking) -> None:
+    asking.answerer = Scripted()
+    asking("What do otters eat?")
+    asking("-c", "And where?")
+    asking("-c", "And when?")
+    questions = [turn["content"] for turn in asking.answerer.asked[2][1]["history"]]
+    assert questions == ["What do otters eat?", "And where?"]
 
 
 def test_without_a_conversation_there_is_nothing_to_continue(asking: Asking) -> None:

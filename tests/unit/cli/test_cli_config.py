@@ -2,10 +2,13 @@
 
 import json
 import os
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from cragside.entrypoints.cli.worker import command
 
 
 @pytest.fixture
@@ -94,6 +97,10 @@ def test_a_table_for_people_has_what_is_set(run: Any, tmp_path: Path) -> None:
         ("cragside.toml", "treshold = 0.5", "RAG_TRESHOLD is not a setting. Did you mean RAG_THRESHOLD?"),
         ("cragside.toml", "threshold = 0.5\napi_token = sesame", "is not valid TOML, at line 2, column 13"),
         ("cragside.toml", "threshold = [1]", "threshold must be a text, a number"),
+        ("cragside.toml", "[ollama_options]\nday = 2026-01-01", "ollama_options must be a text, a number"),
+        ("cragside.toml", "threshold = " + "1" * 5000, "is not valid TOML"),
+        ("cragside.toml", "threshold = " + "[" * 5000, "is not valid TOML"),
+        (".env", "RAG_THRESHOLD=" + " " * 70_000, "is longer than 64,000 bytes"),
     ],
 )
 def test_a_wrong_file_is_named(run: Any, tmp_path: Path, name: str, text: str, complaint: str) -> None:
@@ -157,3 +164,12 @@ def test_a_pipe_in_place_of_a_file_of_settings_is_refused_at_once(run: Any, tmp_
     result = run("config")
     assert result.exit_code == 2
     assert ".env is not a file" in result.stderr
+
+
+@pytest.mark.attack("odd folders")
+def test_a_worker_takes_the_settings_of_its_server(tmp_path: Path) -> None:
+    """A file of settings that changes while a server runs, or that another user makes, does not stop its worker."""
+    written(tmp_path / ".env", "RAG_THRESHOL=1")
+    environment = {"RAG_HOME": str(tmp_path / "home"), "PATH": os.environ["PATH"]}
+    ended = subprocess.run([*command(0.1, 0), "--no-sweep"], env=environment, cwd=tmp_path, capture_output=True)
+    assert ended.returncode == 0, ended.stderr

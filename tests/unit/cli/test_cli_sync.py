@@ -10,6 +10,7 @@ import pytest
 
 from cragside.adapters.documents.folders import root_of
 from cragside.adapters.documents.loader import FileLoader
+from cragside.adapters.documents.parsing import ParserProcesses
 from cragside.adapters.embedded.embedder import WordLlamaEmbedder
 from cragside.client import Client
 from cragside.composition.text_digests import TextDigests
@@ -19,6 +20,7 @@ from cragside.entrypoints.cli.in_process_transport import InProcess
 from cragside.entrypoints.cli.progress import Options
 from cragside.entrypoints.cli.service import Service
 from cragside.entrypoints.cli.watching import Watch
+from tests.unit.documents.pictures import text_pdf
 
 SKIP_ENRICHMENT = "--no-enrich"
 
@@ -367,6 +369,38 @@ def test_prune_needs_a_folder(real, notes):
     result = real("ingest", str(notes / "n1.md"), "--prune")
     assert result.exit_code == 2
     assert "--prune needs a folder" in result.stderr
+
+
+def test_unchanged_files_are_not_parsed_again(real, notes, monkeypatch):
+    (notes / "a.pdf").write_bytes(text_pdf(["The lamp is lit at dusk."]))
+    (notes / "b.pdf").write_bytes(text_pdf(["The lamp is lit at dawn."]))
+    assert "14 indexed" in real("sync", str(notes), SKIP_ENRICHMENT).stdout
+    parsed = []
+    read = ParserProcesses.read
+
+    def noted(self, kind, content, origin):
+        parsed.append(origin.name)
+        return read(self, kind, content, origin)
+
+    monkeypatch.setattr(ParserProcesses, "read", noted)
+    (notes / "a.pdf").rename(notes / "sub" / "c.pdf")
+    (notes / "b.pdf").touch()
+    assert "13 unchanged, 1 moved" in real("sync", str(notes), SKIP_ENRICHMENT).stdout
+    assert parsed == []
+    (notes / "b.pdf").write_bytes(text_pdf(["The lamp is lit at noon."]))
+    assert "1 updated, 13 unchanged" in real("sync", str(notes), SKIP_ENRICHMENT).stdout
+    assert set(parsed) == {"b.pdf"}
+
+
+def test_a_file_that_has_an_earlier_text_again_is_updated(real, notes):
+    (notes / "a.pdf").write_bytes(text_pdf(["The lamp is lit at dusk."]))
+    assert real("sync", str(notes), SKIP_ENRICHMENT).exit_code == 0
+    (notes / "a.pdf").rename(notes / "kept.pdf")
+    (notes / "a.pdf").write_bytes(text_pdf(["The lamp is lit at noon."]))
+    assert real("ingest", str(notes / "a.pdf"), SKIP_ENRICHMENT).exit_code == 0
+    (notes / "kept.pdf").rename(notes / "a.pdf")
+    assert "1 updated, 12 unchanged" in real("sync", str(notes), SKIP_ENRICHMENT).stdout
+    assert "13 unchanged" in real("sync", str(notes), SKIP_ENRICHMENT).stdout
 
 
 def test_a_service_is_synced_in_the_same_way(real, served, notes):

@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+import pytest
 from cli_services import RealCommands
 
 
@@ -36,3 +37,32 @@ def test_without_a_workspace_it_says_what_to_do(real: RealCommands) -> None:
     result = real("workspaces", "list")
     assert (result.exit_code, "cragside ingest" in result.stdout) == (0, True)
     assert real.json("workspaces", "list") == []
+
+
+def test_a_workspace_is_removed_with_all_that_belongs_to_it(real: RealCommands, tmp_path: Any) -> None:
+    note = tmp_path / "otter.md"
+    note.write_text("Sea otters eat urchins, crabs and clams.")
+    for workspace in ("beta", "alpha"):
+        assert real("ingest", str(note), "--workspace", workspace).exit_code == 0
+    (real.home / ".settings.json").write_text(json.dumps({"beta": {"threshold": 0.5}, "alpha": {"threshold": 0.4}}))
+    (real.home / ".conversation-beta.json").write_text("[]")
+    told = real.json("workspaces", "remove", "Beta", "--yes")
+    assert (told["workspace"], told["removed"], told["documents"]) == ("beta", True, 1)
+    assert [row["workspace"] for row in real.json("workspaces", "list")] == ["alpha"]
+    assert json.loads((real.home / ".settings.json").read_text()) == {"alpha": {"threshold": 0.4}}
+    assert not [path.name for path in real.home.iterdir() if "beta" in path.name or "removed" in path.name]
+    again = real("workspaces", "remove", "beta", "--yes")
+    assert (again.exit_code, "no workspace beta" in again.stderr) == (1, True)
+
+
+def test_it_asks_before_it_removes(real: RealCommands, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    note = tmp_path / "otter.md"
+    note.write_text("Sea otters eat urchins, crabs and clams.")
+    assert real("ingest", str(note), "--workspace", "w").exit_code == 0
+    refused = real("workspaces", "remove", "w")
+    assert (refused.exit_code, "1 documents" in refused.stderr, "--yes" in refused.stderr) == (2, True, True)
+    monkeypatch.setattr("cragside.entrypoints.cli.workspaces.on_terminal", lambda: True)
+    for answer, left in ((False, ["w"]), (True, [])):
+        monkeypatch.setattr("typer.confirm", lambda *_, answer=answer, **__: answer)
+        assert real("workspaces", "remove", "w").exit_code == (0 if answer else 1)
+        assert [row["workspace"] for row in real.json("workspaces", "list")] == left

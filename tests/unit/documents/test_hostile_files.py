@@ -108,6 +108,13 @@ OUTSIDE = '<?xml version="1.0"?><!DOCTYPE x [<!ENTITY e SYSTEM "file:///etc/pass
 ENTITY = "<w:p><w:r><w:t>&e;</w:t></w:r></w:p>"
 
 
+def late_document_type():
+    """A document type that two pieces of what is unpacked have between them."""
+    piece = 1024 * 1024
+    head = f"<?xml version='1.0'?>{' ' * piece}"[: piece - 4]
+    return packed({"[Content_Types].xml": "<Types/>", "word/document.xml": head + LAUGHS[21:]})
+
+
 def deep(opening, closing, depth=200_000):
     return (opening * depth + "x" + closing * depth).encode()
 
@@ -126,8 +133,8 @@ ELSEWHERE = (
 )
 
 
-def xlsx_of(rows, *, more=""):
-    """A workbook whose only sheet has these rows."""
+def xlsx_of(rows, *, more="", shared=""):
+    """A workbook whose only sheet has these rows; its cells may refer to a `shared` text."""
     file = io.BytesIO()
     Workbook().save(file)
     with zipfile.ZipFile(file) as archive:
@@ -137,6 +144,11 @@ def xlsx_of(rows, *, more=""):
         f'{rows if rows == ENTITIES else ""}<worksheet {space}><dimension ref="A1:XFD1048576"/>'
         f"<sheetData>{'' if rows == ENTITIES else rows}</sheetData>{more}</worksheet>"
     ).encode()
+    if shared:
+        kind = "application/vnd.openxmlformats-officedocument.spreadsheetml.sharedStrings+xml"
+        told = f'<Override PartName="/xl/sharedStrings.xml" ContentType="{kind}"/></Types>'
+        entries["xl/sharedStrings.xml"] = f"<sst {space}><si><t>{shared}</t></si></sst>".encode()
+        entries["[Content_Types].xml"] = entries["[Content_Types].xml"].replace(b"</Types>", told.encode())
     return packed(entries)
 
 
@@ -163,14 +175,18 @@ def claiming_bmp(width, height):
     return b"BM" + struct.pack("<IHHI", 154, 0, 0, 54) + struct.pack("<IiiHHIIiiII", 40, width, height, 1, 24, *[0] * 6)
 
 
-def tiff_of(pages, *, last=0):
-    """A TIFF of so many pages of one white pixel. After the last page, the page at `last` follows; 0 ends the file."""
+def tiff_of(pages, *, last=0, shared=False):
+    """A TIFF of so many pages of one pixel. After the last page, the page at `last` follows; 0 ends the file.
+
+    If `shared`, all pages show the same data.
+    """
     parts, start = [b"II*\x00" + struct.pack("<I", 8)], 8
-    entries = [(256, 1), (257, 1), (258, 8), (259, 1), (262, 1), (273, 4), (277, 1), (278, 1), (279, 1)]
-    directory = b"".join(struct.pack("<HHII", tag, 4, 1, value) for tag, value in entries)
-    length = 2 + len(directory) + 4
+    entries = {256: 1, 257: 1, 258: 8, 259: 1, 262: 1, 273: 4, 277: 1, 278: 1, 279: 1}
+    length = 2 + 12 * len(entries) + 4
     for number in range(1, pages + 1):
         following = last if number == pages else start + number * length
+        told = entries if shared else {**entries, 273: 3 + number}
+        directory = b"".join(struct.pack("<HHII", tag, 4, 1, value) for tag, value in told.items())
         parts.append(struct.pack("<H", len(entries)) + directory + struct.pack("<I", following))
     return b"".join(parts)
 
@@ -192,6 +208,28 @@ def pdf_with_picture(width, height, box="0 0 200 200"):
     return pdf_of(CATALOG, ONE_PAGE, page, stream(b"200 0 0 200 0 0 cm /P Do"), picture)
 
 
+def repeating_sheet():
+    """A cell that stands for a million."""
+    text = "<text:p>Some words of a cell.</text:p>"
+    cell = f'<table:table-cell table:number-columns-repeated="999">{text}</table:table-cell>'
+    other = "<table:table-cell><text:p>And others.</text:p></table:table-cell>"
+    row = f'<table:table-row table:number-rows-repeated="1000">{cell}{other}</table:table-row>'
+    return opendocument_of("spreadsheet", f'<table:table table:name="s">{row}</table:table>')
+
+
+def sharing_sheet():
+    """One long text in thousands of cells."""
+    cells = '<c r="A{0}" t="s"><v>0</v></c><c r="B{0}"><v>{0}</v></c>'
+    return xlsx_of("".join(f'<row r="{n}">{cells.format(n)}</row>' for n in range(1, 2000)), shared="word " * 6000)
+
+
+def overlapping_sheet():
+    """Merges that fill the same cells again and again."""
+    rows = "".join(f'<row r="{n}"><c r="A{n}" t="str"><v>x</v></c></row>' for n in range(1, 3000))
+    merges = "".join(f'<mergeCell ref="A{n}:CV3000"/>' for n in range(1, 3000))
+    return xlsx_of(rows, more=f"<mergeCells>{merges}</mergeCells>")
+
+
 REFUSED = {
     "an empty file": (b"", "a.txt", "is empty"),
     "blanks": (b" \n\t", "a.md", "is empty"),
@@ -211,6 +249,7 @@ REFUSED = {
     "half a jpeg": (lambda: picture_of((400, 400), "JPEG")[:900], "a.jpg", "is damaged, or no picture"),
     "half a webp": (lambda: picture_of((400, 400), "WEBP")[:200], "a.webp", "is damaged, or no picture"),
     "a tiff without an end": (lambda: endless_tiff(), "a.tiff", "holds no text|is damaged"),
+    "a tiff of one page many times": (lambda: tiff_of(900, shared=True), "a.tiff", "same data on page 2"),
     "a tiff of thousands": (lambda: many_pages(), "a.tiff", "more than 1,000 pages"),
     "a tiff of lies": (b"II*\x00\x08\x00\x00\x00" + b"\xff" * 900, "a.tif", "is damaged, or no picture"),
     "a png that is a bomb": (lambda: claiming_png(100_000, 100_000), "a.png", "more than 80,000,000 pixels"),
@@ -245,8 +284,15 @@ REFUSED = {
         lambda: opendocument_of("text", "", more={"META-INF/manifest.xml": "<encryption-data/>"}), "a.odt",
         "is encrypted",
     ),
+    "an ods that repeats": (lambda: repeating_sheet(), "a.ods", "characters with the headers of each row"),
+    "an xlsx whose cells share a long text": (lambda: sharing_sheet(), "a.xlsx", "characters with the headers"),
+    "a row of an impossible number": (
+        lambda: xlsx_of("<row r='99999999999999'><c r='A1' t='str'><v>x</v></c></row>"), "a.xlsx", "is empty",
+    ),
+    "a sheet of overlapping merges": (lambda: overlapping_sheet(), "a.xlsx", "cells by merging"),
     "a sheet of garbage": (lambda: xlsx_of("<row r='x'><c r='1A'/></row>"), "a.xlsx", "is damaged|stopped|is empty"),
     "half a workbook": (lambda: xlsx_of("")[:600], "a.xlsx", "is damaged, or not an Excel workbook"),
+    "a document type between two pieces": (late_document_type, "a.docx", "declares a document type"),
     "a zip of texts": (archive_of_texts, "a.docx", "is an archive, but not a Word document"),
     "a zip named txt": (archive_of_texts, "a.txt", "is an archive, but not a Word document"),
     "half a docx": (WEIR[:2000], "a.docx", "is damaged, or not a Word document"),

@@ -1,5 +1,6 @@
 """Text in pictures and in scanned PDF is recognised, for real, by the extra `ocr`."""
 
+import io
 import json
 import subprocess
 import sys
@@ -11,8 +12,9 @@ from PIL import Image
 from cragside.adapters.documents.kinds import kind_of
 from cragside.adapters.documents.loader import FileLoader
 from cragside.adapters.documents.parsing import ParserProcesses
+from cragside.adapters.documents.pictures import _grey
 from cragside.adapters.documents.reading import NEEDS_OCR, NO_TEXT, FileOrigin, Ocr
-from cragside.domain.errors import ValidationError
+from cragside.domain.errors import ServiceUnavailable, ValidationError
 from tests.unit.documents.pictures import SHED, joined, picture_of_text, saved, scan_of, text_pdf
 
 
@@ -81,6 +83,9 @@ def test_a_photograph_that_a_camera_turned_is_upright(read):
     directions[0x0112] = 6
     photograph = saved(turned, "JPEG", exif=directions)
     assert SHED[0] in read(photograph, "a.jpg").text
+    # Tesseract turns some pages itself.
+    upright = _grey(Image.open(io.BytesIO(photograph)))
+    assert upright.width > upright.height
 
 
 def test_a_tiff_has_pages(read):
@@ -121,6 +126,7 @@ async def test_without_the_extra_the_reason_names_the_command():
         assert refused.value.message == f"{name} {NEEDS_OCR}."
     mixed = await loader.load(joined(text_pdf(["A text layer."]), scan_of(SHED)), name="a.pdf")
     assert mixed.text.strip() == "A text layer.", "and the pages with text are kept"
+    assert mixed.unread == f"page 2 was not read, because the file {NEEDS_OCR}"
     await loader.close()
 
 
@@ -131,6 +137,21 @@ async def test_a_text_is_kept_when_ocr_takes_too_long():
         await loader.load(scans, name="a.pdf")
     mixed = await loader.load(joined(text_pdf(["A text layer."]), scans), name="a.pdf")
     assert mixed.text.strip() == "A text layer."
+    told = "pages 2, 3, 4, 5, 6 and 35 more were not read, because the file takes more than 1 s to read"
+    assert mixed.unread.startswith(told)
+    await loader.close()
+
+
+@pytest.mark.attack("noisy neighbours")
+async def test_pictures_wait_for_each_other_and_other_files_for_none(tmp_path):
+    loader = FileLoader(parallel=2, ocr=Ocr(seconds=1))
+    await loader._ocr_turns.take("busy", patience=0)
+    with pytest.raises(ServiceUnavailable, match="Too many files"):
+        await loader.load(PICTURES["a.png"], name="a.png")
+    assert (await loader.load(text_pdf(["A text layer."]), name="a.pdf")).text
+    loader._ocr_turns.give_back("busy")
+    for _ in range(3):
+        assert (await loader.load(PICTURES["a.png"], name="a.png")).text
     await loader.close()
 
 
@@ -138,6 +159,8 @@ async def test_a_missing_language_is_named_and_no_path():
     loader = FileLoader(parallel=1, ocr=Ocr("eng+fra"))
     with pytest.raises(ValidationError, match=r"language 'fra': put fra.traineddata into a folder .* RAG_OCR_DATA"):
         await loader.load(PICTURES["a.png"], name="a.png")
+    mixed = await loader.load(joined(text_pdf(["A text layer."]), scan_of(SHED)), name="a.pdf")
+    assert mixed.unread.startswith("page 2 was not read, because the file needs OCR data for the language 'fra'")
     await loader.close()
 
 

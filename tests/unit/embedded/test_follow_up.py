@@ -76,6 +76,17 @@ def test_a_question_without_a_topic_before_it_is_unchanged() -> None:
 
 
 def test_the_longest_conversation_adds_eight_words_of_forty_letters_at_most() -> None:
-    turns = [ChatTurn("user", ("N" * 60 + " X1 ") * 100)] * MOST_TURNS
-    turns = [ChatTurn("user", turn.text[:LONGEST_TURN]) for turn in turns]
-    assert len(completed("Who built it?", turns)) < 8 * 41 + 30
+    names = [chr(ord("A") + n) + 60 * chr(ord("a") + n) for n in range(20)]
+    turns = [ChatTurn("user", " ".join(names)[:LONGEST_TURN])] * MOST_TURNS
+    assert _longest_words(turns) == [name[:40] for name in names[:8]]
+
+
+def test_at_most_four_words_of_an_untrusted_answer_are_added() -> None:
+    names = [chr(ord("A") + n) + 60 * chr(ord("a") + n) for n in range(20)]
+    turns = [ChatTurn("user", "Hello"), ChatTurn("assistant", " ".join(names))]
+    assert _longest_words(turns) == [name[:40] for name in names[:4]]
+
+
+def _longest_words(turns: list[ChatTurn]) -> list[str]:
+    words = [word.strip("?") for word in completed("Who built it?", turns).split()]
+    return [word for word in words if len(word) > 30]

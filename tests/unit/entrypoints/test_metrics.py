@@ -1,6 +1,9 @@
 """`GET /metrics`: what the processes of a server have counted together."""
 
+import errno
 import multiprocessing
+import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -57,6 +60,52 @@ def test_processes_add_up(folder: str) -> None:
     assert of(counted, "cragside_enrichments_total", verdict="web") == 1
     assert of(counted, "cragside_request_seconds_bucket", route="/v1/enrich", le="0.025") == 2
     assert of(counted, "cragside_request_seconds_count", route="/v1/enrich") == 3
+
+
+@pytest.mark.attack("exhausted resources")
+def test_counts_never_grow_into_a_full_disk(folder: str) -> None:
+    """A full disk ends a process that writes to a mapped file which has no space of its own yet."""
+    counts = RequestCounts()
+    files = {file: file.stat().st_blocks for file in Path(folder).iterdir()}
+    assert all(512 * blocks >= file.stat().st_size for file, blocks in files.items())
+    for route in range(150):
+        for status in (200, 400, 404, 500, 503):
+            counts.count(f"/v1/some/route/of/usual/length/{route}", "POST", status, 0.1, "local")
+    assert {file: file.stat().st_blocks for file in Path(folder).iterdir()} == files
+
+
+def test_without_room_on_the_disk_nothing_is_counted(
+    folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(Path, "write_bytes", _full)
+    with pytest.raises(OSError, match="No space"):
+        RequestCounts()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "missing"))
+    with counting_folder() as none:
+        assert none is None
+    assert "Requests are not counted for /metrics" in caplog.text
+
+
+def _full(*_: object) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_counts_of_a_folder_that_is_gone_are_left_out(folder: str) -> None:
+    RequestCounts().count("/v1/enrich", "POST", 200, 0.2, "web")
+    shutil.rmtree(folder)
+    assert of(read(exposition(folder, QueueStats(1, 0, 0))), "cragside_queue_tasks", state="pending") == 1
+
+
+def test_the_folder_of_a_killed_server_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    gone = multiprocessing.get_context("fork").Process(target=str)
+    gone.start()
+    gone.join()
+    for process in (gone.pid, os.getpid()):
+        (tmp_path / f"cragside-metrics-{process}-x").mkdir()
+    with counting_folder():
+        assert not (tmp_path / f"cragside-metrics-{gone.pid}-x").exists()
+        assert (tmp_path / f"cragside-metrics-{os.getpid()}-x").exists()
 
 
 def test_workers_that_follow_each_other_continue_one_count(folder: str) -> None:

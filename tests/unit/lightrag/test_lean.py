@@ -1,5 +1,7 @@
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -35,3 +37,19 @@ with ThreadPoolExecutor() as threads:
     assert loaded.result()
 """
     subprocess.run([sys.executable, "-c", script], check=True, timeout=120)
+
+
+@pytest.mark.attack("odd folders")
+@pytest.mark.parametrize("own", [{}, {"PYTHON_DOTENV_DISABLED": "0"}])
+def test_a_dotenv_file_of_the_working_directory_does_not_reach_the_environment(
+    tmp_path: Path, own: dict[str, str]
+) -> None:
+    (tmp_path / ".env").write_text("LD_LIBRARY_PATH=/somewhere/else\nHTTPS_PROXY=http://127.0.0.1:1\n")
+    script = """
+import os
+before = dict(os.environ)
+import cragside.adapters.lightrag.engine.engine, cragside.adapters.lightrag.indexing.drafts
+assert dict(os.environ) == before, dict(os.environ).items() - before.items()
+"""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHON_DOTENV_DISABLED"} | own
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=120, cwd=tmp_path, env=environment)

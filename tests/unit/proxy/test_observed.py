@@ -122,6 +122,26 @@ async def test_a_request_is_one_line_without_its_query_its_prompt_or_its_token(s
     assert not any(word in written for word in ("sesame", "secret", "passage"))
 
 
+@pytest.mark.parametrize("path", ["/metrics", "/healthz", "/ready"])
+async def test_a_probe_is_logged_only_if_it_fails(lines: Lines, path: str) -> None:
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        status = 401 if scope["query_string"] else 200
+        await send({"type": "http.response.start", "status": status, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
+
+    transport = httpx.ASGITransport(Observer(60.0).wrap(app))
+    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+        await client.get(path)
+        await client.get(f"{path}?refuse")
+    assert [(each["route"], each["status"]) for each in told(lines())] == [(path, 401)]
+
+
+async def test_an_error_has_the_id_of_its_line_in_the_log(start: Start) -> None:
+    [reply] = await observed(start, "GET /v1/documents/doc-1")
+    assert reply.status == 404
+    assert json.loads(reply.body)["id"] == "trace-7.b_C"
+
+
 async def test_a_route_of_ours_is_logged_as_its_template(lines: Lines) -> None:
     app = FastAPI()
 

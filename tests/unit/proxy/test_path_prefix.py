@@ -1,13 +1,17 @@
 """A server below a path of a reverse proxy."""
 
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 import pytest
 from proxy_stub import Proxied, listening
 from pydantic import ValidationError
 
+from cragside.bootstrap import Container
 from cragside.entrypoints.http.app import create_app
+from cragside.entrypoints.http.route_rules import OPEN_ROUTES
 from cragside.entrypoints.proxy import server
+from cragside.entrypoints.proxy.ollama_scopes import KNOWN
 from cragside.settings import Settings
 
 Start = Callable[..., Awaitable[Proxied]]
@@ -48,7 +52,15 @@ async def test_our_own_routes_are_below_the_prefix(start: Start) -> None:
     assert create_app(proxied.container).openapi()["servers"] == [{"url": "/tools/rag"}]
 
 
-@pytest.mark.parametrize("prefix", ["rag", "/", "/rag/", "/a b", "//x", "/%72ag", "/rag?x"])
+@pytest.mark.parametrize("prefix", ["rag", "/", "/rag/", "/a b", "//x", "/%72ag", "/rag?x", "/..", "/a/."])
 def test_a_prefix_that_is_no_path_is_refused(prefix: str) -> None:
     with pytest.raises(ValidationError):
         Settings(path_prefix=prefix)  # type: ignore[call-arg]
+
+
+def test_a_prefix_cannot_be_the_beginning_of_another_path(tmp_path: Path) -> None:
+    app = create_app(Container(Settings(home=tmp_path)))  # type: ignore[call-arg]
+    beginnings = {path.split("/")[1] for path in (*app.openapi()["paths"], *OPEN_ROUTES, *KNOWN, "/openapi.json")}
+    for beginning in filter(None, beginnings):
+        with pytest.raises(ValidationError, match="choose another one"):
+            Settings(path_prefix=f"/{beginning}/x")  # type: ignore[call-arg]

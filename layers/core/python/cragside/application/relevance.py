@@ -15,7 +15,7 @@ from cragside.ports.rag_repository import RagRepository
 from cragside.ports.relevance_grader import RelevanceGrader
 from cragside.ports.workspaces import Workspaces
 
-# Candidates of a search with a filter: the graph cannot filter, so many of them are dropped.
+# With a filter so many are retrieved: the graph cannot filter, so most are dropped afterwards.
 _WIDE = 100
 
 

@@ -1,11 +1,15 @@
 """How text in pictures is recognised, by the settings and by what is installed."""
 
+from typing import TYPE_CHECKING
+
 from cragside.adapters.documents.ocr import available
 from cragside.adapters.documents.reading import Ocr
-from cragside.settings import Settings
+
+if TYPE_CHECKING:
+    from cragside.settings import Settings
 
 
-def ocr_of(settings: Settings) -> Ocr | None:
+def ocr_of(settings: "Settings") -> Ocr | None:
     """The settings of OCR; None if the extra `ocr` is not installed."""
     if not available():
         return None

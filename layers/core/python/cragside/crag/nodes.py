@@ -14,6 +14,7 @@ from cragside.domain.context import pack
 from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.outcome import Degradation
+from cragside.domain.variety import document_of_evidence, varied
 
 Update = dict[str, Any]
 
@@ -134,7 +135,7 @@ async def inject(state: CragState, runtime: Runtime[CragContext]) -> Update:
     chosen = [*tools.policy.passing(local), *tools.policy.plausible(web or [])]
     if not chosen and web is None:
         chosen = tools.policy.best_effort(local)
-    best = chosen[: tools.max_documents]
+    best = varied(chosen, tools.max_documents, document_of_evidence)
     if context.compress:
         best = await compressed(state["question"], best, tools.embedded_grader)
     packed = pack(

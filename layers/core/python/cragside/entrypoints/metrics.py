@@ -3,10 +3,13 @@
 Each process counts in a file of its own in one folder. Whichever process is asked adds them up.
 """
 
+import logging
 import os
+import shutil
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from tempfile import TemporaryDirectory
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory, gettempdir
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest, values
 from prometheus_client.core import GaugeMetricFamily
@@ -21,13 +24,25 @@ FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 _BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 _OTHER = "other"
+_PREFIX = "cragside-metrics-"
+# More than all routes, methods and statuses need.
+_RESERVED_BYTES = 1 << 20
+_log = logging.getLogger("cragside")
 
 
 @contextmanager
-def counting_folder() -> Iterator[str]:
-    """A temporary folder for the counts of this process and of those that it starts."""
+def counting_folder() -> Iterator[str | None]:
+    """A temporary folder for the counts of this process and of those that it starts; None if there is no room."""
     before = os.environ.get(FOLDER)
-    with TemporaryDirectory(prefix="cragside-metrics-", ignore_cleanup_errors=True) as folder:
+    with ExitStack() as stack:
+        try:
+            _sweep()
+            prefix = f"{_PREFIX}{os.getpid()}-"
+            folder = stack.enter_context(TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True))
+        except OSError as error:
+            _log.warning("Requests are not counted for /metrics: %s", error.strerror)
+            yield None
+            return
         os.environ[FOLDER] = folder
         try:
             yield folder
@@ -36,10 +51,13 @@ def counting_folder() -> Iterator[str]:
 
 
 class RequestCounts:
-    """Counts the answered requests of this process. No label has a value that a client chooses."""
+    """Counts the answered requests of this process. No label has a value that a client chooses.
+
+    Raises `OSError` if the disk has no room for the counts.
+    """
 
     def __init__(self) -> None:
-        registry = _counting_as(os.getpid)
+        registry = _counting_as(os.getpid, "counter", "histogram")
         self._requests = Counter(
             "cragside_requests", "Answered requests.", ("route", "method", "status"), registry=registry
         )
@@ -67,14 +85,17 @@ class RequestCounts:
 
 
 class TaskCounts:
-    """Counts the indexing tasks of a worker. Workers of a server run one after the other and continue one count."""
+    """Counts the indexing tasks of a worker. Workers of a server run one after the other and continue one count.
+
+    Raises `OSError` if the disk has no room for the counts.
+    """
 
     def __init__(self) -> None:
         self._tasks = Counter(
             "cragside_index_tasks",
             "Tried indexing tasks. A document has an embed task and an enrich task for each of its parts.",
             ("stage", "outcome"),
-            registry=_counting_as(lambda: "worker"),
+            registry=_counting_as(lambda: "worker", "counter"),
         )
 
     def count(self, handled: Handled) -> None:
@@ -85,7 +106,8 @@ class TaskCounts:
 def exposition(folder: str, queue: QueueStats | None) -> bytes:
     """All counts in Prometheus' text format, with the queue's depth if it is known."""
     registry = CollectorRegistry()
-    MultiProcessCollector(registry, folder)  # type: ignore[no-untyped-call]
+    if Path(folder).is_dir():  # somebody may have tidied the folder of temporary files
+        MultiProcessCollector(registry, folder)  # type: ignore[no-untyped-call]
     if queue is not None:
         registry.register(_Depth({"pending": queue.pending, "processing": queue.processing, "dead": queue.dead}))
     return generate_latest(registry)
@@ -102,7 +124,33 @@ class _Depth(Collector):
         yield family
 
 
-def _counting_as(process: Callable[[], object]) -> CollectorRegistry:
-    """A registry for metrics of this process, whose file has this name."""
+def _counting_as(process: Callable[[], object], *kinds: str) -> CollectorRegistry:
+    """A registry for metrics of these kinds, whose files have the process's name."""
+    for kind in kinds:
+        _reserve(Path(os.environ[FOLDER]) / f"{kind}_{process()}.db")
     values.ValueClass = values.MultiProcessValue(process)  # type: ignore[no-untyped-call]
     return CollectorRegistry()
+
+
+def _reserve(path: Path) -> None:
+    """Take the space of a file before it is mapped into memory: a full disk would end a process that writes there."""
+    if not path.exists():
+        path.write_bytes(bytes(_RESERVED_BYTES))
+
+
+def _sweep() -> None:
+    """Remove the folders of servers that were killed."""
+    for folder in Path(gettempdir()).glob(f"{_PREFIX}*"):
+        process = folder.name.removeprefix(_PREFIX).partition("-")[0]
+        if process.isdigit() and not _lives(int(process)):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _lives(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True

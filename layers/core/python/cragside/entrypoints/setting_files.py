@@ -8,6 +8,7 @@ import os
 import stat
 import tomllib
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
@@ -18,7 +19,8 @@ from cragside.settings import Settings, variable_of
 
 ENVIRONMENT, DEFAULT = "environment", "default"
 _HOME = "RAG_HOME"
-_MOST_BYTES = 1_000_000
+# More than any settings need: python-dotenv takes a time that grows with the square of a line's length.
+_MOST_BYTES = 64_000
 _VARIABLES = frozenset(map(variable_of, Settings.model_fields))
 
 
@@ -111,7 +113,9 @@ def _from_dotenv(path: Path, text: str) -> Iterator[tuple[str, str]]:
 def _from_toml(path: Path, text: str) -> Iterator[tuple[str, str]]:
     try:
         table = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (RecursionError, OverflowError):
+        raise ConfigurationError(f"{path} is not valid TOML: it is nested too deep.") from None
+    except ValueError as error:
         # Only the place: the message may quote a secret.
         line = str(error).rpartition("(at ")[2].rstrip(")") if "(at " in str(error) else "an unknown place"
         raise ConfigurationError(f"{path} is not valid TOML, at {line}.") from None
@@ -130,7 +134,8 @@ def _written(path: Path, key: str, value: Any) -> str:
     if isinstance(value, int | float):
         return str(value)
     if isinstance(value, dict):
-        return json.dumps(value)
+        with suppress(TypeError):  # a date
+            return json.dumps(value)
     if isinstance(value, list) and all(isinstance(each, str) for each in value):
         return ",".join(value)
     raise ConfigurationError(f"{path}: {key} must be a text, a number, true or false, a list of texts, or a table.")

@@ -82,10 +82,10 @@ class IndexQueue(ABC):
         """Queue dead letters again as new tasks. Return their number."""
 
     @abstractmethod
-    async def discard(self, *, workspace: str, document_id: str) -> None:
-        """Forget the tasks and dead letters of a deleted document, if that does not disturb those of others.
+    async def discard(self, *, workspace: str, document_id: str | None = None) -> None:
+        """Forget the tasks and dead letters of a deleted document; without an id, of a workspace.
 
-        Tasks that stay do nothing when they are run.
+        They stay if their removal would disturb those of others. Tasks that stay do nothing when they are run.
         """
 
     @abstractmethod

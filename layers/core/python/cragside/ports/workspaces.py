@@ -62,6 +62,13 @@ class Workspaces(Protocol):
         """
         ...
 
+    async def remove(self, workspace: str) -> bool:
+        """Remove a workspace's documents and its memory, whoever has it open. False when it has no store.
+
+        Its name can be used again at once. Raises `ReadOnlyStore` for a baked store, and `ServiceUnavailable`.
+        """
+        ...
+
     async def reindex(self, workspace: str, progress: Callable[[str], None]) -> int:
         """Build a workspace anew with the configured embedding model. Returns the number of its sources.
 

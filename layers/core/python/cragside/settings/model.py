@@ -14,6 +14,7 @@ from cragside.settings.values import (
     Bucket,
     File,
     OllamaAddress,
+    PathPrefix,
     Persona,
     ServerAddress,
     Sha256,
@@ -239,17 +240,16 @@ class Settings(BaseModel):
         "this machine may call a server that is reached as localhost without being listed. For Ollama's own routes, "
         "list them in OLLAMA_ORIGINS as well.",
     )
-    path_prefix: str | None = Field(
+    path_prefix: PathPrefix | None = Field(
         None,
-        pattern=r"^(/[A-Za-z0-9._~-]+)+$",
         description="Path below which a reverse proxy serves cragside, such as `/rag`. `cragside serve` then accepts "
         "requests with this prefix and without it. Unset: only without.",
     )
     log_level: Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(lowered)] = Field(
         "info",
         description="Least level of the lines that `cragside serve` and its worker write to standard error. `info` has "
-        "a line for each request, with its id, and `warning` only those that failed. A line never contains a query "
-        "string, a prompt or a token.",
+        "a line for each request, with its id, and `warning` only requests that ended with 500 or more. A line never "
+        "contains a query string, a prompt or a token.",
     )
     log_format: Literal["text", "json"] = Field(
         "text", description="Form of these lines. `json`: an object on each line, for programs that collect logs."

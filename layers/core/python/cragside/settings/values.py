@@ -13,6 +13,11 @@ from cragside.domain.origins import origin_patterns
 from cragside.domain.personas import PERSONAS
 from cragside.domain.workspace_name import workspace_name
 
+# The first segments of cragside's and Ollama's own paths.
+_TAKEN = frozenset(
+    {"api", "docs", "documents", "enrichment", "favicon.ico", "graph", "health", "healthz", "ingest", "metrics"}
+    | {"openapi.json", "query", "ready", "v1"}
+)
 _BUCKET_ADDRESS = re.compile(r"s3://(?P<bucket>[a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:/(?P<prefix>.*))?")
 
 
@@ -135,3 +140,15 @@ def _workspace_names(number: int, workspaces: object) -> tuple[str, ...]:
             f"Token number {number} has an invalid workspace name. A name has 1 to 63 letters, digits, dots, dashes or "
             "underscores, begins with a letter or digit, and does not end like a file of the store"
         ) from None
+
+
+def _prefix(value: str) -> str:
+    segments = value.split("/")[1:]
+    if {".", ".."} & set(segments):
+        raise ValueError("it must not have the segments . and ..")
+    if segments[0] in _TAKEN:
+        raise ValueError(f"/{segments[0]} is a path of cragside's or of Ollama's own: choose another one, such as /rag")
+    return value
+
+
+PathPrefix = Annotated[str, StringConstraints(pattern=r"^(/[A-Za-z0-9._~-]+)+$"), AfterValidator(_prefix)]

@@ -116,7 +116,7 @@ class SqsQueue(PushQueue):
         return await self._do(revive)
 
     @override
-    async def discard(self, *, workspace: str, document_id: str) -> None:
+    async def discard(self, *, workspace: str, document_id: str | None = None) -> None:
         pass
 
     @override

@@ -17,8 +17,10 @@ _PIECE = 1024 * 1024
 _BROKEN = (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError, ValueError, OSError, zlib.error, KeyError)
 
 
-def check_archive(content: bytes, needed: Set[str], what: str, *, types: bool = False) -> None:
-    """Raises `Unreadable` if the archive lacks a needed entry or is a zip bomb. `what` is "a Word document (.docx)".
+def check_archive(content: bytes, needed: Set[str], what: str, *, types: bool = False) -> int:
+    """The number of bytes that the archive unpacks to. `what` is "a Word document (.docx)".
+
+    Raises `Unreadable` if the archive lacks a needed entry or is a zip bomb.
 
     The declared sizes are checked first. They may be false, so each entry is then unpacked piece by piece. XML with a
     document type is refused. With `types`, only XML that declares entities is refused.
@@ -37,6 +39,7 @@ def check_archive(content: bytes, needed: Set[str], what: str, *, types: bool = 
         total = 0
         for entry in entries:
             total = _unpack(archive, entry, total, len(content), refused)
+        return total
 
 
 @contextmanager

@@ -25,7 +25,7 @@ def read(content: bytes, origin: FileOrigin) -> Reading:
     # A quote without an end would make the rest of the file one value. Then quotes are characters like others.
     for quoted in (True, False) if delimiter else ():
         with suppress(csv.Error):
-            tables, composer = Tables(), Composer()
+            tables, composer = Tables(len(content)), Composer()
             tables.add("", islice(_rows(text, delimiter, quoted=quoted), 1 if stated else 0, None))
             tables.compose(composer)
             return Reading(composer.text, marks=composer.marks)

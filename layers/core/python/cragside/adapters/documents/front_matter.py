@@ -44,7 +44,7 @@ class Noted:
 
 
 def noted(text: str) -> Noted:
-    """Part a text from its front matter.
+    """Split a text into front matter and body.
 
     What is not plain YAML of a reasonable size stays part of the text, and so does front matter with no text behind it.
     """

@@ -2,8 +2,8 @@
 
 import asyncio
 import re
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
 
@@ -32,6 +32,7 @@ MAX_FILE_BYTES = 50 * 1024 * 1024
 # process, because even plain text can be made to take much memory.
 _AT_ONCE = 32 * 1024
 _IN_PROCESS = 256 * 1024
+_MOST_PAGES_TOLD = 5
 _BLANKS = b"\xef\xbb\xbf \t\r\n\v\f"  # with the byte order mark
 _CHARSET = re.compile(r"""charset\s*+=\s*+["']?([\w:.+-]{1,40})""", re.IGNORECASE)
 
@@ -40,9 +41,9 @@ class FileLoader(DocumentLoader):
     """Reads files. Child processes parse large files and those of complex formats.
 
     `seconds` and `memory` (bytes) bound the reading of one file, `parallel` the number of files read at a time.
-    Workspaces take turns, and a file waits at most `patience` seconds. Without `ocr`, pictures are refused. Nothing is
-    started or imported before the first file. The detail `reason` of an error continues the sentence that the file's
-    name begins.
+    Workspaces take turns, and a file waits at most `patience` seconds. Without `ocr`, pictures are refused; with it,
+    they are read one at a time. Nothing is started or imported before the first file. The detail `reason` of an error
+    continues the sentence that the file's name begins.
     """
 
     def __init__(
@@ -59,6 +60,8 @@ class FileLoader(DocumentLoader):
         self._parsers = ParserProcesses(seconds=seconds, memory=memory)
         self._threads = ThreadPoolExecutor(parallel, thread_name_prefix="loader")
         self._turns = Turns(parallel)
+        # OCR takes minutes, which other files must not wait for: one file at a time, and it waits first.
+        self._ocr_turns = Turns(1)
         self._patience = patience
         self._ocr = ocr
 
@@ -76,8 +79,9 @@ class FileLoader(DocumentLoader):
             charset = _CHARSET.search(content_type or "")
             origin = FileOrigin(name, file_type, charset[1] if charset else None, self._ocr)
             reading = await self._read(kind, content, origin, workspace)
+            unread = ""
             if reading.pictured:
-                reading = await self._with_pictures(reading, content, origin, workspace)
+                reading, unread = await self._with_pictures(reading, content, origin, workspace)
             if not reading.text.strip():
                 raise Unreadable(EMPTY)
         except Unreadable as error:
@@ -92,6 +96,7 @@ class FileLoader(DocumentLoader):
             marks=reading.marks,
             tier1=reading.tier1,
             properties=reading.properties,
+            unread=unread,
         )
 
     async def close(self) -> None:
@@ -101,39 +106,75 @@ class FileLoader(DocumentLoader):
 
     async def _read(self, kind: Kind, content: bytes, origin: FileOrigin, workspace: str) -> Reading:
         if kind.isolated or len(content) > _IN_PROCESS:
-            return await self._in_thread(workspace, self._parsers.read, kind, content, origin)
+            return await self._parsed(kind, content, origin, workspace)
         if len(content) > _AT_ONCE:
             return await self._in_thread(workspace, kind.reader, content, origin)
         return kind.reader(content, origin)
 
-    async def _with_pictures(self, reading: Reading, content: bytes, origin: FileOrigin, workspace: str) -> Reading:
-        """The reading with the text that OCR recognises. If OCR fails, a text that was there without it is kept."""
+    async def _with_pictures(
+        self, reading: Reading, content: bytes, origin: FileOrigin, workspace: str
+    ) -> tuple[Reading, str]:
+        """The reading with the text that OCR recognises.
+
+        If OCR fails, a text that was there without it is kept; then the second value says which pages are missing.
+        """
         try:
             if self._ocr is None:
                 raise Unreadable(NEEDS_OCR)
-            return await self._in_thread(workspace, self._parsers.read, SCAN, content, origin)
-        except Unreadable:
+            return await self._parsed(SCAN, content, origin, workspace), ""
+        except Unreadable as error:
             if not reading.text.strip():
                 raise
-            return reading
+            return reading, _unread(reading.pictured, error.reason)
+
+    async def _parsed(self, kind: Kind, content: bytes, origin: FileOrigin, workspace: str) -> Reading:
+        if not (kind.recognised and origin.ocr):
+            return await self._in_thread(workspace, self._parsers.read, kind, content, origin)
+        await _wait(self._ocr_turns, workspace, origin.ocr.seconds)
+        try:
+            reading = await self._started(workspace, self._parsers.read, kind, content, origin)
+        except BaseException:
+            self._ocr_turns.give_back(workspace)
+            raise
+        _at_the_end(reading, self._ocr_turns.give_back, workspace)
+        return await asyncio.wrap_future(reading)
 
     async def _in_thread(self, workspace: str, read: Callable[..., Reading], *arguments: Any) -> Reading:
-        try:
-            await self._turns.take(workspace, patience=self._patience)
-        except TimeoutError:
-            raise ServiceUnavailable(
-                "loader", "Too many files are being read at the moment. Send the file again in a few seconds."
-            ) from None
-        loop = asyncio.get_running_loop()
+        return await asyncio.wrap_future(await self._started(workspace, read, *arguments))
 
-        def ended(_: object) -> None:
-            with suppress(RuntimeError):  # the loop is closed, so nobody waits for a turn
-                loop.call_soon_threadsafe(self._turns.give_back, workspace)
-
+    async def _started(self, workspace: str, read: Callable[..., Reading], *arguments: Any) -> "Future[Reading]":
+        await _wait(self._turns, workspace, self._patience)
         reading = self._threads.submit(read, *arguments)
-        # The turn ends with the reading, not with this task: a client may leave before its file is read.
-        reading.add_done_callback(ended)
-        return await asyncio.wrap_future(reading)
+        _at_the_end(reading, self._turns.give_back, workspace)
+        return reading
+
+
+async def _wait(turns: Turns, workspace: str, patience: float) -> None:
+    try:
+        await turns.take(workspace, patience=patience)
+    except TimeoutError:
+        raise ServiceUnavailable(
+            "loader", "Too many files are being read at the moment. Send the file again in a few seconds."
+        ) from None
+
+
+def _at_the_end(reading: "Future[Reading]", give_back: Callable[[str], None], workspace: str) -> None:
+    """The turn ends with the reading, not with the task that waits for it: a client may leave before its file is
+    read."""
+    loop = asyncio.get_running_loop()
+
+    def ended(_: object) -> None:
+        with suppress(RuntimeError):  # the loop is closed, so nobody waits for a turn
+            loop.call_soon_threadsafe(give_back, workspace)
+
+    reading.add_done_callback(ended)
+
+
+def _unread(pages: Sequence[int], reason: str) -> str:
+    told = ", ".join(map(str, pages[:_MOST_PAGES_TOLD]))
+    more = f" and {len(pages) - _MOST_PAGES_TOLD} more" if len(pages) > _MOST_PAGES_TOLD else ""
+    said = f"page {told} was" if len(pages) == 1 else f"pages {told}{more} were"
+    return f"{said} not read, because the file {reason}"
 
 
 def too_large(size: int, limit: int) -> str:

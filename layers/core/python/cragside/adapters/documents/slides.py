@@ -76,10 +76,16 @@ def _notes(archive: zipfile.ZipFile, path: str) -> Iterator[str]:
 
 
 def _shapes(slide: Any) -> Iterator[Any]:
-    """Shapes and tables in their order, also those in groups."""
+    """Shapes and tables that are shown, in their order, also those in groups."""
     for element in slide.iter(f"{_P}sp", f"{_A}tbl", f"{_P}cxnSp"):
-        if next(element.iterancestors(_FALLBACK), None) is None:
+        around = [element, *element.iterancestors()]
+        if not any(each.tag == _FALLBACK or _is_hidden(each) for each in around):
             yield element
+
+
+def _is_hidden(shape: Any) -> bool:
+    """Whether a shape, a group or the frame of a table is hidden."""
+    return any(named.get("hidden") in ("1", "true") for named in shape.iterfind(f"*/{_P}cNvPr"))
 
 
 def _blocks(slide: Any) -> Iterator[str]:

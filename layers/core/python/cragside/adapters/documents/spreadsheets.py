@@ -14,13 +14,15 @@ from typing import Any
 
 from cragside.adapters.documents.archives import check_archive, opened
 from cragside.adapters.documents.reading import Composer, FileOrigin, Reading, Unreadable, present
-from cragside.adapters.documents.tables import TableRow, Tables
+from cragside.adapters.documents.tables import MAX_ROWS, TableRow, Tables
 
 NEEDED = frozenset({"[Content_Types].xml", "xl/workbook.xml"})
 MAX_SHEETS = 1000
 _WHAT = "an Excel workbook (.xlsx)"
 _MOST_MERGED = 10_000
 _WIDEST_MERGED = 100
+# Cells that merged ones fill, in all: overlapping merges may fill the same ones again and again.
+_MOST_FILLED = 2_000_000
 _PIECE = 1024 * 1024
 _MERGED = re.compile(rb'<(?:\w{1,20}+:)?mergeCell ref="([A-Z]{1,3})(\d{1,7}):([A-Z]{1,3})(\d{1,7})"')
 # What stands for a number in a format: 0.00, #,##0, 0%.
@@ -31,7 +33,7 @@ _UNSEEN = re.compile(r'\[\$([^\]-]{0,20})[^\]]{0,40}\]|\[[^\]]{0,60}\]|_.|\*.|\\
 
 def read(content: bytes, origin: FileOrigin) -> Reading:
     """The visible sheets, with title, author and date. Raises `Unreadable` for damaged files and zip bombs."""
-    check_archive(content, NEEDED, _WHAT)
+    size = check_archive(content, NEEDED, _WHAT)
     from openpyxl import load_workbook
     from openpyxl.utils.exceptions import InvalidFileException
 
@@ -39,7 +41,7 @@ def read(content: bytes, origin: FileOrigin) -> Reading:
         book = load_workbook(io.BytesIO(content), read_only=True, data_only=True, keep_links=False)
         if len(book.worksheets) > MAX_SHEETS:
             raise Unreadable(f"has {len(book.worksheets):,} sheets, the limit is {MAX_SHEETS:,}: split it")
-        tables, composer = Tables(), Composer()
+        tables, composer = Tables(size), Composer()
         with opened(content, _WHAT) as archive:
             for sheet in book.worksheets:
                 if sheet.sheet_state == "visible":
@@ -64,11 +66,15 @@ def _rows(sheet: Any, archive: zipfile.ZipFile) -> Iterator[TableRow]:
     merged = _merged(archive, sheet._worksheet_path)
     # A sheet may claim a million rows and 16,384 columns that it does not have.
     sheet.reset_dimensions()
-    active = list[tuple[int, int, int, str]]()
-    for number, row in enumerate(sheet.iter_rows(), 1):
-        active = [each for each in active if each[0] >= number]
+    active, filled = list[tuple[int, int, int, str]](), 0
+    # A row may claim any number; openpyxl makes all rows before it.
+    for number, row in enumerate(sheet.iter_rows(max_row=MAX_ROWS), 1):
         if not row:
             continue
+        active = [each for each in active if each[0] >= number]
+        filled += sum(min(right - left + 1, _WIDEST_MERGED) for _, left, right, _ in active)
+        if filled > _MOST_FILLED:
+            raise Unreadable(f"fills more than {_MOST_FILLED:,} cells by merging, which is the limit: split it")
         cells = [_shown(cell) for cell in row]
         for left, right, last in merged.pop(number, ()):
             if left <= len(cells) and cells[left - 1]:

@@ -14,8 +14,14 @@ from cragside.adapters.documents.reading import MAX_CHARACTERS, Composer, Unread
 MAX_ROWS = 1_048_576
 # Up to this many rows become passages of their own. In larger files, neighbouring rows share a passage.
 ROWS_APART = 5000
+# Each row repeats the headers, and cells may share or repeat a value, so that a small file can become a large text.
+MOST_GROWTH = 100
+_GROWS_FREELY = 1_000_000
+_LONGEST_HEADER = 120
 _LOOKED_AT = 10
 _YEAR = re.compile(r"(?:19|20)\d\d")
+# In a value: what looks like the header of a further column.
+_FURTHER_COLUMN = re.compile(r";(?=[^;:\n]{1,120}:)")
 _NO_NAME = re.compile(r"(?:sheet|table|tabelle|blatt|feuille?|hoja|foglio|feuil) ?\d*$", re.IGNORECASE)
 
 TableRow = tuple[int, Sequence[str]]
@@ -30,9 +36,10 @@ class Table:
 
 
 class Tables:
-    """Collects the tables of a file, within limits for all of them together."""
+    """Collects the tables of a file of `size` unpacked bytes, within limits for all of them together."""
 
-    def __init__(self) -> None:
+    def __init__(self, size: int) -> None:
+        self._most = min(size * MOST_GROWTH + _GROWS_FREELY, MAX_CHARACTERS)
         self._tables: list[Table] = []
         self._rows = 0
         self._characters = 0
@@ -48,8 +55,8 @@ class Tables:
             self._characters += len(begin) + len(text)
             if self._rows > MAX_ROWS:
                 raise Unreadable(f"has more than {MAX_ROWS:,} rows, which is the limit: split it")
-            if self._characters > MAX_CHARACTERS:
-                raise Unreadable(f"holds more than {MAX_CHARACTERS:,} characters of text, which is the limit")
+            if self._characters > self._most:
+                raise Unreadable(f"holds more than {self._most:,} characters with the headers of each row: split it")
         self._tables.append(Table(name, kept))
 
     def compose(self, composer: Composer) -> None:
@@ -73,6 +80,7 @@ def _written(rows: Iterable[TableRow]) -> Iterator[tuple[int, str]]:
         yield number, _plain(cells)
     if count:
         yield first[at][0], "Columns: " + "; ".join(dict.fromkeys(filter(None, headers)))
+    headers = [label(header, _LONGEST_HEADER) for header in headers]
     for number, cells in first[at + count :]:
         yield number, _row(headers, cells)
     for number, cells in filled:
@@ -124,7 +132,12 @@ def _row(headers: Sequence[str], cells: Sequence[str]) -> str:
         return _plain(cells)
     # The headers are not copied, because a hostile file has a million of them.
     named = zip(chain(headers, repeat("")), cells, strict=False)
-    return "; ".join(f"{header}: {cell}" if header else cell for header, cell in named if cell)
+    return "; ".join(f"{header}: {_value(cell)}" if header else cell for header, cell in named if cell)
+
+
+def _value(cell: str) -> str:
+    """The value of a cell, which cannot add a column of its own."""
+    return _FURTHER_COLUMN.sub(",", cell)
 
 
 def _plain(cells: Sequence[str]) -> str:

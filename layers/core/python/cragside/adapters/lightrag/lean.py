@@ -3,12 +3,18 @@
 These packages serve a graph in a file, the order of Chinese file names and LightRAG's own splitting of texts, none of
 which cragside uses. They take more time and memory to load than all of LightRAG, which does without them where they
 are not installed. Other code of the process can still import them.
+
+LightRAG's modules also put what a `.env` of the working directory says into the environment, where it would reach every
+library and child process. They do not do so here: cragside reads its settings itself, and checks whose file it is.
 """
 
+import os
 import sys
 import threading
 from importlib.abc import MetaPathFinder
 
+# python-dotenv's own switch.
+_NO_DOTENV = "PYTHON_DOTENV_DISABLED"
 _UNUSED = {"networkx", "pypinyin", "langchain_core", "langchain_text_splitters"}
 
 
@@ -25,6 +31,8 @@ class _Absent(MetaPathFinder):
 
 _absent = _Absent()
 sys.meta_path.insert(0, _absent)
+_before = os.environ.get(_NO_DOTENV)
+os.environ[_NO_DOTENV] = "1"
 try:
     from lightrag import LightRAG, QueryParam, utils
     from lightrag.base import (
@@ -41,6 +49,10 @@ try:
     from lightrag.utils import EmbeddingFunc, Tokenizer
 finally:
     sys.meta_path.remove(_absent)
+    if _before is None:
+        del os.environ[_NO_DOTENV]
+    else:
+        os.environ[_NO_DOTENV] = _before
 
 __all__ = [
     "GRAPH_FIELD_SEP",

@@ -10,6 +10,8 @@ from cragside.adapters.lightrag.ledger.failures import LedgerError
 from cragside.adapters.lightrag.ledger.interface import Ledger
 from cragside.adapters.lightrag.ledger.leases import Lease, new_holder
 
+# The leases of the graph, and of the catalogue with the passages. Whoever needs both takes that of the graph first.
+GRAPH, DOCUMENTS = "graph", "documents"
 _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.002, 0.05
 
 logger = logging.getLogger("cragside")

@@ -9,6 +9,7 @@ from cragside.adapters.lightrag.indexing.accepting import accept
 from cragside.adapters.lightrag.indexing.sweeping import sweep, sweep_if_free
 from cragside.adapters.lightrag.ledger.failures import failing_as_unavailable
 from cragside.adapters.lightrag.ledger.interface import Ledger
+from cragside.adapters.lightrag.ledger.leases import StoreRemoved
 from cragside.adapters.lightrag.storable import storable
 from cragside.adapters.lightrag.store import Store, StoreAccess
 from cragside.domain.document import SourceText
@@ -39,7 +40,11 @@ class LightRagLibrary(Library):
     ) -> Acceptance:
         self._access.check_writable()
         async with failing_as_unavailable():
-            return await accept(await self._access.create(), source, enrich=enrich, track=track, rename=rename)
+            while True:
+                try:
+                    return await accept(await self._access.create(), source, enrich=enrich, track=track, rename=rename)
+                except StoreRemoved:
+                    continue  # the document belongs into the workspace that has the name now
 
     @override
     async def check_writable(self) -> None:

@@ -21,6 +21,7 @@ from cragside.domain.indexing import DocumentRecord, Passage
 from cragside.domain.payload import payload_of
 from cragside.domain.query import Query
 from cragside.domain.search import Mode, SimilaritySearch, least_similarity
+from cragside.domain.variety import document_of_evidence, varied
 from cragside.ports.rag_repository import Indexed, KnowledgeStatus, RagRepository
 from cragside.ports.relevance_grader import RelevanceGrader
 
@@ -132,7 +133,7 @@ class LightRagRepository(RagRepository):
             candidates = await _candidates(store, query, parameters, wanted)
             if not candidates and mode not in ("naive", "mix"):
                 candidates = await _candidates(store, query, replace(parameters, mode="naive"), wanted)
-            return (await self._ranked(query, candidates))[:limit]
+            return varied(await self._ranked(query, candidates), limit, document_of_evidence)
 
     @override
     async def similar(self, search: SimilaritySearch) -> list[Document]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from cragside.adapters.lightrag.chunking import Chunker
 from cragside.adapters.lightrag.engine.embedding_cache import CachedEmbedder
 from cragside.adapters.lightrag.engine.engine import Engine
-from cragside.adapters.lightrag.leases import Leases
+from cragside.adapters.lightrag.leases import DOCUMENTS, GRAPH, Leases
 from cragside.adapters.lightrag.ledger.interface import Ledger
 from cragside.adapters.lightrag.ledger.leases import Lease
 from cragside.domain.context import CountTokens
@@ -15,7 +15,6 @@ from cragside.domain.indexing import Task
 
 # Edges that a query follows from each entity. More cost more and changed no route of the evals.
 _EDGES_PER_ENTITY = 2
-_GRAPH, _DOCUMENTS = "graph", "documents"
 
 
 class Store:
@@ -73,25 +72,25 @@ class Store:
     @asynccontextmanager
     async def writing(self, task: Task | None = None) -> AsyncIterator[Ledger]:
         """Keep every other writer of the graph out, of this process and of others."""
-        async with self.leases.held(_GRAPH) as lease:
+        async with self.leases.held(GRAPH) as lease:
             yield self._under(lease, task)
 
     @asynccontextmanager
     async def writing_if_free(self) -> AsyncIterator[Ledger | None]:
         """As `writing`, but None if somebody is writing."""
-        async with self.leases.held_if_free(_GRAPH) as lease:
+        async with self.leases.held_if_free(GRAPH) as lease:
             yield self.ledger.under(lease) if lease else None
 
     @asynccontextmanager
     async def accepting(self, task: Task | None = None) -> AsyncIterator[Ledger]:
         """Keep every other writer of the catalogue out, of this process and of others."""
-        async with self.leases.held(_DOCUMENTS) as lease:
+        async with self.leases.held(DOCUMENTS) as lease:
             yield self._under(lease, task)
 
     @asynccontextmanager
     async def alone(self) -> AsyncIterator[Ledger]:
         """Keep every other writer out."""
-        async with self.leases.held(_GRAPH) as graph, self.leases.held(_DOCUMENTS) as documents:
+        async with self.leases.held(GRAPH) as graph, self.leases.held(DOCUMENTS) as documents:
             yield self.ledger.under(graph, documents)
 
     def _under(self, lease: Lease, task: Task | None) -> Ledger:

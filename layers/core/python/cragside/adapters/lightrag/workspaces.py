@@ -10,7 +10,8 @@ from typing_extensions import override
 
 from cragside.adapters.lightrag.files.home import Home
 from cragside.adapters.lightrag.files.manifest import Manifest
-from cragside.adapters.lightrag.ledger.failures import LedgerError
+from cragside.adapters.lightrag.leases import DOCUMENTS, GRAPH, Leases
+from cragside.adapters.lightrag.ledger.failures import LedgerDamaged, LedgerError
 from cragside.adapters.lightrag.opening import StoreOpener, damaged, out_of_reach, unopened
 from cragside.adapters.lightrag.pool import StorePool
 from cragside.domain.indexing import DocumentKey, Stored
@@ -20,6 +21,7 @@ from cragside.ports.relevance_grader import RelevanceGrader
 from cragside.ports.workspaces import Workspace, Workspaces
 
 if TYPE_CHECKING:
+    from cragside.adapters.lightrag.ledger.interface import Ledger
     from cragside.adapters.lightrag.repository import Keywords
     from cragside.adapters.lightrag.store import Store
 
@@ -79,6 +81,8 @@ class EmbeddedWorkspaces(Workspaces):
     async def prepare(self, workspace: str) -> None:
         if store := await self._existing(workspace):
             await store.embedder.prepare()
+        if not self._home.read_only:
+            await self._backend.sweep(self._home.folder)
         # Whoever prepares a server stays for as long as it runs.
         self._pool.leave()
 
@@ -114,6 +118,15 @@ class EmbeddedWorkspaces(Workspaces):
         count = await self._rebuilt(workspace, progress)
         return count + await self._rebuilt(memory_of(workspace), progress)
 
+    @override
+    async def remove(self, workspace: str) -> bool:
+        await self._home.ready()
+        self._home.refuse_baked()
+        await self._backend.sweep(self._home.folder)
+        # Documents last: until they are gone, the workspace is listed, and removing it again completes it.
+        removed = [await self._taken_away(name) for name in (memory_of(workspace), workspace)]
+        return any(removed)
+
     async def close(self) -> None:
         """Close every workspace. One that fails to open or to close does not keep the others open."""
         await self._home.close()
@@ -144,6 +157,39 @@ class EmbeddedWorkspaces(Workspaces):
             await old.close()
             await self._backend.remove(scratch)
 
+    async def _taken_away(self, workspace: str) -> bool:
+        if not await self._has_store(workspace):
+            return False
+        folder = self.folder(workspace)
+        try:
+            ledger = await self._backend.open_ledger(folder, workspace, search_text=self._opener.search_text)
+        except LedgerError as error:
+            if not isinstance(error, LedgerDamaged):
+                raise unopened(workspace, error, read_only=False) from error.__cause__
+            ledger = None  # nobody can write to it
+        try:
+            if ledger is None:
+                await self._backend.take_away(folder)
+            else:
+                await self._taken_away_alone(ledger, folder)
+        except OSError as error:
+            raise out_of_reach(workspace, error) from error
+        except LedgerError as error:
+            raise unopened(workspace, error, read_only=False) from error.__cause__
+        finally:
+            if ledger is not None:
+                ledger.release()
+        await self._pool.drop(workspace)
+        return True
+
+    async def _taken_away_alone(self, ledger: "Ledger", folder: Path) -> None:
+        leases = Leases(ledger, self._opener.lease_seconds)
+        try:
+            async with leases.held(GRAPH), leases.held(DOCUMENTS):
+                await self._backend.take_away(folder)
+        finally:
+            await leases.close()
+
     async def _existing(self, workspace: str) -> "Store | None":
         await self._home.ready()
         self._pool.use(workspace)
@@ -158,12 +204,16 @@ class EmbeddedWorkspaces(Workspaces):
             else:
                 opening = self._pool.start(workspace, partial(self._opened, workspace))
         elif opening.done() and await _is_outdated(workspace, opening.result()):
+            if not self._home.read_only and not await self._has_store(workspace):
+                await self._pool.drop(workspace)
+                return None
             opening = self._pool.start(workspace, partial(self._reopened, workspace, opening.result()))
         return opening.result() if opening.done() else await asyncio.shield(opening)
 
     async def _created(self, workspace: str) -> "Store":
         self._home.refuse_baked()
-        self._pool.use(workspace)
+        if store := await self._existing(workspace):
+            return store
         opening = self._pool.opening(workspace)
         opening = opening or self._pool.start(workspace, partial(self._opened, workspace))
         return await asyncio.shield(opening)

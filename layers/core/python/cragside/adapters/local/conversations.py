@@ -38,6 +38,15 @@ class Conversations:
         except OSError as error:
             raise ServiceUnavailable("conversation", f"It cannot be kept: {error.strerror}.").at(self._home) from error
 
+    def forget(self, workspace: str) -> None:
+        """Remove the last conversation, if there is one. Raises `ServiceUnavailable`."""
+        try:
+            self._file(workspace).unlink(missing_ok=True)
+        except OSError as error:
+            raise ServiceUnavailable("conversation", f"It cannot be removed: {error.strerror}.").at(
+                self._home
+            ) from error
+
     def _file(self, workspace: str) -> Path:
         # A leading dot: no workspace can have this name.
         return self._home / f".conversation-{workspace}.json"

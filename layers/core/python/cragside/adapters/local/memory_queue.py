@@ -101,9 +101,9 @@ class MemoryQueue(IndexQueue):
         return len(wanted)
 
     @override
-    async def discard(self, *, workspace: str, document_id: str) -> None:
+    async def discard(self, *, workspace: str, document_id: str | None = None) -> None:
         def stays(task: Task) -> bool:
-            return (task.workspace, task.document_id) != (workspace, document_id)
+            return task.workspace != workspace or document_id not in (None, task.document_id)
 
         kept = self._tasks
         kept.entries = [entry for entry in kept.entries if entry.holder or stays(entry.task)]

@@ -112,7 +112,7 @@ class LocalQueue(IndexQueue):
         return await self._file.write(revive, default=0)
 
     @override
-    async def discard(self, *, workspace: str, document_id: str) -> None:
+    async def discard(self, *, workspace: str, document_id: str | None = None) -> None:
         where, values = _where(workspace=workspace, document_id=document_id)
 
         def discard(connection: sqlite3.Connection) -> None:

@@ -47,8 +47,10 @@ def ask(
             print_json({"model": answer.model, "answer": text, "rag_context": answer.context.as_dict()})
         else:
             text = await _shown(answer)
-        if text is not None and container.conversations is not None:
-            turns = [_message("user", question), _message("assistant", text)]
+        if container.conversations is not None:
+            turns = [_message("user", question)]
+            if text is not None:
+                turns.append(_message("assistant", text))
             container.conversations.keep(settings.workspace, [*history, *turns])
 
     session.run(settings, work)
@@ -76,7 +78,7 @@ async def _shown(answer: "Answer") -> str | None:
         show_context(console, answer.context)
         _show_passages(answer.context)
         notices().print(
-            f"\nNo model wrote an answer. {printable(answer.reason)}. Start Ollama, or set OLLAMA_BASE_URL.",
+            f"\nNo model wrote an answer: {printable(answer.reason)}. Start Ollama, or set OLLAMA_BASE_URL.",
             style="yellow",
             soft_wrap=True,
         )

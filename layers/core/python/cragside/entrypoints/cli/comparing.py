@@ -81,15 +81,24 @@ async def compare(
     are read, and of all.
     """
     found = await asyncio.to_thread(lambda: list(find_files(folder for folder in folders if not is_gone(folder))))
+    stored: list[frozenset[str]] = []
+
+    async def is_stored(digest: str) -> bool:
+        if not stored:  # asked only if an earlier process has read files
+            below = await _below(service, folders)
+            stored.append(frozenset(each.content_hash for documents in below.values() for each in documents))
+        return digest in stored[0]
+
     states, refused = list[FileState](), list[Refused]()
     for number, item in enumerate(found):
         if tell:
             tell(number, len(found))
-        digest = await digests.of(item) if isinstance(item, FoundFile) else item
+        digest = await digests.of(item, is_stored) if isinstance(item, FoundFile) else item
         if isinstance(digest, Refused):
             refused.append(digest)
         elif isinstance(item, FoundFile):
             states.append(FileState(item.source, item.name, digest))
+    # Asked after reading, which may take hours: others may have moved documents meanwhile.
     below = await _below(service, folders)
     return await _compared(service, below, states, found, refused, keep_emptied=keep_emptied)
 

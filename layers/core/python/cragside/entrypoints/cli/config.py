@@ -39,7 +39,8 @@ def config(
         return
     console = output()
     for row in rows:
-        value = "unset" if row["value"] is None else str(row["value"])
+        value = "unset" if row["value"] is None else row["value"]
+        value = str(value).lower() if isinstance(value, bool) else str(value)
         line = f"{row['variable']:<28} {value:<32} {row['from']}"
         console.print(printable(line).rstrip(), soft_wrap=True)
 

@@ -23,7 +23,8 @@ def enrich_docs(
         bool, typer.Option("--watch", help="Wait until all is done. This is the default without --api.")
     ] = False,
     document: Annotated[
-        str | None, typer.Option("--document", metavar="ID", help="Of this document only; `cragside documents` lists.")
+        str | None,
+        typer.Option("--document", metavar="ID", help="Only this document; `cragside documents` lists the ids."),
     ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print what GET /enrichment/stats answers in the end, and what was enqueued.")

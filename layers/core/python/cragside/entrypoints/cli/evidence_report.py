@@ -5,6 +5,7 @@ from rich.console import Console
 from rich.table import Table
 
 from cragside.domain.document import Document
+from cragside.domain.neutral import as_name
 from cragside.domain.outcome import RagContext
 from cragside.entrypoints.cli.terminal import print_table, printable
 from cragside.entrypoints.cli.wrapping import print_prose
@@ -15,6 +16,7 @@ _VERDICTS = {
     "mixed": "evidence from the knowledge base and the web",
     "none": "no evidence; the question passes through without context",
 }
+_LONGEST_NAME = 300
 _STYLES = {"local": "green", "web": "cyan", "mixed": "cyan", "none": "yellow"}
 
 
@@ -72,7 +74,8 @@ def _origin(document: Document) -> str:
 
 
 def _one_line(text: str) -> str:
-    return " ".join(printable(text).split())
+    """A title or a place: it cannot look like another entry of the list."""
+    return as_name(printable(text), _LONGEST_NAME)
 
 
 def _times(context: RagContext) -> str:

@@ -25,18 +25,26 @@ Result = TypeVar("Result")
 
 @dataclass
 class Session:
-    """What every command shares. Tests pass their own environment, working directory and container."""
+    """What every command shares. Tests pass their own environment, working directory and container.
+
+    With `complete`, the environment holds all settings, and no files of settings are read.
+    """
 
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
     folder: Path = field(default_factory=Path)
     build: Callable[["Settings"], Any] | None = None
     debug: bool = False
+    complete: bool = False
+    _given: "Given | None" = field(default=None, init=False)
 
     def given(self) -> "Given":
-        """The environment, completed from files of settings. Raises `ConfigurationError`."""
-        from cragside.entrypoints.setting_files import given  # pydantic costs half a second
+        """The environment, completed from files of settings, which are read once. Raises `ConfigurationError`."""
+        if self._given is None:
+            from cragside.entrypoints.setting_files import Given, given  # pydantic costs half a second
 
-        return given(self.environment, self.folder.absolute())
+            whole = Given(self.environment, {})
+            self._given = whole if self.complete else given(self.environment, self.folder.absolute())
+        return self._given
 
     def settings(self, workspace: str | None = None) -> "Settings":
         """The settings from the environment and from files, with this workspace. Raises `ConfigurationError`."""

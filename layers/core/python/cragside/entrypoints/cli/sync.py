@@ -106,13 +106,12 @@ class _Run:
 
     async def work(self, service: "Service") -> None:
         """Compare the folders with the knowledge base, do what is asked, and with `watching` go on."""
-        from cragside.composition.ocr import ocr_of
-        from cragside.composition.text_digests import TextDigests
+        from cragside.composition.text_digests import text_digests
         from cragside.entrypoints.cli.syncing import check_gone, on_terminal
         from cragside.entrypoints.cli.watching import Watch
 
         await check_gone(service, self.folders, yes=self.yes and not self.watching, command=self.removing)
-        async with TextDigests(self.settings.max_file_bytes, ocr_of(self.settings)) as digests:
+        async with text_digests(self.settings) as digests:
             # Where nobody can be asked, the watch itself does all but what needs consent.
             if not self.watching or self.yes or on_terminal():
                 await self._once(service, digests)

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 import os
 import signal
 import sys
@@ -15,7 +16,7 @@ import typer
 from cragside.domain.errors import CragsideError
 from cragside.domain.memory_name import is_memory, owner_of, spoken
 from cragside.entrypoints.cli import exit_codes
-from cragside.entrypoints.cli.session import session_of
+from cragside.entrypoints.cli.session import Session, session_of
 from cragside.entrypoints.cli.terminal import output, printable, progress
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from cragside.application.worker import Worker
     from cragside.bootstrap import Container
 
+_ARENA_MAX = -8  # M_ARENA_MAX in glibc's malloc.h
 _COUNTS = "PROMETHEUS_MULTIPROC_DIR"
 _OUTCOMES = ("done", "retried", "buried")
 # How often somebody who watches is told what is left. SQS charges for each call.
@@ -54,8 +56,8 @@ def worker(
     `cragside serve` runs one of these by itself whenever there is something to do. One process does the work of a
     RAG_HOME; a second one waits for its turn. With RAG_QUEUE_URL the tasks come from SQS, and any number may run.
 
-    Ctrl-C and SIGTERM let tasks in hand end (5 seconds at most), give back the others, and end the command with 0. With
-    --until-idle or --idle the code is 1 when a task was given up.
+    Ctrl-C and SIGTERM give running tasks 5 seconds to end, return the rest to the queue, and end the command with 0.
+    With --until-idle or --idle the code is 1 when a task was given up.
     """
     from cragside.composition.descriptors import raise_limit
     from cragside.entrypoints.log import logged
@@ -86,9 +88,37 @@ def worker(
 
 
 def command(idle_seconds: float, nice: int) -> Sequence[str]:
-    """The command line of a worker process that ends after so many idle seconds."""
-    program = [sys.executable, "-c", "from cragside.entrypoints.cli.main import main; main()"]
-    return [*program, "worker", "--idle", str(idle_seconds), "--nice", str(nice)]
+    """The command line of a worker process that ends after so many idle seconds.
+
+    Its environment has to hold all settings: files of settings may have changed since the server started.
+    """
+    program = [sys.executable, "-c", "from cragside.entrypoints.cli.main import main; main(complete=True)"]
+    return [*program, *arguments_for(idle_seconds, nice)]
+
+
+def run_forked(program: Callable[..., object], arguments: Sequence[str], environment: Mapping[str, str]) -> None:
+    """Run `program`, which is `cragside`, with these arguments in this process, which a server's parent has forked."""
+    os.environ.clear()
+    os.environ.update(environment)
+    logging.getLogger().handlers.clear()  # the server's; the command adds its own
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for stream in (0, 1):
+        os.dup2(nowhere, stream)
+    _keep_few_heaps()
+    program(list(arguments), obj=Session(complete=True))
+
+
+def _keep_few_heaps() -> None:
+    """Do what MALLOC_ARENA_MAX does, which glibc reads only when a program starts."""
+    import ctypes
+
+    if sys.platform == "linux" and (os.confstr("CS_GNU_LIBC_VERSION") or "").startswith("glibc"):
+        ctypes.CDLL(None).mallopt(_ARENA_MAX, 2)
+
+
+def arguments_for(idle_seconds: float, nice: int) -> Sequence[str]:
+    """The arguments of a worker that ends after so many idle seconds."""
+    return ["worker", "--idle", str(idle_seconds), "--nice", str(nice)]
 
 
 def _counting(environment: Mapping[str, str], progress: "Callable[[Handled], None]") -> "Callable[[Handled], None]":
@@ -97,7 +127,10 @@ def _counting(environment: Mapping[str, str], progress: "Callable[[Handled], Non
         return progress
     from cragside.entrypoints.metrics import TaskCounts
 
-    counts = TaskCounts()
+    try:
+        counts = TaskCounts()
+    except OSError:  # the disk is full; the server has said so
+        return progress
 
     def counted(handled: "Handled") -> None:
         counts.count(handled)

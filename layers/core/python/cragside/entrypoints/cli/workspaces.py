@@ -1,20 +1,21 @@
-"""`cragside workspaces`: shows which workspaces there are."""
+"""`cragside workspaces`: lists and removes workspaces."""
 
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cragside.domain.errors import ServiceUnavailable
+from cragside.domain.errors import NotFound, ServiceUnavailable, ValidationError
 from cragside.domain.memory_name import memory_of, owner_of
 from cragside.entrypoints.cli import exit_codes
 from cragside.entrypoints.cli.session import session_of
+from cragside.entrypoints.cli.syncing import on_terminal
 from cragside.entrypoints.cli.terminal import output, print_json, printable
 
 if TYPE_CHECKING:
     from cragside.bootstrap import Container
 
-workspaces = typer.Typer(help="Show which workspaces there are.", no_args_is_help=True)
+workspaces = typer.Typer(help="List and remove workspaces.", no_args_is_help=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,61 @@ def list_workspaces(
         _show(sizes)
     if any(size.error for size in sizes):
         raise typer.Exit(exit_codes.UNAVAILABLE)
+
+
+@workspaces.command("remove")
+def remove_workspace(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The workspace to remove.")],
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask. Needed where there is no terminal.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else.")] = False,
+) -> None:
+    """Remove a workspace: its documents, graph, memory, tasks, settings and last conversation. Files stay.
+
+    A running service and its worker notice. The name can be used again at once.
+    """
+    session = session_of(context)
+    settings = session.settings(name)
+    name = settings.workspace
+
+    async def work(container: "Container") -> _Size | None:
+        if name not in [size.workspace for size in await _sizes(container)]:
+            raise NotFound(f"There is no workspace {name}. `cragside workspaces list` shows those of RAG_HOME.")
+        await (await container.workspaces.open(name)).documents.check_writable()
+        size = await _size(container, name)
+        if not _agreed(size, yes=yes):
+            return None
+        await _remove(container, name)
+        return size
+
+    size = session.run(settings, work)
+    if as_json:
+        print_json({"workspace": name, "removed": size is not None} | ({} if size is None else asdict(size)))
+    else:
+        output().print(f"{'kept' if size is None else 'removed':<10}{name}", soft_wrap=True)
+    if size is None:
+        raise typer.Exit(exit_codes.FAILED)
+
+
+def _agreed(size: _Size, *, yes: bool) -> bool:
+    if yes:
+        return True
+    amount = f"{size.documents} documents and {size.exchanges} exchanges, {size.bytes / 1024**2:.1f} MB"
+    told = f"Workspace {size.workspace} has {size.error or amount}."
+    if not on_terminal():
+        raise ValidationError(printable(f"{told} Nothing was removed. To remove it, pass --yes."))
+    return typer.confirm(printable(f"{told} Remove it for good?"), err=True)
+
+
+async def _remove(container: "Container", name: str) -> None:
+    # Tasks first: a worker does nothing for those that it has, and queues missing ones again if this is interrupted.
+    for store in (memory_of(name), name):
+        await container.queue.discard(workspace=store)
+    if changes := container.preference_store.changes(name):
+        container.preference_store.change(name, dict.fromkeys(changes))
+    if container.conversations is not None:
+        container.conversations.forget(name)
+    await container.workspaces.remove(name)
 
 
 async def _sizes(container: "Container") -> list[_Size]:

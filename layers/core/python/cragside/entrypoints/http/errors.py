@@ -23,6 +23,7 @@ from cragside.domain.errors import (
     ValidationError,
 )
 from cragside.entrypoints.http.models import ErrorBody
+from cragside.entrypoints.log import request_id
 
 STATUS = {
     "validation_error": 400,
@@ -55,7 +56,9 @@ def error_response(
 ) -> Response:
     """The envelope with the status of its code."""
     status = STATUS[error.code]
-    return _answer(error_envelope(error, identifier), status, {**retry_headers(status), **(headers or {})})
+    return _answer(
+        error_envelope(error, identifier or request_id.get()), status, {**retry_headers(status), **(headers or {})}
+    )
 
 
 def retry_headers(status: int) -> dict[str, str]:
@@ -123,7 +126,7 @@ def install_error_handlers(app: FastAPI, *, raises: bool = False) -> None:
         if error.status_code == 401:
             return error_response(Unauthorized(str(error.detail)), headers=error.headers)
         failure = ValidationError(f"{request.method} {request.url.path}: {error.detail}.")
-        return _answer(error_envelope(failure), error.status_code, routing_headers(request, error))
+        return _answer(error_envelope(failure, request_id.get()), error.status_code, routing_headers(request, error))
 
     async def invalid(_: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)  # noqa: S101 (narrows the handler's type)

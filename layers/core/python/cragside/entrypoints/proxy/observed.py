@@ -112,7 +112,9 @@ class Observer:
         )
         for listener in self._listeners:
             listener(answered)
-        level = logging.WARNING if status >= 500 else logging.DEBUG if path in _PROBES else logging.INFO
+        level = (
+            logging.WARNING if status >= 500 else logging.DEBUG if path in _PROBES and status < 400 else logging.INFO
+        )
         if _log.isEnabledFor(level):
             _log.log(level, _event(answered, slow=seconds >= self._slow))
 

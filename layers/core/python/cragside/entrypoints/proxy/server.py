@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import ipaddress
+import logging
 import math
 import signal
 import socket
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from cragside.bootstrap import Container
     from cragside.entrypoints.metrics import RequestCounts
 
+_log = logging.getLogger("cragside")
 _GRACE_SECONDS = 5
 _TICKS_A_SECOND = 10  # uvicorn's
 
@@ -88,15 +90,18 @@ def _fresh_token(container: "Container") -> contextlib.AbstractAsyncContextManag
 
 
 def _application(container: "Container", host: str, metrics: str | None) -> tuple[ASGIApp, Observer]:
-    if metrics is None:
-        observer, exposition = Observer(container.settings.slow_seconds), None
-    else:
+    observer, exposition = Observer(container.settings.slow_seconds), None
+    if metrics is not None:
         from cragside.entrypoints.metrics import RequestCounts
         from cragside.entrypoints.metrics import exposition as exposed
 
-        counts = RequestCounts()
-        observer = Observer(container.settings.slow_seconds, [partial(_count, counts)])
-        exposition = partial(exposed, metrics)
+        try:
+            counts = RequestCounts()
+        except OSError as error:
+            _log.warning("Requests are not counted for /metrics: %s", error.strerror)
+        else:
+            observer = Observer(container.settings.slow_seconds, [partial(_count, counts)])
+            exposition = partial(exposed, metrics)
     return observer.wrap(below(container.settings.path_prefix, _proxy(container, host, exposition))), observer
 
 

@@ -65,5 +65,16 @@ class Backend(ABC):
         """
 
     @abstractmethod
+    async def take_away(self, folder: Path) -> None:
+        """Remove a store that others may have open, whole or not at all, while the caller holds its leases.
+
+        They notice it by `Ledger.state`, and get no lease of it any more. Raises `OSError`.
+        """
+
+    @abstractmethod
+    async def sweep(self, home: Path) -> None:
+        """Delete what an interrupted `take_away` left below a home."""
+
+    @abstractmethod
     async def remove(self, folder: Path) -> None:
         """Remove a store that nobody has open. It is no error when there is none."""

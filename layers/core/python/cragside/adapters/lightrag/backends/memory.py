@@ -7,6 +7,7 @@ from typing_extensions import override
 
 from cragside.adapters.lightrag.backends.interface import Backend, Storages
 from cragside.adapters.lightrag.ledger.interface import Ledger
+from cragside.adapters.lightrag.ledger.leases import REMOVED
 from cragside.adapters.lightrag.ledger.memory.catalogue import stored_in
 from cragside.adapters.lightrag.ledger.memory.ledger import MemoryLedger
 from cragside.adapters.lightrag.ledger.memory.tables import MemoryTables
@@ -54,6 +55,15 @@ class MemoryBackend(Backend):
     @override
     async def stored(self, folder: Path, keys: Collection[DocumentKey]) -> Stored:
         return stored_in(self._stores[folder], keys)
+
+    @override
+    async def take_away(self, folder: Path) -> None:
+        if memory := self._stores.pop(folder, None):
+            memory.generation = REMOVED
+
+    @override
+    async def sweep(self, home: Path) -> None:
+        """Nothing is left over in memory."""
 
     @override
     async def remove(self, folder: Path) -> None:

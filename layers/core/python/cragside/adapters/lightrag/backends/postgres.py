@@ -34,7 +34,9 @@ class PostgresBackend(Backend):
         from cragside.adapters.lightrag.ledger.postgres.store import translating
 
         async with translating():
-            return await self._database.value("SELECT 1 FROM cragside.store WHERE workspace = $1", folder.name) is not None
+            return (
+                await self._database.value("SELECT 1 FROM cragside.store WHERE workspace = $1", folder.name) is not None
+            )
 
     @override
     async def open_ledger(
@@ -65,6 +67,14 @@ class PostgresBackend(Backend):
         from cragside.adapters.lightrag.ledger.postgres.removal import remove
 
         await remove(self._database, folder.name)
+
+    @override
+    async def take_away(self, folder: Path) -> None:
+        await self.remove(folder)
+
+    @override
+    async def sweep(self, home: Path) -> None:
+        """A removal is one transaction."""
 
     async def close(self) -> None:
         """Close the connections."""

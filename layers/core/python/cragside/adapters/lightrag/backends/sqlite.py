@@ -1,8 +1,11 @@
 """Workspaces in SQLite files: a folder and a file for each."""
 
 import asyncio
+import os
 import shutil
-from collections.abc import Callable, Collection
+import uuid
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 from typing_extensions import override
@@ -11,7 +14,11 @@ from cragside.adapters.lightrag.backends.interface import Backend, Storages
 from cragside.adapters.lightrag.ledger.interface import Ledger
 from cragside.adapters.lightrag.ledger.sqlite.database import FILE_NAME
 from cragside.adapters.lightrag.ledger.sqlite.folders import WorkspaceFolders, check_store_file
+from cragside.adapters.private_files import make_folder
 from cragside.domain.indexing import DocumentKey, Stored
+
+# The leading dot: no workspace can have this name.
+_REMOVED = ".removed-"
 
 
 class SqliteBackend(Backend):
@@ -40,7 +47,8 @@ class SqliteBackend(Backend):
         from cragside.adapters.lightrag.ledger.sqlite.ledger import SqliteLedger
 
         check_store_file(folder)
-        return SqliteLedger.open(folder, workspace, search_text=search_text, read_only=read_only)
+        with nullcontext() if read_only else _at_rest(folder.parent, alone=False):
+            return SqliteLedger.open(folder, workspace, search_text=search_text, read_only=read_only)
 
     @override
     def storages(self) -> Storages:
@@ -57,8 +65,41 @@ class SqliteBackend(Backend):
         return await asyncio.to_thread(stored_in, folder / FILE_NAME, keys)
 
     @override
+    async def take_away(self, folder: Path) -> None:
+        away = folder.with_name(f"{_REMOVED}{uuid.uuid4().hex}")
+        with _at_rest(folder.parent, alone=True):
+            folder.rename(away)
+        shutil.rmtree(away, ignore_errors=True)
+
+    @override
+    async def sweep(self, home: Path) -> None:
+        for left in home.glob(f"{_REMOVED}*"):
+            shutil.rmtree(left, ignore_errors=True)
+
+    @override
     async def remove(self, folder: Path) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
     def _folders(self, home: Path) -> WorkspaceFolders:
         return self._homes.setdefault(home, WorkspaceFolders(home))
+
+
+@contextmanager
+def _at_rest(home: Path, *, alone: bool) -> Iterator[None]:
+    """Keep openings of stores and removals apart.
+
+    SQLite opens a file and its log by path, one after the other. They must not be of two stores. Windows refuses to
+    rename the folder of an open file, so that it needs no lock.
+    """
+    if os.name != "posix":
+        yield
+        return
+    import fcntl
+
+    make_folder(home)
+    descriptor = os.open(home, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
+        yield
+    finally:
+        os.close(descriptor)

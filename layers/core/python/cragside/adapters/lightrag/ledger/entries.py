@@ -67,6 +67,11 @@ class Entry:
         return f"{self.identifier}-{self.cut}"
 
 
+def document_of_passage(key: str) -> str:
+    """The id of the document of a passage, by the key that `parts_of` gives it."""
+    return key.rsplit("-", 4)[0]
+
+
 def title_of(source: SourceText) -> str:
     """The title of a text as it is stored."""
     return storable(source.title or source.name)

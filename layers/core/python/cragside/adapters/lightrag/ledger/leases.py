@@ -8,6 +8,8 @@ from pathlib import Path
 
 from cragside.domain.errors import ServiceUnavailable
 
+# The generation of a store that was removed.
+REMOVED = "removed"
 _PROCESS = uuid.uuid4().hex
 
 
@@ -25,6 +27,10 @@ class LeaseLost(ServiceUnavailable):
 
     def __init__(self) -> None:
         super().__init__("knowledge_base", "Another process has taken over. Nothing was written; try again.")
+
+
+class StoreRemoved(LeaseLost):
+    """Somebody removed the workspace. What its name stands for now has to be opened anew."""
 
 
 def new_holder() -> str:

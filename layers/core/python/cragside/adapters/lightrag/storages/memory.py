@@ -8,10 +8,12 @@ from typing import Any, Self, final
 import numpy as np
 from typing_extensions import override
 
+from cragside.adapters.lightrag.ledger.entries import document_of_passage
 from cragside.adapters.lightrag.ledger.memory.tables import PASSAGES, MemoryTables, VectorRow
 from cragside.adapters.lightrag.storages.interface import GraphStorage, Properties, Strong, ValueStorage, VectorStorage
 from cragside.adapters.lightrag.storages.ranking import COMMON_PASSAGES, fused, telling, words_of
 from cragside.domain.filter import Filter
+from cragside.domain.variety import varied
 from cragside.ports.embedder import Vectors
 
 
@@ -60,8 +62,10 @@ class MemoryVectorStorage(VectorStorage):
         vector = np.asarray(query_embedding, np.float32)
         cosine = dict(index.search(vector, wide, self.cosine_better_than_threshold))
         lexical = self._full_text(query, wide) if self.namespace == PASSAGES else {}
-        ranked = fused(cosine, lexical)[:top_k] if lexical else list(cosine)[:top_k]
+        ranked = fused(cosine, lexical) if lexical else list(cosine)
         ids = self._ids()
+        if self.namespace == PASSAGES:
+            ranked = varied(ranked, top_k, lambda number: document_of_passage(ids[number]))
         return [
             {**self._rows[ids[number]].row, "id": ids[number], "distance": cosine.get(number, 0.0)} for number in ranked
         ]

@@ -7,7 +7,7 @@ from typing import Self
 from typing_extensions import override
 
 from cragside.adapters.lightrag.ledger.interface import Ledger
-from cragside.adapters.lightrag.ledger.leases import Lease, LeaseLost, is_gone
+from cragside.adapters.lightrag.ledger.leases import REMOVED, Lease, LeaseLost, StoreRemoved, is_gone
 from cragside.adapters.lightrag.ledger.memory.tables import MemoryTables
 
 
@@ -22,6 +22,8 @@ class MemoryLeasing(Ledger):
 
     @override
     async def take_lease(self, name: str, holder: str, seconds: float) -> Lease | None:
+        if self._memory.generation == REMOVED:
+            raise StoreRemoved
         if held := self._memory.leases.get(name):
             lease, expires = held
             if lease.holder != holder and expires > time.monotonic() and not is_gone(lease.holder):

@@ -27,19 +27,21 @@ _RENAME = """UPDATE cragside.document SET title = CASE WHEN title = name THEN $3
     WHERE store = $1 AND id = $2 AND state <> 'gone' AND name <> $3"""
 _DESCRIBE = """UPDATE cragside.document SET title = $3, metadata = $4, track = $5, updated_at = $6
     WHERE store = $1 AND id = $2 AND state = 'current'"""
-_CLEAR_PASSAGES = "UPDATE cragside.passage SET section = '', tier2 = NULL, text = NULL WHERE store = $1 AND version = $2"
+_CLEAR_PASSAGES = (
+    "UPDATE cragside.passage SET section = '', tier2 = NULL, text = NULL WHERE store = $1 AND version = $2"
+)
 _CLEAR_PARTS = f"""UPDATE cragside.part SET embedded = false, enrichment = 'none', error = '', tier3 = NULL,
     enriched_at = NULL WHERE {_OF_STORE} AND version = $2"""
 _CLEAR = """UPDATE cragside.document SET state = 'gone', text = '', title = '', tier1 = '{}', metadata = '{}',
     marks = '[]' WHERE store = $1 AND version = $2 RETURNING id, state"""
-_UNSEARCHED = f"DELETE FROM cragside.searched WHERE store = $1 AND id = ANY($2)"
+_UNSEARCHED = "DELETE FROM cragside.searched WHERE store = $1 AND id = ANY($2)"
 _FORGET_VECTORS = "DELETE FROM cragside.embedding WHERE store = $1 AND document_id = $2"
-_ADD_PART = f"""INSERT INTO cragside.part SELECT $2, $3, $4, $5, $6, false, $7, '', NULL, NULL FROM cragside.store
+_ADD_PART = """INSERT INTO cragside.part SELECT $2, $3, $4, $5, $6, false, $7, '', NULL, NULL FROM cragside.store
     WHERE id = $1 ON CONFLICT DO NOTHING"""
 _ADD_PASSAGE = """INSERT INTO cragside.passage VALUES ($1, $2, $3, $4, $5, $6, $7, NULL, $8, $9)
     ON CONFLICT (store, id) DO UPDATE SET version = excluded.version, part = excluded.part, number = excluded.number,
     page = excluded.page, section = excluded.section, tier2 = NULL, tokens = excluded.tokens, text = excluded.text"""
-_SWEPT = f"""DELETE FROM cragside.document WHERE store = $1 AND state = 'gone'
+_SWEPT = """DELETE FROM cragside.document WHERE store = $1 AND state = 'gone'
     AND NOT EXISTS (SELECT 1 FROM cragside.part WHERE part.version = document.version)"""
 
 
@@ -126,7 +128,9 @@ class DocumentWrites(Leasing):
                 return int(version)
             # Its share of the graph is still to be taken out, by the passages that it had.
             aside = "content_hash = content_hash || '-' || version"
-            await self._store.execute(f"UPDATE cragside.document SET {aside} WHERE store = $1 AND version = $2", version)
+            await self._store.execute(
+                f"UPDATE cragside.document SET {aside} WHERE store = $1 AND version = $2", version
+            )
         version = await self._add(entry, created_at)
         await self._add_parts(version, entry)
         return version
@@ -149,9 +153,7 @@ class DocumentWrites(Leasing):
         """Make versions `gone`: nothing of their text is kept but the keys by which their share of the graph is
         found."""
         for (version,) in await self._store.all(f"{_VERSIONS} AND id = $2 AND {which}", document_id):
-            rows = await self._store.all(
-                "SELECT id FROM cragside.passage WHERE store = $1 AND version = $2", version
-            )
+            rows = await self._store.all("SELECT id FROM cragside.passage WHERE store = $1 AND version = $2", version)
             await self._erase_passages([row[0] for row in rows])
             for clear in (_CLEAR_PASSAGES, _CLEAR_PARTS, _CLEAR):
                 await self._store.execute(clear, version)

@@ -69,7 +69,9 @@ class DocumentReads(Ledger):
         inside = folder.rstrip("/")
         between = "left(origin.source, 400) >= left($2, 400) AND left(origin.source, 400) <= left($3, 400)"
         return await self._chosen(
-            f"{between} AND origin.source > $2 AND origin.source < $3 ORDER BY origin.source", f"{inside}/", f"{inside}0"
+            f"{between} AND origin.source > $2 AND origin.source < $3 ORDER BY origin.source",
+            f"{inside}/",
+            f"{inside}0",
         )
 
     @override

@@ -139,7 +139,9 @@ class PostgresLedger(PartWrites):
             await self._check_leases()
             await old.execute("UPDATE cragside.lease SET store = $2 WHERE store = $1", fresh.number)
             await remove_here(old.database, old.workspace)
-            await old.database.value("UPDATE cragside.store SET workspace = $2 WHERE id = $1", fresh.number, old.workspace)
+            await old.database.value(
+                "UPDATE cragside.store SET workspace = $2 WHERE id = $1", fresh.number, old.workspace
+            )
         old.number, old.key = fresh.number, fresh.key
 
     @override

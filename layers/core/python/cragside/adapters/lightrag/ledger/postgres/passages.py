@@ -98,9 +98,7 @@ class PassageReads(DocumentReads):
 
     @override
     async def given_up(self) -> set[tuple[str, int]]:
-        rows = await self._store.all(
-            f"SELECT document.id, number FROM {_PARTS} AND state = 'current' AND error <> ''"
-        )
+        rows = await self._store.all(f"SELECT document.id, number FROM {_PARTS} AND state = 'current' AND error <> ''")
         return {(row[0], row[1]) for row in rows}
 
     @override

@@ -1,6 +1,7 @@
 """One SQLite file: the tables of a workspace and the connection that all its storages share."""
 
 import asyncio
+import os
 import sqlite3
 import time
 import uuid
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from cragside.adapters.lightrag.ledger.failures import LedgerDamaged, LedgerError
+from cragside.adapters.lightrag.ledger.leases import REMOVED
 from cragside.adapters.lightrag.ledger.sqlite.schema import check_format, make_store, migrate
 from cragside.adapters.private_files import make_folder, tighten_folder
 from cragside.adapters.sqlite_failures import is_damage, told, unusable
@@ -51,6 +53,7 @@ class Database:
             raise sqlite3.DatabaseError("its file is empty")
         self.path = path
         self.read_only = read_only
+        self._file = _identity(path)
         # What SQLite has said of the file that only another file mends; "" for nothing.
         self.damage = ""
         self._users = 0
@@ -87,7 +90,7 @@ class Database:
         """
         path = (Path(folder) / FILE_NAME).resolve()
         database = cls._open.get(path)
-        if database is None:
+        if database is None or database.is_removed():
             try:
                 database = cls._open[path] = cls(path, read_only=read_only)
             except sqlite3.Error as error:
@@ -99,7 +102,8 @@ class Database:
         """Give the connection back; the last one closes it."""
         self._users -= 1
         if self._users == 0:
-            self._open.pop(self.path, None)
+            if self._open.get(self.path) is self:
+                del self._open[self.path]
             self._connection.close()
 
     def all(self, sql: str, parameters: Sequence[Any] = ()) -> list[Any]:
@@ -240,21 +244,36 @@ class Database:
             other._connection.backup(self._connection, pages=_PAGES_BEFORE_CHECK, progress=check_once)
 
     def generation(self) -> str:
-        """Changes when the whole content was replaced."""
-        return str(self.meta("generation"))
+        """Changes when the whole content was replaced, or the store removed."""
+        return REMOVED if self.is_removed() else str(self.meta("generation"))
+
+    def is_removed(self) -> bool:
+        """Whether the file is no longer at its path, because somebody removed the workspace."""
+        return not self.read_only and _identity(self.path) != self._file
 
     def data_version(self) -> int:
         """Changes whenever another connection has written."""
         return int(self.one("PRAGMA data_version")[0])
 
     def state(self) -> str:
-        """A token that changes after each write by any connection."""
+        """A token that changes after each write by any connection, and when the store is removed."""
+        if self.is_removed():
+            return f"{self._opened}-removed"
         return f"{self._opened}-{self.data_version()}-{self._connection.total_changes - self._beside}"
 
     def meta(self, key: str) -> str | None:
         """A fact about the store, such as the embedding model that built it."""
         row = self.one("SELECT value FROM meta WHERE key = ?", (key,))
         return None if row is None else str(row[0])
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Tells files apart that have the same path one after the other; None when there is none."""
+    try:
+        status = os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return status.st_dev, status.st_ino
 
 
 def make_compact(folder: Path) -> None:

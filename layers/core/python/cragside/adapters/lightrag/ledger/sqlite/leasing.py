@@ -9,7 +9,7 @@ from typing import Self
 
 from typing_extensions import override
 
-from cragside.adapters.lightrag.ledger.leases import Lease, LeaseLost, is_gone
+from cragside.adapters.lightrag.ledger.leases import Lease, LeaseLost, StoreRemoved, is_gone
 from cragside.adapters.lightrag.ledger.sqlite.passages import PassageReads
 
 # Longer than any lease.
@@ -27,6 +27,9 @@ class Leasing(PassageReads):
         await self._database.turn()
         now = time.time()
         with self._database.note() as connection:
+            # Whoever removes a workspace holds its leases until the file is away.
+            if self._database.is_removed():
+                raise StoreRemoved
             row = connection.execute("SELECT holder, expires FROM lease WHERE name = ?", (name,)).fetchone()
             if row and row[0] != holder and _is_current(row[0], row[1], now):
                 return None

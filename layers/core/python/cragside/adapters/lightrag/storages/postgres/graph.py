@@ -1,6 +1,5 @@
 """LightRAG's graph in tables of PostgreSQL."""
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
@@ -109,9 +108,7 @@ class PostgresGraph(PGTableGraphStorage, GraphStorage):
     async def neighbours(self, name: str, limit: int) -> list[tuple[str, float | None]]:
         return [(each.other, each.value.get("weight")) for each in await self.strongest(name, limit)]
 
-    async def write(
-        self, nodes: Mapping[str, Row | None], edges: Mapping[tuple[str, str], Row | None]
-    ) -> None:
+    async def write(self, nodes: Mapping[str, Row | None], edges: Mapping[tuple[str, str], Row | None]) -> None:
         """Write nodes and edges as they are to be, and remove those that are None."""
         await self.remove_edges([ends for ends, row in edges.items() if not row])
         await self.remove_nodes([name for name, row in nodes.items() if not row])
@@ -125,7 +122,9 @@ class PostgresGraph(PGTableGraphStorage, GraphStorage):
         return int(rows[0][0]), int(rows[0][1])
 
     async def _rows(self, sql: str, *values: Any) -> list[Any]:
-        found: list[Any] = [tuple(row.values()) for row in await self._fetch(sql, self.workspace, self.namespace, *values)]
+        found: list[Any] = [
+            tuple(row.values()) for row in await self._fetch(sql, self.workspace, self.namespace, *values)
+        ]
         return found
 
 

@@ -127,7 +127,9 @@ class PostgresVectors(PGVectorStorage, VectorStorage):
             )
         now = datetime.now(UTC).replace(tzinfo=None)
         if change.updated:
-            rows = [(self.workspace, key, _sources(row), row.get("file_path"), now) for key, row in change.updated.items()]
+            rows = [
+                (self.workspace, key, _sources(row), row.get("file_path"), now) for key, row in change.updated.items()
+            ]
             await self._store.database.many(
                 f"UPDATE {self.table_name} SET chunk_ids = $3, file_path = $4, update_time = $5"  # noqa: S608
                 " WHERE workspace = $1 AND id = $2",
@@ -146,7 +148,11 @@ class PostgresVectors(PGVectorStorage, VectorStorage):
         for (key, row), vector in zip(rows.items(), vectors, strict=True):
             sql, told = prepare({"source_id": "", **row, "__id__": key, "__vector__": vector.tolist()}, now)
             values.append(told)
-        place = next(number for number, told in enumerate(values[0], start=1) if isinstance(told, list) and told and isinstance(told[0], float))
+        place = next(
+            number
+            for number, told in enumerate(values[0], start=1)
+            if isinstance(told, list) and told and isinstance(told[0], float)
+        )
         await self._store.database.many(re.sub(rf"\${place}(?!\d)", f"${place}::float4[]::vector", sql), values)
 
     async def _passages(self, query: str, top_k: int, vector: list[float]) -> list[dict[str, Any]]:

@@ -9,6 +9,7 @@ import numpy.typing as npt
 import orjson
 from typing_extensions import override
 
+from cragside.adapters.lightrag.ledger.entries import document_of_passage
 from cragside.adapters.lightrag.ledger.sqlite.database import Database
 from cragside.adapters.lightrag.ledger.sqlite.vectors import has_text
 from cragside.adapters.lightrag.storages.interface import VectorStorage
@@ -16,6 +17,7 @@ from cragside.adapters.lightrag.storages.ranking import COMMON_PASSAGES, fused, 
 from cragside.adapters.lightrag.storages.sqlite.filtering import candidates
 from cragside.adapters.lightrag.vector_index import VectorIndex
 from cragside.domain.filter import Filter
+from cragside.domain.variety import varied
 from cragside.ports.embedder import Vectors
 
 # As many of the nearest are tried one by one before SQL tells which passages the filter could let through at all: it
@@ -52,7 +54,10 @@ class SqliteVectorStorage(VectorStorage):
         wide = 3 * top_k if self._has_text else top_k
         cosine = dict(index.search(vector, wide, self.cosine_better_than_threshold))
         lexical = self._full_text(query, wide, len(index)) if self._has_text else {}
-        ranked = fused(cosine, lexical)[:top_k] if lexical else list(cosine)[:top_k]
+        ranked = fused(cosine, lexical) if lexical else list(cosine)
+        if self._has_text:
+            ids = dict(self._db.within("SELECT seq, id FROM vector WHERE seq IN ({})", ranked))
+            ranked = varied(ranked, top_k, lambda seq: document_of_passage(ids.get(seq, "")))
         rows = {
             seq: (key, value)
             for seq, key, value in self._db.within("SELECT seq, id, value FROM vector WHERE seq IN ({})", ranked)
