@@ -145,6 +145,8 @@ class PartWrites(DocumentWrites):
             model,
             dimensions,
         )
+        if dimensions is not None:
+            await self._store.make_tables(dimensions)
 
     async def _mark_enriched(self, guard: WhileCurrent) -> bool:
         """A version that went meanwhile must not come back into the graph."""

@@ -113,6 +113,11 @@ class PostgresStore:
         if storage := self.values.get(TEXTS):
             await storage.write(dict(texts))
 
+    async def make_tables(self, dimensions: int) -> None:
+        """Make LightRAG's tables for vectors of this length, unless they are there."""
+        for storage in self.vectors.values():
+            await storage.make_table(dimensions)
+
     async def erase_texts(self, ids: "Collection[str]") -> None:
         """Take passages out of LightRAG's storages."""
         await self.write_texts(dict.fromkeys(ids))

@@ -118,7 +118,7 @@ class PostgresGraph(PGTableGraphStorage, GraphStorage):
     async def sizes(self) -> tuple[int, int]:
         """How many nodes and edges there are."""
         counted = "(SELECT count(*) FROM lightrag_graph_{} WHERE workspace = $1 AND namespace = $2)"
-        rows = await self._rows(f"SELECT {counted.format('nodes')}, {counted.format('edges')}")
+        rows = await self._rows(f"SELECT {counted.format('nodes')} AS nodes, {counted.format('edges')} AS edges")
         return int(rows[0][0]), int(rows[0][1])
 
     async def _rows(self, sql: str, *values: Any) -> list[Any]:

@@ -33,8 +33,8 @@ found AS (
     SELECT seq, id, length, term.lexeme, cardinality(term.positions) AS times
     FROM cragside.searched CROSS JOIN LATERAL unnest(words) AS term
     WHERE store = $1 AND words @@ $2::text::tsquery AND term.lexeme = ANY($3)),
-spread AS (SELECT lexeme, count(*)::float8 AS having FROM found GROUP BY lexeme)
-SELECT seq, id, sum(greatest(ln((passages - having + 0.5) / (having + 0.5)), 1e-6)
+spread AS (SELECT lexeme, count(*)::float8 AS passages_with FROM found GROUP BY lexeme)
+SELECT seq, id, sum(greatest(ln((passages - passages_with + 0.5) / (passages_with + 0.5)), 1e-6)
     * times * 2.2 / (times + 1.2 * (0.25 + 0.75 * length / mean))) AS score
 FROM found JOIN spread USING (lexeme) CROSS JOIN sizes GROUP BY seq, id ORDER BY score DESC, seq LIMIT $4"""
 
@@ -68,7 +68,7 @@ class PostgresVectors(PGVectorStorage, VectorStorage):
             return await self._passages(query, top_k, vector)
         if await self._table() is None:
             return []
-        rows = await self.db.query(
+        rows: Any = await self.db.query(
             f"SELECT {self._columns()}, 1 - (content_vector <=> $2::float4[]::vector) AS distance"  # noqa: S608
             f" FROM {self.table_name} WHERE workspace = $1"
             " AND content_vector <=> $2::float4[]::vector <= $3 ORDER BY (content_vector <=> $2::float4[]::vector) + 0"
@@ -90,7 +90,7 @@ class PostgresVectors(PGVectorStorage, VectorStorage):
     async def get_by_ids(self, ids: list[str]) -> list[dict[str, Any] | None]:
         if not ids or await self._table() is None:
             return [None] * len(ids)
-        rows = await self.db.query(
+        rows: Any = await self.db.query(
             f"SELECT id, content, {self._columns()} FROM {self.table_name}"  # noqa: S608 (our own column names)
             " WHERE workspace = $1 AND id = ANY($2)",
             [self.workspace, ids],
@@ -117,7 +117,7 @@ class PostgresVectors(PGVectorStorage, VectorStorage):
     async def write(self, change: VectorChange) -> None:
         """Write rows with their vectors."""
         if change.written:
-            await self._make_table(change.vectors.shape[1])
+            await self.make_table(change.vectors.shape[1])
         if await self._table() is None:
             return
         if change.removed:
@@ -201,7 +201,8 @@ class PostgresVectors(PGVectorStorage, VectorStorage):
         self.table_name = f"{self._base}_{model}_{self._dimensions}d"
         return self.table_name
 
-    async def _make_table(self, dimensions: int) -> None:
+    async def make_table(self, dimensions: int) -> None:
+        """Make the table for vectors of this length, unless it is there."""
         self._dimensions = self._dimensions or dimensions
         if (name := await self._table()) is None or await self.db.check_table_exists(name):
             return
