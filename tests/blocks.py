@@ -36,3 +36,22 @@ def blocks(page: str, *languages: str) -> list[Block]:
 def all_blocks(*languages: str) -> list[Block]:
     """The blocks of all pages."""
     return [block for page in PAGES for block in blocks(page, *languages)]
+
+
+def assert_shown(output: str, printed: str) -> None:
+    """The lines that a page shows as output were printed, in this order. Dots stand for anything."""
+    lines = iter([steady(line) for line in printed.splitlines()])
+    for line in output.splitlines():
+        if line.strip(" |") not in ("", "...", "[...]"):
+            assert steady(line) in lines, f"not printed: {line}"
+
+
+def steady(line: str) -> str:
+    """A line of output without what differs between two runs or machines: times, hashes, codes, addresses, widths."""
+    line = re.sub(r"\b[\d.]+ (m?s)\b", r"# \1", line)
+    line = re.sub(r"\b[0-9a-f]{64}\b|(?<=127\.0\.0\.1:)\d+|(?<=https://)\w+(?=\.execute-api)", "#", line)
+    line = re.sub(r"(?<=evidence-)\w{6}|(?<=code )\w{6}|(?<=\) )\w{6}(?= *\|?$)", "#", line)
+    line = re.sub(r"Python 3\.\d+( on \w+)?", "Python #", line)
+    if re.search(r" (local|none) ", line):
+        line = re.sub(r" +\d+$", "", line)  # milliseconds, the last column of the demo's summary
+    return re.sub(r"([ ─-])\1+", r"\1", line).strip()

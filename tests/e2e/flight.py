@@ -25,8 +25,12 @@ CORPUS = ROOT / "layers" / "core" / "python" / "cragside" / "entrypoints" / "cli
 _ARCHITECTURES = {"x86_64": "x86_64", "amd64": "x86_64", "aarch64": "arm64", "arm64": "arm64"}
 
 
+SAID: list[str] = []
+
+
 def say(line: str) -> None:
     """One line for whoever looks on."""
+    SAID.append(line)
     print(line, flush=True)
 
 

@@ -1,7 +1,6 @@
 """The blocks of README and of every page work when they are pasted into a fresh shell in a fresh clone."""
 
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -10,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.blocks import PAGES, ROOT, Block, all_blocks, blocks
+from tests.blocks import PAGES, ROOT, Block, all_blocks, assert_shown, blocks
 from tests.services.tools import free_port
 from tools import toolchain
 
@@ -64,7 +63,7 @@ PRINTED = {
         "none of it above 0.6",
     ),
 }
-# Output of commands that are not the page's own.
+# Output of a command that a page only names: tests/e2e compares it.
 OTHER_OUTPUT = {("README.md", "ministack")}
 # What a script that fails has left running.
 ENDING_JOBS = "trap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n"
@@ -78,23 +77,6 @@ def is_run(block: Block) -> bool:
 
 def run_blocks(page: str) -> list[Block]:
     return [block for block in blocks(page, "sh") if is_run(block)]
-
-
-def steady(line: str) -> str:
-    """A line of output without what differs between two runs: times, hashes, codes, widths of tables."""
-    line = re.sub(r"\b[\d.]+ (m?s)\b", r"# \1", line)
-    line = re.sub(r"\b[0-9a-f]{64}\b", "#", line)
-    line = re.sub(r"(?<=evidence-)\w{6}|(?<=code )\w{6}|(?<=\) )\w{6}(?= +\|)", "#", line)
-    line = re.sub(r" +\d+$", "", line) if re.search(r" (local|none) ", line) else line
-    return re.sub(r"([ ─-])\1+", r"\1", line).strip()
-
-
-def assert_shown(output: str, printed: str) -> None:
-    """What a page shows as output was printed, in its order; dots stand for anything."""
-    lines = iter([steady(line) for line in printed.splitlines()])
-    for line in output.splitlines():
-        if line.strip(" |") not in ("", "...", "[...]"):
-            assert steady(line) in lines, f"not printed: {line}"
 
 
 @pytest.fixture
