@@ -4,10 +4,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from cragside import __version__
 from cragside.adapters.lightrag.ledger.sqlite.database import failure_of
 from cragside.domain.errors import ConfigurationError, DeadlineExceeded, ProcessingError, ServiceUnavailable
+from cragside.entrypoints.cli.app import app
 from cragside.entrypoints.cli.reference import reference
 
 HEAVY = (
@@ -158,3 +160,10 @@ def test_an_interrupt_while_the_command_loads_shows_no_trace():
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (130, "")
+
+
+@pytest.mark.parametrize("group", ["workspaces", "memory", "token"])
+def test_a_group_without_a_command_shows_its_usage(group: str) -> None:
+    result = CliRunner().invoke(app, [group])
+    assert result.exit_code == 2
+    assert (result.stdout + result.stderr).startswith("Usage: ")

@@ -50,7 +50,7 @@ def test_the_parent_distributes_connections_and_prints_its_address_once(run, ser
     class Handover:
         def __init__(self, listening, workers, on_ready):
             self.made_for = (listening, workers)
-            self.attend = lambda endings: on_ready()
+            self.attend = lambda endings, forker: on_ready()
 
         def __enter__(self):
             return self

@@ -60,8 +60,11 @@ def pptx_of(*slides, notes="", hidden=()):
     return packed(entries)
 
 
-def epub_of(*chapters, more=None, head=""):
-    """A book of these XHTML bodies. The manifest lists them in reverse; the spine has their order."""
+def epub_of(*chapters, more=None, head="", links=""):
+    """A book of these XHTML bodies, with `links` in their heads.
+
+    The manifest lists them in reverse; the spine has their order.
+    """
     items = "".join(
         f'<item id="c{number}" href="text/c%20{number}.xhtml" media-type="application/xhtml+xml"/>'
         for number in reversed(range(len(chapters)))
@@ -83,7 +86,7 @@ def epub_of(*chapters, more=None, head=""):
     }
     for number, body in enumerate(chapters):
         entries[f"OEBPS/text/c {number}.xhtml"] = (
-            f'{head}<html xmlns="http://www.w3.org/1999/xhtml"><head><title>Part {number}</title></head>'
+            f'{head}<html xmlns="http://www.w3.org/1999/xhtml"><head><title>Part {number}</title>{links}</head>'
             f"<body>{body}</body></html>"
         )
     return packed({**entries, **(more or {})})

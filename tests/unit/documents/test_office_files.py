@@ -146,10 +146,11 @@ def test_what_a_reader_of_an_opendocument_file_cannot_see_is_left_out():
     space += ' xmlns:fo="urn:oasis:names:tc:opendocument:xmlns:xsl-fo-compatible:1.0"'
     styles = (
         f"<office:document-styles {OASIS} {space}>"
-        '<style:style style:name="Gone"><style:text-properties text:display="none"/></style:style>'
-        '<style:style style:name="Tiny"><style:text-properties fo:font-size="1pt"/></style:style>'
-        '<style:style style:name="Small"><style:text-properties fo:font-size="10pt"/></style:style>'
-        '<style:style style:name="Away"><style:table-properties table:display="false"/></style:style>'
+        '<style:style style:name="Gone" style:family="text"><style:text-properties text:display="none"/></style:style>'
+        '<style:style style:name="Tiny" style:family="text"><style:text-properties fo:font-size="1pt"/></style:style>'
+        '<style:style style:name="Small" style:family="text"><style:text-properties fo:font-size="10pt"/></style:style>'
+        '<style:style style:name="Away" style:family="table"><style:table-properties table:display="false"/>'
+        "</style:style>"
         "</office:document-styles>"
     )
     more = {"styles.xml": styles}
@@ -180,3 +181,61 @@ def test_what_a_reader_of_slides_cannot_see_is_left_out():
 def test_hidden_groups_of_rich_text_are_left_out():
     text = rb"{\rtf1\ansi Seen {\v A}{\f0\fs20\v\b B}{\vertalt and} {\b bold}}"
     assert read(text, "a.rtf").text.split() == ["Seen", "and", "bold"]
+
+
+@pytest.mark.attack("hidden text")
+def test_hidden_text_of_rich_text_ends_where_it_is_switched_off():
+    text = rb"{\rtf1\ansi Seen \v A{B \'fc\u8364?}\v0 and {\v C \}{\b D}\v0 later} {\v E\plain plain} {\v0 last}}"
+    assert read(text, "a.rtf").text.split() == ["Seen", "and", "later", "plain", "last"]
+
+
+@pytest.mark.attack("hidden text")
+def test_the_style_sheets_of_a_book_hide_text():
+    links = '<link rel="stylesheet" href="../my%20style.css"/>'
+    css = ".gone { display: none } .light { color: white }"
+    chapter = '<p>Seen</p><p class="gone">A</p><p class="light">light</p>'
+    book = epub_of(chapter, links=links, more={"OEBPS/my style.css": css})
+    assert read(book, "a.epub").text.split() == ["Seen", "light"]
+
+
+def test_alternate_and_missing_style_sheets_of_a_book_hide_nothing():
+    links = (
+        '<link rel="alternate stylesheet" href="../a.css"/><link rel="stylesheet" href="../../../b.css"/>'
+        '<link rel="stylesheet" href="../c.css"/>'
+    )
+    book = epub_of(
+        '<p class="x">Seen</p>', links=links, more={"OEBPS/a.css": ".x{display:none}", "OEBPS/c.css": "\x00{"}
+    )
+    assert read(book, "a.epub").text.split() == ["Seen"]
+
+
+@pytest.mark.attack("hidden text")
+def test_styles_of_opendocument_hide_what_inherits_them_and_nothing_else():
+    space = 'xmlns:style="urn:oasis:names:tc:opendocument:xmlns:style:1.0"'
+    space += ' xmlns:fo="urn:oasis:names:tc:opendocument:xmlns:xsl-fo-compatible:1.0"'
+
+    def style(family, name, properties, parent=""):
+        return (
+            f'<style:style style:family="{family}" style:name="{name}" style:parent-style-name="{parent}">'
+            f"<style:text-properties {properties}/></style:style>"
+        )
+
+    styles = (
+        f"<office:document-styles {OASIS} {space}><office:styles>"
+        + style("text", "Gone", 'text:display="none"')
+        + style("text", "Heir", 'fo:color="#000000"', "Gone")
+        + style("text", "Loop", "", "Loop")
+        + style("paragraph", "Tiny", 'fo:font-size="1pt"')
+        + style("text", "Big", 'fo:font-size="12pt"')
+        + style("graphic", "Same", 'fo:font-size="1pt"')
+        + "</office:styles><office:automatic-styles>"
+        + style("paragraph", "P1", 'fo:font-size="1pt"')
+        + "</office:automatic-styles></office:document-styles>"
+    )
+    text = (
+        '<text:p><text:span text:style-name="Heir">A</text:span>One <text:span text:style-name="Loop">two</text:span>'
+        '</text:p><text:p text:style-name="Tiny">B<text:span text:style-name="Big">three</text:span>C</text:p>'
+        '<text:p text:style-name="Same">four</text:p><text:p text:style-name="P1">five</text:p>'
+    )
+    reading = read(opendocument_of("text", text, more={"styles.xml": styles}), "a.odt")
+    assert reading.text.split() == ["One", "two", "three", "four", "five"]

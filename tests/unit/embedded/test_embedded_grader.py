@@ -1,4 +1,5 @@
 import json
+import tracemalloc
 from importlib import resources
 
 import numpy as np
@@ -210,7 +211,7 @@ def test_a_passage_seen_before_grades_the_same() -> None:
 
 def test_forgetting_words_and_passages_changes_no_grade(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cragside.adapters.embedded.lexicon._MOST_WORDS", 3)
-    monkeypatch.setattr("cragside.adapters.embedded.lexicon._FIRST_CAPACITY", 2)
+    monkeypatch.setattr("cragside.adapters.embedded.lexicon._CAPACITY", 2)
     monkeypatch.setattr(module, "_REMEMBERED_PASSAGES", 1)
     monkeypatch.setattr(module, "_REMEMBERED_CLOSELY", 1)
     small = EmbeddedGrader(WordLlamaEmbedder())
@@ -219,6 +220,19 @@ def test_forgetting_words_and_passages_changes_no_grade(monkeypatch: pytest.Monk
         assert small.scores(QUESTION, [("", text)])[0] == pytest.approx(score(QUESTION, text), abs=1e-6)
     assert len(small._passages) == 1
     assert len(small._closely) <= 1
+
+
+def test_questions_about_one_text_keep_it_once() -> None:
+    grader = EmbeddedGrader(WordLlamaEmbedder())
+    text = f"{INSULIN} " * 200
+    grader.scores(QUESTION, [("", text)])
+    tracemalloc.start()
+    try:
+        for number in range(20):
+            grader.scores(f"{QUESTION} {number}", [("", text.encode().decode())])
+        assert tracemalloc.get_traced_memory()[0] < 4 * len(text)
+    finally:
+        tracemalloc.stop()
 
 
 @settings(deadline=None, max_examples=100)

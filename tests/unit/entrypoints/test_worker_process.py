@@ -11,7 +11,7 @@ import pytest
 from cragside.adapters.local.queue import LocalQueue
 from cragside.domain.indexing import Task
 from cragside.entrypoints import worker_process
-from cragside.entrypoints.worker_process import WorkerProcess, kept
+from cragside.entrypoints.worker_process import WorkerProcess, executing, kept
 
 TASK = Task("library", "doc-1", "sha", 0, "embed")
 # Notes how it was called, empties the queue, and ends with what the file `code` says.
@@ -46,7 +46,7 @@ async def queue(tmp_path: Path) -> AsyncIterator[LocalQueue]:
 
 def process_of(queue: LocalQueue, home: Path) -> WorkerProcess:
     command = [sys.executable, "-c", _PROGRAM, str(home)]
-    return WorkerProcess(queue, command, {**os.environ, "PYTHONPATH": "layers/core/python"}, poll=0.02)
+    return WorkerProcess(queue, executing(command, {**os.environ, "PYTHONPATH": "layers/core/python"}), poll=0.02)
 
 
 def calls(home: Path) -> list[list[str]]:

@@ -234,14 +234,27 @@ class Container(Stores):
             self.secret.forget()
 
 
+# What a container imports only when it opens a store, answers and indexes.
+_FOR_REQUESTS = (
+    "cragside.adapters.lightrag.knowledge_graph",
+    "cragside.adapters.lightrag.ledger.sqlite.ledger",
+    "cragside.adapters.lightrag.library",
+    "cragside.adapters.lightrag.repository",
+    "cragside.adapters.lightrag.storages.sqlite.graph",
+    "cragside.adapters.lightrag.storages.sqlite.kv",
+    "cragside.adapters.lightrag.storages.sqlite.vectors",
+    "cragside.crag.graph",
+    "langchain_text_splitters",
+)
+
+
 def preload(settings: Settings) -> None:
     """Load modules and models before a fork, so that the processes share their memory."""
     from cragside.adapters.embedded.embedder import WordLlamaEmbedder
     from cragside.adapters.embedded.grader import packaged_weights
 
     Container(settings).build()  # opens nothing: it imports the adapters
-    modules = ["cragside.adapters.lightrag.repository", "cragside.crag.graph"]
-    for module in [*modules, "langchain_ollama"] if settings.ollama_base_url else modules:
+    for module in [*_FOR_REQUESTS, "langchain_ollama"] if settings.ollama_base_url else _FOR_REQUESTS:
         import_module(module)
     WordLlamaEmbedder.load()
     packaged_weights()

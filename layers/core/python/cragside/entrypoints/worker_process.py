@@ -5,7 +5,7 @@ import contextlib
 import logging
 import signal
 import subprocess
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 
 from cragside.domain.errors import ServiceUnavailable
@@ -19,20 +19,23 @@ _FEW_HEAPS = {"MALLOC_ARENA_MAX": "2"}
 
 logger = logging.getLogger("cragside")
 
+# Runs a worker with these arguments, until it ends.
+Run = Callable[[Sequence[str]], Awaitable[int]]
+
 
 class WorkerProcess:
-    """Runs `command` while the queue has work. The command ends when there is none.
+    """Runs a worker while the queue has work. The worker ends when there is none.
+
+    `run` starts it with arguments and returns its exit code. It raises `OSError` if no process can be started, and
+    ends the process when it is cancelled.
 
     The first worker, and each one after a failure, gets `--sweep` and looks for work that a crash left. A worker that
     fails or cannot be started is started again after 2, 4, 8 ... 60 seconds.
     """
 
-    def __init__(
-        self, queue: IndexQueue, command: Sequence[str], environment: Mapping[str, str], *, poll: float = _POLL_SECONDS
-    ) -> None:
+    def __init__(self, queue: IndexQueue, run: Run, *, poll: float = _POLL_SECONDS) -> None:
         self._queue = queue
-        self._command = command
-        self._environment = environment
+        self._start = run
         self._poll = poll
 
     async def keep(self, *, at_once: bool) -> None:
@@ -59,22 +62,31 @@ class WorkerProcess:
     async def _run(self, arguments: Sequence[str]) -> str:
         """How the process failed, "" if it did not."""
         try:
-            process = await asyncio.create_subprocess_exec(
-                *self._command,
-                *arguments,
-                env={**_FEW_HEAPS, **self._environment},
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-            )
+            code = await self._start(arguments)
         except OSError as error:  # no memory, process or descriptor is free, which may pass
             return f"cannot be started ({error.strerror or type(error).__name__})"
+        # Ctrl-C also reaches the worker, even while it starts. That is not a failure.
+        return f"ended with {code}" if code not in (0, 130, -signal.SIGINT) else ""
+
+
+def executing(command: Sequence[str], environment: Mapping[str, str]) -> Run:
+    """Run a command with further arguments, in a new program with this environment."""
+
+    async def run(arguments: Sequence[str]) -> int:
+        process = await asyncio.create_subprocess_exec(
+            *command,
+            *arguments,
+            env={**_FEW_HEAPS, **environment},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+        )
         try:
-            code = await process.wait()
-            # Ctrl-C also reaches the worker, even while it starts. That is not a failure.
-            return f"ended with {code}" if code not in (0, 130, -signal.SIGINT) else ""
+            return await process.wait()
         finally:
             if process.returncode is None:
                 await _ended(process)
+
+    return run
 
 
 @asynccontextmanager

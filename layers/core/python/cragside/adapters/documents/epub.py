@@ -1,6 +1,7 @@
 """Reads EPUB: the chapters in their order, with their headings as sections. Runs in a child process."""
 
 import posixpath
+import re
 import zipfile
 from collections.abc import Iterator
 from typing import Any
@@ -15,6 +16,8 @@ _WHAT = "a book (.epub)"
 _OPF = "{http://www.idpf.org/2007/opf}"
 _DC = "{http://purl.org/dc/elements/1.1/}"
 _CONTAINER = "{urn:oasis:names:tc:opendocument:xmlns:container}"
+_LONGEST_SHEET = 500_000
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 _CHAPTERS = ("application/xhtml+xml", "text/html")
 
 
@@ -27,7 +30,7 @@ def read(content: bytes, origin: FileOrigin) -> Reading:
         path = root.get("full-path", "") if root is not None else ""
         package = parsed(archive.read(path))
         for chapter in _chapters(archive, package, posixpath.dirname(path)):
-            _add(composer, archive.read(chapter), protected="META-INF/encryption.xml" in archive.namelist())
+            _add(composer, archive, chapter)
     if not composer.text.strip():
         raise Unreadable("is a book without text")
     fields = present(
@@ -54,10 +57,20 @@ def _chapters(archive: zipfile.ZipFile, package: Any, folder: str) -> Iterator[s
             yield path
 
 
-def _add(composer: Composer, page: bytes, *, protected: bool) -> None:
+def _add(composer: Composer, archive: zipfile.ZipFile, path: str) -> None:
     """Add a chapter. Its title is its section, if it has no headings."""
+    known = set(archive.namelist())
+    protected = "META-INF/encryption.xml" in known
+
+    def sheet_at(address: str) -> str:
+        sheet = posixpath.normpath(posixpath.join(posixpath.dirname(path), unquote(address)))
+        if sheet not in known:
+            return ""
+        # NULs and other control characters cannot stand in a tree.
+        return _CONTROL.sub(" ", archive.read(sheet)[:_LONGEST_SHEET].decode("utf-8-sig", "replace"))
+
     try:
-        tree = tree_of(page, None)
+        tree = tree_of(archive.read(path), None, sheet_at)
     except Unreadable as error:
         if error.reason == EMPTY:
             return

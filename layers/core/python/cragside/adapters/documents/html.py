@@ -1,6 +1,7 @@
 """Reads web pages: the main article, or all of the text if no article is found."""
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 from cragside.adapters.documents.decoding import decode
@@ -62,9 +63,10 @@ def read(content: bytes, origin: FileOrigin) -> Reading:
     return Reading(page.text, "article", title, page.marks, present(fields))
 
 
-def tree_of(content: bytes, charset: str | None) -> Any:
+def tree_of(content: bytes, charset: str | None, linked: Callable[[str], str] | None = None) -> Any:
     """The elements of a page, without text that a reader cannot see.
 
+    `linked` returns the style sheet at an address that the page links to. Without it, these sheets do not count.
     Raises `Unreadable` for binary data, for a page without elements, and if the parser stops early.
     """
     from lxml import etree
@@ -93,7 +95,7 @@ def tree_of(content: bytes, charset: str | None) -> Any:
         if "depth" in limit.message:
             raise Unreadable("is nested more than 256 elements deep, which is the limit")
         raise Unreadable("holds a text without tags, or an attribute, of more than 10,000,000 characters")
-    drop_unseen(tree)
+    drop_unseen(tree, linked)
     return tree
 
 

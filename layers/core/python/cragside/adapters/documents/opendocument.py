@@ -22,6 +22,18 @@ _STYLE = _SPACE % "style"
 _FO = "{urn:oasis:names:tc:opendocument:xmlns:xsl-fo-compatible:1.0}"
 # At most one point high.
 _TINY = re.compile(r"(?:0(?:\.\d{1,4})?|1(?:\.0{1,4})?)pt")
+_STYLES_FILE = f"{_OFFICE}document-styles"
+_FAMILIES = {
+    f"{_TEXT}span": "text",
+    f"{_TEXT}p": "paragraph",
+    f"{_TEXT}h": "paragraph",
+    f"{_TABLE}table": "table",
+    f"{_TABLE}table-cell": "table-cell",
+}
+_DEEPEST_STYLE = 20
+# The family and name of a style; whether it hides text and whether it makes it tiny, None where it says nothing.
+_StyleKey = tuple[str, str]
+_Look = tuple[bool | None, bool | None]
 _MOST_REPEATED = 1000
 _MOST_SPACES = 100
 
@@ -40,7 +52,7 @@ def read(content: bytes, origin: FileOrigin) -> Reading:
         stated = parsed(archive.read("meta.xml")) if "meta.xml" in archive.namelist() else None
     if body is None:
         raise Unreadable("is damaged, or not an OpenDocument file")
-    _empty_unseen(body, _hiding(styles))
+    _empty_unseen(body, _looks(styles))
     title = ""
     if (sheets := body.find(f"{_OFFICE}spreadsheet")) is not None:
         tables = Tables(size)
@@ -55,27 +67,59 @@ def read(content: bytes, origin: FileOrigin) -> Reading:
     return Reading(composer.text, title=fields.get("title") or title, marks=composer.marks, tier1=fields)
 
 
-def _hiding(styles: Iterable[Any]) -> frozenset[str]:
-    """The names of the styles that hide what has them."""
-    found = set()
+def _looks(styles: Iterable[Any]) -> dict[_StyleKey, _Look]:
+    """What each style says about hiding and size, by family and name. Styles inherit."""
+    own, parents = dict[_StyleKey, _Look](), dict[_StyleKey, str]()
     for style in chain.from_iterable(each.iter(f"{_STYLE}style") for each in styles):
-        shown = [each.attrib for each in style]
-        hidden = any(each.get(f"{_TEXT}display") == "none" or each.get(f"{_TABLE}display") == "false" for each in shown)
-        tiny = any(_TINY.fullmatch(each.get(f"{_FO}font-size", "")) for each in shown)
-        if hidden or tiny:
-            found.add(style.get(f"{_STYLE}name", ""))
-    return frozenset(found)
-
-
-def _empty_unseen(body: Any, hiding: frozenset[str]) -> None:
-    """Take out what is hidden: by its style, as a section, or as a paragraph."""
-    for element in list(body.iter()):
-        names = {element.get(f"{_TEXT}style-name"), element.get(f"{_TABLE}style-name")}
-        if element.tag == f"{_TEXT}hidden-paragraph" and element.get(f"{_TEXT}is-hidden") == "true":
-            element = element.getparent()
-        elif not (names & hiding or (element.tag == f"{_TEXT}section" and element.get(f"{_TEXT}display") == "none")):
+        # Headers and footers have automatic styles of their own, with the same names.
+        if style.getparent().tag == f"{_OFFICE}automatic-styles" and style.getroottree().getroot().tag == _STYLES_FILE:
             continue
-        element.clear(keep_tail=True)
+        key = (style.get(f"{_STYLE}family", ""), style.get(f"{_STYLE}name", ""))
+        parents[key] = style.get(f"{_STYLE}parent-style-name", "")
+        hidden = tiny = None
+        for stated in style:
+            display = stated.get(f"{_TEXT}display") or stated.get(f"{_TABLE}display")
+            hidden = display in ("none", "false") if display else hidden
+            size = stated.get(f"{_FO}font-size", "%")
+            tiny = tiny if size.endswith("%") else bool(_TINY.fullmatch(size))
+        own[key] = hidden, tiny
+    return {key: _inherited(key, own, parents) for key in own}
+
+
+def _inherited(key: _StyleKey, own: dict[_StyleKey, _Look], parents: dict[_StyleKey, str]) -> _Look:
+    hidden, tiny = own[key]
+    for _ in range(_DEEPEST_STYLE):
+        key = (key[0], parents.get(key, ""))
+        if key not in own:
+            break
+        above = own[key]
+        hidden, tiny = above[0] if hidden is None else hidden, above[1] if tiny is None else tiny
+    return hidden, tiny
+
+
+def _empty_unseen(body: Any, looks: dict[_StyleKey, _Look]) -> None:
+    """Take out what is hidden or at most one point high. Elements within may be shown again by their own styles."""
+    for mark in list(body.iter(f"{_TEXT}hidden-paragraph")):
+        if mark.get(f"{_TEXT}is-hidden") == "true" and mark.getparent() is not None:
+            mark.getparent().clear(keep_tail=True)
+    stack: list[tuple[Any, bool, bool]] = [(body, False, False)]
+    while stack:
+        element, hidden, tiny = stack.pop()
+        name = element.get(f"{_TEXT}style-name") or element.get(f"{_TABLE}style-name") or ""
+        own = looks.get((_FAMILIES.get(element.tag, ""), name), (None, None))
+        if element.tag == f"{_DRAW}text-box":
+            # The size of the paragraph around it does not count.
+            tiny = False
+        hidden, tiny = hidden if own[0] is None else own[0], tiny if own[1] is None else own[1]
+        section = element.tag == f"{_TEXT}section" and element.get(f"{_TEXT}display") == "none"
+        if section or (hidden and element.tag == f"{_TABLE}table"):
+            element.clear(keep_tail=True)
+            continue
+        if hidden or tiny:
+            element.text = None
+            for child in element:
+                child.tail = None
+        stack.extend((child, hidden, tiny) for child in element)
 
 
 def _document(body: Any, composer: Composer) -> str:

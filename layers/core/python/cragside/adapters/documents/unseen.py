@@ -1,15 +1,16 @@
 """Removes from a page what a reader cannot see: hidden elements, and text that styles hide.
 
 Only the page's own styles count: inline ones, and those in `style` elements whose selectors are simple (an element's
-name, classes and id). Nothing is fetched, and no script runs.
+name, classes and id). The style sheets of a book count like `style` elements. Nothing is fetched, and no script runs.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
-from cragside.adapters.documents.styles import Declared, declarations, rules
+from cragside.adapters.documents.styles import Declared, StyleRule, declarations, rules
 from cragside.adapters.documents.visibility import Look, hides
 
 # Scripts and styles are missing here, because extraction leaves them out itself.
@@ -48,14 +49,19 @@ class _Sheet:
         return self.known[kind]
 
 
-def drop_unseen(tree: Any) -> None:
-    """Remove from the body of a page, in place, what a reader cannot see. Text after a hidden element stays."""
+def drop_unseen(tree: Any, sheet_at: Callable[[str], str] | None = None) -> None:
+    """Remove from the body of a page, in place, what a reader cannot see. Text after a hidden element stays.
+
+    `sheet_at` returns the linked style sheet at an address.
+    """
     body = tree.find("body")
     if body is None:
         return
-    sheet = _sheet_of(tree)
-    # Linked style sheets are not fetched, so with them the colour of the page is unknown.
+    # With linked style sheets, the colour of the page is unknown: they are not fetched, or are read in part.
     linked = any("stylesheet" in (link.get("rel") or "").lower() for link in tree.iter("link"))
+    if sheet_at is not None:
+        _embed_sheets(tree, sheet_at)
+    sheet = _sheet_of(tree)
     look = Look(behind=None if linked else _WHITE).within(_declared(tree, sheet))
     stack: list[tuple[Any, Look]] = [(body, look)]
     while stack:
@@ -83,13 +89,27 @@ def merged(*declared: Declared) -> Declared:
     return result
 
 
+def _embed_sheets(tree: Any, sheet_at: Callable[[str], str]) -> None:
+    """Replace links to style sheets by the sheets. Alternate sheets apply only when a reader chooses them."""
+    for link in list(tree.iter("link")):
+        relations = (link.get("rel") or "").lower().split()
+        if "stylesheet" in relations and "alternate" not in relations:
+            link.tag, link.text = "style", sheet_at(link.get("href") or "")
+
+
+@lru_cache(maxsize=8)
+def _rules(sheet: str) -> tuple[StyleRule, ...]:
+    """The rules of a style sheet. The chapters of a book share their sheets."""
+    return tuple(rules(sheet))
+
+
 def _sheet_of(tree: Any) -> _Sheet:
     sheet = _Sheet()
     order = 0
     for style in tree.iter("style"):
         if (style.get("media") or "all").strip().lower() not in ("all", "screen"):
             continue
-        for needed, specificity, declared in rules(style.text or ""):
+        for needed, specificity, declared in _rules(style.text or ""):
             order += 1
             # An id or a class is more selective than a name.
             sheet.by_key[min(needed, key=lambda mark: (mark[0] not in "#.", mark))].append(

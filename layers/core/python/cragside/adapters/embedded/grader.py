@@ -111,6 +111,7 @@ class EmbeddedGrader(RelevanceGrader):
         self._weights = weights
         self._lexicon: Lexicon | None = None
         self._passages: LRUCache[tuple[str, str], PassageWords] = LRUCache(_REMEMBERED_PASSAGES)
+        self._pairs: LRUCache[tuple[str, str], tuple[str, str]] = LRUCache(_REMEMBERED_PASSAGES)
         self._closely: LRUCache[tuple[str, str], PassageWords] = LRUCache(_REMEMBERED_CLOSELY)
         self._questions: FIFOCache[str, dict[tuple[str, str], float]] = FIFOCache(_REMEMBERED_QUESTIONS)
         self._lock = threading.Lock()
@@ -126,7 +127,7 @@ class EmbeddedGrader(RelevanceGrader):
         with self._lock:
             # Passages that ranking has scored are soon graded again.
             known = self._questions.setdefault(query, {})
-            fresh = [pair for pair in dict.fromkeys(passages) if pair not in known]
+            fresh = [self._kept(pair) for pair in dict.fromkeys(passages) if pair not in known]
             if fresh:
                 known.update(zip(fresh, self._compute(query, fresh), strict=True))
             return [known[pair] for pair in passages]
@@ -153,6 +154,10 @@ class EmbeddedGrader(RelevanceGrader):
             score * _share(score, question, named, pair, passage)
             for score, pair, passage in zip(scores, pairs, passages, strict=True)
         ]
+
+    def _kept(self, pair: tuple[str, str]) -> tuple[str, str]:
+        """The equal pair that is already kept: a store reads a text anew each time, and each question remembers it."""
+        return self._pairs.setdefault(pair, pair)
 
     def _passage(self, pair: tuple[str, str], lexicon: Lexicon, *, closely: bool = False) -> PassageWords:
         known = self._closely if closely else self._passages

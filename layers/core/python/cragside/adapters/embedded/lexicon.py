@@ -10,9 +10,10 @@ from cragside.ports.embedder import Vectors
 
 Rows = npt.NDArray[np.int32]
 
-_FIRST_CAPACITY = 4096
 # With more words, the memory (1 KB a word) is released. A corpus of 1,000 passages has about 10,000 words.
 _MOST_WORDS = 40_000
+# Room for the words of one more comparison. Rows that no word has yet take no memory.
+_CAPACITY = _MOST_WORDS + 10_000
 
 
 class TokenVectors(Protocol):
@@ -40,8 +41,8 @@ class Lexicon:
         """Forget every word. Rows from earlier calls become invalid."""
         self._rows: dict[str, int] = {}
         self._pieces: dict[str, int] = {}
-        self._vectors: Vectors = np.zeros((_FIRST_CAPACITY, self._model.dimensions), dtype=np.float32)
-        self._norms: Vectors = np.zeros(_FIRST_CAPACITY, dtype=np.float32)
+        self._vectors: Vectors = np.zeros((_CAPACITY, self._model.dimensions), dtype=np.float32)
+        self._norms: Vectors = np.zeros(_CAPACITY, dtype=np.float32)
 
     @property
     def full(self) -> bool:

@@ -58,6 +58,9 @@ class Cli(TyperGroup):
         try:
             returned = super().main(args, prog_name, standalone_mode=False, **extra)
         except typer.TyperException as error:
+            if type(error).__name__ == "NoArgsIsHelpError":  # typer does not export it
+                typer.echo(error.format_message(), err=True)
+                return error.exit_code
             return _failed(error.format_message(), error.exit_code)
         except (KeyboardInterrupt, typer.Abort):
             return exit_codes.INTERRUPTED

@@ -2,18 +2,20 @@
 
 import gc
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, nullcontext
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from cragside.domain.errors import ConfigurationError
-from cragside.entrypoints.cli.session import Session, address_of, place_of, session_of
-from cragside.entrypoints.cli.worker import command
+from cragside.entrypoints.cli.session import address_of, place_of, session_of
+from cragside.entrypoints.cli.worker import arguments_for, command, run_forked
 
 if TYPE_CHECKING:
     from cragside.bootstrap import Container
+    from cragside.entrypoints.worker_process import Run
     from cragside.settings import Settings
 
 DEFAULT_PORT = 8642
@@ -42,9 +44,9 @@ def serve(
 ) -> None:
     """Run the HTTP service and the Ollama proxy.
 
-    Ollama's and OpenAI's routes pass through to OLLAMA_BASE_URL (default http://127.0.0.1:11434). Point an Ollama
-    client at this address instead of Ollama's: prompts that begin with /rag get evidence. All else passes through byte
-    for byte.
+    Ollama's and OpenAI's routes pass through to OLLAMA_BASE_URL, else to OLLAMA_HOST, else to http://127.0.0.1:11434.
+    Point an Ollama client at this address instead of Ollama's: prompts that begin with /rag get evidence. All else
+    passes through byte for byte.
 
     A separate process indexes accepted documents. It runs while there is work to do. Nothing is indexed into a baked
     store. With RAG_QUEUE_URL, the workers of that queue do the indexing.
@@ -62,43 +64,59 @@ def serve(
         raise ConfigurationError(f"{host} {_EXPOSED}")
     raise_limit()
     with logged(settings.log_level, settings.log_format), counting_folder() as metrics:
-        _serve(session, settings, host=host, port=port, workers=workers, metrics=metrics)
+        _serve(context, settings, host=host, port=port, workers=workers, metrics=metrics)
 
 
-def _serve(session: Session, settings: "Settings", *, host: str, port: int, workers: int, metrics: str | None) -> None:
+def _serve(
+    context: typer.Context, settings: "Settings", *, host: str, port: int, workers: int, metrics: str | None
+) -> None:
     from cragside.bootstrap import preload
     from cragside.entrypoints.metrics import FOLDER
     from cragside.entrypoints.proxy import server
+    from cragside.entrypoints.proxy.forking import Forker
     from cragside.entrypoints.proxy.handover import Handover
     from cragside.entrypoints.proxy.workers import supervise
+    from cragside.entrypoints.worker_process import executing
 
+    session, program = session_of(context), context.find_root().command.main
     listening = server.listen(host, port)
     _log.info(_about(settings))
 
-    def run(serving: "Callable[[Container], Awaitable[None]]", *, keeper: bool = True) -> None:
+    environment = {**session.given().values, **({FOLDER: metrics} if metrics else {})}
+
+    def run(serving: "Callable[[Container], Awaitable[None]]", worker: "Run | None") -> None:
         async def work(container: "Container") -> None:
             await container.prepare()
             # What is there now stays: looking through it again and again would only take time from requests.
             gc.freeze()
             gc.set_threshold(_ALLOCATIONS)
-            environment = {**session.given().values, **({FOLDER: metrics} if metrics else {})}
-            async with _worker_kept(container, environment) if keeper else nullcontext():
+            async with _worker_kept(container, worker) if worker else nullcontext():
                 await serving(container)
 
         session.run(settings, work, loop_factory=server.loop_factory())
 
     if workers == 1:
-        run(lambda container: server.serve(container, listening, host, announce=typer.echo, metrics=metrics))
+        worker = executing(command(_IDLE_SECONDS, _NICE), environment)
+        run(lambda container: server.serve(container, listening, host, announce=typer.echo, metrics=metrics), worker)
         return
     preload(settings)
-    with Handover(listening, workers, lambda: typer.echo(server.greeting(listening, host))) as handover:
+
+    def index(arguments: Sequence[str]) -> None:
+        handover.close()
+        run_forked(program, [*arguments_for(_IDLE_SECONDS, _NICE), *arguments], environment)
+
+    handover = Handover(listening, workers, lambda: typer.echo(server.greeting(listening, host)))
+    with handover, Forker(index) as forker:
 
         def run_worker(number: int) -> None:
             channel = handover.channel(number)
             # One of them keeps the worker: what it does it does for all.
-            run(lambda container: server.serve_handed(container, channel, host, metrics=metrics), keeper=number == 0)
+            run(
+                lambda container: server.serve_handed(container, channel, host, metrics=metrics),
+                forker.run if number == 0 else None,
+            )
 
-        supervise(workers, run_worker, handover.attend)
+        supervise(workers, run_worker, partial(handover.attend, forker=forker))
 
 
 def _about(settings: "Settings") -> str:
@@ -112,13 +130,13 @@ def _about(settings: "Settings") -> str:
 
 
 @asynccontextmanager
-async def _worker_kept(container: "Container", environment: Mapping[str, str]) -> AsyncIterator[None]:
+async def _worker_kept(container: "Container", run: "Run") -> AsyncIterator[None]:
     """Keep a worker process if this server has one. It starts at once if a crash may have left work."""
     if not container.keeps_worker():
         yield
         return
     from cragside.entrypoints.worker_process import WorkerProcess, kept
 
-    process = WorkerProcess(container.queue, command(_IDLE_SECONDS, _NICE), environment)
+    process = WorkerProcess(container.queue, run)
     async with kept(process, at_once=bool(await container.workspaces.names())):
         yield

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 import os
 import signal
 import sys
@@ -15,7 +16,7 @@ import typer
 from cragside.domain.errors import CragsideError
 from cragside.domain.memory_name import is_memory, owner_of, spoken
 from cragside.entrypoints.cli import exit_codes
-from cragside.entrypoints.cli.session import session_of
+from cragside.entrypoints.cli.session import Session, session_of
 from cragside.entrypoints.cli.terminal import output, printable, progress
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from cragside.application.worker import Worker
     from cragside.bootstrap import Container
 
+_ARENA_MAX = -8  # M_ARENA_MAX in glibc's malloc.h
 _COUNTS = "PROMETHEUS_MULTIPROC_DIR"
 _OUTCOMES = ("done", "retried", "buried")
 # How often somebody who watches is told what is left. SQS charges for each call.
@@ -91,7 +93,32 @@ def command(idle_seconds: float, nice: int) -> Sequence[str]:
     Its environment has to hold all settings: files of settings may have changed since the server started.
     """
     program = [sys.executable, "-c", "from cragside.entrypoints.cli.main import main; main(complete=True)"]
-    return [*program, "worker", "--idle", str(idle_seconds), "--nice", str(nice)]
+    return [*program, *arguments_for(idle_seconds, nice)]
+
+
+def run_forked(program: Callable[..., object], arguments: Sequence[str], environment: Mapping[str, str]) -> None:
+    """Run `program`, which is `cragside`, with these arguments in this process, which a server's parent has forked."""
+    os.environ.clear()
+    os.environ.update(environment)
+    logging.getLogger().handlers.clear()  # the server's; the command adds its own
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for stream in (0, 1):
+        os.dup2(nowhere, stream)
+    _keep_few_heaps()
+    program(list(arguments), obj=Session(complete=True))
+
+
+def _keep_few_heaps() -> None:
+    """Do what MALLOC_ARENA_MAX does, which glibc reads only when a program starts."""
+    import ctypes
+
+    if sys.platform == "linux" and (os.confstr("CS_GNU_LIBC_VERSION") or "").startswith("glibc"):
+        ctypes.CDLL(None).mallopt(_ARENA_MAX, 2)
+
+
+def arguments_for(idle_seconds: float, nice: int) -> Sequence[str]:
+    """The arguments of a worker that ends after so many idle seconds."""
+    return ["worker", "--idle", str(idle_seconds), "--nice", str(nice)]
 
 
 def _counting(environment: Mapping[str, str], progress: "Callable[[Handled], None]") -> "Callable[[Handled], None]":

@@ -14,6 +14,8 @@ from multiprocessing.connection import wait
 from types import TracebackType
 from typing import Self
 
+from cragside.entrypoints.proxy.forking import Forker
+
 _BACKLOG = 2048
 # How long to wait when descriptors or memory have run out, as asyncio's own servers do.
 _EXHAUSTED_SECONDS = 1.0
@@ -49,6 +51,10 @@ class Handover:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close everything. Each process with a copy has to: a channel is closed when nobody has it open."""
         for each in (self._listening, *self._channels, *self._workers_channels):
             each.close()
 
@@ -61,8 +67,11 @@ class Handover:
                 each.close()
         return own
 
-    def attend(self, endings: Sequence[int]) -> None:
-        """Call `on_ready` once all workers are ready. Hand over connections until one of `endings` is readable."""
+    def attend(self, endings: Sequence[int], forker: Forker | None = None) -> None:
+        """Call `on_ready` once all workers are ready. Hand over connections until one of `endings` is readable.
+
+        Meanwhile `forker` forks the processes that a worker asks for.
+        """
         for theirs in self._workers_channels:
             theirs.close()
         with self._listening:
@@ -70,8 +79,15 @@ class Handover:
                 wait(endings)
                 return
             self._on_ready()
-            while wait([self._listening, *endings]) == [self._listening]:
-                self._accept(endings)
+            while True:
+                others = [] if forker is None else [forker.awaited()]
+                ready = wait([self._listening, *others, *endings])
+                if not {self._listening, *others}.issuperset(ready):
+                    return
+                if self._listening in ready:
+                    self._accept(endings)
+                if forker is not None and others[0] in ready:
+                    forker.attend()
 
     def _workers_ready(self, endings: Sequence[int]) -> bool:
         """Wait until all workers are ready. False once one of them cannot become ready."""

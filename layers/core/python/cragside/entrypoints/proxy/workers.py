@@ -7,12 +7,13 @@ import socket
 from collections.abc import Callable, Iterable, Sequence
 from multiprocessing.connection import wait
 from multiprocessing.context import ForkProcess
-from typing import Any
+from typing import Any, TypeVar
 
 from cragside.domain.errors import ConfigurationError, ProcessingError
 
 _GRACE_SECONDS = 10
-_STOPPING = (signal.SIGINT, signal.SIGTERM)
+STOPPING = (signal.SIGINT, signal.SIGTERM)
+Argument = TypeVar("Argument")
 
 
 def supervise(count: int, work: Callable[[int], None], attend: Callable[[Sequence[int]], object] = wait) -> None:
@@ -29,7 +30,7 @@ def supervise(count: int, work: Callable[[int], None], attend: Callable[[Sequenc
     gc.freeze()
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
     workers = [
-        fork.Process(target=_begin, args=(work, number, mask), name=f"cragside-{number}") for number in range(count)
+        fork.Process(target=begin, args=(work, number, mask), name=f"cragside-{number}") for number in range(count)
     ]
     stopped = False
     waiting, waking = socket.socketpair()
@@ -40,10 +41,10 @@ def supervise(count: int, work: Callable[[int], None], attend: Callable[[Sequenc
         _terminate(workers)
         waking.send(b"\0")
 
-    previous = {number: signal.signal(number, stop) for number in _STOPPING}
+    previous = {number: signal.signal(number, stop) for number in STOPPING}
     try:
         # Signals wait until all workers have started. Then the parent can end them all, and no child runs `stop`.
-        signal.pthread_sigmask(signal.SIG_BLOCK, _STOPPING)
+        signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)
         try:
             for worker in workers:
                 worker.start()
@@ -64,11 +65,12 @@ def supervise(count: int, work: Callable[[int], None], attend: Callable[[Sequenc
         raise ProcessingError("A worker ended unexpectedly; its messages are above.")
 
 
-def _begin(work: Callable[[int], None], number: int, mask: Iterable[int]) -> None:
-    for stopping in _STOPPING:
+def begin(work: Callable[[Argument], None], argument: Argument, mask: Iterable[int]) -> None:
+    """Run `work(argument)` in a forked process, without the parent's signal handlers."""
+    for stopping in STOPPING:
         signal.signal(stopping, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-    work(number)
+    work(argument)
 
 
 def _terminate(workers: list[ForkProcess]) -> None:

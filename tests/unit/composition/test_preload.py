@@ -1,0 +1,40 @@
+"""Tests that preloading leaves nothing to import."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+FIRST_REQUEST = """
+import asyncio, sys
+from cragside.bootstrap import Container, preload
+from cragside.domain.document import SourceText
+from cragside.settings import load_settings
+settings = load_settings({"RAG_HOME": sys.argv[1]})
+async def index():
+    container = Container(settings)
+    await container.intake.text(SourceText("otters", "Sea otters eat urchins."), workspace="default")
+    await container.worker().run(until_idle=True)
+    await container.close()
+async def ask():
+    container = Container(settings)
+    await container.prepare()
+    asked = await container.enricher.enrich({"prompt": "/rag What do sea otters eat?"})
+    assert "urchins" in asked.request["prompt"]
+    await container.close()
+if sys.argv[2] == "index":
+    asyncio.run(index())
+else:
+    preload(settings)
+    known = set(sys.modules)
+    asyncio.run(ask())
+    print(sorted(name for name in set(sys.modules) - known if name.startswith("cragside")))
+"""
+
+
+def test_a_request_after_preloading_imports_nothing_of_cragside(tmp_path: Path) -> None:
+    _run(FIRST_REQUEST, str(tmp_path), "index")
+    assert _run(FIRST_REQUEST, str(tmp_path), "ask") == "[]\n"
+
+
+def _run(script: str, *arguments: str) -> str:
+    return subprocess.run([sys.executable, "-c", script, *arguments], capture_output=True, text=True, check=True).stdout
