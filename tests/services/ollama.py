@@ -18,7 +18,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from tests.services import tools
-from tests.services.tools import Server, Unavailable
+from tests.services.server import Server
+from tests.services.tools import Unavailable
 
 VERSION = "0.17.4"
 CHAT_MODEL = "smollm2:135m"
@@ -49,6 +50,10 @@ class OllamaServer(Server):
         super().__init__("ollama", "/api/version")
         self._binary = binary
         self._models = models
+
+    def version(self) -> str:
+        """The version that was built."""
+        return f"Ollama {VERSION}"
 
     def command(self) -> list[str]:
         """The program."""
