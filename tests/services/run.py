@@ -40,6 +40,11 @@ class Run:
         self._own = ExitStack()
         Server.homes = folder
 
+    @property
+    def name(self) -> str:
+        """What no other run is called."""
+        return self.folder.name.rpartition("-")[2]
+
     @classmethod
     def begin(cls) -> Self:
         """Own a new run, after removing what killed ones left."""
