@@ -33,7 +33,7 @@ SERVER_MARKS := services or real_ollama or real_searxng or infra or clients or i
 PARALLEL := -n auto --dist loadfile --no-loadscope-reorder
 
 help: ## list the targets
-	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 15
 
 $(UV): tools/uv.txt
 	@test -n "$(PYTHON)" || { echo "cragside needs Python 3.11, 3.12 or 3.13; none was found." >&2; exit 1; }
