@@ -84,7 +84,9 @@ def _updated(scratch: Path) -> list[str]:
             reason = str(error)
         else:
             return command
-    raise Unavailable(f"Debian's packages could not be had: {reason}. TEST_DEBIAN_MIRROR names another mirror.")
+    raise Unavailable(
+        f"Debian's packages could not be had: {reason.rstrip('.')}. TEST_DEBIAN_MIRROR names another mirror."
+    )
 
 
 def _mirrors() -> list[str]:

@@ -227,7 +227,11 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     terminalreporter.section("servers")
     for name, same in groupby(reports, key=lambda report: report.name):
         for report in same:
-            state = f"NOT THERE: {report.reason}" if report.reason else f"{report.version} ({report.started})"
+            state = (
+                f"NOT THERE: {' '.join(report.reason.split())}"
+                if report.reason
+                else f"{report.version} ({report.started})"
+            )
             terminalreporter.write_line(f"{name}: {state}", red=bool(report.reason))
         for suite, outcomes in sorted(suites[name].items()):
             counts = ", ".join(f"{count} {outcome}" for outcome, count in outcomes.items())

