@@ -92,6 +92,15 @@ def test_a_conversation_goes_on(asking: Asking) -> None:
     assert asking.answerer.asked[4][1]["history"][0]["content"] == "Something else?"
 
 
+def test_a_conversation_goes_on_without_a_model(asking: Asking) -> None:
+    asking.answerer = Scripted()
+    asking("What do otters eat?")
+    asking("-c", "And where?")
+    asking("-c", "And when?")
+    questions = [turn["content"] for turn in asking.answerer.asked[2][1]["history"]]
+    assert questions == ["What do otters eat?", "And where?"]
+
+
 def test_without_a_conversation_there_is_nothing_to_continue(asking: Asking) -> None:
     result = asking("-c", "And where?")
     assert result.exit_code == 2

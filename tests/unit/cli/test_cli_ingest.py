@@ -12,7 +12,7 @@ from cragside.domain.errors import ServiceUnavailable
 from cragside.entrypoints.cli import own_worker
 from cragside.entrypoints.cli.service import Service
 from tests.served import Served
-from tests.unit.documents.pictures import SHED, picture_of_text, saved, scan_of
+from tests.unit.documents.pictures import SHED, joined, picture_of_text, saved, scan_of, text_pdf
 
 DATA = Path(__file__).parents[2] / "data"
 
@@ -53,6 +53,17 @@ def test_partial_success_is_exit_code_1_and_says_why(real, notes):
     )
     assert "skipped   empty.md  (is empty)" in result.stdout
     assert "2 indexed, 1 failed, 1 skipped" in result.stdout
+
+
+def test_pages_that_are_not_read_are_named(real, notes):
+    (notes / "log.pdf").write_bytes(joined(text_pdf(["A text layer."]), scan_of(SHED)))
+    told = "page 2 was not read, because the file needs OCR data for the language 'fra'"
+    result = real("ingest", str(notes / "log.pdf"), RAG_OCR_LANGUAGES="fra")
+    assert result.exit_code == 0
+    assert f"indexed   log.pdf  (1 passage; {told}" in result.stdout
+    (again,) = real.json("ingest", str(notes / "log.pdf"), RAG_OCR_LANGUAGES="fra")["documents"]
+    assert again["status"] == "unchanged"
+    assert again["unread"].startswith(told)
 
 
 def test_what_a_folder_run_skips_is_told_in_one_line_by_kind_and_fails_nothing(real, notes):

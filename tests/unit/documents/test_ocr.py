@@ -121,6 +121,7 @@ async def test_without_the_extra_the_reason_names_the_command():
         assert refused.value.message == f"{name} {NEEDS_OCR}."
     mixed = await loader.load(joined(text_pdf(["A text layer."]), scan_of(SHED)), name="a.pdf")
     assert mixed.text.strip() == "A text layer.", "and the pages with text are kept"
+    assert mixed.unread == f"page 2 was not read, because the file {NEEDS_OCR}"
     await loader.close()
 
 
@@ -131,6 +132,8 @@ async def test_a_text_is_kept_when_ocr_takes_too_long():
         await loader.load(scans, name="a.pdf")
     mixed = await loader.load(joined(text_pdf(["A text layer."]), scans), name="a.pdf")
     assert mixed.text.strip() == "A text layer."
+    told = "pages 2, 3, 4, 5, 6 and 35 more were not read, because the file takes more than 1 s to read"
+    assert mixed.unread.startswith(told)
     await loader.close()
 
 
@@ -138,6 +141,8 @@ async def test_a_missing_language_is_named_and_no_path():
     loader = FileLoader(parallel=1, ocr=Ocr("eng+fra"))
     with pytest.raises(ValidationError, match=r"language 'fra': put fra.traineddata into a folder .* RAG_OCR_DATA"):
         await loader.load(PICTURES["a.png"], name="a.png")
+    mixed = await loader.load(joined(text_pdf(["A text layer."]), scan_of(SHED)), name="a.pdf")
+    assert mixed.unread.startswith("page 2 was not read, because the file needs OCR data for the language 'fra'")
     await loader.close()
 
 

@@ -7,9 +7,12 @@ from typing import Any
 import httpx
 import pytest
 
+from cragside.adapters.documents.loader import FileLoader
+from cragside.adapters.documents.reading import NEEDS_OCR
 from cragside.domain.indexing import Task
 from cragside.entrypoints.http.v1 import document_events
 from tests.knowledge import Knowledge
+from tests.unit.documents.pictures import joined, scan_of, text_pdf
 
 FORM = "multipart/form-data; boundary=b"
 OTTER = "Otters hold hands while they sleep, so that none of them drifts away from the raft."
@@ -51,6 +54,16 @@ async def test_the_files_of_a_form_are_taken_each_by_itself(knowledge: Knowledge
     ]
     assert "2000" in body["errors"][0]["message"]
     assert body["errors"][0]["details"] == {"limit": 2000}
+
+
+async def test_the_answer_names_the_pages_that_were_not_read(tmp_path: Path) -> None:
+    knowledge = Knowledge(tmp_path, pages={}, members={"loader": FileLoader(parallel=1)})
+    files = {"files": ("log.pdf", joined(text_pdf([OTTER]), scan_of([KELP])))}
+    (document,) = (await knowledge.http.post("/v1/documents", files=files)).json()["documents"]
+    assert document["outcome"] == "new"
+    assert document["unread"] == f"page 2 was not read, because the file {NEEDS_OCR}"
+    assert (await add(knowledge))["unread"] == ""
+    await knowledge.close()
 
 
 @pytest.mark.attack("exhausted resources")

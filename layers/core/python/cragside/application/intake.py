@@ -52,7 +52,7 @@ class Intake:
             await self._queue.send(acceptance.tasks)
         except ServiceUnavailable as error:
             raise ServiceUnavailable(error.component, f"{error.message} {_KEPT}").at(error.place) from error
-        return acceptance
+        return replace(acceptance, unread=source.unread)
 
     async def file(
         self,

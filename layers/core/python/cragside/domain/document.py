@@ -95,7 +95,8 @@ class SourceText:
 
     `marks` are in the order of their starts. `tier1` holds the loader's annotations, whose fields depend on `doc_type`.
     `properties` are the file's own: its front matter and links. `metadata` comes from the client, or from the
-    properties where the client says nothing; searches can filter by it.
+    properties where the client says nothing; searches can filter by it. `unread` says what of the file is missing from
+    the text, and why.
     """
 
     name: str
@@ -109,6 +110,7 @@ class SourceText:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     source: str = ""
     properties: Mapping[str, Any] = field(default_factory=dict)
+    unread: str = ""
 
     def __post_init__(self) -> None:
         if not self.source.strip():

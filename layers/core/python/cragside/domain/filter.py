@@ -2,16 +2,19 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """The value at `key` equals `value` or is a list with it; with `text`, it contains it. Dots lead into objects."""
+    """What the payload's value at `key` has to be. Dots lead into objects.
+
+    It `equals` `value` or is a list with it, `contains` it in any case, or `begins` with it.
+    """
 
     key: str
     value: Any
-    text: bool = False
+    how: Literal["equals", "contains", "begins"] = "equals"
 
     def holds(self, payload: Mapping[str, Any]) -> bool:
         """Whether the payload meets the condition."""
@@ -20,7 +23,9 @@ class Condition:
             if not isinstance(found, Mapping) or name not in found:
                 return False
             found = found[name]
-        if self.text:
+        if self.how == "begins":
+            return isinstance(found, str) and found.startswith(str(self.value))
+        if self.how == "contains":
             return isinstance(found, str) and str(self.value).lower() in found.lower()
         if isinstance(found, list):
             return self.value in found

@@ -186,8 +186,12 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class Acceptance:
-    """The outcome of accepting a text. `new` and `changed` texts have `tasks`."""
+    """The outcome of accepting a text. `new` and `changed` texts have `tasks`.
+
+    `unread` says what of the file is missing from the text, and why.
+    """
 
     record: DocumentRecord
     outcome: Literal["new", "changed", "unchanged"]
     tasks: Sequence[Task] = ()
+    unread: str = ""

@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
@@ -32,6 +32,7 @@ MAX_FILE_BYTES = 50 * 1024 * 1024
 # process, because even plain text can be made to take much memory.
 _AT_ONCE = 32 * 1024
 _IN_PROCESS = 256 * 1024
+_MOST_PAGES_TOLD = 5
 _BLANKS = b"\xef\xbb\xbf \t\r\n\v\f"  # with the byte order mark
 _CHARSET = re.compile(r"""charset\s*+=\s*+["']?([\w:.+-]{1,40})""", re.IGNORECASE)
 
@@ -76,8 +77,9 @@ class FileLoader(DocumentLoader):
             charset = _CHARSET.search(content_type or "")
             origin = FileOrigin(name, file_type, charset[1] if charset else None, self._ocr)
             reading = await self._read(kind, content, origin, workspace)
+            unread = ""
             if reading.pictured:
-                reading = await self._with_pictures(reading, content, origin, workspace)
+                reading, unread = await self._with_pictures(reading, content, origin, workspace)
             if not reading.text.strip():
                 raise Unreadable(EMPTY)
         except Unreadable as error:
@@ -92,6 +94,7 @@ class FileLoader(DocumentLoader):
             marks=reading.marks,
             tier1=reading.tier1,
             properties=reading.properties,
+            unread=unread,
         )
 
     async def close(self) -> None:
@@ -106,16 +109,21 @@ class FileLoader(DocumentLoader):
             return await self._in_thread(workspace, kind.reader, content, origin)
         return kind.reader(content, origin)
 
-    async def _with_pictures(self, reading: Reading, content: bytes, origin: FileOrigin, workspace: str) -> Reading:
-        """The reading with the text that OCR recognises. If OCR fails, a text that was there without it is kept."""
+    async def _with_pictures(
+        self, reading: Reading, content: bytes, origin: FileOrigin, workspace: str
+    ) -> tuple[Reading, str]:
+        """The reading with the text that OCR recognises.
+
+        If OCR fails, a text that was there without it is kept; then the second value says which pages are missing.
+        """
         try:
             if self._ocr is None:
                 raise Unreadable(NEEDS_OCR)
-            return await self._in_thread(workspace, self._parsers.read, SCAN, content, origin)
-        except Unreadable:
+            return await self._in_thread(workspace, self._parsers.read, SCAN, content, origin), ""
+        except Unreadable as error:
             if not reading.text.strip():
                 raise
-            return reading
+            return reading, _unread(reading.pictured, error.reason)
 
     async def _in_thread(self, workspace: str, read: Callable[..., Reading], *arguments: Any) -> Reading:
         try:
@@ -134,6 +142,13 @@ class FileLoader(DocumentLoader):
         # The turn ends with the reading, not with this task: a client may leave before its file is read.
         reading.add_done_callback(ended)
         return await asyncio.wrap_future(reading)
+
+
+def _unread(pages: Sequence[int], reason: str) -> str:
+    told = ", ".join(map(str, pages[:_MOST_PAGES_TOLD]))
+    more = f" and {len(pages) - _MOST_PAGES_TOLD} more" if len(pages) > _MOST_PAGES_TOLD else ""
+    said = f"page {told} was" if len(pages) == 1 else f"pages {told}{more} were"
+    return f"{said} not read, because the file {reason}"
 
 
 def too_large(size: int, limit: int) -> str:

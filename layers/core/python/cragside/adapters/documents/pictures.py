@@ -96,10 +96,10 @@ def _grey(picture: Any) -> Any:
     if picture.format in ("JPEG", "MPO"):
         picture.draft("L", None)
     if picture.has_transparency_data:
-        picture = _smaller(picture.convert("RGBA"))
-        white = Image.new("RGBA", picture.size, "white")
-        white.alpha_composite(picture)
-        grey = white.convert("L")
+        # Reduced first: each copy of a large picture takes much memory.
+        picture = _smaller(picture if picture.mode in ("RGBA", "LA") else picture.convert("RGBA"))
+        grey, opacity = picture.convert("LA").split()
+        grey = Image.composite(grey, Image.new("L", grey.size, 255), opacity)
     else:
         grey = _smaller(picture if picture.mode == "L" else picture.convert("L"))
     pixels = grey.width * grey.height

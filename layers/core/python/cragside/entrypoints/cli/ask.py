@@ -47,8 +47,10 @@ def ask(
             print_json({"model": answer.model, "answer": text, "rag_context": answer.context.as_dict()})
         else:
             text = await _shown(answer)
-        if text is not None and container.conversations is not None:
-            turns = [_message("user", question), _message("assistant", text)]
+        if container.conversations is not None:
+            turns = [_message("user", question)]
+            if text is not None:
+                turns.append(_message("assistant", text))
             container.conversations.keep(settings.workspace, [*history, *turns])
 
     session.run(settings, work)

@@ -23,7 +23,7 @@ _TOLD_AS = {"new": "indexed", "changed": "updated", "unchanged": "unchanged"}
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """The outcome of one document."""
+    """The outcome of one document. `unread` says what of its file was not read."""
 
     name: str
     status: str
@@ -31,13 +31,15 @@ class Line:
     id: str = ""
     passages: int = 0
     source: str = ""
+    unread: str = ""
 
     @property
     def remark(self) -> str:
         """The remark behind the status."""
-        if self.reason or not self.passages or self.status == "unchanged":
-            return self.reason
-        return counted(self.passages, "passage")
+        told = self.reason
+        if not told and self.passages and self.status != "unchanged":
+            told = counted(self.passages, "passage")
+        return "; ".join(filter(None, (told, self.unread)))
 
 
 @dataclass
@@ -67,7 +69,7 @@ class Report:
         """Add a line for an accepted document. If it is unfinished, `settle` completes the line."""
         status = _TOLD_AS.get(taken.outcome, taken.outcome)
         progress = taken.progress
-        self.lines.append(Line(name, status, "", progress.id, progress.passages, progress.source))
+        self.lines.append(Line(name, status, "", progress.id, progress.passages, progress.source, taken.unread))
         if not taken.progress.settled:
             self.taken[taken.progress.id] = len(self.lines) - 1, taken
         elif taken.progress.status == "failed":
@@ -115,6 +117,7 @@ class Report:
                 continue
             label = labels[line.name][line.source or line.name]
             style = {"failed": "red", "skipped": "dim", "waiting": "yellow"}.get(line.status)
+            style = style or ("yellow" if line.unread else None)
             note = f"  ({printable(line.remark)})" if line.remark else ""
             console.print(f"{line.status:<10}{printable(label)}{note}", style=style, soft_wrap=True)
         if len(skipped) > 1:
@@ -131,6 +134,7 @@ class Report:
                 "status": line.status,
                 "passages": line.passages,
                 "reason": line.reason,
+                "unread": line.unread,
             }
             for line in self.lines
         ]

@@ -80,15 +80,19 @@ class IndexingProgress:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """A document that was accepted; `outcome` is `new`, `changed` or `unchanged`."""
+    """A document that was accepted; `outcome` is `new`, `changed` or `unchanged`.
+
+    `unread` says what of its file was not read.
+    """
 
     progress: IndexingProgress
     outcome: str
+    unread: str = ""
 
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> Self:
         """The document of a route's answer to an upload."""
-        return cls(IndexingProgress.of(document), document["outcome"])
+        return cls(IndexingProgress.of(document), document["outcome"], document.get("unread", ""))
 
 
 def documents_in(answer: Any) -> list[dict[str, Any]]:

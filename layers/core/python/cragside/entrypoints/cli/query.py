@@ -96,8 +96,6 @@ def query(
         return answer, waiting
 
     answer, waiting = ask(session, settings, work, address=api, token=token)
-    if path:
-        answer["results"] = [found for found in answer["results"] if _path(found).startswith(path)]
     if as_json:
         print_json(answer)
         return
@@ -108,16 +106,12 @@ def query(
 
 
 def _conditions(repo: str | None, path: str | None, language: str | None) -> list[dict[str, Any]]:
-    wanted = [("repoId", "value", repo), ("path", "text", path)]
+    wanted = [("repoId", "value", repo), ("path", "prefix", path)]
     if language is not None:
         # What is both, such as go, is the language: the files with that ending are among its code.
         named = language.strip().lower().removeprefix(".")
         wanted.append(("tier1.lang" if named in LANGUAGES else "lang", "value", named))
     return [{"key": key, "match": {how: value}} for key, how, value in wanted if value is not None]
-
-
-def _path(found: dict[str, Any]) -> str:
-    return str(found.get("payload", {}).get("path", ""))
 
 
 def _show(answer: dict[str, Any]) -> None:

@@ -149,7 +149,8 @@ async def _read_here(container: "Container", content: bytes, offer: Offer, optio
         metadata=offer.metadata,
         enrich=options.enrich,
     )
-    return Taken(IndexingProgress.of(detail_of(acceptance.record).model_dump()), acceptance.outcome)
+    progress = IndexingProgress.of(detail_of(acceptance.record).model_dump())
+    return Taken(progress, acceptance.outcome, acceptance.unread)
 
 
 def _path(document_id: str) -> str:

@@ -7,7 +7,7 @@ from cragside.domain.filter import Condition, Filter
 
 
 class Match(BaseModel):
-    """Exactly one condition: `value` equals the field or is in its list, `text` is part of it in any case."""
+    """Exactly one condition on a field of the payload."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -15,6 +15,7 @@ class Match(BaseModel):
         None, description="The field equals this value, or its list contains it."
     )
     text: str | None = Field(None, description="The field contains this text, in any case.")
+    prefix: str | None = Field(None, description="The field begins with this text.")
 
 
 class MustCondition(BaseModel):
@@ -26,12 +27,14 @@ class MustCondition(BaseModel):
     match: Match = Field(description="The condition.")
 
     def condition(self) -> Condition:
-        """The domain's condition. Raises `ValidationError` unless there is exactly one of `value` and `text`."""
+        """The domain's condition. Raises `ValidationError` unless the match is exactly one."""
         given = self.match.model_fields_set
         if len(given) != 1:
-            raise ValidationError(f"filter: the match of {self.key} needs either value or text.")
+            raise ValidationError(f"filter: the match of {self.key} needs one of value, text and prefix.")
         if "text" in given:
-            return Condition(self.key, self.match.text or "", text=True)
+            return Condition(self.key, self.match.text or "", how="contains")
+        if "prefix" in given:
+            return Condition(self.key, self.match.prefix or "", how="begins")
         return Condition(self.key, self.match.value)
 
 
@@ -43,7 +46,7 @@ class PayloadFilter(BaseModel):
     must: list[MustCondition] = Field(default_factory=list, max_length=50, description="Conditions that must all hold.")
 
     def conditions(self) -> Filter:
-        """The domain's filter. Raises `ValidationError` for a condition with both or neither of `value` and `text`."""
+        """The domain's filter. Raises `ValidationError` for a condition that is not exactly one."""
         return Filter(tuple(each.condition() for each in self.must))
 
 

@@ -171,6 +171,7 @@ class AcceptedDocument(DocumentBody):
     outcome: Literal["new", "changed", "unchanged"] = Field(
         description="`unchanged` if the workspace has the same text of this source."
     )
+    unread: str = Field(description="What of the file was not read, and why; empty if all of it was.")
 
 
 class RefusedDocument(BaseModel):
@@ -223,7 +224,8 @@ def detail_of(record: DocumentRecord) -> DocumentDetail:
 
 def accepted_of(acceptance: Acceptance) -> AcceptedDocument:
     """An accepted document."""
-    return AcceptedDocument(**dict(body_of(acceptance.record)), outcome=acceptance.outcome)
+    told = dict(body_of(acceptance.record))
+    return AcceptedDocument(**told, outcome=acceptance.outcome, unread=acceptance.unread)
 
 
 def progress_of(record: DocumentRecord) -> DocumentProgress:

@@ -57,9 +57,10 @@ def _clause(condition: Condition) -> tuple[str, str] | None:
     root = condition.key.split(".")[0]
     if not isinstance(condition.value, str) or root in _ELSEWHERE:
         return None
-    if condition.text and not condition.value.isascii():
+    in_any_case = condition.how == "contains"
+    if in_any_case and not condition.value.isascii():
         return None  # `lower()` of SQLite knows the 26 letters alone
     column = _COLUMNS.get(root, _METADATA)
-    value = condition.value.lower() if condition.text else condition.value
+    value = condition.value.lower() if in_any_case else condition.value
     wanted = json.dumps(value)[1:-1] if column in _JSON else value
-    return (f"instr(lower({column}), ?)" if condition.text else f"instr({column}, ?)"), wanted
+    return (f"instr(lower({column}), ?)" if in_any_case else f"instr({column}, ?)"), wanted
