@@ -6,7 +6,7 @@ import subprocess
 import tempfile
 import time
 import urllib.request
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import ClassVar, Self
@@ -99,13 +99,17 @@ class Server:
 
     def pause(self) -> None:
         """Stop it and its children, as a machine does that hangs; their connections stay open."""
-        for each in self._family():
+        stopped = self._family()
+        for each in stopped:
             each.suspend()
+        _wait(lambda: all(each.status() == psutil.STATUS_STOPPED for each in stopped))
 
     def resume(self) -> None:
         """Let it go on after a pause."""
-        for each in self._family():
+        resumed = self._family()
+        for each in resumed:
             each.resume()
+        _wait(lambda: all(each.status() != psutil.STATUS_STOPPED for each in resumed))
 
     def stop(self) -> None:
         """End it in good order. It can be started again."""
@@ -174,9 +178,7 @@ def end(processes: Iterable[psutil.Process]) -> None:
     for each in ended:
         with suppress(psutil.NoSuchProcess):
             each.kill()
-    deadline = time.monotonic() + _STOP_SECONDS
-    while any(map(_runs, ended)) and time.monotonic() < deadline:
-        time.sleep(0.01)
+    _wait(lambda: not any(map(_runs, ended)))
 
 
 def end_survivor(home: Path) -> None:
@@ -185,6 +187,13 @@ def end_survivor(home: Path) -> None:
         pid, began = (home / PID).read_text().split()
         if psutil.Process(int(pid)).create_time() == float(began):  # else another program has its number
             end(family(int(pid)))
+
+
+def _wait(until: Callable[[], bool]) -> None:
+    """Signals take effect a moment after they are sent."""
+    deadline = time.monotonic() + _STOP_SECONDS
+    while not until() and time.monotonic() < deadline:
+        time.sleep(0.01)
 
 
 def _runs(process: psutil.Process) -> bool:
