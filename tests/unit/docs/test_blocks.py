@@ -1,14 +1,19 @@
 """Blocks of the documentation that are no commands: settings are accepted, and data can be read."""
 
 import json
+import re
 from pathlib import Path
+from typing import Any
 
+import httpx
 import pytest
 import yaml
 
+from cragside.bootstrap import Container
+from cragside.entrypoints.http.app import create_app
 from cragside.entrypoints.setting_files import given
 from cragside.settings import load_settings
-from tests.blocks import Block, all_blocks
+from tests.blocks import ROOT, Block, all_blocks
 
 # tests/integration/test_guide_blocks.py runs `sh` and `python`, and compares `text` with what was printed.
 LANGUAGES = {"sh", "python", "text", "json", "yaml", "toml", "dotenv", "nginx", "mermaid"}
@@ -41,3 +46,29 @@ def test_a_block_of_settings_is_accepted(block: Block, tmp_path: Path) -> None:
 @pytest.mark.parametrize("block", all_blocks("sh"), ids=named)
 def test_a_block_of_commands_begins_with_no_prompt(block: Block) -> None:
     assert not block.first_line.startswith(("$ ", "# "))
+
+
+async def test_the_requests_of_the_http_page_are_answered_as_it_shows(tmp_path: Path) -> None:
+    container = Container(load_settings({"RAG_HOME": str(tmp_path)}))
+    transport = httpx.ASGITransport(create_app(container))
+    route, answered = "", dict[str, Any]()
+    requests, answers = 0, 0
+    try:
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as http:
+            page = (ROOT / "docs/api.md").read_text()
+            for heading, text in re.findall(r"^## ([^\n]+)|^```json\n(.*?)^```$", page, re.DOTALL | re.MULTILINE):
+                example = json.loads(text) if text else {}
+                if heading:
+                    posted = re.match(r"`POST (\S+)`", heading)
+                    route, answered = posted[1] if posted else "", {}
+                elif route and example.keys() & {"query", "items", "text"}:
+                    response = await http.post(route, json=example)
+                    assert response.status_code < 300, f"{route} {text}: {response.text}"
+                    answered, requests = response.json(), requests + 1
+                elif answered:
+                    assert {name: answered[name] for name in example} == example
+                    answers += 1
+    finally:
+        await container.close()
+    assert requests >= 6
+    assert answers >= 2
