@@ -1,7 +1,7 @@
 # Every target installs its dependencies on a machine with python3 (3.11 to 3.13), make and the package registries.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check wheel bench attacks eval lint types imports licences format sbom layers artifacts synth deploy destroy e2e
+.PHONY: help demo test check wheel bench attacks eval lint types imports licences format sbom layers artifacts synth deploy destroy e2e test-services
 
 export UV_PROJECT_ENVIRONMENT ?= .venv
 export UV_PYTHON_DOWNLOADS := never
@@ -24,14 +24,16 @@ DEMO_STORE := build/knowledge/demo
 DEMO_SOURCES := $(wildcard $(DEMO_CORPUS)/*) $(shell find layers/core/python -name '*.py' -o -name '*.json') uv.lock
 # `make e2e` fails if the emulator is unavailable; E2E=optional skips it.
 E2E ?= required
+# The same for tests of real servers and `make test-services`.
+SERVERS ?= required
 # Marks of tests that need more than Python packages, or a minute.
-SERVERS := real_ollama or real_searxng or infra or clients or install or guides or e2e or layers
+SERVER_MARKS := services or real_ollama or real_searxng or infra or clients or install or guides or e2e or layers
 # The tests of a file run in one process, because they share servers and stores. Files run in an order in which the
 # slowest are not last. `auto` is three workers for two processors, see tests/conftest.py.
 PARALLEL := -n auto --dist loadfile --no-loadscope-reorder
 
 help: ## list the targets
-	@grep -hE '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 15
 
 $(UV): tools/uv.txt
 	@test -n "$(PYTHON)" || { echo "cragside needs Python 3.11, 3.12 or 3.13; none was found." >&2; exit 1; }
@@ -48,11 +50,14 @@ demo: $(UV) ## index the included corpus and run prompts through each route
 	@$(RUN) --no-dev cragside demo
 
 test: $(UV) ## run every test that needs no server, on all processors
-	@$(RUN) pytest $(PARALLEL) -m "not ($(SERVERS))" $(ARGS)
+	@$(RUN) pytest $(PARALLEL) -m "not ($(SERVER_MARKS))" $(ARGS)
+
+test-services: $(UV) ## run the tests that need PostgreSQL, Neo4j, Redis, Ollama or SearXNG
+	@SERVERS=$(SERVERS) $(RUN) pytest $(PARALLEL) -m "services or real_ollama or real_searxng" $(ARGS)
 
 check: $(UV) lint types imports licences ## run what CI runs: lint, types, imports, licences, every test on each installed Python
-	@$(INFRA) pytest $(PARALLEL) -m "not ($(SERVERS))" $(ARGS)
-	@$(INFRA) pytest -m "$(SERVERS)" $(ARGS)
+	@$(INFRA) pytest $(PARALLEL) -m "not ($(SERVER_MARKS))" $(ARGS)
+	@$(INFRA) pytest -m "$(SERVER_MARKS)" $(ARGS)
 	@UV=$(UV) sh tools/test_other_pythons.sh $(PYTHON)
 
 wheel: $(UV) ## build dist/cragside-*.whl, which `uv tool install` and pipx install

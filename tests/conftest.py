@@ -9,6 +9,8 @@ from hypothesis import settings
 
 from tools.attack_table import ATTACKS
 
+pytest_plugins = ("tests.services.fixtures",)
+
 # Tests assert no timings: an example may take its time on a busy machine. CI tries the same examples for the same code;
 # a run at a desk tries new ones each time.
 settings.register_profile("cragside", deadline=None, derandomize="CI" in os.environ)

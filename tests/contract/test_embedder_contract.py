@@ -6,18 +6,8 @@ import pytest
 from cragside.adapters.embedded.embedder import WordLlamaEmbedder
 from cragside.adapters.ollama.embedder import OllamaEmbedder
 from cragside.adapters.ollama.host import OllamaHost
-from tests.services import ollama
+from tests.services.ollama import EMBEDDING_MODEL
 from tests.services.stub_ollama import StubOllama
-from tests.services.tools import Unavailable
-
-
-@pytest.fixture(scope="module")
-def real_ollama():
-    try:
-        with ollama.server() as running:
-            yield running.url
-    except Unavailable as reason:
-        pytest.skip(f"the real Ollama did not run: {reason}")
 
 
 @pytest.fixture(params=["embedded", "stub", pytest.param("real", marks=pytest.mark.real_ollama)])
@@ -30,8 +20,8 @@ async def embedder(request):
             yield OllamaEmbedder(host, "judge")
             await host.close()
     else:
-        host = OllamaHost(request.getfixturevalue("real_ollama"), parallel=2)
-        yield OllamaEmbedder(host, ollama.EMBEDDING_MODEL)
+        host = OllamaHost(request.getfixturevalue("ollama"), parallel=2)
+        yield OllamaEmbedder(host, EMBEDDING_MODEL)
         await host.close()
 
 

@@ -8,21 +8,11 @@ from cragside.adapters.ollama.grader import OllamaGrader
 from cragside.adapters.ollama.host import OllamaHost
 from cragside.domain.document import Document
 from tests.fakes import WordGrader
-from tests.services import ollama
+from tests.services.ollama import CHAT_MODEL
 from tests.services.stub_ollama import StubOllama
-from tests.services.tools import Unavailable
 
 QUESTION = "Who designed the Eiffel tower in Paris?"
 ABOUT = "The company of Gustave Eiffel designed the tower in Paris between 1887 and 1889."
-
-
-@pytest.fixture(scope="module")
-def real_ollama():
-    try:
-        with ollama.server() as running:
-            yield running.url
-    except Unavailable as reason:
-        pytest.skip(f"the real Ollama did not run: {reason}")
 
 
 @pytest.fixture(params=["fake", "embedded", "stub", pytest.param("real", marks=pytest.mark.real_ollama)])
@@ -40,7 +30,7 @@ async def grader(request):
             yield OllamaGrader(host, embedded)
             await host.close()
         return
-    host = OllamaHost(request.getfixturevalue("real_ollama"), parallel=2, chat_model=ollama.CHAT_MODEL)
+    host = OllamaHost(request.getfixturevalue("ollama"), parallel=2, chat_model=CHAT_MODEL)
     yield OllamaGrader(host, embedded)
     await host.close()
 

@@ -8,7 +8,6 @@ from cragside.domain.errors import ServiceUnavailable
 from tests.fakes import FakeSearch
 from tests.services.searxng import Engine, SearxngServer
 from tests.services.stub_searxng import StubSearxng
-from tests.services.tools import Unavailable
 
 PAGES = (
     {"title": "Eiffel Tower", "url": "https://tower.example/eiffel", "content": "Gustave Eiffel's company built it."},
@@ -21,15 +20,11 @@ async def rewrite(query, model):
 
 
 @pytest.fixture(scope="module")
-def real_searxng():
+def real_searxng(servers):
     engine = Engine()
-    try:
-        with SearxngServer(engine) as running:
-            yield running.url, engine
-    except Unavailable as reason:
-        pytest.skip(f"the real SearXNG did not run: {reason}")
-    finally:
-        engine.close()
+    with servers.private("searxng", lambda: SearxngServer(engine)) as running:
+        yield running.url, engine
+    engine.close()
 
 
 @pytest.fixture(params=["fake", "stub", pytest.param("real", marks=pytest.mark.real_searxng)])

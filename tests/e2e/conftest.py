@@ -4,10 +4,11 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 
 import pytest
-from flight import Flight, say, stay_down
+from flight import Flight, say
 
 from tests.services import cdk
 from tests.services.ministack import VERSION, Ministack
+from tests.services.requirement import stay_down
 from tests.services.tools import Unavailable
 
 
@@ -19,7 +20,7 @@ def emulator() -> Iterator[Ministack]:
         try:
             started = stack.enter_context(Ministack())
         except Unavailable as reason:
-            stay_down(f"the emulator could not be had: {reason}", os.environ)
+            stay_down(f"the emulator could not be had: {reason}", os.environ, "E2E")
         say(f"\nministack {VERSION} on Python {started.minor}, {started.url}: {time.monotonic() - began:.1f} s")
         yield started
 
@@ -30,7 +31,7 @@ def flight(emulator: Ministack, tmp_path_factory: pytest.TempPathFactory) -> Fli
     try:
         cdk.install()
     except Unavailable as reason:
-        stay_down(f"the CDK's command line could not be had: {reason}", os.environ)
+        stay_down(f"the CDK's command line could not be had: {reason}", os.environ, "E2E")
     flight = Flight(emulator, tmp_path_factory.mktemp("flight"))
     flight.prepare()
     flight.deploy()

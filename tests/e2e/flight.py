@@ -5,15 +5,14 @@ import platform
 import re
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import boto3
 import httpx
-import pytest
 
 from tests.services import tools
 from tests.services.cdk import Cdk
@@ -25,8 +24,12 @@ CORPUS = ROOT / "layers" / "core" / "python" / "cragside" / "entrypoints" / "cli
 _ARCHITECTURES = {"x86_64": "x86_64", "amd64": "x86_64", "aarch64": "arm64", "arm64": "arm64"}
 
 
+SAID: list[str] = []
+
+
 def say(line: str) -> None:
     """One line for whoever looks on."""
+    SAID.append(line)
     print(line, flush=True)
 
 
@@ -35,14 +38,6 @@ def timed(what: str, doing: Callable[[], object]) -> None:
     began = time.monotonic()
     doing()
     say(f"{what}: {time.monotonic() - began:.1f} s")
-
-
-def stay_down(reason: str, environment: Mapping[str, str]) -> NoReturn:
-    """Skip, or fail where E2E is `required`, which it is in CI by default; otherwise it is `optional`."""
-    wanted = environment.get("E2E") or ("required" if environment.get("CI") == "true" else "optional")
-    if wanted == "required":
-        pytest.fail(f"{reason}\nE2E=optional skips these tests where that is so.", pytrace=False)
-    pytest.skip(reason)
 
 
 @dataclass

@@ -4,7 +4,9 @@ import json
 import re
 
 import pytest
-from flight import STACK, Flight, say
+from flight import SAID, STACK, Flight, say
+
+from tests.blocks import assert_shown, blocks
 
 pytestmark = pytest.mark.e2e
 
@@ -89,3 +91,8 @@ def test_nothing_is_left_after_the_destruction(flight: Flight) -> None:
     }
     say(f"left: {', '.join(kind for kind, found in left.items() if found) or 'nothing'}")
     assert not any(left.values()), left
+
+
+def test_the_readme_shows_this_output() -> None:
+    (shown,) = [block for block in blocks("README.md", "text") if block.first_line.startswith("ministack")]
+    assert_shown(shown.text, "\n".join(SAID))

@@ -45,3 +45,9 @@ def test_the_demo_store_is_rebuilt_when_its_code_changes(source: str, tmp_path: 
 def test_a_requested_emulator_test_must_run() -> None:
     assert "E2E=required" in made("e2e")
     assert "E2E=optional" in made("e2e", "E2E=optional")
+
+
+def test_requested_tests_of_servers_must_run() -> None:
+    assert "SERVERS=required" in made("test-services")
+    assert "SERVERS=optional" in made("test-services", "SERVERS=optional")
+    assert "not (services or real_ollama" in made("test")

@@ -15,7 +15,6 @@ from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.token_counts import most_tokens
 from tests.services import ollama
-from tests.services.tools import Unavailable
 
 pytestmark = pytest.mark.real_ollama
 
@@ -36,12 +35,9 @@ class NeverAsked:
 
 
 @pytest.fixture(scope="module")
-def server():
-    try:
-        with ollama.server() as running:
-            yield running
-    except Unavailable as reason:
-        pytest.skip(f"the real Ollama did not run: {reason}")
+def server(servers):
+    with servers.private("ollama", ollama.server) as running:
+        yield running
 
 
 @pytest.fixture
@@ -140,12 +136,8 @@ async def test_an_embedding_model_that_is_asked_to_chat_says_so(host):
         await host.chat(ollama.EMBEDDING_MODEL, "hello", max_tokens=4)
 
 
-async def test_killing_ollama_midway_is_an_outage_and_its_return_is_noticed(server):
-    try:
-        mortal = ollama.server()
-        mortal.start()
-    except Unavailable as reason:
-        pytest.skip(f"the real Ollama did not run: {reason}")
+async def test_killing_ollama_midway_is_an_outage_and_its_return_is_noticed(started):
+    mortal = started("ollama", ollama.server)
     host = OllamaHost(mortal.url, parallel=1, chat_model=ollama.CHAT_MODEL)
     extractor = OllamaLanguageModel(host, NeverAsked())
     grader = OllamaGrader(host, NeverAsked())
@@ -163,5 +155,4 @@ async def test_killing_ollama_midway_is_an_outage_and_its_return_is_noticed(serv
         host._models.forget()
         assert len(await grader.grade(QUESTION, PASSAGES[:1])) == 1
     finally:
-        mortal.stop()
         await host.close()

@@ -8,8 +8,7 @@ from cragside.adapters.ollama.language_model import rows_in
 from cragside.bootstrap import Container
 from cragside.domain.document import SourceText
 from cragside.settings import Settings
-from tests.services import ollama
-from tests.services.tools import Unavailable
+from tests.services.ollama import CHAT_MODEL
 
 pytestmark = pytest.mark.real_ollama
 
@@ -21,20 +20,11 @@ TEXT = (
 BY_THE_MODEL = {"summary", "key_entities", "by", "extraction"}
 
 
-@pytest.fixture(scope="module")
-def server():
-    try:
-        with ollama.server() as running:
-            yield running
-    except Unavailable as reason:
-        pytest.skip(f"the real Ollama did not run: {reason}")
-
-
-async def test_a_document_is_annotated_and_unusable_rows_are_reported(server, tmp_path, caplog):
+async def test_a_document_is_annotated_and_unusable_rows_are_reported(ollama, tmp_path, caplog):
     settings = Settings(
         home=tmp_path,
-        ollama_base_url=server.url,
-        chat_model=ollama.CHAT_MODEL,
+        ollama_base_url=ollama,
+        chat_model=CHAT_MODEL,
         embedding_model="all-minilm",
         ollama_parallel=1,
     )
@@ -51,12 +41,12 @@ async def test_a_document_is_annotated_and_unusable_rows_are_reported(server, tm
         assert (record.status, record.error) == ("enriched", "")
         tier3 = record.parts[0].tier3
         assert tier3 is not None
-        if tier3["by"] == ollama.CHAT_MODEL:
+        if tier3["by"] == CHAT_MODEL:
             assert set(tier3) == BY_THE_MODEL
             assert tier3["summary"].strip()
         else:
             assert tier3["by"] == "embedded"
-            assert ollama.CHAT_MODEL in tier3["degraded"]
+            assert CHAT_MODEL in tier3["degraded"]
         assert tier3["extraction"].keys() == {"entities", "relations", "malformed", "unusable"}
         passage = (await library.passages(record.id))[0]
         assert passage.tier2 is not None

@@ -5,7 +5,6 @@ import pytest
 from cragside.adapters.searxng.search import SearxngSearch
 from cragside.domain.errors import ServiceUnavailable
 from tests.services.searxng import RESULTS, Engine, SearxngServer
-from tests.services.tools import Unavailable
 
 pytestmark = pytest.mark.real_searxng
 
@@ -21,20 +20,10 @@ def engine():
     engine.close()
 
 
-def started(engine, **settings):
-    server = SearxngServer(engine, **settings)
-    try:
-        server.start()
-    except Unavailable as reason:
-        pytest.skip(f"the real SearXNG did not run: {reason}")
-    return server
-
-
 @pytest.fixture(scope="module")
-def server(engine):
-    server = started(engine)
-    yield server
-    server.__exit__()
+def server(engine, servers):
+    with servers.private("searxng", lambda: SearxngServer(engine)) as server:
+        yield server
 
 
 @pytest.fixture
@@ -81,19 +70,18 @@ async def test_an_engine_that_recovers_is_used_again_at_once(search, engine):
     assert len(await search.search("tower")) == 2
 
 
-async def test_json_that_is_not_enabled_is_explained(engine):
-    server = started(engine, formats=["html"])
+async def test_json_that_is_not_enabled_is_explained(engine, started):
+    server = started("searxng", lambda: SearxngServer(engine, formats=["html"]))
     search = SearxngSearch(server.url, rewrite)
     try:
         with pytest.raises(ServiceUnavailable, match="add json to search"):
             await search.search("tower")
     finally:
         await search.close()
-        server.__exit__()
 
 
-async def test_a_searxng_that_dies_is_an_outage(engine):
-    server = started(engine)
+async def test_a_searxng_that_dies_is_an_outage(engine, started):
+    server = started("searxng", lambda: SearxngServer(engine))
     search = SearxngSearch(server.url, rewrite)
     try:
         engine.status = 200
@@ -103,4 +91,3 @@ async def test_a_searxng_that_dies_is_an_outage(engine):
             await search.search("tower")
     finally:
         await search.close()
-        server.__exit__()

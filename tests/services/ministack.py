@@ -8,7 +8,8 @@ import os
 from pathlib import Path
 
 from tests.services import tools
-from tests.services.tools import Server, Unavailable
+from tests.services.server import Server
+from tests.services.tools import Unavailable
 from tools import toolchain
 
 VERSION = "1.5.33"
@@ -70,6 +71,10 @@ class Ministack(Server):
     def __init__(self) -> None:
         super().__init__("ministack", "/_ministack/health")
         self.minor, self._interpreter = interpreter()
+
+    def version(self) -> str:
+        """The emulator's version."""
+        return f"ministack {VERSION}"
 
     def command(self) -> list[str]:
         """The launcher, on the emulator's own Python."""

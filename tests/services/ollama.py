@@ -17,8 +17,9 @@ import tarfile
 from contextlib import suppress
 from pathlib import Path
 
-from tests.services import tools
-from tests.services.tools import Server, Unavailable
+from tests.services import debian, tools
+from tests.services.server import Server
+from tests.services.tools import Unavailable
 
 VERSION = "0.17.4"
 CHAT_MODEL = "smollm2:135m"
@@ -49,6 +50,10 @@ class OllamaServer(Server):
         super().__init__("ollama", "/api/version")
         self._binary = binary
         self._models = models
+
+    def version(self) -> str:
+        """The version that was built."""
+        return f"Ollama {VERSION}"
 
     def command(self) -> list[str]:
         """The program."""
@@ -132,12 +137,10 @@ def _headers(folder: Path) -> Path:
 
 
 def _debian_packages(folder: Path) -> list[Path]:
-    """The packages' files, fetched with a package list of our own: neither needs root."""
-    for part in ("lists/partial", "cache/archives/partial"):
-        (folder / part).mkdir(parents=True, exist_ok=True)
-    own = ["-o", f"Dir::State::lists={folder}/lists", "-o", f"Dir::Cache={folder}/cache", "-o", "Debug::NoLocking=1"]
-    tools.run(["apt-get", *own, "--quiet", "update"], cwd=folder)
-    tools.run(["apt-get", *own, "--quiet", "download", *_DEBIAN_HEADERS], cwd=folder)
+    """The packages' files, of the release that this machine runs."""
+    command = debian.apt(folder)
+    tools.run([*command, "update"], cwd=folder)
+    tools.run([*command, "download", *_DEBIAN_HEADERS], cwd=folder)
     return sorted(folder.glob("*.deb"))
 
 

@@ -15,7 +15,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from tests.services import tools
-from tests.services.tools import Server
+from tests.services.server import Server
 
 _REQUIREMENTS = (
     "annotated-doc==0.0.7",
@@ -117,6 +117,10 @@ class SearxngServer(Server):
         super().__init__("searxng", "/healthz")
         self._engine = engine
         self._formats = list(formats)
+
+    def version(self) -> str:
+        """The package that it comes from."""
+        return next(f"SearXNG of {pinned}" for pinned in _REQUIREMENTS if pinned.startswith("searxng"))
 
     def command(self) -> list[str]:
         """Its development server, in an environment of its own."""

@@ -41,3 +41,5 @@ def test_systemd_accepts_the_unit(check: tuple[str, ...], tmp_path: Path) -> Non
     unit.write_text(UNIT.read_text().replace("/opt/cragside/bin/cragside", "/bin/true"))
     ran = subprocess.run(["systemd-analyze", *check, str(unit)], capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stdout + ran.stderr
+    if rated := re.search(r"Overall exposure level for .*: ([\d.]+)", ran.stdout):
+        assert f"{rated[1]} of 10" in " ".join((ROOT / "docs/how-to/systemd.md").read_text().split())

@@ -1,43 +1,74 @@
-"""Blocks of the documentation that are no commands: settings are accepted, and data and code can be read."""
+"""Blocks of the documentation that are no commands: settings are accepted, and data can be read."""
 
-import ast
 import json
 import re
-import tomllib
-from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import httpx
 import pytest
+import yaml
 
+from cragside.bootstrap import Container
+from cragside.entrypoints.http.app import create_app
 from cragside.entrypoints.setting_files import given
 from cragside.settings import load_settings
+from tests.blocks import ROOT, Block, all_blocks
 
-ROOT = Path(__file__).parents[3]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-# `console` is shown, `text` is output; tests/integration/test_guide_blocks.py runs `sh`.
-SHOWN = {"console", "text", "mermaid", "sh", ""}
-
-
-def blocks() -> Iterator[tuple[str, str, str]]:
-    """The page, the language and the text of each block."""
-    for page in PAGES:
-        for language, text in re.findall(r"^```(\w*)\n(.*?)^```$", page.read_text(), re.DOTALL | re.MULTILINE):
-            yield page.relative_to(ROOT).as_posix(), language, text
+# tests/integration/test_guide_blocks.py runs `sh` and `python`, and compares `text` with what was printed.
+LANGUAGES = {"sh", "python", "text", "json", "yaml", "toml", "dotenv", "nginx", "mermaid"}
+SETTINGS = {"toml": "cragside.toml", "dotenv": ".env"}
 
 
-CASES = [pytest.param(*block, id=f"{block[0]}-{n}") for n, block in enumerate(blocks()) if block[1] not in SHOWN]
+def named(block: Block) -> str:
+    return f"{block.page}: {block.first_line[:60]}"
 
 
-@pytest.mark.parametrize(("page", "language", "text"), CASES)
-def test_a_block_is_what_it_says(page: str, language: str, text: str, tmp_path: Path) -> None:
-    if language == "json":
-        json.loads(text)
-    elif language == "python":
-        ast.parse(text)
-    elif language == "toml":
-        tomllib.loads(text)
-        (tmp_path / "cragside.toml").write_text(text)
-        (tmp_path / "cragside.toml").chmod(0o600)
-        load_settings(given({"RAG_HOME": str(tmp_path)}, tmp_path).values)
-    else:
-        assert language in {"yaml", "nginx", "ini", "http", "diff"}, f"{page} has a block of an unknown kind"
+def test_every_block_names_its_language() -> None:
+    assert {block.language for block in all_blocks()} == LANGUAGES
+
+
+@pytest.mark.parametrize("block", all_blocks("json", "yaml"), ids=named)
+def test_a_block_of_data_can_be_read(block: Block) -> None:
+    assert json.loads(block.text) if block.language == "json" else yaml.safe_load(block.text)
+
+
+@pytest.mark.parametrize("block", all_blocks(*SETTINGS), ids=named)
+def test_a_block_of_settings_is_accepted(block: Block, tmp_path: Path) -> None:
+    file = tmp_path / SETTINGS[block.language]
+    file.write_text(block.text)
+    file.chmod(0o600)
+    found = given({}, tmp_path)
+    assert set(found.origins.values()) == {str(file)}
+    load_settings(found.values)
+
+
+@pytest.mark.parametrize("block", all_blocks("sh"), ids=named)
+def test_a_block_of_commands_begins_with_no_prompt(block: Block) -> None:
+    assert not block.first_line.startswith(("$ ", "# "))
+
+
+async def test_the_requests_of_the_http_page_are_answered_as_it_shows(tmp_path: Path) -> None:
+    container = Container(load_settings({"RAG_HOME": str(tmp_path)}))
+    transport = httpx.ASGITransport(create_app(container))
+    route, answered = "", dict[str, Any]()
+    requests, answers = 0, 0
+    try:
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as http:
+            page = (ROOT / "docs/api.md").read_text()
+            for heading, text in re.findall(r"^## ([^\n]+)|^```json\n(.*?)^```$", page, re.DOTALL | re.MULTILINE):
+                example = json.loads(text) if text else {}
+                if heading:
+                    posted = re.match(r"`POST (\S+)`", heading)
+                    route, answered = posted[1] if posted else "", {}
+                elif route and example.keys() & {"query", "items", "text"}:
+                    response = await http.post(route, json=example)
+                    assert response.status_code < 300, f"{route} {text}: {response.text}"
+                    answered, requests = response.json(), requests + 1
+                elif answered:
+                    assert {name: answered[name] for name in example} == example
+                    answers += 1
+    finally:
+        await container.close()
+    assert requests >= 6
+    assert answers >= 2

@@ -10,6 +10,7 @@ from cragside.domain import errors
 from cragside.entrypoints.http.app import create_app
 from cragside.entrypoints.proxy.errors import status_of
 from cragside.settings import Settings
+from tests.blocks import blocks
 from tools.attack_table import ATTACKS, counts_on_page
 from tools.configuration_reference import reference
 
@@ -68,7 +69,7 @@ def test_the_index_links_to_every_page() -> None:
 
 
 def test_the_readme_begins_with_an_answer_and_the_two_commands() -> None:
-    blocks = (ROOT / "README.md").read_text().split("```")[1:6:2]
-    assert 'cragside ask "' in blocks[0]
-    assert "Verdict  local" in blocks[0]
-    assert [blocks[1].strip(), blocks[2].strip()] == ["make demo", "make test"]
+    answer, *commands = blocks("README.md")[:3]
+    assert 'cragside ask "' in answer.text
+    assert "Verdict  local" in answer.text
+    assert [(command.language, command.text) for command in commands] == [("sh", "make demo\n"), ("sh", "make test\n")]

@@ -143,16 +143,18 @@ async def test_a_text_is_kept_when_ocr_takes_too_long():
 
 
 @pytest.mark.attack("noisy neighbours")
-async def test_pictures_wait_for_each_other_and_other_files_for_none(tmp_path):
+async def test_pictures_wait_for_each_other_and_other_files_for_none():
     loader = FileLoader(parallel=2, ocr=Ocr(seconds=1))
     await loader._ocr_turns.take("busy", patience=0)
     with pytest.raises(ServiceUnavailable, match="Too many files"):
         await loader.load(PICTURES["a.png"], name="a.png")
     assert (await loader.load(text_pdf(["A text layer."]), name="a.pdf")).text
-    loader._ocr_turns.give_back("busy")
+    await loader.close()
+
+
+async def test_a_picture_gives_its_turn_back(loader):
     for _ in range(3):
         assert (await loader.load(PICTURES["a.png"], name="a.png")).text
-    await loader.close()
 
 
 async def test_a_missing_language_is_named_and_no_path():

@@ -135,7 +135,7 @@ class Settings(BaseModel):
         "the extra `ocr`.",
     )
     ocr_seconds: int = Field(
-        240, ge=1, description="Most seconds that OCR of one file may take. A page takes about one second."
+        240, ge=1, description="Most seconds that OCR of one file may take. A page takes one to three seconds."
     )
     uploads: Bucket | None = Field(
         None,

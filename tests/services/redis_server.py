@@ -1,0 +1,87 @@
+"""The real Redis of Debian, on a free loopback port."""
+
+import secrets
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from urllib.parse import urlsplit, urlunsplit
+
+import redis
+import redis.asyncio
+
+from tests.services import debian
+from tests.services.server import LoggingServer
+from tests.services.tools import Unavailable
+
+_CONFIGURATION = """\
+bind 127.0.0.1
+port {port}
+requirepass {password}
+dir {home}
+databases 4096
+save ""
+appendonly yes
+appendfsync no
+set-proc-title no
+"""
+_COUNTER = "cragside:test:databases"
+
+
+class RedisServer(LoggingServer):
+    """One that keeps its data through a crash. Raises `Unavailable` from `start`."""
+
+    ready = "Ready to accept connections"
+
+    def __init__(self) -> None:
+        super().__init__("redis")
+        self._password = secrets.token_hex(8)
+
+    @property
+    def uri(self) -> str:
+        """Its address, with the password."""
+        return f"redis://:{self._password}@127.0.0.1:{self.port}/0"
+
+    def version(self) -> str:
+        """What it calls itself."""
+        return Redis(self.uri).version()
+
+    def command(self) -> list[str]:
+        """The program, with its configuration in its folder."""
+        configuration = self.home / "redis.conf"
+        configuration.write_text(_CONFIGURATION.format(port=self.port, password=self._password, home=self.home))
+        return [str(debian.unpacked() / "usr/bin/redis-server"), str(configuration)]
+
+
+class Redis:
+    """A running server, in which each test gets an empty database."""
+
+    def __init__(self, uri: str) -> None:
+        self.uri = uri
+
+    @asynccontextmanager
+    async def database(self) -> AsyncIterator[str]:
+        """The address of an empty database, which is emptied afterwards."""
+        async with redis.asyncio.from_url(self.uri) as shared:
+            most = int((await shared.config_get("databases"))["databases"])
+            address = ""
+            for _ in range(most):
+                address = self.address(1 + await shared.incr(_COUNTER) % (most - 1))
+                async with redis.asyncio.from_url(address) as candidate:
+                    if not await candidate.dbsize():
+                        break
+            else:
+                raise Unavailable(f"all {most} databases of Redis are in use")
+        yield address
+        async with redis.asyncio.from_url(address) as used:
+            await used.flushdb()
+
+    def address(self, number: int) -> str:
+        """The address of one of its databases."""
+        return urlunsplit(urlsplit(self.uri)._replace(path=f"/{number}"))
+
+    def version(self) -> str:
+        """What it calls itself. Raises `Unavailable` if it does not answer."""
+        try:
+            with redis.from_url(self.uri, socket_connect_timeout=5) as client:
+                return f"Redis {client.info('server')['redis_version']}"
+        except redis.RedisError as error:
+            raise Unavailable(f"Redis did not answer: {type(error).__name__}") from error
