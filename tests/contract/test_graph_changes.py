@@ -20,22 +20,25 @@ from cragside.adapters.lightrag.ledger.entries import Entry, Piece, StoredPart
 from cragside.adapters.lightrag.ledger.interface import Ledger
 from cragside.domain.document import SourceText
 from cragside.domain.errors import ServiceUnavailable
+from tests.contract.opened_storages import opened
 
 TALLY = {"entities": 1, "relations": 0, "malformed": 0, "unusable": 0}
 ROW = {"content": "Swan, who made a lamp", "entity_name": "Swan"}
 CHANGE = GraphChange(
     nodes={"Swan": {"description": "made a lamp"}},
     vectors={"entities": VectorChange([], {}, {"ent-swan": ROW}, np.ones((1, 4), np.float32))},
-    values={"full_entities": {"doc-a-1-0": {"entity_names": ["Swan"]}}},
+    values={"full_entities": {"doc-a-1-0": {"entity_names": ["Swan"], "count": 1}}},
     mentions=[MentionChange("entity", [], [], [("Swan", "doc-a-1-0-chunk-000")])],
 )
 
 
 @pytest.fixture
 async def ledger(tmp_path: Path, backend: Backend) -> AsyncIterator[Ledger]:
-    opened = await backend.open_ledger(tmp_path, "w", search_text=str.lower)
-    yield opened
-    opened.release()
+    ledger = await backend.open_ledger(tmp_path, "w", search_text=str.lower)
+    ours = backend.storages()
+    async with opened(ours.values, ours.vectors, ours.graph, tmp_path):
+        yield ledger
+        ledger.release()
 
 
 @pytest.fixture

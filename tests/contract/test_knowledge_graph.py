@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -15,7 +16,7 @@ from cragside.composition.store_files import Baking
 from cragside.domain.document import SourceText
 from cragside.ports.knowledge_graph import KnowledgeGraph, Neighbourhood
 from cragside.settings import load_settings
-from tests.contract.conftest import BACKENDS
+from tests.services.backends import BACKENDS, made
 
 # What is read out of each text: entities with their type, then relations with their keywords, descriptions last.
 STAFF = "Alice Weber leads the Harbour Museum since 1990."
@@ -69,26 +70,27 @@ class Case:
 @pytest.fixture(params=[*BACKENDS, "baked"])
 async def case(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Case]:
     home = tmp_path / "home"
-    kept = BACKENDS[request.param]() if request.param in BACKENDS else SqliteBackend()
-    container = Container(load_settings({"RAG_HOME": str(home)}), language_model=Extractor(), backend=kept)
-    repository = (await container.workspaces.open("default")).passages
-    for name, text in TEXTS.items():
-        (outcome,) = await repository.save_documents([SourceText(name, text)])
-        assert outcome.status == "indexed"
-    if request.param == "baked":
-        known = await repository.status()
+    baked = request.param == "baked"
+    with nullcontext(SqliteBackend()) if baked else made(request) as backend:
+        container = Container(load_settings({"RAG_HOME": str(home)}), language_model=Extractor(), backend=backend)
+        repository = (await container.workspaces.open("default")).passages
+        for name, text in TEXTS.items():
+            (outcome,) = await repository.save_documents([SourceText(name, text)])
+            assert outcome.status == "indexed"
+        if baked:
+            known = await repository.status()
+            await container.close()
+            with Baking.into(tmp_path / "baked") as baking:
+                home.rename(baking.home)
+                baking.publish(known)
+            container = Container(load_settings({"RAG_HOME": str(tmp_path / "baked")}))
+        library = (await container.workspaces.open("default")).documents
+        passages = {}
+        for document in (await library.documents())[0]:
+            (passage,) = await library.passages(document.id)
+            passages[passage.text] = passage.id
+        yield Case((await container.workspaces.open("default")).graph, passages)
         await container.close()
-        with Baking.into(tmp_path / "baked") as baking:
-            home.rename(baking.home)
-            baking.publish(known)
-        container = Container(load_settings({"RAG_HOME": str(tmp_path / "baked")}))
-    library = (await container.workspaces.open("default")).documents
-    passages = {}
-    for document in (await library.documents())[0]:
-        (passage,) = await library.passages(document.id)
-        passages[passage.text] = passage.id
-    yield Case((await container.workspaces.open("default")).graph, passages)
-    await container.close()
 
 
 async def test_an_entity_has_its_connections_and_documents(case: Case) -> None:

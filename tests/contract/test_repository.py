@@ -14,8 +14,8 @@ from cragside.domain.query import Query
 from cragside.domain.search import SimilaritySearch
 from cragside.ports.rag_repository import RagRepository
 from cragside.settings import load_settings
-from tests.contract.conftest import BACKENDS
 from tests.fakes import FakeRepository
+from tests.services.backends import BACKENDS, made
 
 OTTER = SourceText(
     "sea/otter.md", "# Sea otter\n\nSea otters eat sea urchins and so protect the kelp forest.", "Sea otter"
@@ -29,9 +29,10 @@ async def repository(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIte
     if request.param == "fake":
         yield FakeRepository()
         return
-    container = Container(load_settings({"RAG_HOME": str(tmp_path)}), backend=BACKENDS[request.param]())
-    yield (await container.workspaces.open("default")).passages
-    await container.close()
+    with made(request) as backend:
+        container = Container(load_settings({"RAG_HOME": str(tmp_path)}), backend=backend)
+        yield (await container.workspaces.open("default")).passages
+        await container.close()
 
 
 async def test_an_empty_store_has_nothing(repository: RagRepository) -> None:

@@ -5,71 +5,32 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import pytest
 from lightrag.kg.factory import get_storage_class
-from lightrag.kg.shared_storage import finalize_share_data, initialize_share_data
-from lightrag.utils import EmbeddingFunc
 
 from cragside.adapters.lightrag.ledger.changes import Always, GraphChange, VectorChange
 from cragside.adapters.lightrag.ledger.interface import Ledger
-from tests.contract.conftest import BACKENDS
+from tests.contract.opened_storages import embed, opened
+from tests.services.backends import BACKENDS, made
 
-DIMENSIONS = 16
 # The names of LightRAG's own storages.
 FILES = ("JsonKVStorage", "NanoVectorDBStorage", "NetworkXStorage")
 
 
-async def embed(texts: list[str], **_: Any) -> np.ndarray[Any, Any]:
-    """A unit vector that depends on the letters of a text alone."""
-    rows = np.zeros((len(texts), DIMENSIONS), np.float32)
-    for row, text in zip(rows, texts, strict=True):
-        for letter in text.lower():
-            row[ord(letter) % DIMENSIONS] += 1
-    return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-9)
-
-
 @pytest.fixture(params=["file", *BACKENDS])
 async def storages(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[SimpleNamespace]:
-    initialize_share_data()
-    backend = BACKENDS[request.param]() if request.param in BACKENDS else None
-    if backend:
+    if request.param == "file":
+        async with opened(*map(get_storage_class, FILES), tmp_path) as built:
+            built.write = FileWriter(built)
+            yield built
+        return
+    with made(request) as backend:
         ours = backend.storages()
-        kv, vector, graph = ours.values, ours.vectors, ours.graph
-    else:
-        kv, vector, graph = map(get_storage_class, FILES)
-    ledger = backend and await backend.open_ledger(tmp_path, "w", search_text=str.lower)
-    config = {
-        "working_dir": str(tmp_path),
-        "embedding_batch_num": 4,
-        "vector_db_storage_cls_kwargs": {"cosine_better_than_threshold": 0.2},
-        "max_graph_nodes": 1000,
-    }
-    function = EmbeddingFunc(embedding_dim=DIMENSIONS, func=embed, model_name="letters")
-
-    def build(storage: Any, namespace: str, **more: Any) -> Any:
-        return storage(namespace=namespace, workspace="w", global_config=config, embedding_func=function, **more)
-
-    built = SimpleNamespace(
-        kind=request.param,
-        kv=build(kv, "text_chunks"),
-        other_kv=build(kv, "full_docs"),
-        relations=build(
-            vector, "relationships", cosine_better_than_threshold=0.2, meta_fields={"src_id", "tgt_id", "content"}
-        ),
-        entities=build(vector, "entities", cosine_better_than_threshold=0.2, meta_fields={"entity_name", "content"}),
-        graph=build(graph, "chunk_entity_relation"),
-    )
-    opened = [built.kv, built.other_kv, built.relations, built.entities, built.graph]
-    for storage in opened:
-        await storage.initialize()
-    built.write = LedgerWriter(built, ledger) if ledger else FileWriter(built)
-    yield built
-    if ledger:
-        ledger.release()
-    for storage in opened:
-        await storage.finalize()
-    finalize_share_data()
+        ledger = await backend.open_ledger(tmp_path, "w", search_text=str.lower)
+        async with opened(ours.values, ours.vectors, ours.graph, tmp_path) as built:
+            built.write = LedgerWriter(built, ledger)
+            yield built
+            ledger.release()
 
 
 class FileWriter:
@@ -118,35 +79,39 @@ class LedgerWriter:
         assert await self._ledger.apply(GraphChange(vectors={stored.namespace: change}), Always(), "letters")
 
 
+def passage(content: str, **more: Any) -> dict[str, Any]:
+    """A value as LightRAG has it in `text_chunks`."""
+    return {"content": content, "tokens": 1, "chunk_order_index": 0, "full_doc_id": "d", "file_path": "f", **more}
+
+
 async def test_values_are_read_as_written_in_their_namespace_only(storages: SimpleNamespace) -> None:
-    await storages.kv.upsert({"a": {"content": "ä\n'\"", "n": 1}, "b": {"content": "b"}})
+    await storages.kv.upsert({"a": passage("ä\n'\"", tokens=7), "b": passage("b")})
     value = await storages.kv.get_by_id("a")
     assert value["content"] == "ä\n'\""
-    assert value["n"] == 1
-    assert value["_id"] == "a"
+    assert (value["tokens"], value["full_doc_id"], value["file_path"]) == (7, "d", "f")
     assert value["llm_cache_list"] == []
     assert value["create_time"] == value["update_time"] > 0
     assert await storages.other_kv.get_by_id("a") is None
 
 
 async def test_values_are_returned_in_the_requested_order_with_none_for_missing_ones(storages: SimpleNamespace) -> None:
-    await storages.kv.upsert({f"k{i}": {"content": str(i)} for i in range(700)})
+    await storages.kv.upsert({f"k{i}": passage(str(i)) for i in range(700)})
     values = await storages.kv.get_by_ids(["k699", "missing", "k0"])
     assert [value and value["content"] for value in values] == ["699", None, "0"]
 
 
 async def test_a_rewritten_value_replaces_the_old_one(storages: SimpleNamespace) -> None:
-    await storages.kv.upsert({"a": {"content": "old", "extra": 1}})
-    await storages.kv.upsert({"a": {"content": "new"}})
+    await storages.kv.upsert({"a": passage("old", llm_cache_list=["x"])})
+    await storages.kv.upsert({"a": passage("new")})
     value = await storages.kv.get_by_id("a")
     assert value["content"] == "new"
-    assert "extra" not in value
+    assert value["llm_cache_list"] == []
 
 
 async def test_changing_a_read_value_does_not_change_the_store(storages: SimpleNamespace) -> None:
-    await storages.kv.upsert({"a": {"content": "x", "list": [1]}})
-    (await storages.kv.get_by_id("a"))["list"].append(2)
-    assert (await storages.kv.get_by_id("a"))["list"] == [1]
+    await storages.kv.upsert({"a": passage("x", llm_cache_list=["x"])})
+    (await storages.kv.get_by_id("a"))["llm_cache_list"].append("y")
+    assert (await storages.kv.get_by_id("a"))["llm_cache_list"] == ["x"]
 
 
 async def test_vectors_are_found_by_cosine(storages: SimpleNamespace) -> None:

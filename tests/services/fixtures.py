@@ -5,7 +5,8 @@ the workers of xdist. TEST_POSTGRES_URI, TEST_POSTGRES_AGE_URI, TEST_NEO4J_URI, 
 servers to use instead of starting some. `database`, `age_database`, `redis_database` and `graph_label` give a test a
 place of its own in them. `started` starts one for a single test, which may pause, stop and kill it.
 
-A test that asks for a server gets the mark `services`. The run ends with a list of the servers and of what ran on them.
+A test that asks for a server gets the mark `services`. A parameter that asks for one has
+`marks=pytest.mark.services("postgres")`. The run ends with a list of the servers and of what ran on them.
 """
 
 import asyncio
@@ -215,7 +216,8 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     if not named:
         for name in sorted(asked):
             item.add_marker(_MARKS[name])
-    _note_use(item, asked - {_STARTED} | named)
+    told = {name for mark in item.iter_markers(_SERVICES) for name in mark.args}
+    _note_use(item, asked - {_STARTED} | named | told)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

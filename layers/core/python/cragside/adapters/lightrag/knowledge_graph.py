@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from cragside.adapters.lightrag.lean import GRAPH_FIELD_SEP
 from cragside.adapters.lightrag.ledger.failures import LedgerError
+from cragside.adapters.lightrag.storable import storable
 from cragside.adapters.lightrag.storages.interface import GraphStorage
 from cragside.adapters.lightrag.store import Store, StoreAccess
 from cragside.domain.errors import ServiceUnavailable
@@ -97,7 +98,7 @@ class _Graph:
         )
 
     async def of_passages(self, passage_ids: Sequence[str], limit: int) -> list[str]:
-        counts = await self._ledger.mentioned_by(list(dict.fromkeys(map(_storable, passage_ids))))
+        counts = await self._ledger.mentioned_by(list(dict.fromkeys(map(storable, passage_ids))))
         degrees = await self._graph.degrees(counts)
         return sorted(degrees, key=lambda name: (-counts[name], -degrees[name], name))[:limit]
 
@@ -117,10 +118,10 @@ class _Graph:
         return Neighbourhood(entities, tuple(_relationship(*row) for row in rows[:most]), capped or len(rows) > most)
 
     async def search(self, text: str, limit: int) -> list[Entity]:
-        return await self._entities(await self._graph.containing(_storable(text.strip()), limit))
+        return await self._entities(await self._graph.containing(storable(text.strip()), limit))
 
     async def _named(self, name: str) -> tuple[str, dict[str, Any]] | None:
-        return await self._graph.named(_storable(name))
+        return await self._graph.named(storable(name))
 
     async def _connections(self, name: str, limit: int) -> list[Connection]:
         found: list[Connection] = []
@@ -197,11 +198,6 @@ def _readable(text: str | None) -> str:
 def _brief(description: str | None) -> str:
     text = _readable(description)
     return text if len(text) <= _BRIEF else f"{text[: _BRIEF - 1].rstrip()}…"
-
-
-def _storable(text: str) -> str:
-    """The text without what UTF-8 cannot encode, such as half a surrogate pair."""
-    return text.encode("utf-8", "replace").decode()
 
 
 def _iso(seconds: Any) -> str | None:

@@ -66,22 +66,30 @@ class SqliteBackend(Backend):
 
     @override
     async def take_away(self, folder: Path) -> None:
-        away = folder.with_name(f"{_REMOVED}{uuid.uuid4().hex}")
-        with _at_rest(folder.parent, alone=True):
-            folder.rename(away)
-        shutil.rmtree(away, ignore_errors=True)
+        await asyncio.to_thread(_take_away, folder)
 
     @override
     async def sweep(self, home: Path) -> None:
-        for left in home.glob(f"{_REMOVED}*"):
-            shutil.rmtree(left, ignore_errors=True)
+        await asyncio.to_thread(_sweep, home)
 
     @override
     async def remove(self, folder: Path) -> None:
-        shutil.rmtree(folder, ignore_errors=True)
+        await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
 
     def _folders(self, home: Path) -> WorkspaceFolders:
         return self._homes.setdefault(home, WorkspaceFolders(home))
+
+
+def _take_away(folder: Path) -> None:
+    away = folder.with_name(f"{_REMOVED}{uuid.uuid4().hex}")
+    with _at_rest(folder.parent, alone=True):
+        folder.rename(away)
+    shutil.rmtree(away, ignore_errors=True)
+
+
+def _sweep(home: Path) -> None:
+    for left in home.glob(f"{_REMOVED}*"):
+        shutil.rmtree(left, ignore_errors=True)
 
 
 @contextmanager

@@ -152,12 +152,14 @@ class DocumentWrites(Leasing):
     async def _retire(self, which: str, document_id: str) -> None:
         """Make versions `gone`: nothing of their text is kept but the keys by which their share of the graph is
         found."""
-        for (version,) in await self._store.all(f"{_VERSIONS} AND id = $2 AND {which}", document_id):
+        chosen = f"SELECT version, state FROM cragside.document WHERE store = $1 AND id = $2 AND {which}"
+        for version, state in await self._store.all(chosen, document_id):
             rows = await self._store.all("SELECT id FROM cragside.passage WHERE store = $1 AND version = $2", version)
             await self._erase_passages([row[0] for row in rows])
             for clear in (_CLEAR_PASSAGES, _CLEAR_PARTS, _CLEAR):
                 await self._store.execute(clear, version)
-        await self._store.execute(_FORGET_VECTORS, document_id)
+            if state == "current":
+                await self._store.execute(_FORGET_VECTORS, document_id)
 
     async def _erase_passages(self, ids: list[str]) -> None:
         """Take passages out of searches and out of LightRAG's storages."""

@@ -1,5 +1,7 @@
 """The ledger of a workspace in PostgreSQL."""
 
+# ruff: noqa: S608 - statements are put together from names in this module, values are bound
+
 import hashlib
 from collections.abc import Sequence
 from datetime import datetime

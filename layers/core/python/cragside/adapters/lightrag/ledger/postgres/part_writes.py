@@ -106,6 +106,9 @@ class PartWrites(DocumentWrites):
                 await self._bind(model, None)
             if isinstance(guard, OnceGone) and not await self._remove(guard.part):
                 return False
+            for changed in change.vectors.values():
+                if changed.written:
+                    await self._bind(model, changed.vectors.shape[1])
             await self._store.write_graph(change)
             for mentions in change.mentions:
                 await self._write_mentions(mentions)

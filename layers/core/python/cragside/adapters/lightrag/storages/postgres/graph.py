@@ -14,6 +14,8 @@ from cragside.adapters.lightrag.storages.postgres.lightrag_postgres import PGTab
 from cragside.adapters.lightrag.storages.postgres.seam import SharedDatabase
 
 _OWN = "workspace = $1 AND namespace = $2"
+# Lower case of all alphabets, whatever the database's own locale knows.
+_LOWER = 'lower({} COLLATE "und-x-icu")'
 _WEIGHT = "(properties->>'weight')::float8"
 # The strongest edges of a node, from either side.
 _STRONGEST = f"""
@@ -31,6 +33,8 @@ _DEGREE = f"""(SELECT count(*) FROM lightrag_graph_edges WHERE {_OWN} AND src_id
     + (SELECT count(*) FROM lightrag_graph_edges WHERE {_OWN} AND tgt_id = node.id)"""  # noqa: S608 (our own text)
 _NAMES = f"""SELECT id, properties FROM lightrag_graph_nodes AS node WHERE {_OWN} AND {{}}
     ORDER BY {_DEGREE} DESC, id COLLATE "C" LIMIT $4"""  # noqa: S608 (our own text)
+_SAME_NAME = _NAMES.format(f"{_LOWER.format('id')} = {_LOWER.format('$3::text')}")
+_CONTAINING = _NAMES.format(f"strpos({_LOWER.format('id')}, {_LOWER.format('$3::text')}) > 0")
 
 
 @final
@@ -86,12 +90,12 @@ class PostgresGraph(PGTableGraphStorage, GraphStorage):
     async def named(self, name: str) -> tuple[str, Properties] | None:
         if exact := await self.nodes([name]):
             return name, exact[name]
-        rows = await self._rows(_NAMES.format("lower(id) = lower($3)"), name, 1)
+        rows = await self._rows(_SAME_NAME, name, 1)
         return (rows[0][0], self._json_loads(rows[0][1])) if rows else None
 
     @override
     async def containing(self, text: str, limit: int) -> list[str]:
-        rows = await self._rows(_NAMES.format("strpos(lower(id), lower($3)) > 0"), text, limit)
+        rows = await self._rows(_CONTAINING, text, limit)
         return [row[0] for row in rows]
 
     @override

@@ -34,7 +34,7 @@ class SharedDatabase(PostgreSQLDB):
     @override
     async def query(
         self, sql: str, params: list[Any] | None = None, multirows: bool = False, **_: Any
-    ) -> dict[str, Any] | None | list[dict[str, Any]]:
+    ) -> dict[str, Any] | list[dict[str, Any]] | None:
         async with translating():
             rows = [dict(row) for row in await self._shared.all(sql, *(params or ()))]
         return rows if multirows else next(iter(rows), None)

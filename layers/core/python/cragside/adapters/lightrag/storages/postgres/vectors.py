@@ -28,7 +28,8 @@ _SPREAD = """SELECT word, (SELECT count(*) FROM cragside.searched WHERE store = 
     FROM unnest($2::text[], $3::text[]) AS each (word, asked)"""
 # The formula of FTS5, by which SQLite ranks: k1 = 1.2, b = 0.75.
 _BM25 = """
-WITH sizes AS (SELECT count(*)::float8 AS passages, avg(length)::float8 AS mean FROM cragside.searched WHERE store = $1),
+WITH sizes AS (
+    SELECT count(*)::float8 AS passages, avg(length)::float8 AS mean FROM cragside.searched WHERE store = $1),
 found AS (
     SELECT seq, id, length, term.lexeme, cardinality(term.positions) AS times
     FROM cragside.searched CROSS JOIN LATERAL unnest(words) AS term
@@ -91,7 +92,7 @@ class PostgresVectors(PGVectorStorage, VectorStorage):
         if not ids or await self._table() is None:
             return [None] * len(ids)
         rows: Any = await self.db.query(
-            f"SELECT id, content, {self._columns()} FROM {self.table_name}"  # noqa: S608 (our own column names)
+            f"SELECT content, {self._columns()} FROM {self.table_name}"  # noqa: S608 (our own column names)
             " WHERE workspace = $1 AND id = ANY($2)",
             [self.workspace, ids],
             multirows=True,
@@ -127,16 +128,22 @@ class PostgresVectors(PGVectorStorage, VectorStorage):
             )
         now = datetime.now(UTC).replace(tzinfo=None)
         if change.updated:
-            rows = [
-                (self.workspace, key, _sources(row), row.get("file_path"), now) for key, row in change.updated.items()
-            ]
-            await self._store.database.many(
-                f"UPDATE {self.table_name} SET chunk_ids = $3, file_path = $4, update_time = $5"  # noqa: S608
-                " WHERE workspace = $1 AND id = $2",
-                rows,
-            )
+            await self._update(change.updated, now)
         if change.written:
             await self._insert(change.written, change.vectors, now)
+
+    async def _update(self, rows: Mapping[str, Row], now: datetime) -> None:
+        """Write what a row says; its text and its vector stay."""
+        ends = {"source_id": "src_id", "target_id": "tgt_id"}
+        fields = {"entity_name": "entity_name"} if self.namespace == "entities" else ends
+        columns = ("chunk_ids", "file_path", "update_time", *fields)
+        changes = ", ".join(f"{column} = ${number}" for number, column in enumerate(columns, start=3))
+        values = [
+            (self.workspace, key, _sources(row), row.get("file_path"), now, *map(row.get, fields.values()))
+            for key, row in rows.items()
+        ]
+        sql = f"UPDATE {self.table_name} SET {changes} WHERE workspace = $1 AND id = $2"  # noqa: S608 (our own names)
+        await self._store.database.many(sql, values)
 
     async def _insert(self, rows: Mapping[str, Row], vectors: Vectors, now: datetime) -> None:
         prepare = {
@@ -185,11 +192,9 @@ class PostgresVectors(PGVectorStorage, VectorStorage):
         return await self._store.all(_BM25, " | ".join(map(quoted, words)), words, limit) if words else []
 
     def _columns(self) -> str:
-        if self.namespace == "entities":
-            return "entity_name, file_path, EXTRACT(EPOCH FROM create_time)::bigint AS created_at"
-        if self.namespace == "relationships":
-            return "source_id AS src_id, target_id AS tgt_id, file_path, EXTRACT(EPOCH FROM create_time)::bigint AS created_at"
-        return "full_doc_id, file_path, EXTRACT(EPOCH FROM create_time)::bigint AS created_at"
+        named = {"entities": "entity_name, ", "relationships": "source_id AS src_id, target_id AS tgt_id, "}
+        named_by = named.get(self.namespace, "full_doc_id, ")
+        return f"id, {named_by}file_path, EXTRACT(EPOCH FROM create_time)::bigint AS created_at"
 
     async def _table(self) -> str | None:
         """LightRAG's table for the model that built the store; None while there is none."""

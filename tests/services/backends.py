@@ -1,0 +1,60 @@
+"""The kinds of databases that stores can be in, for suites that hold on all of them."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+from anyio.from_thread import start_blocking_portal
+
+from cragside.adapters.lightrag.backends.interface import Backend
+from cragside.adapters.lightrag.backends.memory import MemoryBackend
+from cragside.adapters.lightrag.backends.sqlite import SqliteBackend
+
+if TYPE_CHECKING:
+    from tests.services.postgres import Postgres
+
+# Parameters of a fixture, which gets the backend by `made`.
+BACKENDS = ["memory", "sqlite", pytest.param("postgres", marks=pytest.mark.services("postgres"))]
+
+
+@contextmanager
+def made(request: pytest.FixtureRequest) -> Iterator[Backend]:
+    """A new database of the kind that the parameter names."""
+    if request.param == "memory":
+        yield MemoryBackend()
+    elif request.param == "sqlite":
+        yield SqliteBackend()
+    else:
+        with _on_postgres(request.getfixturevalue("postgres")) as backend:
+            yield backend
+
+
+@contextmanager
+def migrated(server: "Postgres") -> Iterator[str]:
+    """The address of a new database with the tables of `cragside migrate`."""
+    # In a thread, because the test's event loop may be running.
+    with start_blocking_portal() as portal:
+        template = portal.call(server.template, "migrated", _migrate)
+        with portal.wrap_async_context_manager(server.database(template)) as uri:
+            yield uri
+
+
+@contextmanager
+def _on_postgres(server: "Postgres") -> Iterator[Backend]:
+    from cragside.adapters.lightrag.backends.postgres import PostgresBackend
+    from cragside.adapters.postgres.address import PostgresAddress
+    from cragside.adapters.postgres.database import PostgresDatabase
+
+    with migrated(server) as uri:
+        yield PostgresBackend(PostgresDatabase(PostgresAddress.parse(uri), most=5))
+
+
+async def _migrate(uri: str) -> None:
+    from cragside.adapters.lightrag.ledger.postgres.schema import migrate
+    from cragside.adapters.postgres.address import PostgresAddress
+    from cragside.adapters.postgres.database import PostgresDatabase
+
+    database = PostgresDatabase(PostgresAddress.parse(uri), most=1)
+    await migrate(database)
+    await database.close()
