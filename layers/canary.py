@@ -40,6 +40,10 @@ NOT_IN_A_FUNCTION = (
     "cragside.adapters.documents.styles",
     "cragside.adapters.documents.unseen",
     "cragside.adapters.documents.visibility",
+    "cragside.adapters.postgres",
+    "cragside.adapters.lightrag.backends.postgres",
+    "cragside.adapters.lightrag.ledger.postgres",
+    "cragside.adapters.lightrag.storages.postgres",
 )
 # Powertools imports it by its name where tracing is on.
 BY_NAME = ("aws_xray_sdk.core",)

@@ -456,10 +456,11 @@ class TestEnvironment:
         ("name", "value"),
         [
             ("NEO4J_URI", "bolt://user:secret@localhost:7687"),
-            ("POSTGRES_URI", "postgresql://user:secret@localhost/rag"),
+            ("POSTGRES_URI", "mysql://user:secret@localhost/rag"),
+            ("POSTGRES_URI", "postgresql://user:secret@localhost"),
         ],
     )
-    def test_the_servers_variables_are_known_and_never_silently_ignored(self, name: str, value: str) -> None:
+    async def test_wrong_addresses_of_databases_are_named_without_their_passwords(self, name: str, value: str) -> None:
         with pytest.raises(ConfigurationError, match=name) as raised:
-            load_settings({name: value})
+            Container(load_settings({name: value})).build()
         assert "secret" not in str(raised.value)

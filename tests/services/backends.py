@@ -51,7 +51,7 @@ def _on_postgres(server: "Postgres") -> Iterator[Backend]:
 
 
 async def _migrate(uri: str) -> None:
-    from cragside.adapters.lightrag.ledger.postgres.schema import migrate
+    from cragside.adapters.lightrag.backends.postgres_tables import migrate
     from cragside.adapters.postgres.address import PostgresAddress
     from cragside.adapters.postgres.database import PostgresDatabase
 

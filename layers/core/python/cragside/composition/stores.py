@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from cragside.application.preferences import WorkspacePreferences
 from cragside.composition.models import Models
+from cragside.domain.errors import ConfigurationError
 from cragside.domain.memory_name import owner_of
 from cragside.domain.preferences import CHANGEABLE, Preferences
 from cragside.ports.index_queue import IndexQueue
@@ -19,6 +20,7 @@ from cragside.settings import BucketAddress
 if TYPE_CHECKING:
     from cragside.adapters.lightrag.backends.interface import Backend
     from cragside.adapters.local.conversations import Conversations
+    from cragside.adapters.postgres.database import PostgresDatabase
 
 
 class Stores(Models):
@@ -65,8 +67,27 @@ class Stores(Models):
         return WorkspacePreferences(defaults, self.preference_store)
 
     @cached_property
+    def database(self) -> "PostgresDatabase | None":
+        """The database that several processes share, None when none is configured."""
+        if self.settings.postgres_uri is None:
+            return None
+        if not self._writable():
+            raise ConfigurationError(
+                f"POSTGRES_URI is set, but RAG_HOME is the baked store {self.settings.home}. Unset one of them.",
+                variable="POSTGRES_URI",
+            )
+        from cragside.composition.databases import postgres_of
+
+        database = postgres_of(self.settings.postgres_uri)
+        return self._connected(database, database.close)
+
+    @cached_property
     def backend(self) -> "Backend":
-        """The database of the knowledge bases."""
+        """Where the knowledge bases are stored."""
+        if self.database is not None:
+            from cragside.adapters.lightrag.backends.postgres import PostgresBackend
+
+            return PostgresBackend(self.database)
         from cragside.adapters.lightrag.backends.sqlite import SqliteBackend
 
         return SqliteBackend()

@@ -33,13 +33,16 @@ def load_settings(environment: Mapping[str, str] = os.environ) -> Settings:
 
 def _conflicts(settings: Settings) -> Iterator[tuple[str, str]]:
     """Settings that contradict others: the variable, and what to do."""
-    for reserved in ("postgres_uri", "neo4j_uri"):
-        if getattr(settings, reserved) is not None:
-            variable = variable_of(reserved)
-            yield (
-                variable,
-                f"{variable} is set, but this version has no server storages yet. Unset it to use the embedded store.",
-            )
+    if settings.neo4j_uri is not None:
+        yield (
+            "NEO4J_URI",
+            "NEO4J_URI is set, but this version keeps the graph in PostgreSQL or SQLite. Unset it.",
+        )
+    if settings.postgres_uri is not None and isinstance(settings.home, BucketAddress):
+        yield (
+            "POSTGRES_URI",
+            f"POSTGRES_URI is set, but RAG_HOME is the baked store {settings.home}. Unset one of them.",
+        )
     if settings.api_token is not None:
         if settings.api_token_secret is not None:
             yield (

@@ -51,7 +51,10 @@ class Settings(BaseModel):
         description="SearXNG's address. Unset: there is no web search, and a weak local result is reported as such.",
     )
     postgres_uri: SecretStr | None = Field(
-        None, validation_alias="POSTGRES_URI", description="Reserved for the server storages; refused for now."
+        None,
+        validation_alias="POSTGRES_URI",
+        description="PostgreSQL with pgvector, `postgresql://USER:PASSWORD@HOST:5432/DATABASE`: a store that several servers "
+        "and workers share. `cragside migrate` sets it up. Unset: SQLite files below RAG_HOME.",
     )
     neo4j_uri: SecretStr | None = Field(
         None, validation_alias="NEO4J_URI", description="Reserved for the server storages; refused for now."

@@ -1,18 +1,13 @@
 """The tables of the ledgers, which all workspaces of a database share."""
 
-import asyncpg
-
 from cragside.adapters.postgres.database import PostgresDatabase
 
 SCHEMA_VERSION = 1
-# Any number that no other program is likely to lock.
-_MIGRATING = 0x6372_6167
-
 # A row of `store` is the content of a workspace. When a workspace is built anew, its name goes to another row.
 # A row of `document` is one version of a document. Of each id one is `current`; the one before it is `replaced` while
 # not all of the current one is embedded, and what is `gone` waits for its share of the graph to be taken out.
 # Names may be longer than what an index holds, so that some indexes hold a digest or a beginning.
-_TABLES = """
+TABLES = """
 CREATE SCHEMA IF NOT EXISTS cragside;
 CREATE EXTENSION IF NOT EXISTS vector;
 CREATE TABLE cragside.schema_version (version integer NOT NULL);
@@ -73,26 +68,6 @@ CREATE TABLE cragside.lease (
     store bigint NOT NULL REFERENCES cragside.store ON DELETE CASCADE, name text COLLATE "C" NOT NULL,
     epoch bigint NOT NULL, holder text NOT NULL, expires timestamptz NOT NULL, PRIMARY KEY (store, name));
 """
-
-
-async def migrate(database: PostgresDatabase) -> None:
-    """Make the tables, whole or not at all. Several processes may do so at the same time."""
-    async with database.transaction(), database.connection() as connection:
-        await connection.execute("SELECT pg_advisory_xact_lock($1)", _MIGRATING)
-        if await version_of(database) == 0:
-            await connection.execute(_TABLES)
-            await _make_tables_of_lightrag(connection)
-            await connection.execute("INSERT INTO cragside.schema_version VALUES ($1)", SCHEMA_VERSION)
-
-
-async def _make_tables_of_lightrag(connection: asyncpg.Connection) -> None:
-    """Those for vectors come with the first vectors, whose length they name."""
-    from cragside.adapters.lightrag.storages.postgres.lightrag_postgres import GRAPH_TABLES, TABLES
-
-    for name, table in TABLES.items():
-        if not name.startswith("LIGHTRAG_VDB"):
-            await connection.execute(table["ddl"].replace("CREATE TABLE ", "CREATE TABLE IF NOT EXISTS ", 1))
-    await connection.execute(GRAPH_TABLES)
 
 
 async def version_of(database: PostgresDatabase) -> int:

@@ -4,7 +4,7 @@ import uuid
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import asyncpg
 import numpy as np
@@ -15,9 +15,6 @@ from cragside.adapters.lightrag.ledger.failures import LedgerError
 from cragside.adapters.postgres.database import PostgresDatabase
 
 if TYPE_CHECKING:
-    from cragside.adapters.lightrag.storages.postgres.graph import PostgresGraph
-    from cragside.adapters.lightrag.storages.postgres.values import PostgresValues
-    from cragside.adapters.lightrag.storages.postgres.vectors import PostgresVectors
     from cragside.ports.embedder import Vectors
 
 SearchText = Callable[[str], str]
@@ -26,6 +23,33 @@ _FIND = "SELECT id, key FROM cragside.store WHERE workspace = $1"
 _MAKE = "INSERT INTO cragside.store (workspace, key) VALUES ($1, $2) ON CONFLICT DO NOTHING"
 # Last in each transaction: the row is locked from here to the commit.
 _TOUCH = "UPDATE cragside.store SET state = state + 1 WHERE id = $1"
+
+
+class ValueTable(Protocol):
+    """A namespace of LightRAG's key-value storage."""
+
+    async def write(self, changes: dict[str, dict[str, Any] | None]) -> None:
+        """Write values, and remove those that are None."""
+
+
+class VectorTable(Protocol):
+    """A namespace of LightRAG's vector storage."""
+
+    async def write(self, change: VectorChange) -> None:
+        """Write and remove rows."""
+
+    async def make_table(self, dimensions: int) -> None:
+        """Make the table for vectors of this length, unless it is there."""
+
+
+class GraphTables(Protocol):
+    """LightRAG's graph storage."""
+
+    async def write(self, nodes: Mapping[str, Row | None], edges: Mapping[tuple[str, str], Row | None]) -> None:
+        """Write nodes and edges as they are to be, and remove those that are None."""
+
+    async def sizes(self) -> tuple[int, int]:
+        """How many nodes and edges there are."""
 
 
 class PostgresStore:
@@ -42,9 +66,9 @@ class PostgresStore:
         # LightRAG's name of the workspace.
         self.key = key
         # LightRAG's storages, while they are open.
-        self.values: dict[str, PostgresValues] = {}
-        self.vectors: dict[str, PostgresVectors] = {}
-        self.graph: PostgresGraph | None = None
+        self.values: dict[str, ValueTable] = {}
+        self.vectors: dict[str, VectorTable] = {}
+        self.graph: GraphTables | None = None
         self._users = 0
         self._folder = folder
 
