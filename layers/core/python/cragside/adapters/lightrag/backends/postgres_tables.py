@@ -3,6 +3,7 @@
 import asyncpg
 
 from cragside.adapters.lightrag.ledger.postgres.schema import SCHEMA_VERSION, TABLES, version_of
+from cragside.adapters.lightrag.ledger.postgres.search_schema import TABLES as SEARCH_TABLES
 from cragside.adapters.lightrag.storages.postgres.lightrag_postgres import GRAPH_TABLES
 from cragside.adapters.lightrag.storages.postgres.lightrag_postgres import TABLES as LIGHTRAG_TABLES
 from cragside.adapters.postgres.database import PostgresDatabase
@@ -17,6 +18,7 @@ async def migrate(database: PostgresDatabase) -> None:
         await connection.execute("SELECT pg_advisory_xact_lock($1)", _MIGRATING)
         if await version_of(database) == 0:
             await connection.execute(TABLES)
+            await connection.execute(SEARCH_TABLES)
             await _make_tables_of_lightrag(connection)
             await connection.execute("INSERT INTO cragside.schema_version VALUES ($1)", SCHEMA_VERSION)
 
