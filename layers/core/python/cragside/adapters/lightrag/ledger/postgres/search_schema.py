@@ -48,7 +48,8 @@ CREATE TRIGGER count_deleted AFTER DELETE ON cragside.searched REFERENCING OLD T
 
 # The nearest of the rows that `condition` chooses: exactly, or by an index of their own where it is there. Names and
 # conditions are text of ours. An index finds candidates by vectors of half precision; their cosines are exact all the
-# same. Without OFFSET 0, a cosine would be computed where it is compared, where it is shown and where it is sorted by.
+# same. A vector of zeros has the cosine 0.
+# Without OFFSET 0, a cosine would be computed where it is compared, where it is shown and where it is sorted by.
 TABLES += """
 CREATE FUNCTION cragside.nearest(
     source text, seq text, vectors text, condition text, by_index text,
@@ -65,7 +66,8 @@ BEGIN
     END IF;
     RETURN QUERY EXECUTE format(
         'SELECT seq, id, cosine FROM (
-            SELECT %s AS seq, id::text, 1 - (%s <=> $1::vector) AS cosine FROM %s OFFSET 0) AS compared
+            SELECT %s AS seq, id::text, coalesce(nullif(1 - (%s <=> $1::vector), ''NaN''), 0) AS cosine
+            FROM %s OFFSET 0) AS compared
         WHERE cosine >= $2 ORDER BY cosine DESC, seq, id LIMIT $3', seq, vectors, rows)
         USING question, threshold, most;
 END $$;

@@ -2,10 +2,13 @@
 
 # ruff: noqa: S608 - statements are put together from names in this module, values are bound
 
+from collections.abc import Sequence
 from typing import Any
 
+from cragside.adapters.lightrag.ledger.entries import document_of_passage
 from cragside.adapters.lightrag.ledger.postgres.words import quoted, words_in
-from cragside.adapters.lightrag.storages.ranking import COMMON_PASSAGES, COMMON_SHARE, words_of
+from cragside.adapters.lightrag.storages.ranking import COMMON_PASSAGES, COMMON_SHARE, fused, words_of
+from cragside.domain.variety import varied
 from cragside.ports.embedder import Vectors
 
 # The formula of FTS5, by which SQLite ranks: k1 = 1.2, b = 0.75. What `telling` says of words is said here as well.
@@ -79,3 +82,12 @@ def with_words(values: Values, searched: str, most: int) -> str | None:
         share=COMMON_SHARE,
         most=values.mark(most, "integer"),
     )
+
+
+def ranking(near: Sequence[Any], lexical: Sequence[Any], most: int) -> list[tuple[str, float]]:
+    """The passages of both searches with their cosines, best first. Rows are (seq, id, cosine or score)."""
+    cosine = {row[0]: row[2] for row in near}
+    ids = {row[0]: row[1] for row in (*near, *lexical)}
+    ranked = fused(cosine, {row[0]: row[2] for row in lexical}) if lexical else list(cosine)
+    chosen = varied(ranked, most, lambda seq: document_of_passage(ids[seq]))
+    return [(ids[seq], cosine.get(seq, 0.0)) for seq in chosen]

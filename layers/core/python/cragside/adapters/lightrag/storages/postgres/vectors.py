@@ -1,7 +1,7 @@
 """LightRAG's vectors in PostgreSQL, with full-text search beside the vectors of passages."""
 
 import re
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, final
@@ -10,15 +10,15 @@ import numpy as np
 from typing_extensions import override
 
 from cragside.adapters.lightrag.ledger.changes import Row, VectorChange
-from cragside.adapters.lightrag.ledger.entries import document_of_passage
 from cragside.adapters.lightrag.ledger.postgres.store import PostgresStore
-from cragside.adapters.lightrag.storages.interface import VectorStorage
+from cragside.adapters.lightrag.storages.interface import Expansion, VectorStorage
+from cragside.adapters.lightrag.storages.postgres.finding import find
+from cragside.adapters.lightrag.storages.postgres.graph import PostgresGraph
 from cragside.adapters.lightrag.storages.postgres.lightrag_postgres import TABLES, PGVectorStorage
 from cragside.adapters.lightrag.storages.postgres.seam import SharedDatabase
 from cragside.adapters.lightrag.storages.postgres.searches import Values, near_passages, near_rows, with_words
-from cragside.adapters.lightrag.storages.ranking import fused
+from cragside.adapters.lightrag.storages.prefetch import Found, Search
 from cragside.domain.filter import Filter
-from cragside.domain.variety import varied
 from cragside.ports.embedder import Vectors
 
 _PASSAGES = "chunks"
@@ -57,6 +57,18 @@ class PostgresVectors(PGVectorStorage, VectorStorage):
         values = Values(self._store.number)
         rows = await self._store.all(self.near_rows(values, vector, top_k), *values.values[1:])
         return [dict(row) for row in rows]
+
+    @override
+    def finds_with(self, *beside: object) -> bool:
+        return all(isinstance(storage, PostgresVectors) for storage in beside[:2])
+
+    @override
+    async def find(self, search: Search, *beside: Any) -> Found:
+        entities, relations, graph = beside
+        if await entities._table() is None or await relations._table() is None:
+            return Found([], [], [], Expansion(set(), {}, {}, {}, set(), {}))
+        tables = graph if isinstance(graph, PostgresGraph) else None
+        return await find(self._store, search, self, entities, relations, tables)
 
     @override
     async def nearest(
@@ -149,19 +161,20 @@ class PostgresVectors(PGVectorStorage, VectorStorage):
             values, self.table_name, self._columns(), self.workspace, vector, self.cosine_better_than_threshold, most
         )
 
+    def passages(self, values: Values, query: str, vector: Vectors, most: int) -> dict[str, str]:
+        """The searches for passages, `close` by vectors and `worded` by words. `ranking` joins them."""
+        wide = 3 * most
+        searches = {"close": near_passages(values, vector, self.cosine_better_than_threshold, wide)}
+        if worded := with_words(values, self._search_text(query), wide):
+            searches["worded"] = worded
+        return searches
+
     async def _passages(self, query: str, top_k: int, vector: Vectors) -> list[dict[str, Any]]:
-        wide = 3 * top_k
-        values = Values(self._store.number)
-        sql = near_passages(values, vector, self.cosine_better_than_threshold, wide)
-        near = await self._store.all(sql, *values.values[1:])
-        values = Values(self._store.number)
-        sql = with_words(values, self._search_text(query), wide)
-        lexical = await self._store.all(sql, *values.values[1:]) if sql else []
-        ranked = ranking(near, lexical, top_k)
-        texts = {row[0]: row[1] for row in await self._store.all(_TEXTS, [key for key, _ in ranked])}
+        found = await find(self._store, Search(None, None, query, {query: vector}, 0, top_k), self, self, self, None)
+        texts = {row[0]: row[1] for row in await self._store.all(_TEXTS, [key for key, _ in found.passages])}
         return [
             {"id": key, "content": texts[key], "file_path": "", "distance": cosine}
-            for key, cosine in ranked
+            for key, cosine in found.passages
             if texts.get(key) is not None
         ]
 
@@ -191,12 +204,3 @@ class PostgresVectors(PGVectorStorage, VectorStorage):
 
 def _sources(row: Row) -> list[str]:
     return str(row.get("source_id", "")).split("<SEP>")
-
-
-def ranking(near: Sequence[Any], lexical: Sequence[Any], most: int) -> list[tuple[str, float]]:
-    """The passages of both searches with their cosines, best first. Rows are (seq, id, cosine or score)."""
-    cosine = {row[0]: row[2] for row in near}
-    ids = {row[0]: row[1] for row in (*near, *lexical)}
-    ranked = fused(cosine, {row[0]: row[2] for row in lexical}) if lexical else list(cosine)
-    chosen = varied(ranked, most, lambda seq: document_of_passage(ids[seq]))
-    return [(ids[seq], cosine.get(seq, 0.0)) for seq in chosen]
