@@ -75,3 +75,8 @@ async def version_of(database: PostgresDatabase) -> int:
     if await database.value("SELECT to_regclass('cragside.schema_version')") is None:
         return 0
     return int(await database.value("SELECT max(version) FROM cragside.schema_version") or 0)
+
+
+async def record_version(database: PostgresDatabase) -> None:
+    """Note that the tables have this program's format."""
+    await database.value("INSERT INTO cragside.schema_version VALUES ($1)", SCHEMA_VERSION)

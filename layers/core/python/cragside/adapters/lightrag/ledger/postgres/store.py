@@ -189,6 +189,18 @@ class PostgresStore:
             yield
 
 
+async def names_in(database: PostgresDatabase) -> list[str]:
+    """The workspaces of a database, in order. Raises `LedgerError`."""
+    async with translating():
+        return [row[0] for row in await database.all("SELECT workspace FROM cragside.store ORDER BY workspace")]
+
+
+async def is_in(database: PostgresDatabase, workspace: str) -> bool:
+    """Whether a database has a store of a workspace. Raises `LedgerError`."""
+    async with translating():
+        return await database.one(_FIND, workspace) is not None
+
+
 @asynccontextmanager
 async def translating() -> AsyncIterator[None]:
     """What PostgreSQL says, as the ledger's own exception."""
