@@ -32,6 +32,8 @@ _ENRICHED = """UPDATE cragside.part SET enrichment = 'enriched', enriched_at = $
     (SELECT version FROM cragside.document WHERE store = $1 AND state = 'current') RETURNING 1"""
 _SEARCHED = """INSERT INTO cragside.searched (store, id, words, length, vector)
     VALUES ($1, $2, $3::text::tsvector, $4, $5::float4[]::vector)"""
+_BIND = """UPDATE cragside.store SET embedding_model = $2, dimensions = coalesce(dimensions, $3)
+    WHERE id = $1 AND (embedding_model IS NULL OR (dimensions IS NULL AND $3::integer IS NOT NULL)) RETURNING 1"""
 _MENTIONED = "INSERT INTO cragside.mention VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING"
 _NAMING = """SELECT passage FROM cragside.mention
     WHERE store = $1 AND kind = $2 AND md5(name) = md5($3) AND name = $3 AND"""
@@ -142,14 +144,8 @@ class PartWrites(DocumentWrites):
 
     async def _bind(self, model: str, dimensions: int | None) -> None:
         await self._check_model(model)
-        await self._store.execute(
-            "UPDATE cragside.store SET embedding_model = coalesce(embedding_model, $2),"
-            " dimensions = coalesce(dimensions, $3) WHERE id = $1",
-            model,
-            dimensions,
-        )
-        if dimensions is not None:
-            await self._store.make_tables(dimensions)
+        if await self._store.value(_BIND, model, dimensions) and dimensions is not None:
+            await self._store.make_vector_tables(dimensions)
 
     async def _mark_enriched(self, guard: WhileCurrent) -> bool:
         """A version that went meanwhile must not come back into the graph."""

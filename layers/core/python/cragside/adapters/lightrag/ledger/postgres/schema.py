@@ -3,6 +3,8 @@
 from cragside.adapters.postgres.database import PostgresDatabase
 
 SCHEMA_VERSION = 1
+# The advisory lock of whoever makes tables: any number that no other program is likely to take.
+MIGRATING = 0x6372_6167
 # A row of `store` is the content of a workspace. When a workspace is built anew, its name goes to another row.
 # A row of `document` is one version of a document. Of each id one is `current`; the one before it is `replaced` while
 # not all of the current one is embedded, and what is `gone` waits for its share of the graph to be taken out.

@@ -38,8 +38,8 @@ class VectorTable(Protocol):
     async def write(self, change: VectorChange) -> None:
         """Write and remove rows."""
 
-    async def make_table(self, dimensions: int) -> None:
-        """Make the table for vectors of this length, unless it is there."""
+    async def make_tables(self, dimensions: int) -> None:
+        """Make the tables for vectors of this length, unless they are there."""
 
 
 class GraphTables(Protocol):
@@ -137,10 +137,10 @@ class PostgresStore:
         if storage := self.values.get(TEXTS):
             await storage.write(dict(texts))
 
-    async def make_tables(self, dimensions: int) -> None:
+    async def make_vector_tables(self, dimensions: int) -> None:
         """Make LightRAG's tables for vectors of this length, unless they are there."""
-        for storage in self.vectors.values():
-            await storage.make_table(dimensions)
+        if storage := next(iter(self.vectors.values()), None):
+            await storage.make_tables(dimensions)
 
     async def erase_texts(self, ids: "Collection[str]") -> None:
         """Take passages out of LightRAG's storages."""

@@ -12,8 +12,9 @@ from cragside.adapters.lightrag.ledger.changes import Row, VectorChange
 from cragside.adapters.lightrag.ledger.postgres.store import PostgresStore
 from cragside.adapters.lightrag.ledger.postgres.words import quoted, words_in
 from cragside.adapters.lightrag.storages.interface import VectorStorage
-from cragside.adapters.lightrag.storages.postgres.lightrag_postgres import TABLES, PGVectorStorage
+from cragside.adapters.lightrag.storages.postgres.lightrag_postgres import PGVectorStorage
 from cragside.adapters.lightrag.storages.postgres.seam import SharedDatabase
+from cragside.adapters.lightrag.storages.postgres.tables import make_vector_tables, vector_table
 from cragside.adapters.lightrag.storages.ranking import COMMON_PASSAGES, fused, telling, words_of
 from cragside.domain.filter import Filter
 from cragside.ports.embedder import Vectors
@@ -116,8 +117,6 @@ class PostgresVectors(PGVectorStorage, VectorStorage):
 
     async def write(self, change: VectorChange) -> None:
         """Write rows with their vectors."""
-        if change.written:
-            await self.make_table(change.vectors.shape[1])
         if await self._table() is None:
             return
         if change.removed:
@@ -202,18 +201,12 @@ class PostgresVectors(PGVectorStorage, VectorStorage):
             self._dimensions = await self._store.value("SELECT dimensions FROM cragside.store WHERE id = $1")
         if self._dimensions is None:
             return None
-        letters = str(self.embedding_func.model_name).lower()
-        model = "".join(each if each.isascii() and each.isalnum() else "_" for each in letters)
-        self.table_name = f"{self._base}_{model}_{self._dimensions}d"
+        self.table_name = vector_table(self._base, str(self.embedding_func.model_name), self._dimensions)
         return self.table_name
 
-    async def make_table(self, dimensions: int) -> None:
-        """Make the table for vectors of this length, unless it is there."""
-        self._dimensions = self._dimensions or dimensions
-        if (name := await self._table()) is None or await self.db.check_table_exists(name):
-            return
-        ddl = TABLES[self._base]["ddl"].replace("VECTOR(dimension)", f"VECTOR({dimensions})")
-        await self.db.execute(ddl.replace(self._base, name).replace("CREATE TABLE ", "CREATE TABLE IF NOT EXISTS ", 1))
+    async def make_tables(self, dimensions: int) -> None:
+        """Make LightRAG's tables for vectors of this length, unless they are there."""
+        await make_vector_tables(self._store.database, str(self.embedding_func.model_name), dimensions)
 
 
 def _sources(row: Row) -> list[str]:
