@@ -10,6 +10,7 @@ from cragside.adapters.lightrag.ledger.postgres.schema import (
 )
 from cragside.adapters.lightrag.ledger.postgres.store import translating
 from cragside.adapters.lightrag.storages.postgres.tables import make_tables, make_vector_tables
+from cragside.adapters.postgres import queue_schema
 from cragside.adapters.postgres.database import PostgresDatabase
 
 
@@ -23,6 +24,7 @@ async def migrate(database: PostgresDatabase, *, model: str = "", dimensions: in
         await connection.execute("SELECT pg_advisory_xact_lock($1)", MIGRATING)
         if missing := (version := await version_of(database)) == 0:
             await connection.execute(TABLES)
+            await connection.execute(queue_schema.TABLES)
             await make_tables(connection)
             await record_version(database)
         elif version > SCHEMA_VERSION:
