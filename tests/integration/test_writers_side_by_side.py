@@ -13,8 +13,8 @@ from test_killing_the_worker import FORK, contents, forked, settings
 
 from cragside.adapters.embedded.embedder import WordLlamaEmbedder
 from cragside.adapters.embedded.language_model import EmbeddedLanguageModel
+from cragside.adapters.holders import new_holder
 from cragside.adapters.lightrag.ledger.changes import Always, GraphChange
-from cragside.adapters.lightrag.ledger.leases import new_holder
 from cragside.adapters.lightrag.store import part_lease
 from cragside.application.attempts import Handled
 from cragside.application.indexer import Indexer

@@ -83,7 +83,7 @@ async def test_a_document_that_waits_for_the_lease_comes_into_the_new_store(
         waiting = asyncio.create_task(library.accept(PUMP))
         await asyncio.sleep(0.1)
         assert not waiting.done()
-        backend.take_away(tmp_path / "w")
+        await backend.take_away(tmp_path / "w")
     await waiting
     assert [record.name for record in (await library.documents())[0]] == ["pump.md"]
     await server.close()
@@ -103,7 +103,7 @@ async def test_a_worker_in_the_middle_does_not_bring_it_back(build: Build) -> No
 async def test_closing_the_removed_file_leaves_the_log_of_the_new_one(tmp_path: Path) -> None:
     backend, folder = SqliteBackend(), tmp_path / "w"
     old = Database.acquire(folder)
-    backend.take_away(folder)
+    await backend.take_away(folder)
     new = Database.acquire(folder)
     assert (old.is_removed(), new.is_removed(), old.generation()) == (True, False, "removed")
     with new.transaction() as connection:

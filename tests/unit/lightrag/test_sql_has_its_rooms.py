@@ -13,12 +13,17 @@ PACKAGE = Path(cragside.__file__).parent
 ADAPTERS = PACKAGE / "adapters"
 # The queue of `adapters/local` has a SQLite file of its own, and shares what failures of SQLite mean.
 ROOMS = (
+    ADAPTERS / "lightrag" / "ledger" / "postgres",
     ADAPTERS / "lightrag" / "ledger" / "sqlite",
+    ADAPTERS / "lightrag" / "storages" / "postgres",
     ADAPTERS / "lightrag" / "storages" / "sqlite",
     ADAPTERS / "local",
+    ADAPTERS / "postgres",
     ADAPTERS / "sqlite_failures.py",
 )
-MODULES = ("cragside.adapters.lightrag.ledger.sqlite", "cragside.adapters.lightrag.storages.sqlite")
+MODULES = tuple(
+    f"cragside.adapters.lightrag.{room}.{kind}" for room in ("ledger", "storages") for kind in ("postgres", "sqlite")
+)
 STATEMENT = re.compile(
     r"\s*(SELECT\b.+\bFROM|INSERT (OR \w+ )?INTO|UPDATE \w+ SET|DELETE FROM|PRAGMA \w|CREATE (VIRTUAL )?"
     r"(TABLE|INDEX|TRIGGER|TEMP)|DROP (TABLE|INDEX)|BEGIN IMMEDIATE|WITH \w+ .*\bAS \(|VACUUM\b)",
@@ -70,7 +75,13 @@ def test_only_the_backend_and_baked_stores_which_are_its_files_import_from_the_r
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(MODULES)
     }
-    assert importing == {"backends/sqlite.py", "files/baking.py", "files/manifest.py"}
+    assert importing == {
+        "backends/postgres.py",
+        "backends/postgres_tables.py",
+        "backends/sqlite.py",
+        "files/baking.py",
+        "files/manifest.py",
+    }
 
 
 @pytest.mark.parametrize(

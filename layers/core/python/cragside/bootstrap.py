@@ -237,14 +237,22 @@ class Container(Stores):
 # What a container imports only when it opens a store, answers and indexes.
 _FOR_REQUESTS = (
     "cragside.adapters.lightrag.knowledge_graph",
-    "cragside.adapters.lightrag.ledger.sqlite.ledger",
     "cragside.adapters.lightrag.library",
     "cragside.adapters.lightrag.repository",
+    "cragside.crag.graph",
+    "langchain_text_splitters",
+)
+_ON_SQLITE = (
+    "cragside.adapters.lightrag.ledger.sqlite.ledger",
     "cragside.adapters.lightrag.storages.sqlite.graph",
     "cragside.adapters.lightrag.storages.sqlite.kv",
     "cragside.adapters.lightrag.storages.sqlite.vectors",
-    "cragside.crag.graph",
-    "langchain_text_splitters",
+)
+_ON_POSTGRES = (
+    "cragside.adapters.lightrag.ledger.postgres.ledger",
+    "cragside.adapters.lightrag.storages.postgres.graph",
+    "cragside.adapters.lightrag.storages.postgres.values",
+    "cragside.adapters.lightrag.storages.postgres.vectors",
 )
 
 
@@ -254,7 +262,8 @@ def preload(settings: Settings) -> None:
     from cragside.adapters.embedded.grader import packaged_weights
 
     Container(settings).build()  # opens nothing: it imports the adapters
-    for module in [*_FOR_REQUESTS, "langchain_ollama"] if settings.ollama_base_url else _FOR_REQUESTS:
+    database = _ON_POSTGRES if settings.postgres_uri else _ON_SQLITE
+    for module in (*_FOR_REQUESTS, *database, *(["langchain_ollama"] if settings.ollama_base_url else [])):
         import_module(module)
     WordLlamaEmbedder.load()
     packaged_weights()

@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING
 from pydantic import SecretStr
 
 from cragside.adapters.postgres.address import BadAddress, PostgresAddress
-from cragside.domain.errors import ConfigurationError
+from cragside.domain.errors import ConfigurationError, ServiceUnavailable
 
 if TYPE_CHECKING:
     from cragside.adapters.postgres.database import PostgresDatabase
+    from cragside.ports.embedder import Embedder
 
 # Of each process. PostgreSQL's default is 100 for all.
 _CONNECTIONS = 10
@@ -26,3 +27,18 @@ def postgres_of(uri: SecretStr) -> "PostgresDatabase":
         missing = f"POSTGRES_URI is set, but {error.name} is not installed. Install cragside[servers]."
         raise ConfigurationError(missing, variable="POSTGRES_URI") from error
     return PostgresDatabase(address, most=_CONNECTIONS)
+
+
+async def migrate(database: "PostgresDatabase", embedder: "Embedder") -> bool:
+    """Make the tables, also those for the model's vectors. Whether the former were missing.
+
+    Raises `ServiceUnavailable`, also for tables of a later version.
+    """
+    from cragside.adapters.lightrag.backends.postgres_tables import migrate as make_tables
+    from cragside.adapters.lightrag.ledger.failures import StoreFormatError
+
+    (vector,) = await embedder.embed(["any text"])
+    try:
+        return await make_tables(database, model=embedder.name, dimensions=len(vector))
+    except StoreFormatError as error:
+        raise ServiceUnavailable("knowledge_base", f"{database.address}: {error}") from error

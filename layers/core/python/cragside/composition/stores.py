@@ -143,6 +143,10 @@ class Stores(Models):
             from cragside.adapters.aws.sqs import SqsQueue
 
             queue: IndexQueue = SqsQueue(self.settings.queue_url)
+        elif self.database is not None:
+            from cragside.adapters.postgres.queue import PostgresQueue
+
+            queue = PostgresQueue(self.database)
         else:
             from cragside.adapters.local.queue import LocalQueue
 

@@ -53,8 +53,8 @@ class Settings(BaseModel):
     postgres_uri: SecretStr | None = Field(
         None,
         validation_alias="POSTGRES_URI",
-        description="PostgreSQL with pgvector, `postgresql://USER:PASSWORD@HOST:5432/DATABASE`: a store that several servers "
-        "and workers share. `cragside migrate` sets it up. Unset: SQLite files below RAG_HOME.",
+        description="PostgreSQL with pgvector, `postgresql://USER:PASSWORD@HOST:5432/DATABASE`: a store that "
+        "several servers and workers share. `cragside migrate` sets it up. Unset: SQLite files below RAG_HOME.",
     )
     neo4j_uri: SecretStr | None = Field(
         None, validation_alias="NEO4J_URI", description="Reserved for the server storages; refused for now."

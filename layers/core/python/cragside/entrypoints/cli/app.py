@@ -23,6 +23,7 @@ from cragside.entrypoints.cli.graph import graph
 from cragside.entrypoints.cli.index import index
 from cragside.entrypoints.cli.ingest import ingest
 from cragside.entrypoints.cli.memory import memory
+from cragside.entrypoints.cli.migrate import migrate
 from cragside.entrypoints.cli.query import query
 from cragside.entrypoints.cli.reindex import reindex
 from cragside.entrypoints.cli.serve import serve
@@ -107,7 +108,7 @@ def cragside(
 
 _COMMANDS = (
     demo, ask, serve, worker, enrich, ingest, sync, index, documents, enrich_docs, query, graph, bake, forget, status,
-    reindex, doctor, config,
+    reindex, migrate, doctor, config,
 )  # fmt: skip
 for _command in _COMMANDS:
     app.command()(_command)

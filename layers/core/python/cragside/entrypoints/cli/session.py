@@ -96,7 +96,9 @@ def session_of(context: typer.Context) -> Session:
 
 
 def place_of(settings: "Settings") -> str:
-    """Where the workspaces are: a folder's absolute path, or a bucket's address."""
+    """Where the workspaces are: a folder's absolute path, or the address of a database or a bucket."""
+    if settings.postgres_uri is not None:
+        return address_of(settings.postgres_uri.get_secret_value())
     return str(settings.home.absolute() if isinstance(settings.home, Path) else settings.home)
 
 

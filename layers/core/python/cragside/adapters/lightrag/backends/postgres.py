@@ -23,20 +23,16 @@ class PostgresBackend(Backend):
 
     @override
     async def names(self, home: Path) -> list[str]:
-        from cragside.adapters.lightrag.ledger.postgres.store import translating
+        from cragside.adapters.lightrag.ledger.postgres.store import names_in
 
-        async with translating():
-            rows = await self._database.all("SELECT workspace FROM cragside.store ORDER BY workspace")
-        return [row[0] for row in rows if not row[0].startswith(".")]
+        # A leading dot: a store that is being built.
+        return [name for name in await names_in(self._database) if not name.startswith(".")]
 
     @override
     async def has_store(self, folder: Path) -> bool:
-        from cragside.adapters.lightrag.ledger.postgres.store import translating
+        from cragside.adapters.lightrag.ledger.postgres.store import is_in
 
-        async with translating():
-            return (
-                await self._database.value("SELECT 1 FROM cragside.store WHERE workspace = $1", folder.name) is not None
-            )
+        return await is_in(self._database, folder.name)
 
     @override
     async def open_ledger(

@@ -1,31 +1,38 @@
-"""Making the tables of a PostgreSQL database: the ledger's and LightRAG's."""
+"""The tables of a PostgreSQL database: the ledger's and LightRAG's."""
 
-import asyncpg
-
-from cragside.adapters.lightrag.ledger.postgres.schema import SCHEMA_VERSION, TABLES, version_of
+from cragside.adapters.lightrag.ledger.failures import StoreFormatError
+from cragside.adapters.lightrag.ledger.postgres.schema import (
+    MIGRATING,
+    SCHEMA_VERSION,
+    TABLES,
+    record_version,
+    version_of,
+)
 from cragside.adapters.lightrag.ledger.postgres.search_schema import TABLES as SEARCH_TABLES
-from cragside.adapters.lightrag.storages.postgres.lightrag_postgres import GRAPH_TABLES
-from cragside.adapters.lightrag.storages.postgres.lightrag_postgres import TABLES as LIGHTRAG_TABLES
+from cragside.adapters.lightrag.ledger.postgres.store import translating
+from cragside.adapters.lightrag.storages.postgres.tables import make_tables, make_vector_tables
+from cragside.adapters.postgres import queue_schema
 from cragside.adapters.postgres.database import PostgresDatabase
 
-# Any number that no other program is likely to lock.
-_MIGRATING = 0x6372_6167
 
+async def migrate(database: PostgresDatabase, *, model: str = "", dimensions: int = 0) -> bool:
+    """Make the tables, and those for a model's vectors. Whether the ledger's were missing.
 
-async def migrate(database: PostgresDatabase) -> None:
-    """Make the tables, whole or not at all. Several processes may do so at the same time."""
-    async with database.transaction(), database.connection() as connection:
-        await connection.execute("SELECT pg_advisory_xact_lock($1)", _MIGRATING)
-        if await version_of(database) == 0:
+    Everything or nothing is done. Several processes may do it at the same time. Raises `LedgerError`, and
+    `StoreFormatError` for tables of a later version.
+    """
+    async with translating(), database.transaction(), database.connection() as connection:
+        await connection.execute("SELECT pg_advisory_xact_lock($1)", MIGRATING)
+        if missing := (version := await version_of(database)) == 0:
             await connection.execute(TABLES)
             await connection.execute(SEARCH_TABLES)
-            await _make_tables_of_lightrag(connection)
-            await connection.execute("INSERT INTO cragside.schema_version VALUES ($1)", SCHEMA_VERSION)
-
-
-async def _make_tables_of_lightrag(connection: asyncpg.Connection) -> None:
-    """Those for vectors come with the first vectors, whose length they name."""
-    for name, table in LIGHTRAG_TABLES.items():
-        if not name.startswith("LIGHTRAG_VDB"):
-            await connection.execute(table["ddl"].replace("CREATE TABLE ", "CREATE TABLE IF NOT EXISTS ", 1))
-    await connection.execute(GRAPH_TABLES)
+            await connection.execute(queue_schema.TABLES)
+            await make_tables(connection)
+            await record_version(database)
+        elif version > SCHEMA_VERSION:
+            raise StoreFormatError(
+                f"its tables have format {version}, but this cragside knows {SCHEMA_VERSION}. Update it."
+            )
+        if model:
+            await make_vector_tables(database, model, dimensions)
+        return missing

@@ -7,7 +7,8 @@ from typing import Self
 
 from typing_extensions import override
 
-from cragside.adapters.lightrag.ledger.leases import Lease, LeaseLost, is_gone
+from cragside.adapters.holders import is_gone
+from cragside.adapters.lightrag.ledger.leases import Lease, LeaseLost
 from cragside.adapters.lightrag.ledger.postgres.passages import PassageReads
 
 # A row that others may be taking is locked, so that the answer holds until the commit.

@@ -35,6 +35,8 @@ _SEARCHED = """INSERT INTO cragside.searched (store, id, words, often, length, v
     SELECT $1, id, words::tsvector, often::jsonb, length, vector::vector
     FROM unnest($2::text[], $3::text[], $4::text[], $5::integer[], $6::text[]) WITH ORDINALITY
     AS row (id, words, often, length, vector, place) ORDER BY place"""
+_BIND = """UPDATE cragside.store SET embedding_model = $2, dimensions = coalesce(dimensions, $3)
+    WHERE id = $1 AND (embedding_model IS NULL OR (dimensions IS NULL AND $3::integer IS NOT NULL)) RETURNING 1"""
 _MENTIONED = "INSERT INTO cragside.mention VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING"
 _NAMING = """SELECT passage FROM cragside.mention
     WHERE store = $1 AND kind = $2 AND md5(name) = md5($3) AND name = $3 AND"""
@@ -141,14 +143,8 @@ class PartWrites(DocumentWrites):
 
     async def _bind(self, model: str, dimensions: int | None) -> None:
         await self._check_model(model)
-        await self._store.execute(
-            "UPDATE cragside.store SET embedding_model = coalesce(embedding_model, $2),"
-            " dimensions = coalesce(dimensions, $3) WHERE id = $1",
-            model,
-            dimensions,
-        )
-        if dimensions is not None:
-            await self._store.make_tables(dimensions)
+        if await self._store.value(_BIND, model, dimensions) and dimensions is not None:
+            await self._store.make_vector_tables(dimensions)
 
     async def _mark_enriched(self, guard: WhileCurrent) -> bool:
         """A version that went meanwhile must not come back into the graph."""

@@ -3,6 +3,8 @@
 from cragside.adapters.postgres.database import PostgresDatabase
 
 SCHEMA_VERSION = 1
+# The advisory lock of whoever makes tables: any number that no other program is likely to take.
+MIGRATING = 0x6372_6167
 # A row of `store` is the content of a workspace. When a workspace is built anew, its name goes to another row.
 # A row of `document` is one version of a document. Of each id one is `current`; the one before it is `replaced` while
 # not all of the current one is embedded, and what is `gone` waits for its share of the graph to be taken out.
@@ -70,3 +72,8 @@ async def version_of(database: PostgresDatabase) -> int:
     if await database.value("SELECT to_regclass('cragside.schema_version')") is None:
         return 0
     return int(await database.value("SELECT max(version) FROM cragside.schema_version") or 0)
+
+
+async def record_version(database: PostgresDatabase) -> None:
+    """Note that the tables have this program's format."""
+    await database.value("INSERT INTO cragside.schema_version VALUES ($1)", SCHEMA_VERSION)

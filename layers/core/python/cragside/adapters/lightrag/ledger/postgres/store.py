@@ -6,13 +6,13 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-import asyncpg
 import numpy as np
 
 from cragside.adapters.lightrag.ledger.changes import GraphChange, Row, VectorChange
 from cragside.adapters.lightrag.ledger.cutting import TEXTS
 from cragside.adapters.lightrag.ledger.failures import LedgerError
 from cragside.adapters.postgres.database import PostgresDatabase
+from cragside.adapters.postgres.failures import FAILURES, meaning_of
 
 if TYPE_CHECKING:
     from cragside.ports.embedder import Vectors
@@ -38,8 +38,8 @@ class VectorTable(Protocol):
     async def write(self, change: VectorChange) -> None:
         """Write and remove rows."""
 
-    async def make_table(self, dimensions: int) -> None:
-        """Make the table for vectors of this length, unless it is there."""
+    async def make_tables(self, dimensions: int) -> None:
+        """Make the tables for vectors of this length, unless they are there."""
 
 
 class GraphTables(Protocol):
@@ -137,10 +137,10 @@ class PostgresStore:
         if storage := self.values.get(TEXTS):
             await storage.write(dict(texts))
 
-    async def make_tables(self, dimensions: int) -> None:
+    async def make_vector_tables(self, dimensions: int) -> None:
         """Make LightRAG's tables for vectors of this length, unless they are there."""
-        for storage in self.vectors.values():
-            await storage.make_table(dimensions)
+        if storage := next(iter(self.vectors.values()), None):
+            await storage.make_tables(dimensions)
 
     async def erase_texts(self, ids: "Collection[str]") -> None:
         """Take passages out of LightRAG's storages."""
@@ -189,25 +189,22 @@ class PostgresStore:
             yield
 
 
+async def names_in(database: PostgresDatabase) -> list[str]:
+    """The workspaces of a database, in order. Raises `LedgerError`."""
+    async with translating():
+        return [row[0] for row in await database.all("SELECT workspace FROM cragside.store ORDER BY workspace")]
+
+
+async def is_in(database: PostgresDatabase, workspace: str) -> bool:
+    """Whether a database has a store of a workspace. Raises `LedgerError`."""
+    async with translating():
+        return await database.one(_FIND, workspace) is not None
+
+
 @asynccontextmanager
 async def translating() -> AsyncIterator[None]:
     """What PostgreSQL says, as the ledger's own exception."""
     try:
         yield
-    except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError) as error:
-        raise failure_of(error) from error
-
-
-def failure_of(error: BaseException) -> LedgerError:
-    """A failure of the database, without what it was asked: that may hold texts."""
-    if isinstance(error, asyncpg.UndefinedTableError | asyncpg.InvalidSchemaNameError):
-        return LedgerError("its tables are missing", "has no tables yet: run cragside migrate")
-    if isinstance(error, asyncpg.InsufficientPrivilegeError):
-        return LedgerError("the role may not do that", "may not be used by the role in POSTGRES_URI")
-    if isinstance(error, asyncpg.DiskFullError):
-        return LedgerError("its disk is full", "has a full disk")
-    if isinstance(error, asyncpg.InvalidAuthorizationSpecificationError):
-        return LedgerError("the user or the password is wrong", "refuses the user of POSTGRES_URI")
-    if isinstance(error, asyncpg.PostgresError) and not isinstance(error, asyncpg.PostgresConnectionError):
-        return LedgerError(f"PostgreSQL said {type(error).__name__}", "failed in PostgreSQL; see its log")
-    return LedgerError("PostgreSQL does not answer", "is out of reach: PostgreSQL does not answer")
+    except FAILURES as error:
+        raise LedgerError(*meaning_of(error)) from error

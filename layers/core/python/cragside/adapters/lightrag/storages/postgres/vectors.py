@@ -1,6 +1,5 @@
 """LightRAG's vectors in PostgreSQL, with full-text search beside the vectors of passages."""
 
-import re
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -14,9 +13,10 @@ from cragside.adapters.lightrag.ledger.postgres.store import PostgresStore
 from cragside.adapters.lightrag.storages.interface import Expansion, VectorStorage
 from cragside.adapters.lightrag.storages.postgres.finding import find
 from cragside.adapters.lightrag.storages.postgres.graph import PostgresGraph
-from cragside.adapters.lightrag.storages.postgres.lightrag_postgres import TABLES, PGVectorStorage
+from cragside.adapters.lightrag.storages.postgres.lightrag_postgres import PGVectorStorage
 from cragside.adapters.lightrag.storages.postgres.seam import SharedDatabase
 from cragside.adapters.lightrag.storages.postgres.searches import Values, near_passages, near_rows, with_words
+from cragside.adapters.lightrag.storages.postgres.tables import make_vector_tables, vector_table
 from cragside.adapters.lightrag.storages.prefetch import Found, Search
 from cragside.domain.filter import Filter
 from cragside.ports.embedder import Vectors
@@ -110,8 +110,6 @@ class PostgresVectors(PGVectorStorage, VectorStorage):
 
     async def write(self, change: VectorChange) -> None:
         """Write rows with their vectors."""
-        if change.written:
-            await self.make_table(change.vectors.shape[1])
         if await self._table() is None:
             return
         if change.removed:
@@ -153,7 +151,8 @@ class PostgresVectors(PGVectorStorage, VectorStorage):
             for number, told in enumerate(values[0], start=1)
             if isinstance(told, list) and told and isinstance(told[0], float)
         )
-        await self._store.database.many(re.sub(rf"\${place}(?!\d)", f"${place}::float4[]::vector", sql), values)
+        # There are fewer than ten times as many.
+        await self._store.database.many(sql.replace(f"${place}", f"${place}::float4[]::vector"), values)
 
     def near_rows(self, values: Values, vector: Vectors, most: int) -> str:
         """The search for the nearest rows. Only while there is a table."""
@@ -189,17 +188,12 @@ class PostgresVectors(PGVectorStorage, VectorStorage):
             self._dimensions = await self._store.value("SELECT dimensions FROM cragside.store WHERE id = $1")
         if self._dimensions is None:
             return None
-        model = re.sub(r"[^a-zA-Z0-9_]", "_", str(self.embedding_func.model_name).lower())
-        self.table_name = f"{self._base}_{model}_{self._dimensions}d"
+        self.table_name = vector_table(self._base, str(self.embedding_func.model_name), self._dimensions)
         return self.table_name
 
-    async def make_table(self, dimensions: int) -> None:
-        """Make the table for vectors of this length, unless it is there."""
-        self._dimensions = self._dimensions or dimensions
-        if (name := await self._table()) is None or await self.db.check_table_exists(name):
-            return
-        ddl = TABLES[self._base]["ddl"].replace("VECTOR(dimension)", f"VECTOR({dimensions})")
-        await self.db.execute(ddl.replace(self._base, name).replace("CREATE TABLE ", "CREATE TABLE IF NOT EXISTS ", 1))
+    async def make_tables(self, dimensions: int) -> None:
+        """Make LightRAG's tables for vectors of this length, unless they are there."""
+        await make_vector_tables(self._store.database, str(self.embedding_func.model_name), dimensions)
 
 
 def _sources(row: Row) -> list[str]:

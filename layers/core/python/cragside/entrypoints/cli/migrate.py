@@ -1,0 +1,36 @@
+"""`cragside migrate`: sets up PostgreSQL."""
+
+from typing import TYPE_CHECKING
+
+import typer
+
+from cragside.domain.errors import ConfigurationError
+from cragside.entrypoints.cli.session import session_of
+from cragside.entrypoints.cli.terminal import output
+
+if TYPE_CHECKING:
+    from cragside.bootstrap import Container
+
+
+def migrate(context: typer.Context) -> None:
+    """Make the tables in the database of POSTGRES_URI that are not there yet.
+
+    Its role needs the rights to make a schema, tables and the extension pgvector. Servers and workers need only to read
+    and write. Run it before they start, and again after RAG_EMBEDDING_MODEL changes. It may run at any time.
+    """
+    session = session_of(context)
+    settings = session.settings()
+    if settings.postgres_uri is None:
+        raise ConfigurationError(
+            "POSTGRES_URI is not set. The store in files needs no tables.", variable="POSTGRES_URI"
+        )
+    output().print(session.run(settings, _migrated))
+
+
+async def _migrated(container: "Container") -> str:
+    from cragside.composition.databases import migrate as make_tables
+
+    database = container.database
+    assert database is not None  # noqa: S101 (the setting says so)
+    made = await make_tables(database, await container.open_embedder(container.settings.embedding_model))
+    return f"{'Made the tables' if made else 'The tables are there'}: {database.address}"
