@@ -193,7 +193,7 @@ class PostgresLedger(PartWrites):
 
     @override
     async def close(self) -> None:
-        """Nothing is under way."""
+        await self._store.settle()
 
     @override
     def release(self) -> None:

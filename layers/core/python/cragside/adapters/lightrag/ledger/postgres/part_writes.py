@@ -31,7 +31,7 @@ _ENRICHED = """UPDATE cragside.part SET enrichment = 'enriched', enriched_at = $
     WHERE version = $2 AND number = $3 AND version IN
     (SELECT version FROM cragside.document WHERE store = $1 AND state = 'current') RETURNING 1"""
 # One statement for all rows: each statement counts words (see `search_schema`).
-_SEARCHED = """INSERT INTO cragside.searched (store, id, words, often, length, vector)
+SEARCHED = """INSERT INTO cragside.searched (store, id, words, often, length, vector)
     SELECT $1, id, words::tsvector, often::jsonb, length, vector::vector
     FROM unnest($2::text[], $3::text[], $4::text[], $5::integer[], $6::text[]) WITH ORDINALITY
     AS row (id, words, often, length, vector, place) ORDER BY place"""
@@ -86,7 +86,7 @@ class PartWrites(DocumentWrites):
             await self._store.execute("DELETE FROM cragside.searched WHERE store = $1 AND id = ANY($2)", list(rows))
             columns = zip(*(counted(said, self._store.number) for said in words), strict=True)
             texts = [f"[{','.join(map(repr, vector.tolist()))}]" for vector in vectors]
-            await self._store.execute(_SEARCHED, list(rows), *map(list, columns), texts)
+            await self._store.execute(SEARCHED, list(rows), *map(list, columns), texts)
             await self._store.write_chunk_vectors(rows, vectors)
             await self._store.execute(
                 f"UPDATE cragside.part SET embedded = true, error = '' WHERE {_PART}", part.version, part.number

@@ -34,14 +34,17 @@ _FIELDS = (
 _PASSAGE = f"""SELECT {_FIELDS} FROM cragside.passage
     JOIN cragside.document ON document.version = passage.version
     JOIN cragside.part ON part.version = passage.version AND part.number = passage.part WHERE passage.store = $1"""
-# Passages, their documents, the parts of these, and those of their names that several documents have.
+# Passages, their documents, the parts of these, and those of their names that several documents have. There are few,
+# which the planner cannot know: OFFSET 0 keeps it from reading all of a table.
 _WITH_DOCUMENTS = f"""WITH found AS MATERIALIZED ({_PASSAGE} AND passage.id = ANY($2) AND passage.text IS NOT NULL),
-owner AS MATERIALIZED (SELECT {FIELDS} FROM {DOCUMENT} WHERE document.store = $1 AND state <> 'gone'
-    AND document.version IN (SELECT version FROM found)),
-piece AS MATERIALIZED (SELECT {PART_FIELDS} FROM cragside.part WHERE version IN (SELECT version FROM owner)),
-shared AS MATERIALIZED (SELECT name FROM cragside.document WHERE store = $1 AND state = 'current'
-    AND md5(name) IN (SELECT md5(name) FROM owner) AND name IN (SELECT name FROM owner)
-    GROUP BY name HAVING count(*) > 1)
+chosen AS MATERIALIZED (SELECT DISTINCT version FROM found),
+owner AS MATERIALIZED (SELECT each.* FROM chosen CROSS JOIN LATERAL (SELECT {FIELDS} FROM {DOCUMENT}
+    WHERE document.store = $1 AND state <> 'gone' AND document.version = chosen.version OFFSET 0) AS each),
+piece AS MATERIALIZED (SELECT each.* FROM owner CROSS JOIN LATERAL (
+    SELECT {PART_FIELDS} FROM cragside.part WHERE part.version = owner.version OFFSET 0) AS each),
+shared AS MATERIALIZED (SELECT DISTINCT name FROM owner WHERE (SELECT count(*) FROM (
+    SELECT FROM cragside.document WHERE store = $1 AND state = 'current' AND md5(document.name) = md5(owner.name)
+    AND document.name = owner.name LIMIT 2) AS namesakes) > 1)
 SELECT {", ".join(f"(SELECT json_agg({name}) FROM {name})" for name in ("found", "owner", "piece", "shared"))}"""
 _PART = "version, number, key, first, last, embedded, enrichment, title, name"
 _TASKS = f"""SELECT document.id, content_hash, number, embedded, enrichment,

@@ -31,9 +31,11 @@ pair AS MATERIALIZED (
 counted AS MATERIALIZED (SELECT entity_name::text AS name FROM entity UNION SELECT name FROM near
     UNION SELECT other FROM near)
 """
-_NODES = "SELECT id, properties FROM asked JOIN lightrag_graph_nodes ON {own} AND id = name"
-_EDGES = """SELECT src_id, tgt_id, properties FROM pair
-    JOIN lightrag_graph_edges ON {own} AND src_id = source AND tgt_id = target"""
+# There are few names, which the planner cannot know: OFFSET 0 keeps it from reading all of a table.
+_NODES = """SELECT node.* FROM asked CROSS JOIN LATERAL (
+    SELECT id, properties FROM lightrag_graph_nodes WHERE {own} AND id = name OFFSET 0) AS node"""
+_EDGES = """SELECT edge.* FROM pair CROSS JOIN LATERAL (SELECT src_id, tgt_id, properties FROM lightrag_graph_edges
+    WHERE {own} AND src_id = source COLLATE "default" AND tgt_id = target COLLATE "default" OFFSET 0) AS edge"""
 _DEGREES = """SELECT name, (SELECT count(*) FROM lightrag_graph_edges WHERE {own} AND src_id = name)
     + (SELECT count(*) FROM lightrag_graph_edges WHERE {own} AND tgt_id = name) AS degree FROM counted"""
 

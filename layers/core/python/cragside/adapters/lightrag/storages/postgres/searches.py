@@ -7,10 +7,12 @@ from typing import Any
 
 from cragside.adapters.lightrag.ledger.entries import document_of_passage
 from cragside.adapters.lightrag.ledger.postgres.words import quoted, words_in
+from cragside.adapters.lightrag.storages.postgres.near_indexes import index_of_passages, index_of_rows
 from cragside.adapters.lightrag.storages.ranking import COMMON_PASSAGES, COMMON_SHARE, fused, words_of
 from cragside.domain.variety import varied
 from cragside.ports.embedder import Vectors
 
+# `store + 0`: the index of words leads to the store's passages by itself; that of stores would only cost time.
 # The formula of FTS5, by which SQLite ranks: k1 = 1.2, b = 0.75. What `telling` says of words is said here as well.
 _BM25 = """
 SELECT seq, id, sum(weight * times * 2.2 / (times + 1.2 * (0.25 + 0.75 * length / mean))) AS score FROM (
@@ -25,7 +27,7 @@ SELECT seq, id, sum(weight * times * 2.2 / (times + 1.2 * (0.25 + 0.75 * length 
             JOIN cragside.word USING (word) JOIN cragside.extent USING (store) WHERE store = {store}) AS counted
         WHERE passages <= {common} OR holders <= greatest({share} * passages, {common}, rarest)) AS telling
     CROSS JOIN LATERAL (
-        SELECT * FROM cragside.searched WHERE words @@ query AND store = {store} OFFSET 0) AS found) AS counted
+        SELECT * FROM cragside.searched WHERE words @@ query AND store + 0 = {store} OFFSET 0) AS found) AS counted
 GROUP BY seq, id ORDER BY score DESC, seq LIMIT {most}"""
 
 
@@ -48,7 +50,7 @@ class Values:
 
 def near_passages(values: Values, vector: Vectors, least: float, most: int | None) -> str:
     """The nearest passages: `found_seq`, `found` (the id) and `cosine`, nearest first."""
-    named = f"'store = ' || {values.store}, 'cragside.searched_near_' || {values.store}"
+    named = f"'store = ' || {values.store}, {index_of_passages(values.store)}"
     asked = f"{values.vector(vector)}, {values.mark(least, 'float8')}, {values.mark(most, 'integer')}"
     return (
         f"SELECT found_seq, found, cosine FROM cragside.nearest('cragside.searched', 'seq', 'vector', {named}, {asked})"
@@ -56,11 +58,18 @@ def near_passages(values: Values, vector: Vectors, least: float, most: int | Non
 
 
 def near_rows(
-    values: Values, table: str, columns: str, workspace: str, vector: Vectors, least: float, most: int
+    values: Values,
+    namespace: str,
+    table: str,
+    columns: str,
+    workspace: str,
+    vector: Vectors,
+    least: float,
+    most: int,
 ) -> str:
     """The nearest rows of a table of LightRAG's: these columns and `distance`, nearest first."""
     own = values.mark(workspace, "text")
-    named = f"format('workspace = %L', {own}), '{table}_near_' || {values.store}"
+    named = f"format('workspace = %L', {own}), {index_of_rows(namespace, values.store)}"
     asked = f"{values.vector(vector)}, {values.mark(least, 'float8')}, {values.mark(most, 'integer')}"
     return (
         f"SELECT {columns}, cosine AS distance"

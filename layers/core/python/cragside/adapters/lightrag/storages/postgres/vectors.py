@@ -14,6 +14,7 @@ from cragside.adapters.lightrag.storages.interface import Expansion, VectorStora
 from cragside.adapters.lightrag.storages.postgres.finding import find
 from cragside.adapters.lightrag.storages.postgres.graph import PostgresGraph
 from cragside.adapters.lightrag.storages.postgres.lightrag_postgres import PGVectorStorage
+from cragside.adapters.lightrag.storages.postgres.near_indexes import FEW_PASSAGES, make_near_indexes
 from cragside.adapters.lightrag.storages.postgres.seam import SharedDatabase
 from cragside.adapters.lightrag.storages.postgres.searches import Values, near_passages, near_rows, with_words
 from cragside.adapters.lightrag.storages.postgres.tables import make_vector_tables, vector_table
@@ -156,9 +157,9 @@ class PostgresVectors(PGVectorStorage, VectorStorage):
 
     def near_rows(self, values: Values, vector: Vectors, most: int) -> str:
         """The search for the nearest rows. Only while there is a table."""
-        return near_rows(
-            values, self.table_name, self._columns(), self.workspace, vector, self.cosine_better_than_threshold, most
-        )
+        least = self.cosine_better_than_threshold
+        table = self.namespace, self.table_name, self._columns(), self.workspace
+        return near_rows(values, *table, vector, least, most)
 
     def passages(self, values: Values, query: str, vector: Vectors, most: int) -> dict[str, str]:
         """The searches for passages, `close` by vectors and `worded` by words. `ranking` joins them."""
@@ -194,6 +195,11 @@ class PostgresVectors(PGVectorStorage, VectorStorage):
     async def make_tables(self, dimensions: int) -> None:
         """Make LightRAG's tables for vectors of this length, unless they are there."""
         await make_vector_tables(self._store.database, str(self.embedding_func.model_name), dimensions)
+
+    async def make_indexes(self) -> None:
+        """Make the indexes that a large workspace needs, unless they are there."""
+        if await self._store.value("SELECT passages >= $2 FROM cragside.extent WHERE store = $1", FEW_PASSAGES):
+            await make_near_indexes(self._store.database, self._store.number)
 
 
 def _sources(row: Row) -> list[str]:
