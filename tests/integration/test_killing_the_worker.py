@@ -9,12 +9,14 @@ import signal
 import sqlite3
 import time
 from collections.abc import Callable, Coroutine
-from contextlib import closing
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
+from pydantic import SecretStr
 
 from cragside.adapters.embedded.language import iso_639_1
 from cragside.adapters.local.queue import FILE_NAME
@@ -22,8 +24,11 @@ from cragside.bootstrap import Container, preload
 from cragside.domain.document import SourceText
 from cragside.domain.search import SimilaritySearch
 from cragside.settings import Settings
+from tests.services.backends import migrated
 
-KILLS = 100
+if TYPE_CHECKING:
+    from tests.services.postgres import Postgres
+
 SEED = int(os.environ.get("KILL_SEED", "20261122"))
 WORKSPACES = ("garden", "harbour", "library")
 FORK = multiprocessing.get_context("fork")
@@ -32,10 +37,22 @@ Change = tuple[str, str, str]
 """A workspace, a document's name, and its text; "" deletes it."""
 
 
-def settings(home: Path) -> Settings:
+class Place(Protocol):
+    """A store with its queue."""
+
+    def settings(self) -> Settings: ...
+
+    def statistics(self) -> tuple[int, int, int]:
+        """Tasks that wait, tasks in hand, dead letters."""
+
+    def contents(self, workspace: str) -> dict[str, Any]:
+        """All that a workspace holds, but for the order in which it came and the times."""
+
+
+def settings(home: Path, **more: Any) -> Settings:
     # Small passages and parts: more moments at which something is half done.
     given: dict[str, Any] = {"chunk_tokens": 50, "chunk_overlap_tokens": 10, "part_passages": 2, "index_parallel": 6}
-    return Settings(home=home, **given)
+    return Settings(home=home, **given, **more)
 
 
 def text(chance: random.Random) -> str:
@@ -85,9 +102,9 @@ def forked(target: Callable[..., None], *arguments: Any) -> Any:
     return process
 
 
-def with_container(home: Path, work: Callable[[Container], Coroutine[Any, Any, None]]) -> None:
+def with_container(place: Place, work: Callable[[Container], Coroutine[Any, Any, None]]) -> None:
     async def run() -> None:
-        container = Container(settings(home))
+        container = Container(place.settings())
         try:
             await work(container)
         finally:
@@ -96,8 +113,8 @@ def with_container(home: Path, work: Callable[[Container], Coroutine[Any, Any, N
     asyncio.run(run())
 
 
-def brings(home: Path, orders: Connection) -> None:
-    """The server's part: takes documents in, as its routes do, while the worker lives and dies."""
+def brings(place: Place, orders: Connection) -> None:
+    """The server's part: takes documents in, as its routes do, while the workers live and die."""
 
     async def serve(container: Container) -> None:
         while (change := await asyncio.to_thread(orders.recv)) is not None:
@@ -113,54 +130,123 @@ def brings(home: Path, orders: Connection) -> None:
                 assert await library.delete(record.id)
             orders.send("taken")
 
-    with_container(home, serve)
+    with_container(place, serve)
 
 
-def works(home: Path, until_idle: bool, told: Connection | None = None) -> None:
+def works(place: Place, until_idle: bool, told: Connection | None = None) -> None:
     async def work(container: Container) -> None:
         await container.worker().run(until_idle=until_idle, progress=told and (lambda _: told.send(1)))
 
-    with_container(home, work)
+    with_container(place, work)
 
 
-def statistics(home: Path) -> tuple[int, int, int]:
-    """Tasks that wait, tasks in hand, dead letters."""
-    with closing(sqlite3.connect(home / FILE_NAME, timeout=30)) as queue:
-        row = queue.execute("SELECT count(*) - count(lease), count(lease), (SELECT count(*) FROM dead) FROM task")
-        return tuple(row.fetchone())  # type: ignore[return-value]
+@dataclass(frozen=True)
+class InFiles:
+    """SQLite files below a folder."""
+
+    home: Path
+
+    def settings(self) -> Settings:
+        return settings(self.home)
+
+    def statistics(self) -> tuple[int, int, int]:
+        with closing(sqlite3.connect(self.home / FILE_NAME, timeout=30)) as queue:
+            row = queue.execute("SELECT count(*) - count(lease), count(lease), (SELECT count(*) FROM dead) FROM task")
+            return tuple(row.fetchone())  # type: ignore[return-value]
+
+    def contents(self, workspace: str) -> dict[str, Any]:
+        with closing(sqlite3.connect(self.home / workspace / "store.sqlite3")) as store:
+            ask = store.execute
+            parts = "SELECT part.key, number, first, last, embedded, enrichment, error, tier3 FROM part"
+            edges = "SELECT source, target, value FROM edge"
+            return {
+                "documents": sorted(ask("SELECT id, content_hash, name, state, text FROM document").fetchall()),
+                "parts": sorted(ask(parts).fetchall()),
+                "passages": sorted(ask("SELECT id, part, number, section, tier2 FROM chunk").fetchall()),
+                "texts": sorted(ask("SELECT id FROM kv WHERE namespace = 'text_chunks'").fetchall()),
+                "words": ask("SELECT count(*) FROM passage").fetchone(),
+                "vectors": sorted(ask("SELECT id, vector FROM vector WHERE namespace = 'chunks'").fetchall()),
+                "graph vectors": sorted(ask("SELECT namespace, id FROM vector WHERE namespace <> 'chunks'").fetchall()),
+                "mentions": sorted(ask("SELECT kind, name, passage FROM mention").fetchall()),
+                "nodes": {
+                    key: (facts(value), degree) for key, value, degree in ask("SELECT id, value, degree FROM node")
+                },
+                "edges": {(one, two): facts(value) for one, two, value in ask(edges)},
+            }
 
 
-def contents(home: Path, workspace: str) -> dict[str, Any]:
-    """All that a workspace holds, but for the order in which it came and the times."""
+@dataclass(frozen=True)
+class InPostgres:
+    """A database of PostgreSQL."""
 
-    def pieces(value: str) -> list[str]:
-        return sorted(value.split("<SEP>"))
+    home: Path
+    uri: str
 
-    def facts(value: str) -> dict[str, Any]:
-        known = json.loads(value)
-        kept = {name: pieces(str(known[name])) for name in ("source_id", "description", "file_path")}
-        return {**kept, "weight": known.get("weight"), "type": known.get("entity_type")}
+    def settings(self) -> Settings:
+        return settings(self.home, postgres_uri=SecretStr(self.uri))
 
-    with closing(sqlite3.connect(home / workspace / "store.sqlite3")) as store:
-        ask = store.execute
+    def statistics(self) -> tuple[int, int, int]:
+        counts = "count(*) - count(lease), count(lease), (SELECT count(*) FROM cragside.dead_task)"
+        return self._rows(f"SELECT {counts} FROM cragside.task")[0]  # type: ignore[return-value]
+
+    def contents(self, workspace: str) -> dict[str, Any]:
+        ((store, key),) = self._rows("SELECT id, key FROM cragside.store WHERE workspace = $1", workspace)
+        documents = "SELECT version, id, content_hash, name, state, text FROM cragside.document WHERE store = $1"
+        versions = {row[0]: row[2] for row in self._rows(documents, store)}
+        parts = """SELECT part.version, number, key, first, last, embedded, enrichment, error, tier3
+            FROM cragside.part JOIN cragside.document USING (version) WHERE store = $1"""
+        vectors = [
+            row[0] for row in self._rows("SELECT table_name FROM information_schema.tables") if "_vdb_" in row[0]
+        ]
         return {
-            "documents": sorted(ask("SELECT id, content_hash, name, state, text FROM document").fetchall()),
-            "parts": sorted(
-                ask("SELECT part.key, number, first, last, embedded, enrichment, error, tier3 FROM part").fetchall()
+            "documents": sorted(row[1:] for row in self._rows(documents, store)),
+            "parts": sorted((versions[row[0]], *row[1:]) for row in self._rows(parts, store)),
+            "passages": self._sorted(
+                "id, part, number, section, tier2, text FROM cragside.passage WHERE store = $1", store
             ),
-            "passages": sorted(ask("SELECT id, part, number, section, tier2 FROM chunk").fetchall()),
-            "texts": sorted(ask("SELECT id FROM kv WHERE namespace = 'text_chunks'").fetchall()),
-            "words": ask("SELECT count(*) FROM passage").fetchone(),
-            "vectors": sorted(ask("SELECT id, vector FROM vector WHERE namespace = 'chunks'").fetchall()),
-            "graph vectors": sorted(ask("SELECT namespace, id FROM vector WHERE namespace <> 'chunks'").fetchall()),
-            "mentions": sorted(ask("SELECT kind, name, passage FROM mention").fetchall()),
-            "nodes": {key: (facts(value), degree) for key, value, degree in ask("SELECT id, value, degree FROM node")},
-            "edges": {(one, two): facts(value) for one, two, value in ask("SELECT source, target, value FROM edge")},
+            "texts": self._sorted("id, content FROM lightrag_doc_chunks WHERE workspace = $1", key),
+            "words": self._sorted("id, words::text, vector::text FROM cragside.searched WHERE store = $1", store),
+            "vectors": {name: self._sorted(f"id FROM {name} WHERE workspace = $1", key) for name in vectors},
+            "mentions": self._sorted("kind, name, passage FROM cragside.mention WHERE store = $1", store),
+            "nodes": {
+                name: facts(value)
+                for name, value in self._rows(
+                    "SELECT id, properties FROM lightrag_graph_nodes WHERE workspace = $1", key
+                )
+            },
+            "edges": {
+                (one, two): facts(value)
+                for one, two, value in self._rows(
+                    "SELECT src_id, tgt_id, properties FROM lightrag_graph_edges WHERE workspace = $1", key
+                )
+            },
         }
 
+    def _sorted(self, what: str, *values: Any) -> list[Any]:
+        return sorted(self._rows(f"SELECT {what}", *values))
 
-async def check_what_is_found(home: Path, texts: dict[tuple[str, str], str]) -> None:
-    container = Container(settings(home))
+    def _rows(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+        async def ask() -> list[tuple[Any, ...]]:
+            import asyncpg
+
+            connection = await asyncpg.connect(self.uri)
+            try:
+                return [tuple(row) for row in await connection.fetch(sql, *values)]
+            finally:
+                await connection.close()
+
+        return asyncio.run(ask())
+
+
+def facts(value: str) -> dict[str, Any]:
+    """What a node or an edge says, in any order."""
+    known = json.loads(value)
+    kept = {name: sorted(str(known[name]).split("<SEP>")) for name in ("source_id", "description", "file_path")}
+    return {**kept, "weight": known.get("weight"), "type": known.get("entity_type")}
+
+
+async def check_what_is_found(place: Place, texts: dict[tuple[str, str], str]) -> None:
+    container = Container(place.settings())
     try:
         for (workspace, name), held in texts.items():
             library = (await container.workspaces.open(workspace)).documents
@@ -184,8 +270,28 @@ async def check_what_is_found(home: Path, texts: dict[tuple[str, str], str]) -> 
 def test_a_worker_killed_at_a_hundred_moments_loses_nothing_and_doubles_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    disturbed, undisturbed = tmp_path / "disturbed", tmp_path / "undisturbed"
-    preload(settings(disturbed))
+    disturbed, undisturbed = InFiles(tmp_path / "disturbed"), InFiles(tmp_path / "undisturbed")
+    told = kill_at_random(disturbed, undisturbed, workers=1, kills=100)
+    with capsys.disabled():
+        print(f"\n{told}")
+
+
+def test_workers_killed_beside_another_on_postgres_lose_nothing_and_double_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], postgres: "Postgres"
+) -> None:
+    with ExitStack() as stack:
+        disturbed, undisturbed = (
+            InPostgres(tmp_path / name, stack.enter_context(migrated(postgres)))
+            for name in ("disturbed", "undisturbed")
+        )
+        told = kill_at_random(disturbed, undisturbed, workers=2, kills=50)
+    with capsys.disabled():
+        print(f"\n{told}")
+
+
+def kill_at_random(disturbed: Place, undisturbed: Place, *, workers: int, kills: int) -> str:
+    """Kill one of the workers at random moments while documents come, change and go; compare with a calm store."""
+    preload(disturbed.settings())
     # Workers are forked with the model that tells languages, rather than read it a hundred times.
     assert iso_639_1("The lighthouse keeper lit the lamp at dusk.") == "en"
     chance, script = random.Random(SEED), Script(SEED)
@@ -197,16 +303,20 @@ def test_a_worker_killed_at_a_hundred_moments_loses_nothing_and_doubles_nothing(
         assert orders.poll(60)
         assert orders.recv() == "taken"
 
+    def started() -> tuple[Connection, Any]:
+        ours, told = FORK.Pipe()
+        return ours, forked(works, disturbed, False, told)
+
     began, busy = time.monotonic(), 0
     for _ in range(4):
         bring()
-    for _ in range(KILLS):
-        ours, workers = FORK.Pipe()
-        worker = forked(works, disturbed, False, workers)
+    running = [started() for _ in range(workers)]
+    for _ in range(kills):
+        ours, worker = running.pop(chance.randrange(workers))
         # So many tasks later, whatever the machine's speed, and then anywhere in what comes next.
         left, patience = chance.randint(-1, 4), time.monotonic() + 10
         while left > 0 and time.monotonic() < patience:
-            if sum(statistics(disturbed)) < 30 and chance.random() < 0.8:
+            if sum(disturbed.statistics()) < 30 and chance.random() < 0.8:
                 bring()
             while left > 0 and ours.poll(0.02):
                 left -= ours.recv()
@@ -214,34 +324,40 @@ def test_a_worker_killed_at_a_hundred_moments_loses_nothing_and_doubles_nothing(
         os.kill(worker.pid, signal.SIGKILL)
         worker.join()
         assert worker.exitcode == -signal.SIGKILL, "the worker ended before it was killed"
-        busy += statistics(disturbed)[1] > 0
+        busy += disturbed.statistics()[1] > 0
+        running.append(started())
+    for _, worker in running:
+        os.kill(worker.pid, signal.SIGKILL)
+        worker.join()
     orders.send(None)
     server.join(30)
     assert server.exitcode == 0
+    finish(disturbed)
+    seconds = time.monotonic() - began
+    reference, theirs = FORK.Pipe()
+    server = forked(brings, undisturbed, theirs)
+    for (workspace, name), held in script.texts.items():
+        reference.send((workspace, name, held))
+        assert reference.recv() == "taken"
+    reference.send(None)
+    server.join(30)
+    finish(undisturbed)
 
-    for home in (disturbed, undisturbed):
-        last = forked(works, home, True)
-        last.join(300)
-        assert last.exitcode == 0
-        if home == disturbed:
-            seconds = time.monotonic() - began
-            reference, theirs = FORK.Pipe()
-            server = forked(brings, undisturbed, theirs)
-            for (workspace, name), held in script.texts.items():
-                reference.send((workspace, name, held))
-                assert reference.recv() == "taken"
-            reference.send(None)
-            server.join(30)
-
-    with capsys.disabled():
-        print(
-            f"\nseed {SEED}: {KILLS} kills in {seconds:.0f} s, {busy} of them with tasks in hand; "
-            f"{script._count} documents brought, {len(script.texts)} there in the end"
-        )
-    assert busy >= KILLS / 2, "too few kills hit anything"
-    assert statistics(disturbed) == (0, 0, 0)
+    assert busy >= kills / 2, "too few kills hit anything"
+    assert disturbed.statistics() == (0, 0, 0)
     for workspace in WORKSPACES:
-        there, wanted = contents(disturbed, workspace), contents(undisturbed, workspace)
+        there, wanted = disturbed.contents(workspace), undisturbed.contents(workspace)
         for kind in wanted:
             assert there[kind] == wanted[kind], f"{workspace}: {kind}"
     asyncio.run(check_what_is_found(disturbed, script.texts))
+    return (
+        f"seed {SEED}: {kills} kills in {seconds:.0f} s, {busy} of them with tasks in hand; "
+        f"{script._count} documents brought, {len(script.texts)} there in the end"
+    )
+
+
+def finish(place: Place) -> None:
+    """Have a last worker do what is left."""
+    last = forked(works, place, True)
+    last.join(300)
+    assert last.exitcode == 0
