@@ -111,9 +111,6 @@ class PostgresQueue(IndexQueue):
 
     @override
     async def dead(self, *, workspace: str | None = None, limit: int = 100) -> list[DeadLetter]:
-        sql = (
-            f"SELECT id, reason, attempts, at, {TASK} FROM cragside.dead_task WHERE {_CHOSEN} ORDER BY id DESC LIMIT $3"
-        )
         async with _translating():
             rows = await self._database.all(_DEAD, workspace, None, limit)
         return [DeadLetter(str(row[0]), Task(*row[4:]), *row[1:4]) for row in map(tuple, rows)]

@@ -12,7 +12,7 @@ from cragside.adapters.lightrag.ledger.postgres.search_schema import TABLES as S
 from cragside.adapters.lightrag.ledger.postgres.store import translating
 from cragside.adapters.lightrag.storages.postgres.near_indexes import make_near_indexes
 from cragside.adapters.lightrag.storages.postgres.tables import make_tables, make_vector_tables
-from cragside.adapters.postgres import queue_schema
+from cragside.adapters.postgres import preferences, queue_schema
 from cragside.adapters.postgres.database import PostgresDatabase
 
 
@@ -28,6 +28,7 @@ async def migrate(database: PostgresDatabase, *, model: str = "", dimensions: in
             await connection.execute(TABLES)
             await connection.execute(SEARCH_TABLES)
             await connection.execute(queue_schema.TABLES)
+            await connection.execute(preferences.TABLES)
             await make_tables(connection)
             await record_version(database)
         elif version > SCHEMA_VERSION:
