@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Storages:
-    """The classes of LightRAG's storages. LightRAG makes their instances; their configuration has the store's folder."""
+    """The classes of LightRAG's storages. Their instances, which LightRAG makes, find the store in their configuration."""
 
     values: "type[ValueStorage]"
     vectors: "type[VectorStorage]"
