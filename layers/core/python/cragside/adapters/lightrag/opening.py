@@ -62,6 +62,7 @@ class StoreOpener:
             embedder = CachedEmbedder(model, ledger)
             engine = build_engine(
                 folder,
+                folder=self.backend.files_of(folder),
                 workspace=_lock_name(folder),
                 storages=self.backend.storages(),
                 embedder=embedder,

@@ -32,7 +32,7 @@ class PostgresVectors(PGVectorStorage, VectorStorage):
 
     @override
     async def initialize(self) -> None:
-        self._store = PostgresStore.of(self.global_config["working_dir"])
+        self._store = PostgresStore.of_storage(self.global_config)
         self.workspace = self._store.key
         self.db = SharedDatabase(self._store.database)
         self._search_text = self.global_config["vector_db_storage_cls_kwargs"].get("search_text", str.lower)
