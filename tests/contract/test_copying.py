@@ -10,10 +10,18 @@ from typing import Any
 import pytest
 
 from cragside.adapters.lightrag.backends.interface import Backend
+from cragside.adapters.lightrag.ledger.exchange import (
+    DocumentRow,
+    EdgeRow,
+    NodeRow,
+    PartRow,
+    PassageRow,
+    ValueRow,
+    VectorRow,
+)
 from cragside.bootstrap import Container
 from cragside.composition.copies import Copies
-from cragside.domain.document import Mark
-from cragside.domain.errors import NotFound, ServiceUnavailable, ValidationError
+from cragside.domain.document import Document, Mark
 from cragside.domain.memory_name import memory_of
 from cragside.domain.query import Query
 from cragside.settings import load_settings
@@ -70,12 +78,12 @@ async def fill(container: Container) -> None:
     await workspace.passages.save_query(Query("q1", "Who?", "w", datetime(2026, 1, 2, tzinfo=UTC)))
     memory = await container.workspaces.open(memory_of("w"))
     await take(memory.documents, memory.work, text("exchange-1", "The user likes the lamps of Joseph Swan."))
-    container.preference_store.change("w", {"chunk_tokens": 70})
+    await container.preference_store.change("w", {"chunk_tokens": 70})
 
 
 async def answers(container: Container) -> dict[str, Any]:
     """What a workspace and its memory answer."""
-    found: dict[str, Any] = {"preferences": dict(container.preference_store.changes("w"))}
+    found: dict[str, Any] = {"preferences": dict(await container.preference_store.changes("w"))}
     for name in ("w", memory_of("w")):
         workspace = await container.workspaces.open(name)
         library, passages, graph = workspace.documents, workspace.passages, workspace.graph
@@ -90,7 +98,7 @@ async def answers(container: Container) -> dict[str, Any]:
             "tasks": await library.restart(),
             "stored": await container.workspaces.stored(name),
             "query": await passages.get_query("q1"),
-            "retrieved": [await passages.retrieve(question, limit=8) for question in QUESTIONS],
+            "retrieved": [_telling(await passages.retrieve(question, limit=8)) for question in QUESTIONS],
             "entity": await graph.entity("William Armstrong"),
             "near": await graph.expand(["Joseph Swan"]),
             "named": await graph.search("a"),
@@ -102,6 +110,11 @@ async def answers(container: Container) -> dict[str, Any]:
         assert context is not None
         found[question] = context.documents, context.verdict
     return found
+
+
+def _telling(found: list[Document]) -> list[Document]:
+    """What may become evidence. Which irrelevant passages come behind it differs from database to database."""
+    return [each for each in found if each.score is not None and each.score > 0.01]
 
 
 async def check_answers(container: Container, expected: dict[str, Any]) -> None:
@@ -132,3 +145,45 @@ async def test_a_copy_answers_as_its_original_and_so_does_the_copy_of_the_copy(
         assert await copied(target, back, replace=True) == 5
     await check_answers(back, before)
     await back.close()
+
+
+async def test_nothing_is_lost_on_the_way(source: Container, target: Container) -> None:
+    """All rows are there, bit for bit, but for what LightRAG's tables of a database have no column for."""
+    await copied(source, target)
+    for name in ("w", memory_of("w")):
+        before = await rows(source.backend, source.folder / name)
+        after = await rows(target.backend, target.folder / name)
+        assert before.keys() == after.keys()
+        for kind, there in before.items():
+            assert (kind, after[kind]) == (kind, there)
+
+
+async def rows(backend: Backend, folder: Path) -> dict[str, list[Any]]:
+    """Rows by kinds, but for what databases may number or arrange on their own."""
+    found: dict[str, list[Any]] = {}
+    numbers: dict[int, int] = {}
+    async for batch in backend.dump(folder):
+        for row in batch:
+            values: Any = row
+            if isinstance(row, DocumentRow):
+                numbers[row.version] = len(numbers)
+                values = _comparable(row._replace(version=numbers[row.version]))
+            elif isinstance(row, PartRow | PassageRow):
+                values = _comparable(row._replace(version=numbers[row.version]))
+            elif isinstance(row, ValueRow | NodeRow | EdgeRow | VectorRow):
+                values = _comparable(row)
+            found.setdefault(type(row).__name__, []).append(values)
+    for values in found.values():
+        values.sort(key=repr)
+    return found
+
+
+def _comparable(row: Any) -> Any:
+    """A row with its JSON read, without defaults. What a `gone` version's row says beside its keys has no meaning."""
+    if isinstance(row, DocumentRow) and row.state == "gone":
+        return row.version, row.id, row.content_hash
+    fields = row._asdict()
+    for name in ("value", "text", "tier2", "tier3", "tier1", "metadata"):
+        if isinstance(told := fields.get(name), str) and told[:1] == "{":
+            fields[name] = sorted((key, value) for key, value in json.loads(told).items() if value)
+    return tuple(fields.items())

@@ -38,10 +38,10 @@ class Copies:
         places = _place_of(self.source), _place_of(self.target)
         copier = Copier(*places, search_text=searched_words, lease_seconds=self.target.lease_seconds)
         count = await copier.copy(workspace, replace=replace, progress=progress)
-        before = self.target.preference_store.changes(workspace)
-        wanted = self.source.preference_store.changes(workspace)
+        before = await self.target.preference_store.changes(workspace)
+        wanted = await self.source.preference_store.changes(workspace)
         if dict(before) != dict(wanted):
-            self.target.preference_store.change(workspace, {**dict.fromkeys(before), **wanted})
+            await self.target.preference_store.change(workspace, {**dict.fromkeys(before), **wanted})
         return count
 
 

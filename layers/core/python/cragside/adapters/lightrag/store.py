@@ -34,7 +34,7 @@ class Store:
         workspace: str,
         generation: str,
         embedder: CachedEmbedder,
-        chunks: Chunker,
+        chunker: Callable[[], Awaitable[Chunker]],
         count_tokens: CountTokens,
         part_passages: int,
         lease_seconds: float,
@@ -45,7 +45,7 @@ class Store:
         self.workspace = workspace
         self.embedder = embedder
         self.embedding_model = embedder.name
-        self.chunks = chunks
+        self.chunker = chunker
         self.count_tokens = count_tokens
         self.part_passages = part_passages
         # Those that work on a part, which may take a model's time.
@@ -56,13 +56,11 @@ class Store:
 
     async def is_replaced(self) -> bool:
         """Whether the whole content was replaced, or another model began it, so that it has to be opened anew."""
-        if (state := await self.ledger.state()) == self._state:
+        if (now := await self.ledger.since(self._state)) is None:
             return False
-        if await self.ledger.embedding_model() not in (None, self.embedding_model):
+        if now.embedding_model not in (None, self.embedding_model) or now.generation != self._generation:
             return True
-        if await self.ledger.generation() != self._generation:
-            return True
-        self._state = state
+        self._state = now.state
         return False
 
     def tidy(self) -> None:

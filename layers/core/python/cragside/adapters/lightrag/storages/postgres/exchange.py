@@ -29,8 +29,10 @@ from cragside.adapters.lightrag.ledger.exchange import (
     rows_at_once,
 )
 from cragside.adapters.lightrag.ledger.failures import LedgerError
+from cragside.adapters.lightrag.ledger.postgres.part_writes import SEARCHED
 from cragside.adapters.lightrag.ledger.postgres.store import translating
-from cragside.adapters.lightrag.ledger.postgres.words import vector_of_words
+from cragside.adapters.lightrag.ledger.postgres.words import counted
+from cragside.adapters.lightrag.storages.postgres.near_indexes import make_near_indexes
 from cragside.adapters.lightrag.storages.postgres.tables import make_vector_tables, vector_table
 from cragside.adapters.postgres.database import PostgresDatabase
 
@@ -83,14 +85,11 @@ _ADD_DOCUMENT = f"""INSERT INTO cragside.document (store, {_DOCUMENT.removeprefi
     VALUES ($1, {", ".join(f"${number}" for number in range(2, 19))}) RETURNING version"""
 _ADD_PART = "INSERT INTO cragside.part VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)"
 _ADD_PASSAGE = "INSERT INTO cragside.passage VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)"
-_ADD_SEARCHED = """INSERT INTO cragside.searched (store, id, words, length, vector)
-    VALUES ($1, $2, $3::text::tsvector, $4, $5::float4[]::vector)"""
 # PostgreSQL gives each field of the JSON the type of its column, and leaves out fields without one.
-_ADD_JSON = """INSERT INTO {0} SELECT made.* FROM jsonb_populate_record(NULL::{0}, '{{"llm_cache_list": []}}'
-    || $3::text::jsonb || jsonb_build_object('workspace', $1::text, 'id', $2::text,
-    'create_time', to_timestamp(coalesce(($3::text::jsonb ->> 'create_time')::float8, 0)) AT TIME ZONE 'UTC',
-    'update_time', to_timestamp(coalesce(($3::text::jsonb ->> 'update_time')::float8, 0)) AT TIME ZONE 'UTC'
-    )) AS made"""
+_TIME = "'{0}_time', to_timestamp(coalesce(($3::text::jsonb ->> '{0}_time')::float8, 0)) AT TIME ZONE 'UTC'"
+_ADD_JSON = f"""INSERT INTO {{0}} SELECT made.* FROM jsonb_populate_record(NULL::{{0}},
+    '{{{{"llm_cache_list": [], "heading": {{{{}}}}, "sidecar": {{{{}}}}}}}}' || $3::text::jsonb || jsonb_build_object(
+    'workspace', $1::text, 'id', $2::text, {_TIME.format("create")}, {_TIME.format("update")})) AS made"""
 
 
 async def dump(database: PostgresDatabase, workspace: str) -> Batches:
@@ -118,6 +117,7 @@ async def load(database: PostgresDatabase, workspace: str, batches: Batches, sea
     async for batch in batches:
         async with translating(), database.transaction():
             await writing.write(batch)
+    await make_near_indexes(database, number)
 
 
 class _Writing:
@@ -174,18 +174,20 @@ class _Writing:
     async def _rows(self, batch: Any) -> None:
         for namespace in dict.fromkeys(row.namespace for row in batch):
             chosen = [row for row in batch if row.namespace == namespace]
-            found = [
-                (self._number, row.id, *vector_of_words(self._search_text(row.searched)), _floats(row.vector))
-                for row in chosen
-                if row.searched is not None
-            ]
-            await self._database.many(_ADD_SEARCHED, found)
+            await self._add_searched([row for row in chosen if row.searched is not None])
             table = self._vectors[namespace]
             await self._add_json(table, [(row.id, _vector_json(row.value)) for row in chosen])
             await self._database.many(
                 f"UPDATE {table} SET content_vector = $3::float4[]::vector WHERE workspace = $1 AND id = $2",
                 [(self._key, row.id, _floats(row.vector)) for row in chosen],
             )
+
+    async def _add_searched(self, rows: list[VectorRow]) -> None:
+        if rows:
+            words = (counted(self._search_text(row.searched or ""), self._number) for row in rows)
+            vectors = [f"[{','.join(map(repr, _floats(row.vector)))}]" for row in rows]
+            columns = map(list, zip(*words, strict=True))
+            await self._database.value(SEARCHED, self._number, [row.id for row in rows], *columns, vectors)
 
     async def _add_json(self, table: str, rows: list[tuple[str, str]]) -> None:
         await self._database.many(_ADD_JSON.format(table), [(self._key, key, _storable(value)) for key, value in rows])
