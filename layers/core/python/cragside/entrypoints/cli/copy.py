@@ -1,6 +1,6 @@
 """`cragside copy`: copies workspaces from one place to another."""
 
-import re
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -18,8 +18,15 @@ if TYPE_CHECKING:
     from cragside.composition.copies import Copies
     from cragside.settings import Settings
 
-_VARIABLE = re.compile(r"[A-Z][A-Z0-9_]*\Z")
 _PLACES = ("POSTGRES_URI", "RAG_HOME", "RAG_HOME_SHA256")
+
+
+@dataclass(frozen=True, slots=True)
+class _Copy:
+    """What was copied. `documents` counts documents and exchanges."""
+
+    workspace: str
+    documents: int
 
 
 def copy(
@@ -56,7 +63,7 @@ def copy(
     if place_of(places[0]) == place_of(places[1]):
         raise ValidationError(f"--from and --to are the same place, {place_of(places[0])}. Name another one.")
 
-    async def work(container: "Container") -> list[dict[str, object]]:
+    async def work(container: "Container") -> list[_Copy]:
         from cragside.bootstrap import Container
         from cragside.composition.copies import Copies
 
@@ -73,11 +80,10 @@ def copy(
 
     done = session.run(places[0], work)
     if as_json:
-        print_json(done)
+        print_json([asdict(each) for each in done])
         return
     for each in done:
-        found = counted(int(str(each["documents"])), "document or exchange", "documents and exchanges")
-        output().print(f"copied    {each['workspace']}: {found}", soft_wrap=True)
+        output().print(f"copied    {each.workspace}: {counted(each.documents, 'text')}", soft_wrap=True)
 
 
 async def _check(copies: "Copies", names: list[str], *, replace: bool, yes: bool) -> None:
@@ -96,12 +102,12 @@ async def _check(copies: "Copies", names: list[str], *, replace: bool, yes: bool
         raise typer.Exit(exit_codes.FAILED)
 
 
-async def _copied(copies: "Copies", name: str, *, replace: bool, as_json: bool) -> dict[str, object]:
+async def _copied(copies: "Copies", name: str, *, replace: bool, as_json: bool) -> _Copy:
     with progress(as_json=as_json).status(f"Copying {name} ...") as shown:
         count = await copies.copy(
             name, replace=replace, progress=lambda done: shown.update(f"Copying {name}: {done} documents ...")
         )
-    return {"workspace": name, "documents": count}
+    return _Copy(name, count)
 
 
 def _settings_of(session: Session, place: str, option: str) -> "Settings":
@@ -111,7 +117,7 @@ def _settings_of(session: Session, place: str, option: str) -> "Settings":
     values = dict(session.given().values)
     if not place:
         return session.settings()
-    if _VARIABLE.match(place):
+    if place.isidentifier() and place.isupper():
         named = place
         place = values.get(named) or session.environment.get(named, "")
         if not place:
