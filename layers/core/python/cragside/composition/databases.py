@@ -29,8 +29,8 @@ def postgres_of(uri: SecretStr) -> "PostgresDatabase":
     return PostgresDatabase(address, most=_CONNECTIONS)
 
 
-async def migrate(database: "PostgresDatabase", embedder: "Embedder") -> bool:
-    """Make the tables, also those for the model's vectors. Whether the former were missing.
+async def migrate(database: "PostgresDatabase", embedder: "Embedder", *, age: bool = False) -> bool:
+    """Make the tables, those for the model's vectors, and with `age` the extension. Whether the former were missing.
 
     Raises `ServiceUnavailable`, also for tables of a later version.
     """
@@ -39,6 +39,6 @@ async def migrate(database: "PostgresDatabase", embedder: "Embedder") -> bool:
 
     (vector,) = await embedder.embed(["any text"])
     try:
-        return await make_tables(database, model=embedder.name, dimensions=len(vector))
+        return await make_tables(database, model=embedder.name, dimensions=len(vector), age=age)
     except StoreFormatError as error:
         raise ServiceUnavailable("knowledge_base", f"{database.address}: {error}") from error

@@ -13,8 +13,8 @@ from cragside.adapters.lightrag.storages.postgres.tables import make_tables, mak
 from cragside.adapters.postgres.database import PostgresDatabase
 
 
-async def migrate(database: PostgresDatabase, *, model: str = "", dimensions: int = 0) -> bool:
-    """Make the tables, and those for a model's vectors. Whether the ledger's were missing.
+async def migrate(database: PostgresDatabase, *, model: str = "", dimensions: int = 0, age: bool = False) -> bool:
+    """Make the tables, those for a model's vectors, and with `age` the extension. Whether the ledger's were missing.
 
     Everything or nothing is done. Several processes may do it at the same time. Raises `LedgerError`, and
     `StoreFormatError` for tables of a later version.
@@ -29,6 +29,8 @@ async def migrate(database: PostgresDatabase, *, model: str = "", dimensions: in
             raise StoreFormatError(
                 f"its tables have format {version}, but this cragside knows {SCHEMA_VERSION}. Update it."
             )
+        if age:
+            await connection.execute("CREATE EXTENSION IF NOT EXISTS age")
         if model:
             await make_vector_tables(database, model, dimensions)
         return missing
