@@ -9,9 +9,10 @@ from urllib.parse import urlsplit
 import asyncpg
 import pytest
 
+from cragside.adapters.lightrag.ledger.postgres.age import install_age
 from cragside.bootstrap import Container
 from cragside.composition.databases import migrate
-from cragside.domain.errors import ConfigurationError
+from cragside.domain.errors import ConfigurationError, ServiceUnavailable
 from cragside.settings import load_settings
 from tests.indexing import SWAN, take, text
 from tests.services.backends import migrated
@@ -149,6 +150,13 @@ async def test_a_workspace_moves_into_age_by_reindexing_and_not_by_accident(tmp_
             await workspace.work.extend_graph(task)
         assert await neighbours(container) == before
     assert await asked(uri, "SELECT count(*) FROM lightrag_graph_nodes") == 0
+
+
+async def test_a_server_without_the_extension_is_told_apart(uri: str) -> None:
+    connection = await asyncpg.connect(uri)
+    with pytest.raises(ServiceUnavailable, match="needs the extension AGE for PGGraphStorage"):
+        await install_age(connection, "no_such_extension")
+    await connection.close()
 
 
 async def test_migrate_installs_age_where_the_graph_is_in_it(tmp_path: Path, age_database: str) -> None:

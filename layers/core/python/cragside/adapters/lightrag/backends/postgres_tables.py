@@ -1,6 +1,7 @@
 """The tables of a PostgreSQL database: the ledger's and LightRAG's."""
 
 from cragside.adapters.lightrag.ledger.failures import StoreFormatError
+from cragside.adapters.lightrag.ledger.postgres.age import install_age
 from cragside.adapters.lightrag.ledger.postgres.schema import (
     MIGRATING,
     SCHEMA_VERSION,
@@ -30,7 +31,7 @@ async def migrate(database: PostgresDatabase, *, model: str = "", dimensions: in
                 f"its tables have format {version}, but this cragside knows {SCHEMA_VERSION}. Update it."
             )
         if age:
-            await connection.execute("CREATE EXTENSION IF NOT EXISTS age")
+            await install_age(connection)
         if model:
             await make_vector_tables(database, model, dimensions)
         return missing

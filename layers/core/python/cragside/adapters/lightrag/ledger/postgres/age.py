@@ -1,6 +1,12 @@
 """Graphs of Apache AGE, an extension of PostgreSQL. Each is a schema of its own."""
 
+from typing import TYPE_CHECKING
+
+from cragside.adapters.lightrag.ledger.failures import LedgerError
 from cragside.adapters.postgres.database import PostgresDatabase
+
+if TYPE_CHECKING:
+    import asyncpg
 
 # LightRAG's class for them.
 AGE_STORAGE = "PGGraphStorage"
@@ -23,6 +29,14 @@ def graph_of(key: str) -> str:
     Keys are lower-case letters and digits, so that the name needs no quotes, and no other key has the same one.
     """
     return f"{key}_chunk_entity_relation"
+
+
+async def install_age(connection: "asyncpg.Connection", extension: str = "age") -> None:
+    """Make the extension in the database, unless it is there. Raises `LedgerError` on a server without AGE."""
+    if not await connection.fetchval("SELECT true FROM pg_available_extensions WHERE name = $1", extension):
+        missing = "needs the extension AGE for PGGraphStorage, which this PostgreSQL server does not have"
+        raise LedgerError("the server has no AGE", f"{missing}. Install it there, or unset RAG_GRAPH_STORAGE")
+    await connection.execute(f"CREATE EXTENSION IF NOT EXISTS {extension}")
 
 
 async def make_graph(database: PostgresDatabase, key: str) -> None:
