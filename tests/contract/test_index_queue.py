@@ -1,4 +1,4 @@
-"""The index queue port: memory, a file and a FIFO queue of SQS keep the same contract."""
+"""The index queue port: memory, a file, PostgreSQL and a FIFO queue of SQS keep the same contract."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -11,9 +11,13 @@ from moto import mock_aws
 from cragside.adapters.aws.sqs import SqsQueue
 from cragside.adapters.local.memory_queue import MemoryQueue, MemoryTasks
 from cragside.adapters.local.queue import LocalQueue
+from cragside.adapters.postgres.address import PostgresAddress
+from cragside.adapters.postgres.database import PostgresDatabase
+from cragside.adapters.postgres.queue import PostgresQueue
 from cragside.domain.indexing import Stage, Task
 from cragside.ports.index_queue import Delivery, IndexQueue, QueueStats
 from tests.queues import make_fifo
+from tests.services.backends import migrated
 
 Make = Callable[[], IndexQueue]
 
@@ -22,7 +26,7 @@ def task(document: str = "doc-1", part: int = 0, stage: Stage = "embed", workspa
     return Task(workspace, document, f"{document}-sha", part, stage)
 
 
-@pytest.fixture(params=["memory", "file", "sqs"])
+@pytest.fixture(params=["memory", "file", "sqs", pytest.param("postgres", marks=pytest.mark.services("postgres"))])
 def make(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
     if request.param == "memory":
         tasks = MemoryTasks()
@@ -30,6 +34,11 @@ def make(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
         return
     if request.param == "file":
         yield lambda: LocalQueue(tmp_path / "home", lease_seconds=2)
+        return
+    if request.param == "postgres":
+        with migrated(request.getfixturevalue("postgres")) as uri:
+            database = PostgresDatabase(PostgresAddress.parse(uri), most=3)
+            yield lambda: PostgresQueue(database, lease_seconds=2)
         return
     monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-central-1")
     with mock_aws():

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from cragside.adapters.holders import is_gone, new_holder
 from cragside.adapters.lightrag.backends.interface import Backend
 from cragside.adapters.lightrag.ledger.changes import Always, GraphChange
 from cragside.adapters.lightrag.ledger.interface import Ledger
-from cragside.adapters.lightrag.ledger.leases import LeaseLost, is_gone, new_holder
+from cragside.adapters.lightrag.ledger.leases import LeaseLost
 from cragside.domain.errors import ServiceUnavailable
 
 

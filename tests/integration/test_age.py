@@ -11,7 +11,7 @@ import pytest
 
 from cragside.adapters.lightrag.ledger.postgres.age import install_age
 from cragside.bootstrap import Container
-from cragside.composition.databases import migrate
+from cragside.composition.databases import examine, migrate
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
 from cragside.settings import load_settings
 from tests.indexing import SWAN, take, text
@@ -166,5 +166,9 @@ async def test_migrate_installs_age_where_the_graph_is_in_it(tmp_path: Path, age
         assert container.database
         await migrate(container.database, container.embedder)
         assert await asked(age_database, there) == 0
+        state = await examine(container.database, needs_age=True)
+        assert state.detail.endswith("AGE is missing")
+        assert state.remedy == "Run `cragside migrate`."
         await migrate(container.database, container.embedder, age=True)
         assert await asked(age_database, there) == 1
+        assert not (await examine(container.database, needs_age=True)).remedy

@@ -1,41 +1,31 @@
 """A worker that is killed at a hundred random moments loses nothing and doubles nothing."""
 
 import asyncio
-import json
-import multiprocessing
 import os
 import random
 import signal
-import sqlite3
 import time
 from collections.abc import Callable, Coroutine
-from contextlib import closing
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from cragside.adapters.embedded.language import iso_639_1
-from cragside.adapters.local.queue import FILE_NAME
 from cragside.bootstrap import Container, preload
 from cragside.domain.document import SourceText
 from cragside.domain.search import SimilaritySearch
-from cragside.settings import Settings
+from tests.places import FORK, Place, forked, places
 
-KILLS = 100
+if TYPE_CHECKING:
+    pass
+
 SEED = int(os.environ.get("KILL_SEED", "20261122"))
 WORKSPACES = ("garden", "harbour", "library")
-FORK = multiprocessing.get_context("fork")
 
 Change = tuple[str, str, str]
 """A workspace, a document's name, and its text; "" deletes it."""
-
-
-def settings(home: Path) -> Settings:
-    # Small passages and parts: more moments at which something is half done.
-    given: dict[str, Any] = {"chunk_tokens": 50, "chunk_overlap_tokens": 10, "part_passages": 2, "index_parallel": 6}
-    return Settings(home=home, **given)
 
 
 def text(chance: random.Random) -> str:
@@ -79,15 +69,9 @@ class Script:
         return change
 
 
-def forked(target: Callable[..., None], *arguments: Any) -> Any:
-    process = FORK.Process(target=target, args=arguments, daemon=True)
-    process.start()
-    return process
-
-
-def with_container(home: Path, work: Callable[[Container], Coroutine[Any, Any, None]]) -> None:
+def with_container(place: Place, work: Callable[[Container], Coroutine[Any, Any, None]]) -> None:
     async def run() -> None:
-        container = Container(settings(home))
+        container = Container(place.settings())
         try:
             await work(container)
         finally:
@@ -96,8 +80,8 @@ def with_container(home: Path, work: Callable[[Container], Coroutine[Any, Any, N
     asyncio.run(run())
 
 
-def brings(home: Path, orders: Connection) -> None:
-    """The server's part: takes documents in, as its routes do, while the worker lives and dies."""
+def brings(place: Place, orders: Connection) -> None:
+    """The server's part: takes documents in, as its routes do, while the workers live and die."""
 
     async def serve(container: Container) -> None:
         while (change := await asyncio.to_thread(orders.recv)) is not None:
@@ -113,54 +97,18 @@ def brings(home: Path, orders: Connection) -> None:
                 assert await library.delete(record.id)
             orders.send("taken")
 
-    with_container(home, serve)
+    with_container(place, serve)
 
 
-def works(home: Path, until_idle: bool, told: Connection | None = None) -> None:
+def works(place: Place, until_idle: bool, told: Connection | None = None) -> None:
     async def work(container: Container) -> None:
         await container.worker().run(until_idle=until_idle, progress=told and (lambda _: told.send(1)))
 
-    with_container(home, work)
+    with_container(place, work)
 
 
-def statistics(home: Path) -> tuple[int, int, int]:
-    """Tasks that wait, tasks in hand, dead letters."""
-    with closing(sqlite3.connect(home / FILE_NAME, timeout=30)) as queue:
-        row = queue.execute("SELECT count(*) - count(lease), count(lease), (SELECT count(*) FROM dead) FROM task")
-        return tuple(row.fetchone())  # type: ignore[return-value]
-
-
-def contents(home: Path, workspace: str) -> dict[str, Any]:
-    """All that a workspace holds, but for the order in which it came and the times."""
-
-    def pieces(value: str) -> list[str]:
-        return sorted(value.split("<SEP>"))
-
-    def facts(value: str) -> dict[str, Any]:
-        known = json.loads(value)
-        kept = {name: pieces(str(known[name])) for name in ("source_id", "description", "file_path")}
-        return {**kept, "weight": known.get("weight"), "type": known.get("entity_type")}
-
-    with closing(sqlite3.connect(home / workspace / "store.sqlite3")) as store:
-        ask = store.execute
-        return {
-            "documents": sorted(ask("SELECT id, content_hash, name, state, text FROM document").fetchall()),
-            "parts": sorted(
-                ask("SELECT part.key, number, first, last, embedded, enrichment, error, tier3 FROM part").fetchall()
-            ),
-            "passages": sorted(ask("SELECT id, part, number, section, tier2 FROM chunk").fetchall()),
-            "texts": sorted(ask("SELECT id FROM kv WHERE namespace = 'text_chunks'").fetchall()),
-            "words": ask("SELECT count(*) FROM passage").fetchone(),
-            "vectors": sorted(ask("SELECT id, vector FROM vector WHERE namespace = 'chunks'").fetchall()),
-            "graph vectors": sorted(ask("SELECT namespace, id FROM vector WHERE namespace <> 'chunks'").fetchall()),
-            "mentions": sorted(ask("SELECT kind, name, passage FROM mention").fetchall()),
-            "nodes": {key: (facts(value), degree) for key, value, degree in ask("SELECT id, value, degree FROM node")},
-            "edges": {(one, two): facts(value) for one, two, value in ask("SELECT source, target, value FROM edge")},
-        }
-
-
-async def check_what_is_found(home: Path, texts: dict[tuple[str, str], str]) -> None:
-    container = Container(settings(home))
+async def check_what_is_found(place: Place, texts: dict[tuple[str, str], str]) -> None:
+    container = Container(place.settings())
     try:
         for (workspace, name), held in texts.items():
             library = (await container.workspaces.open(workspace)).documents
@@ -181,11 +129,31 @@ async def check_what_is_found(home: Path, texts: dict[tuple[str, str], str]) -> 
         await container.close()
 
 
-def test_a_worker_killed_at_a_hundred_moments_loses_nothing_and_doubles_nothing(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("kind", "workers", "kills"),
+    [
+        ("files", 1, 100),
+        pytest.param("postgres", 2, 50, marks=pytest.mark.services("postgres")),
+        pytest.param("postgres_age", 2, 15, marks=pytest.mark.services("postgres_age")),
+    ],
+)
+def test_killed_workers_lose_nothing_and_double_nothing(
+    kind: str,
+    workers: int,
+    kills: int,
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    disturbed, undisturbed = tmp_path / "disturbed", tmp_path / "undisturbed"
-    preload(settings(disturbed))
+    with places(kind, tmp_path, request) as place:
+        told = kill_at_random(place("disturbed"), place("undisturbed"), workers=workers, kills=kills)
+    with capsys.disabled():
+        print(f"\n{told}")
+
+
+def kill_at_random(disturbed: Place, undisturbed: Place, *, workers: int, kills: int) -> str:
+    """Kill one of the workers at random moments while documents come, change and go; compare with a calm store."""
+    preload(disturbed.settings())
     # Workers are forked with the model that tells languages, rather than read it a hundred times.
     assert iso_639_1("The lighthouse keeper lit the lamp at dusk.") == "en"
     chance, script = random.Random(SEED), Script(SEED)
@@ -197,16 +165,20 @@ def test_a_worker_killed_at_a_hundred_moments_loses_nothing_and_doubles_nothing(
         assert orders.poll(60)
         assert orders.recv() == "taken"
 
+    def started() -> tuple[Connection, Any]:
+        ours, told = FORK.Pipe()
+        return ours, forked(works, disturbed, False, told)
+
     began, busy = time.monotonic(), 0
     for _ in range(4):
         bring()
-    for _ in range(KILLS):
-        ours, workers = FORK.Pipe()
-        worker = forked(works, disturbed, False, workers)
+    running = [started() for _ in range(workers)]
+    for _ in range(kills):
+        ours, worker = running.pop(chance.randrange(workers))
         # So many tasks later, whatever the machine's speed, and then anywhere in what comes next.
         left, patience = chance.randint(-1, 4), time.monotonic() + 10
         while left > 0 and time.monotonic() < patience:
-            if sum(statistics(disturbed)) < 30 and chance.random() < 0.8:
+            if sum(disturbed.statistics()) < 30 and chance.random() < 0.8:
                 bring()
             while left > 0 and ours.poll(0.02):
                 left -= ours.recv()
@@ -214,34 +186,40 @@ def test_a_worker_killed_at_a_hundred_moments_loses_nothing_and_doubles_nothing(
         os.kill(worker.pid, signal.SIGKILL)
         worker.join()
         assert worker.exitcode == -signal.SIGKILL, "the worker ended before it was killed"
-        busy += statistics(disturbed)[1] > 0
+        busy += disturbed.statistics()[1] > 0
+        running.append(started())
+    for _, worker in running:
+        os.kill(worker.pid, signal.SIGKILL)
+        worker.join()
     orders.send(None)
     server.join(30)
     assert server.exitcode == 0
+    finish(disturbed)
+    seconds = time.monotonic() - began
+    reference, theirs = FORK.Pipe()
+    server = forked(brings, undisturbed, theirs)
+    for (workspace, name), held in script.texts.items():
+        reference.send((workspace, name, held))
+        assert reference.recv() == "taken"
+    reference.send(None)
+    server.join(30)
+    finish(undisturbed)
 
-    for home in (disturbed, undisturbed):
-        last = forked(works, home, True)
-        last.join(300)
-        assert last.exitcode == 0
-        if home == disturbed:
-            seconds = time.monotonic() - began
-            reference, theirs = FORK.Pipe()
-            server = forked(brings, undisturbed, theirs)
-            for (workspace, name), held in script.texts.items():
-                reference.send((workspace, name, held))
-                assert reference.recv() == "taken"
-            reference.send(None)
-            server.join(30)
-
-    with capsys.disabled():
-        print(
-            f"\nseed {SEED}: {KILLS} kills in {seconds:.0f} s, {busy} of them with tasks in hand; "
-            f"{script._count} documents brought, {len(script.texts)} there in the end"
-        )
-    assert busy >= KILLS / 2, "too few kills hit anything"
-    assert statistics(disturbed) == (0, 0, 0)
+    assert busy >= kills / 2, "too few kills hit anything"
+    assert disturbed.statistics() == (0, 0, 0)
     for workspace in WORKSPACES:
-        there, wanted = contents(disturbed, workspace), contents(undisturbed, workspace)
+        there, wanted = disturbed.contents(workspace), undisturbed.contents(workspace)
         for kind in wanted:
             assert there[kind] == wanted[kind], f"{workspace}: {kind}"
     asyncio.run(check_what_is_found(disturbed, script.texts))
+    return (
+        f"seed {SEED}: {kills} kills in {seconds:.0f} s, {busy} of them with tasks in hand; "
+        f"{script._count} documents brought, {len(script.texts)} there in the end"
+    )
+
+
+def finish(place: Place) -> None:
+    """Have a last worker do what is left."""
+    last = forked(works, place, True)
+    last.join(300)
+    assert last.exitcode == 0

@@ -3,18 +3,17 @@
 import asyncio
 import os
 import signal
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
 import pytest
-from test_killing_the_worker import FORK, contents, forked, settings
 
 from cragside.adapters.embedded.embedder import WordLlamaEmbedder
 from cragside.adapters.embedded.language_model import EmbeddedLanguageModel
+from cragside.adapters.holders import new_holder
 from cragside.adapters.lightrag.ledger.changes import Always, GraphChange
-from cragside.adapters.lightrag.ledger.leases import new_holder
 from cragside.adapters.lightrag.store import part_lease
 from cragside.application.attempts import Handled
 from cragside.application.indexer import Indexer
@@ -23,6 +22,7 @@ from cragside.domain.document import SourceText
 from cragside.domain.indexing import Task
 from cragside.ports.embedder import Vectors
 from tests.embedded_workspaces import store_of
+from tests.places import FORK, KINDS, InFiles, Place, forked, places
 
 SHORT, LONG = 0.4, 100.0
 BUILDERS = ("William Armstrong", "Joseph Swan", "Norman Shaw", "John Dobson")
@@ -45,12 +45,25 @@ class StopsItself(WordLlamaEmbedder):
 
 @pytest.fixture(scope="module", autouse=True)
 def _loaded(tmp_path_factory: pytest.TempPathFactory) -> None:
-    preload(settings(tmp_path_factory.mktemp("preload")))
+    preload(InFiles(tmp_path_factory.mktemp("preload")).settings())
 
 
-def run(home: Path, work: Callable[[Container], Coroutine[Any, Any, None]], seconds: float, **members: Any) -> None:
+@pytest.fixture(params=KINDS)
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[str], Place]]:
+    """Makes new places by their names."""
+    with places(request.param, tmp_path, request) as make:
+        yield make
+
+
+def assert_equal(one: Place, other: Place) -> None:
+    there, wanted = one.contents("library"), other.contents("library")
+    for kind in wanted:
+        assert there[kind] == wanted[kind], kind
+
+
+def run(place: Place, work: Callable[[Container], Coroutine[Any, Any, None]], seconds: float, **members: Any) -> None:
     async def with_container() -> None:
-        container = Container(settings(home), lease_seconds=seconds, **members)
+        container = Container(place.settings(), lease_seconds=seconds, **members)
         try:
             await work(container)
         finally:
@@ -72,14 +85,14 @@ async def do(container: Container, tasks: Sequence[Task]) -> None:
     await asyncio.gather(*(indexer.do(task) for task in tasks))
 
 
-def build(home: Path, texts: Sequence[str]) -> None:
+def build(place: Place, texts: Sequence[str]) -> None:
     async def work(container: Container) -> None:
         await do(container, await accept(container, texts))
 
-    run(home, work, LONG)
+    run(place, work, LONG)
 
 
-def merges(home: Path, told: Connection, task: Task) -> None:
+def merges(place: Place, told: Connection, task: Task) -> None:
     """A worker that gets one task, and is stopped in the middle of it."""
 
     async def work(container: Container) -> None:
@@ -88,11 +101,11 @@ def merges(home: Path, told: Connection, task: Task) -> None:
         handled = await container.attempts.handle(delivery)
         told.send((handled.outcome, handled.reason))
 
-    run(home, work, SHORT, embedder=StopsItself())
+    run(place, work, SHORT, embedder=StopsItself())
 
 
-def test_a_writer_that_was_stopped_past_its_lease_is_refused(tmp_path: Path) -> None:
-    disturbed, undisturbed = tmp_path / "disturbed", tmp_path / "undisturbed"
+def test_a_writer_that_was_stopped_past_its_lease_is_refused(place: Callable[[str], Place]) -> None:
+    disturbed, undisturbed = place("disturbed"), place("undisturbed")
     build(undisturbed, [TEXTS[0], TEXTS[4], LATER])
     build(disturbed, TEXTS[:1])
 
@@ -114,12 +127,10 @@ def test_a_writer_that_was_stopped_past_its_lease_is_refused(tmp_path: Path) -> 
         writer.join(30)
 
     run(disturbed, stopped_and_overtaken, SHORT)
-    there, wanted = contents(disturbed, "library"), contents(undisturbed, "library")
-    for kind in wanted:
-        assert there[kind] == wanted[kind], kind
+    assert_equal(disturbed, undisturbed)
 
 
-def holds(home: Path, told: Connection, task: Task) -> None:
+def holds(place: Place, told: Connection, task: Task) -> None:
     """A worker that enriches a part and merges into the graph for as long as it lives."""
 
     async def work(container: Container) -> None:
@@ -128,15 +139,17 @@ def holds(home: Path, told: Connection, task: Task) -> None:
             told.send("begun")
             await asyncio.sleep(LONG)
 
-    run(home, work, LONG)
+    run(place, work, LONG)
 
 
-def test_only_the_parts_of_a_killed_worker_are_taken_over(tmp_path: Path) -> None:
+def test_only_the_parts_of_a_killed_worker_are_taken_over(place: Callable[[str], Place]) -> None:
+    store = place("store")
+
     async def work(container: Container) -> None:
         *_, enriching = await accept(container, TEXTS[:1])
         workspace = await container.workspaces.open("library")
         ours, theirs = FORK.Pipe()
-        other = forked(holds, tmp_path, theirs, enriching)
+        other = forked(holds, store, theirs, enriching)
         assert await asyncio.to_thread(ours.poll, 30)
         assert ours.recv() == "begun"
         await workspace.work.give_back()
@@ -151,23 +164,22 @@ def test_only_the_parts_of_a_killed_worker_are_taken_over(tmp_path: Path) -> Non
             await do(container, [enriching])
         assert set(await workspace.documents.counts()) == {"enriched"}
 
-    run(tmp_path, work, LONG)
+    run(store, work, LONG)
 
 
-def test_two_processes_index_one_workspace(tmp_path: Path) -> None:
-    together, apart = tmp_path / "together", tmp_path / "apart"
+def test_two_processes_index_one_workspace(place: Callable[[str], Place]) -> None:
+    together, apart = place("together"), place("apart")
     build(apart, TEXTS)
     builders = [forked(build, together, TEXTS[:4]), forked(build, together, TEXTS[4:])]
     for builder in builders:
         builder.join(60)
         assert builder.exitcode == 0
-    there, wanted = contents(together, "library"), contents(apart, "library")
-    for kind in wanted:
-        assert there[kind] == wanted[kind], kind
+    assert_equal(together, apart)
 
 
-async def test_a_holder_that_works_for_longer_than_its_lease_keeps_it(tmp_path: Path) -> None:
-    one, other = (Container(settings(tmp_path), lease_seconds=0.15) for _ in range(2))
+async def test_a_holder_that_works_for_longer_than_its_lease_keeps_it(place: Callable[[str], Place]) -> None:
+    settings = place("store").settings()
+    one, other = (Container(settings, lease_seconds=0.15) for _ in range(2))
     await accept(one, TEXTS[:1])
     store = await store_of(one.workspaces, "library")
     async with store.writing() as ledger:
@@ -181,8 +193,9 @@ async def test_a_holder_that_works_for_longer_than_its_lease_keeps_it(tmp_path: 
     await other.close()
 
 
-async def test_a_document_that_is_deleted_while_it_is_enriched_leaves_no_lease(tmp_path: Path) -> None:
-    container = Container(settings(tmp_path))
+async def test_a_document_that_is_deleted_while_it_is_enriched_leaves_no_lease(place: Callable[[str], Place]) -> None:
+    settings = place("store").settings()
+    container = Container(settings)
     *_, enriching = await accept(container, TEXTS[:1])
     workspace = await container.workspaces.open("library")
     assert await workspace.work.begin_enrichment(enriching)
@@ -207,9 +220,10 @@ class Hesitates(EmbeddedLanguageModel):
         return await super().complete(prompt, **others)
 
 
-async def test_documents_of_a_workspace_are_extracted_at_the_same_time(tmp_path: Path) -> None:
+async def test_documents_of_a_workspace_are_extracted_at_the_same_time(place: Callable[[str], Place]) -> None:
+    settings = place("store").settings()
     model = Hesitates()
-    container = Container(settings(tmp_path), language_model=model)
+    container = Container(settings, language_model=model)
     enriched = asyncio.Queue[str]()
     worker = container.worker()
 

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from cragside.adapters import holders
+from cragside.adapters.holders import is_gone, new_holder
 from cragside.adapters.lightrag.backends.sqlite import SqliteBackend
-from cragside.adapters.lightrag.ledger import leases
-from cragside.adapters.lightrag.ledger.leases import is_gone, new_holder
 
 
 def test_a_holder_from_before_a_reboot_is_dead_despite_an_equal_process_id(monkeypatch: pytest.MonkeyPatch) -> None:
     before = new_holder()
     assert not is_gone(before)
-    monkeypatch.setattr(leases, "_PROCESS", "restarted")
+    monkeypatch.setattr(holders, "_PROCESS", "restarted")
     assert is_gone(before)
 
 

@@ -3,9 +3,9 @@
 import asyncio
 from pathlib import Path
 
+from cragside.adapters.holders import new_holder
 from cragside.adapters.lightrag.backends.memory import MemoryBackend
 from cragside.adapters.lightrag.leases import Leases
-from cragside.adapters.lightrag.ledger.leases import new_holder
 
 
 async def test_two_tasks_of_one_store_wait_for_each_other(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ ROOMS = (
     ADAPTERS / "lightrag" / "storages" / "postgres",
     ADAPTERS / "lightrag" / "storages" / "sqlite",
     ADAPTERS / "local",
+    ADAPTERS / "postgres",
     ADAPTERS / "sqlite_failures.py",
 )
 MODULES = tuple(

@@ -1,5 +1,6 @@
 """The databases of servers, by their settings."""
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pydantic import SecretStr
@@ -27,6 +28,32 @@ def postgres_of(uri: SecretStr) -> "PostgresDatabase":
         missing = f"POSTGRES_URI is set, but {error.name} is not installed. Install cragside[servers]."
         raise ConfigurationError(missing, variable="POSTGRES_URI") from error
     return PostgresDatabase(address, most=_CONNECTIONS)
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseState:
+    """A database as `doctor` shows it. `remedy` is empty if the tables are there."""
+
+    version: str
+    detail: str
+    remedy: str
+
+
+async def examine(database: "PostgresDatabase", *, needs_age: bool = False) -> DatabaseState:
+    """What there is in the database. Raises `ServiceUnavailable`."""
+    from cragside.adapters.lightrag.ledger.postgres.schema import SCHEMA_VERSION, version_of
+    from cragside.adapters.lightrag.ledger.postgres.store import translating
+    from cragside.adapters.postgres.versions import versions_of
+
+    async with translating():
+        server, vector, age = await versions_of(database)
+        found = await version_of(database)
+    detail = f"{database.address}, pgvector {vector or 'is missing'}"
+    if needs_age:
+        detail += f", AGE {age or 'is missing'}"
+    if found > SCHEMA_VERSION:
+        return DatabaseState(server, detail, f"Its tables are of a later cragside (format {found}). Update this one.")
+    return DatabaseState(server, detail, "" if found and (age or not needs_age) else "Run `cragside migrate`.")
 
 
 async def migrate(database: "PostgresDatabase", embedder: "Embedder", *, age: bool = False) -> bool:

@@ -49,6 +49,10 @@ class Stores(Models):
     @cached_property
     def preference_store(self) -> PreferenceStore:
         """Stores the preferences of workspaces."""
+        if self.database is not None:
+            from cragside.adapters.postgres.preferences import PostgresPreferences
+
+            return PostgresPreferences(self.database)
         from cragside.adapters.local.preferences import NoPreferences, PreferenceFile
 
         return PreferenceFile(self._folder) if self._writable() else NoPreferences()
@@ -108,8 +112,8 @@ class Stores(Models):
 
         settings = self.settings
 
-        def chunking(workspace: str) -> tuple[int, int]:
-            preferred = self.preferences.of(owner_of(workspace))
+        async def chunking(workspace: str) -> tuple[int, int]:
+            preferred = await self.preferences.of(owner_of(workspace))
             return preferred.chunk_tokens, preferred.chunk_overlap_tokens
 
         opener = StoreOpener(
@@ -144,6 +148,10 @@ class Stores(Models):
             from cragside.adapters.aws.sqs import SqsQueue
 
             queue: IndexQueue = SqsQueue(self.settings.queue_url)
+        elif self.database is not None:
+            from cragside.adapters.postgres.queue import PostgresQueue
+
+            queue = PostgresQueue(self.database)
         else:
             from cragside.adapters.local.queue import LocalQueue
 

@@ -6,9 +6,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from weakref import WeakValueDictionary
 
+from cragside.adapters.holders import new_holder
 from cragside.adapters.lightrag.ledger.failures import LedgerError
 from cragside.adapters.lightrag.ledger.interface import Ledger
-from cragside.adapters.lightrag.ledger.leases import Lease, new_holder
+from cragside.adapters.lightrag.ledger.leases import Lease
 
 # The leases of the graph, and of the catalogue with the passages. Whoever needs both takes that of the graph first.
 GRAPH, DOCUMENTS = "graph", "documents"

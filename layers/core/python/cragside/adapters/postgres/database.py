@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from contextvars import ContextVar
 from typing import Any
 
@@ -15,11 +15,12 @@ STATEMENT_SECONDS = 30.0
 # A connection that was idle for longer is replaced: a frozen function's connection is dead when it thaws.
 IDLE_SECONDS = 30.0
 
-# A statement outside of transactions is tried once more on another connection after these.
-LOST = (
+# The connection broke. What waited for it in the pool has broken too, as after a restart of the server.
+_LOST = (
     asyncpg.ConnectionDoesNotExistError,
     asyncpg.ConnectionFailureError,
     asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
     asyncpg.AdminShutdownError,
     ConnectionError,
 )
@@ -75,11 +76,10 @@ class PostgresDatabase:
         if self._held.get() is not None:
             raise RuntimeError("This task is in a transaction already.")
         options: dict[str, Any] = {"isolation": "repeatable_read", "readonly": True} if snapshot else {}
-        async with self.connection() as connection:
+        async with await self._begun(options) as connection:
             token = self._held.set(connection)
             try:
-                async with connection.transaction(**options):
-                    yield
+                yield
             finally:
                 self._held.reset(token)
 
@@ -93,16 +93,29 @@ class PostgresDatabase:
                 pool.terminate()
 
     async def _run(self, method: str, sql: str, values: Sequence[Any]) -> Any:
-        alone = self._held.get() is None
+        repeatable = self._held.get() is None and sql.lstrip().startswith("SELECT")
         try:
             async with self.connection() as connection:
                 return await getattr(connection, method)(sql, *values, timeout=self._seconds)
-        except LOST:
-            # Only reads and statements that are whole by themselves come here outside of a transaction.
-            if not alone or not sql.lstrip().startswith(("SELECT", "WITH")):
+        except _LOST:
+            await self._replace_idle()
+            if not repeatable:
                 raise
         async with self.connection() as connection:
             return await getattr(connection, method)(sql, *values, timeout=self._seconds)
+
+    async def _begun(self, options: dict[str, Any]) -> "_Held":
+        """A connection on which a transaction has begun."""
+        try:
+            return await _Held.begin(self.connection(), options)
+        except _LOST:
+            await self._replace_idle()
+        return await _Held.begin(self.connection(), options)
+
+    async def _replace_idle(self) -> None:
+        """Have the pool make new connections. Those in use stay until they are given back."""
+        if self._pool is not None:
+            await self._pool.expire_connections()
 
     async def _opened(self) -> asyncpg.Pool:
         async with self._opening:
@@ -120,6 +133,28 @@ class PostgresDatabase:
                     reset=_as_it_is,
                 )
             return self._pool
+
+
+class _Held:
+    """A connection with a transaction. Leaving the block ends the transaction and gives the connection back."""
+
+    def __init__(self, connection: asyncpg.Connection, stack: AsyncExitStack) -> None:
+        self._connection = connection
+        self._stack = stack
+
+    @classmethod
+    async def begin(cls, given: AbstractAsyncContextManager[asyncpg.Connection], options: dict[str, Any]) -> "_Held":
+        """Take the connection and begin the transaction."""
+        async with AsyncExitStack() as stack:
+            connection = await stack.enter_async_context(given)
+            await stack.enter_async_context(connection.transaction(**options))
+            return cls(connection, stack.pop_all())
+
+    async def __aenter__(self) -> asyncpg.Connection:
+        return self._connection
+
+    async def __aexit__(self, *failure: Any) -> bool | None:
+        return await self._stack.__aexit__(*failure)
 
 
 async def _as_it_is(_: asyncpg.Connection) -> None:

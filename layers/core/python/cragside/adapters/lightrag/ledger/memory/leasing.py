@@ -6,8 +6,9 @@ from typing import Self
 
 from typing_extensions import override
 
+from cragside.adapters.holders import is_gone
 from cragside.adapters.lightrag.ledger.interface import Ledger
-from cragside.adapters.lightrag.ledger.leases import REMOVED, Lease, LeaseLost, StoreRemoved, is_gone
+from cragside.adapters.lightrag.ledger.leases import REMOVED, Lease, LeaseLost, StoreRemoved
 from cragside.adapters.lightrag.ledger.memory.tables import MemoryTables
 
 

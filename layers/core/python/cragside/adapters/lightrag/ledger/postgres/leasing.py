@@ -7,11 +7,13 @@ from typing import Self
 
 from typing_extensions import override
 
-from cragside.adapters.lightrag.ledger.leases import Lease, LeaseLost, is_gone
+from cragside.adapters.holders import is_gone
+from cragside.adapters.lightrag.ledger.leases import Lease, LeaseLost
 from cragside.adapters.lightrag.ledger.postgres.passages import PassageReads
 
 # A row that others may be taking is locked, so that the answer holds until the commit.
-_SEEN = "SELECT holder, expires > clock_timestamp() FROM cragside.lease WHERE store = $1 AND name = $2 FOR UPDATE"
+_SEEN = """SELECT holder, expires > clock_timestamp(), epoch FROM cragside.lease
+    WHERE store = $1 AND name = $2 FOR UPDATE"""
 _TAKE = """INSERT INTO cragside.lease VALUES
     ($1, $2, nextval('cragside.epoch'), $3, clock_timestamp() + make_interval(secs => $4))
     ON CONFLICT (store, name) DO UPDATE SET epoch = excluded.epoch, holder = excluded.holder, expires = excluded.expires
@@ -34,8 +36,8 @@ class Leasing(PassageReads):
             row = await self._store.one(_SEEN, name)
             if row and row[0] != holder and row[1] and not is_gone(row[0]):
                 return None
-            known = await self._store.value("SELECT epoch FROM cragside.lease WHERE store = $1 AND name = $2", name)
-            epoch = await self._store.value(_TAKE, name, holder, seconds, known)
+            # Only what was seen is replaced: another may have taken the lease since.
+            epoch = await self._store.value(_TAKE, name, holder, seconds, row[2] if row else None)
             return None if epoch is None else Lease(name, holder, epoch)
 
     @override

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-import asyncpg
 import numpy as np
 
 from cragside.adapters.lightrag.ledger.changes import GraphChange, Row, VectorChange
 from cragside.adapters.lightrag.ledger.cutting import TEXTS
 from cragside.adapters.lightrag.ledger.failures import LedgerError
 from cragside.adapters.postgres.database import PostgresDatabase
+from cragside.adapters.postgres.failures import FAILURES, meaning_of
 
 if TYPE_CHECKING:
     from cragside.ports.embedder import Vectors
@@ -231,20 +231,5 @@ async def translating() -> AsyncIterator[None]:
     """What PostgreSQL says, as the ledger's own exception."""
     try:
         yield
-    except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError) as error:
-        raise failure_of(error) from error
-
-
-def failure_of(error: BaseException) -> LedgerError:
-    """A failure of the database, without what it was asked: that may hold texts."""
-    if isinstance(error, asyncpg.UndefinedTableError | asyncpg.InvalidSchemaNameError):
-        return LedgerError("its tables are missing", "has no tables yet: run cragside migrate")
-    if isinstance(error, asyncpg.InsufficientPrivilegeError):
-        return LedgerError("the role may not do that", "may not be used by the role in POSTGRES_URI")
-    if isinstance(error, asyncpg.DiskFullError):
-        return LedgerError("its disk is full", "has a full disk")
-    if isinstance(error, asyncpg.InvalidAuthorizationSpecificationError):
-        return LedgerError("the user or the password is wrong", "refuses the user of POSTGRES_URI")
-    if isinstance(error, asyncpg.PostgresError) and not isinstance(error, asyncpg.PostgresConnectionError):
-        return LedgerError(f"PostgreSQL said {type(error).__name__}", "failed in PostgreSQL; see its log")
-    return LedgerError("PostgreSQL does not answer", "is out of reach: PostgreSQL does not answer")
+    except FAILURES as error:
+        raise LedgerError(*meaning_of(error)) from error

@@ -9,7 +9,8 @@ from typing import Self
 
 from typing_extensions import override
 
-from cragside.adapters.lightrag.ledger.leases import Lease, LeaseLost, StoreRemoved, is_gone
+from cragside.adapters.holders import is_gone
+from cragside.adapters.lightrag.ledger.leases import Lease, LeaseLost, StoreRemoved
 from cragside.adapters.lightrag.ledger.sqlite.passages import PassageReads
 
 # Longer than any lease.

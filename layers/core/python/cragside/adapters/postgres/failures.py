@@ -1,0 +1,44 @@
+"""What failures of PostgreSQL mean for whoever runs cragside."""
+
+import asyncpg
+
+# What a statement may raise. `TimeoutError` and refused connections are `OSError`.
+FAILURES = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError)
+_MEANINGS = (
+    (
+        (asyncpg.UndefinedTableError, asyncpg.UndefinedFunctionError, asyncpg.InvalidSchemaNameError),
+        "its tables are missing",
+        "has no tables yet: run cragside migrate",
+    ),
+    (asyncpg.InsufficientPrivilegeError, "the role may not do that", "may not be used by the role in POSTGRES_URI"),
+    (asyncpg.DiskFullError, "its disk is full", "has a full disk"),
+    (
+        (asyncpg.InvalidSQLStatementNameError, asyncpg.DuplicatePreparedStatementError),
+        "a pooler gives statements to other connections",
+        "is behind a pooler that keeps no prepared statements: add statement_cache_size=0 to POSTGRES_URI",
+    ),
+    (
+        asyncpg.InvalidAuthorizationSpecificationError,
+        "the user or the password is wrong",
+        "refuses the user of POSTGRES_URI",
+    ),
+    (
+        asyncpg.InvalidCatalogNameError,
+        "there is no such database",
+        "has no database: POSTGRES_URI names none that is there",
+    ),
+    (asyncpg.TooManyConnectionsError, "it has too many connections", "has too many connections to PostgreSQL"),
+)
+
+
+def meaning_of(error: BaseException) -> tuple[str, str]:
+    """The reason, and the end of the sentence 'The store …' with cause and remedy.
+
+    Neither holds what was asked: that may be somebody's text.
+    """
+    for kinds, reason, unusable in _MEANINGS:
+        if isinstance(error, kinds):
+            return reason, unusable
+    if isinstance(error, asyncpg.PostgresError) and not isinstance(error, asyncpg.PostgresConnectionError):
+        return f"PostgreSQL said {type(error).__name__}", "failed in PostgreSQL; see its log"
+    return "PostgreSQL does not answer", "is out of reach: PostgreSQL does not answer"

@@ -1,0 +1,186 @@
+"""The queue that several servers and workers share in PostgreSQL."""
+
+# ruff: noqa: S608 - statements are put together from names in this module, values are bound
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from datetime import UTC, datetime
+
+from typing_extensions import override
+
+from cragside.adapters.holders import is_gone, new_holder
+from cragside.adapters.postgres.database import PostgresDatabase
+from cragside.adapters.postgres.failures import FAILURES, meaning_of
+from cragside.adapters.postgres.queue_schema import TASK
+from cragside.domain.errors import ServiceUnavailable
+from cragside.domain.indexing import Task
+from cragside.ports.index_queue import DeadLetter, Delivery, IndexQueue, QueueStats
+
+_POLL_SECONDS, _LONGEST_POLL_SECONDS = 0.05, 0.5
+# How often a worker looks whether others on its machine have died.
+_LOOK_SECONDS = 2.0
+_SEND = f"""WITH revived AS (DELETE FROM cragside.dead_task WHERE key = ANY($1))
+    INSERT INTO cragside.task (key, grp, {TASK})
+    SELECT key, grp, {TASK}
+    FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::integer[], $7::text[])
+        WITH ORDINALITY AS sent (key, grp, {TASK}, place)
+    WHERE NOT EXISTS (SELECT 1 FROM cragside.task WHERE task.key = sent.key AND lease IS NULL) ORDER BY place"""
+_RECEIVE = f"SELECT id, token, attempts + 1, {TASK} FROM cragside.take_tasks($1, $2, $3, $4)"
+_HELD = "id = $1 AND token = $2"
+_GIVE_BACK = f"""UPDATE cragside.task SET lease = NULL, token = NULL, holder = NULL, attempts = attempts + $3,
+    due = clock_timestamp() + make_interval(secs => $4) WHERE {_HELD}"""
+_BURY = f"""WITH gone AS (DELETE FROM cragside.task WHERE {_HELD} RETURNING key, {TASK})
+    INSERT INTO cragside.dead_task (key, {TASK}, reason, attempts, at) SELECT key, {TASK}, $3, $4, $5 FROM gone"""
+_CHOSEN = "($1::text IS NULL OR workspace = $1) AND ($2::text IS NULL OR document_id = $2)"
+_DEAD = f"""SELECT id, reason, attempts, at, {TASK} FROM cragside.dead_task
+    WHERE {_CHOSEN} ORDER BY id DESC LIMIT $3"""
+_RETURN_ALL = """UPDATE cragside.task SET lease = NULL, token = NULL, holder = NULL
+    WHERE lease IS NOT NULL AND holder = $1"""
+_STATS = """SELECT count(*) FILTER (WHERE lease IS NULL), count(lease),
+    (SELECT count(*) FROM cragside.dead_task WHERE $1::text IS NULL OR workspace = $1)
+    FROM cragside.task WHERE $1::text IS NULL OR workspace = $1"""
+
+
+class PostgresQueue(IndexQueue):
+    """Tasks in a table. The lease of a worker that is killed ends at once for others on its machine, else by time."""
+
+    def __init__(self, database: PostgresDatabase, *, lease_seconds: float = 60.0) -> None:
+        self._database = database
+        self._lease_seconds = lease_seconds
+        self._holder = new_holder()
+        self._settled = asyncio.Event()
+        self._pause = _POLL_SECONDS
+        self._looked = -_LOOK_SECONDS
+
+    @override
+    async def send(self, tasks: Sequence[Task]) -> None:
+        if not tasks:
+            return
+        rows = {task.key: (task.key, task.group, *_row(task)) for task in tasks}
+        async with _translating():
+            await self._database.value(_SEND, *map(list, zip(*rows.values(), strict=True)))
+
+    @override
+    async def receive(self, *, limit: int, wait: float) -> list[Delivery]:
+        ends = time.monotonic() + wait
+        while True:
+            if deliveries := await self._received(limit):
+                self._pause = _POLL_SECONDS
+                return deliveries
+            if (left := ends - time.monotonic()) <= 0:
+                return []
+            # A task that this process settles may let others of its group pass. Tasks of other processes are polled.
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._settled.wait(), min(self._pause, left))
+            self._settled.clear()
+            self._pause = min(self._pause * 2, _LONGEST_POLL_SECONDS)
+
+    @override
+    async def extend(self, delivery: Delivery) -> None:
+        async with _translating():
+            await self._database.value(
+                f"UPDATE cragside.task SET lease = clock_timestamp() + make_interval(secs => $3) WHERE {_HELD}",
+                *delivery.receipt,
+                self._lease_seconds,
+            )
+
+    @override
+    async def finish(self, delivery: Delivery) -> None:
+        async with self._settling():
+            await self._database.value(f"DELETE FROM cragside.task WHERE {_HELD}", *delivery.receipt)
+
+    @override
+    async def retry(self, delivery: Delivery, *, delay: float) -> None:
+        async with self._settling():
+            await self._database.value(_GIVE_BACK, *delivery.receipt, 1, delay)
+
+    @override
+    async def put_off(self, delivery: Delivery, *, delay: float) -> None:
+        async with self._settling():
+            await self._database.value(_GIVE_BACK, *delivery.receipt, 0, delay)
+
+    @override
+    async def bury(self, delivery: Delivery, reason: str) -> None:
+        at = datetime.now(UTC).isoformat(timespec="seconds")
+        async with self._settling(), self._database.transaction():
+            # A new letter comes after the others.
+            await self._database.value("DELETE FROM cragside.dead_task WHERE key = $1", delivery.task.key)
+            await self._database.value(_BURY, *delivery.receipt, reason, delivery.attempt, at)
+
+    @override
+    async def dead(self, *, workspace: str | None = None, limit: int = 100) -> list[DeadLetter]:
+        async with _translating():
+            rows = await self._database.all(_DEAD, workspace, None, limit)
+        return [DeadLetter(str(row[0]), Task(*row[4:]), *row[1:4]) for row in map(tuple, rows)]
+
+    @override
+    async def revive(self, *, workspace: str | None = None, document_id: str | None = None) -> int:
+        async with _translating(), self._database.transaction():
+            rows = await self._database.all(
+                f"DELETE FROM cragside.dead_task WHERE {_CHOSEN} RETURNING {TASK}", workspace, document_id
+            )
+            await self.send([Task(*row) for row in rows])
+            return len(rows)
+
+    @override
+    async def discard(self, *, workspace: str, document_id: str | None = None) -> None:
+        async with _translating(), self._database.transaction():
+            for table in ("task", "dead_task"):
+                await self._database.value(f"DELETE FROM cragside.{table} WHERE {_CHOSEN}", workspace, document_id)
+
+    @override
+    def leads(self) -> bool:
+        return True
+
+    @override
+    async def stats(self) -> QueueStats:
+        return await self._stats(None)
+
+    @override
+    async def stats_of(self, workspace: str) -> QueueStats:
+        return await self._stats(workspace)
+
+    @override
+    async def close(self) -> None:
+        """Give back the tasks in hand without counting an attempt. The database stays open."""
+        async with _translating():
+            await self._database.value(_RETURN_ALL, self._holder)
+
+    async def _received(self, limit: int) -> list[Delivery]:
+        async with _translating():
+            rows = await self._database.all(
+                _RECEIVE, limit, self._lease_seconds, self._holder, await self._dead_holders()
+            )
+        return [Delivery(Task(*row[3:]), row[2], (row[0], row[1])) for row in map(tuple, rows)]
+
+    async def _dead_holders(self) -> list[str]:
+        if time.monotonic() - self._looked < _LOOK_SECONDS:
+            return []
+        self._looked = time.monotonic()
+        rows = await self._database.all("SELECT DISTINCT holder FROM cragside.task WHERE lease IS NOT NULL")
+        return [row[0] for row in rows if row[0] != self._holder and is_gone(row[0])]
+
+    async def _stats(self, workspace: str | None) -> QueueStats:
+        async with _translating():
+            return QueueStats(*await self._database.one(_STATS, workspace))
+
+    @asynccontextmanager
+    async def _settling(self) -> AsyncIterator[None]:
+        async with _translating():
+            yield
+        self._settled.set()
+
+
+@asynccontextmanager
+async def _translating() -> AsyncIterator[None]:
+    """Failures of PostgreSQL as the port's error."""
+    try:
+        yield
+    except FAILURES as error:
+        raise ServiceUnavailable("queue", f"The queue {meaning_of(error)[1]}.") from error
+
+
+def _row(task: Task) -> tuple[str, str, str, int, str]:
+    return task.workspace, task.document_id, task.content_hash, task.part, task.stage

@@ -1,0 +1,183 @@
+"""Stores with their queues, in files and in PostgreSQL, whose whole contents tests compare."""
+
+import asyncio
+import json
+import multiprocessing
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import pytest
+from pydantic import SecretStr
+
+from cragside.adapters.local.queue import FILE_NAME
+from cragside.settings import Settings
+from tests.services.backends import migrated
+
+FORK = multiprocessing.get_context("fork")
+# The kinds of places, as parameters.
+KINDS = [
+    "files",
+    pytest.param("postgres", marks=pytest.mark.services("postgres")),
+    pytest.param("postgres_age", marks=pytest.mark.services("postgres_age")),
+]
+
+
+@contextmanager
+def places(kind: str, home: Path, request: pytest.FixtureRequest) -> Iterator["Callable[[str], Place]"]:
+    """A function that makes new places of a kind, by their names."""
+    with ExitStack() as stack:
+
+        def make(name: str) -> Place:
+            if kind == "files":
+                return InFiles(home / name)
+            uri = stack.enter_context(migrated(request.getfixturevalue(kind)))
+            return InAge(home / name, uri) if kind == "postgres_age" else InPostgres(home / name, uri)
+
+        yield make
+
+
+def forked(target: Callable[..., None], *arguments: Any) -> Any:
+    process = FORK.Process(target=target, args=arguments, daemon=True)
+    process.start()
+    return process
+
+
+class Place(Protocol):
+    """A store with its queue."""
+
+    def settings(self) -> Settings: ...
+
+    def statistics(self) -> tuple[int, int, int]:
+        """Tasks that wait, tasks in hand, dead letters."""
+
+    def contents(self, workspace: str) -> dict[str, Any]:
+        """All that a workspace holds, but for the order in which it came and the times."""
+
+
+def settings(home: Path, **more: Any) -> Settings:
+    # Small passages and parts: more moments at which something is half done.
+    given: dict[str, Any] = {"chunk_tokens": 50, "chunk_overlap_tokens": 10, "part_passages": 2, "index_parallel": 6}
+    return Settings(home=home, **given, **more)
+
+
+@dataclass(frozen=True)
+class InFiles:
+    """SQLite files below a folder."""
+
+    home: Path
+
+    def settings(self) -> Settings:
+        return settings(self.home)
+
+    def statistics(self) -> tuple[int, int, int]:
+        with closing(sqlite3.connect(self.home / FILE_NAME, timeout=30)) as queue:
+            row = queue.execute("SELECT count(*) - count(lease), count(lease), (SELECT count(*) FROM dead) FROM task")
+            return tuple(row.fetchone())  # type: ignore[return-value]
+
+    def contents(self, workspace: str) -> dict[str, Any]:
+        with closing(sqlite3.connect(self.home / workspace / "store.sqlite3")) as store:
+            ask = store.execute
+            parts = "SELECT part.key, number, first, last, embedded, enrichment, error, tier3 FROM part"
+            edges = "SELECT source, target, value FROM edge"
+            return {
+                "documents": sorted(ask("SELECT id, content_hash, name, state, text FROM document").fetchall()),
+                "parts": sorted(ask(parts).fetchall()),
+                "passages": sorted(ask("SELECT id, part, number, section, tier2 FROM chunk").fetchall()),
+                "texts": sorted(ask("SELECT id FROM kv WHERE namespace = 'text_chunks'").fetchall()),
+                "words": ask("SELECT count(*) FROM passage").fetchone(),
+                "vectors": sorted(ask("SELECT id, vector FROM vector WHERE namespace = 'chunks'").fetchall()),
+                "graph vectors": sorted(ask("SELECT namespace, id FROM vector WHERE namespace <> 'chunks'").fetchall()),
+                "mentions": sorted(ask("SELECT kind, name, passage FROM mention").fetchall()),
+                "nodes": {
+                    key: (facts(value), degree) for key, value, degree in ask("SELECT id, value, degree FROM node")
+                },
+                "edges": {(one, two): facts(value) for one, two, value in ask(edges)},
+            }
+
+
+@dataclass(frozen=True)
+class InPostgres:
+    """A database of PostgreSQL."""
+
+    home: Path
+    uri: str
+
+    def settings(self) -> Settings:
+        return settings(self.home, postgres_uri=SecretStr(self.uri))
+
+    def statistics(self) -> tuple[int, int, int]:
+        counts = "count(*) - count(lease), count(lease), (SELECT count(*) FROM cragside.dead_task)"
+        return self._rows(f"SELECT {counts} FROM cragside.task")[0]  # type: ignore[return-value]
+
+    def contents(self, workspace: str) -> dict[str, Any]:
+        ((store, key),) = self._rows("SELECT id, key FROM cragside.store WHERE workspace = $1", workspace)
+        documents = "SELECT version, id, content_hash, name, state, text FROM cragside.document WHERE store = $1"
+        versions = {row[0]: row[2] for row in self._rows(documents, store)}
+        parts = """SELECT part.version, number, key, first, last, embedded, enrichment, error, tier3
+            FROM cragside.part JOIN cragside.document USING (version) WHERE store = $1"""
+        vectors = [
+            row[0] for row in self._rows("SELECT table_name FROM information_schema.tables") if "_vdb_" in row[0]
+        ]
+        return {
+            "documents": sorted(row[1:] for row in self._rows(documents, store)),
+            "parts": sorted((versions[row[0]], *row[1:]) for row in self._rows(parts, store)),
+            "passages": self._sorted(
+                "id, part, number, section, tier2, text FROM cragside.passage WHERE store = $1", store
+            ),
+            "texts": self._sorted("id, content FROM lightrag_doc_chunks WHERE workspace = $1", key),
+            "words": self._sorted("id, words::text, vector::text FROM cragside.searched WHERE store = $1", store),
+            "vectors": {name: self._sorted(f"id FROM {name} WHERE workspace = $1", key) for name in vectors},
+            "mentions": self._sorted("kind, name, passage FROM cragside.mention WHERE store = $1", store),
+            "nodes": {name: facts(value) for name, value in self._nodes(key)},
+            "edges": {(one, two): facts(value) for one, two, value in self._edges(key)},
+        }
+
+    def _nodes(self, key: str) -> list[tuple[Any, ...]]:
+        return self._rows("SELECT id, properties FROM lightrag_graph_nodes WHERE workspace = $1", key)
+
+    def _edges(self, key: str) -> list[tuple[Any, ...]]:
+        return self._rows("SELECT src_id, tgt_id, properties FROM lightrag_graph_edges WHERE workspace = $1", key)
+
+    def _sorted(self, what: str, *values: Any) -> list[Any]:
+        return sorted(self._rows(f"SELECT {what}", *values))
+
+    def _rows(self, sql: str, *values: Any, path: str = '"$user", public') -> list[tuple[Any, ...]]:
+        async def ask() -> list[tuple[Any, ...]]:
+            import asyncpg
+
+            connection = await asyncpg.connect(self.uri, server_settings={"search_path": path})
+            try:
+                return [tuple(row) for row in await connection.fetch(sql, *values)]
+            finally:
+                await connection.close()
+
+        return asyncio.run(ask())
+
+
+class InAge(InPostgres):
+    """A database of PostgreSQL, with the graph in Apache AGE."""
+
+    def settings(self) -> Settings:
+        return settings(self.home, postgres_uri=SecretStr(self.uri), graph_storage="PGGraphStorage")
+
+    def _nodes(self, key: str) -> list[tuple[Any, ...]]:
+        return self._asked(key, "MATCH (n:base) RETURN n.entity_id, properties(n)", "name text, told agtype")
+
+    def _edges(self, key: str) -> list[tuple[Any, ...]]:
+        edges = "MATCH (a)-[e:DIRECTED]->(b) RETURN a.entity_id, b.entity_id, properties(e)"
+        return self._asked(key, edges, "one text, two text, told agtype")
+
+    def _asked(self, key: str, cypher: str, columns: str) -> list[tuple[Any, ...]]:
+        graph = f"'{key}_chunk_entity_relation', $$ {cypher} $$"
+        return self._rows(f"SELECT * FROM cypher({graph}) AS ({columns})", path='ag_catalog, "$user", public')
+
+
+def facts(value: str) -> dict[str, Any]:
+    """What a node or an edge says, in any order."""
+    known = json.loads(value)
+    kept = {name: sorted(str(known[name]).split("<SEP>")) for name in ("source_id", "description", "file_path")}
+    return {**kept, "weight": known.get("weight"), "type": known.get("entity_type")}
