@@ -1,5 +1,6 @@
 """The graph in Apache AGE, as LightRAG's own class finds it, and as several connections use it."""
 
+import secrets
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -124,6 +125,34 @@ async def test_pgbouncer_may_give_each_transaction_another_connection(
     async with opened(tmp_path, f"{bouncer.through(uri)}?statement_cache_size=0", **AGE) as container:
         await index(container)
         assert "William Armstrong" in await neighbours(container)
+
+
+GRANTS = """
+GRANT CREATE, CONNECT ON DATABASE "{database}" TO {role};
+GRANT USAGE ON SCHEMA cragside, public, ag_catalog TO {role};
+GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA cragside, public TO {role};
+GRANT USAGE ON ALL SEQUENCES IN SCHEMA cragside TO {role};
+"""
+
+
+async def test_a_role_needs_no_more_than_the_documented_rights(tmp_path: Path, uri: str) -> None:
+    async with opened(tmp_path, uri, **AGE) as container:
+        assert container.database
+        await migrate(container.database, container.embedder, age=True)
+    address = urlsplit(uri)
+    role = f"team_{secrets.token_hex(4)}"
+    admin = await asyncpg.connect(uri)
+    await admin.execute(f"CREATE ROLE {role} LOGIN PASSWORD 'hush'")
+    try:
+        await admin.execute(GRANTS.format(database=address.path.removeprefix("/"), role=role))
+        limited = address._replace(netloc=f"{role}:hush@{address.hostname}:{address.port}").geturl()
+        async with opened(tmp_path, limited, **AGE) as container:
+            await index(container)
+            assert "William Armstrong" in await neighbours(container)
+            assert await container.workspaces.remove("w")
+    finally:
+        await admin.execute(f"DROP OWNED BY {role}; DROP ROLE {role}")
+        await admin.close()
 
 
 async def test_a_removed_workspace_leaves_no_graph(tmp_path: Path, uri: str) -> None:
