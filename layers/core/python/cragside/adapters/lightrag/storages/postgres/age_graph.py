@@ -186,7 +186,8 @@ class AgeGraph(GraphStorage):
 
     async def sizes(self) -> tuple[int, int]:
         """How many nodes and edges there are."""
-        return (await self._rows(_SIZES))[0]
+        ((nodes, edges),) = await self._rows(_SIZES)
+        return nodes, edges
 
     async def _rows(self, sql: str, *values: Any) -> list[Any]:
         async with translating():
