@@ -66,6 +66,7 @@ class StoreOpener:
                 _check_storages(workspace, ledger.storages, storages.names)
             engine = build_engine(
                 folder,
+                folder=self.backend.files_of(folder),
                 workspace=_lock_name(folder),
                 storages=storages,
                 embedder=embedder,

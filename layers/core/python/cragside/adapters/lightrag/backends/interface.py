@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Storages:
-    """The classes of LightRAG's storages. LightRAG makes their instances, with the store's folder as `working_dir`."""
+    """The classes of LightRAG's storages. LightRAG makes instances, whose configuration has the store's folder."""
 
     values: "type[ValueStorage]"
     vectors: "type[VectorStorage]"
@@ -33,6 +33,10 @@ class Backend(ABC):
 
         Raises `ServiceUnavailable` when that cannot be told.
         """
+
+    def files_of(self, folder: Path) -> Path:
+        """A folder that may be made for the files of a store; where the database has none, one that is there."""
+        return folder
 
     @abstractmethod
     async def names(self, home: Path) -> list[str]:

@@ -1,5 +1,6 @@
 """Workspaces in PostgreSQL, which several servers and workers share."""
 
+import tempfile
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
@@ -30,6 +31,10 @@ class PostgresBackend(Backend):
     @override
     def folder_of(self, home: Path, workspace: str) -> Path:
         return home / workspace
+
+    @override
+    def files_of(self, folder: Path) -> Path:
+        return Path(tempfile.gettempdir())
 
     @override
     async def names(self, home: Path) -> list[str]:

@@ -118,9 +118,9 @@ class PostgresStore:
         return known
 
     @classmethod
-    def of(cls, folder: str) -> "PostgresStore":
-        """The store of a folder, which its ledger has opened; it needs its `release`."""
-        known = cls._open[Path(folder)]
+    def of_storage(cls, global_config: Mapping[str, Any]) -> "PostgresStore":
+        """The store of a storage's configuration, which its ledger has opened; it needs its `release`."""
+        known = cls._open[Path(global_config["vector_db_storage_cls_kwargs"]["store"])]
         known._users += 1
         return known
 

@@ -14,7 +14,7 @@ from cragside.adapters.lightrag.ledger.changes import Row
 from cragside.adapters.lightrag.ledger.failures import LedgerError
 from cragside.adapters.lightrag.ledger.postgres.age import ENTITY, graph_of
 from cragside.adapters.lightrag.ledger.postgres.store import PostgresStore, translating
-from cragside.adapters.lightrag.storages.interface import GraphStorage, Properties, Strong, ordered
+from cragside.adapters.lightrag.storages.interface import Expansion, GraphStorage, Properties, Strong, ordered
 
 # All names are qualified, because a search path would have to be set anew on each connection.
 _EQUAL = "OPERATOR(ag_catalog.=)"
@@ -56,9 +56,28 @@ _EDGES_BETWEEN = f"""SELECT source, target, {_properties("edge")}
     JOIN {_EDGES} AS edge ON {_joined("edge", "a", "b")}"""
 _DEGREES = f"""SELECT asked, {_DEGREE} FROM unnest($1::text[]) AS asked
     JOIN {_VERTICES} AS node ON {_is("node", "asked")}"""
-_EDGES_OF = f"""SELECT asked, {_name("other")} FROM unnest($1::text[]) AS asked
-    JOIN {_VERTICES} AS node ON {_is("node", "asked")} CROSS JOIN LATERAL ({_NEAR} LIMIT $2) AS near
-    JOIN {_VERTICES} AS other ON other.id {_EQUAL} near.other"""
+# Always the same ones: first those whose other ends are alphabetically later.
+_SOME = f"""SELECT asked AS name, near.name AS other FROM unnest($1::text[]) AS asked
+    JOIN {_VERTICES} AS node ON {_is("node", "asked")} CROSS JOIN LATERAL (
+        SELECT {_name("other")} AS name FROM ({_NEAR}) AS edge JOIN {_VERTICES} AS other ON other.id {_EQUAL} edge.other
+        ORDER BY {_name("other")} < asked, {_name("other")} LIMIT $2) AS near"""
+_ORDER = 'ORDER BY name, other < name COLLATE "C", other'
+_EDGES_OF = f"SELECT name, other FROM ({_SOME}) AS near {_ORDER}"
+# `$3` and `$4` are the ends of relations.
+_EXPANSION = f"""WITH near AS MATERIALIZED ({_SOME}),
+    named AS (SELECT unnest($1::text[]) AS name UNION SELECT unnest($3::text[]) UNION SELECT unnest($4::text[])),
+    pair AS (SELECT name AS source, other AS target FROM near UNION SELECT * FROM unnest($3::text[], $4::text[])),
+    joined AS (SELECT DISTINCT ON (edge.id) source, target, edge.properties FROM pair
+        JOIN {_VERTICES} AS a ON {_is("a", "source")} JOIN {_VERTICES} AS b ON {_is("b", "target")}
+        JOIN {_EDGES} AS edge ON {_joined("edge", "a", "b")}),
+    counted AS (SELECT unnest($1::text[]) AS name UNION SELECT name FROM near UNION SELECT other FROM near)
+    SELECT
+    (SELECT json_agg(json_build_array(name, other) {_ORDER}) FROM near),
+    (SELECT json_agg(json_build_array(name, {_properties("node")}::json)) FROM named
+        JOIN {_VERTICES} AS node ON {_is("node", "name")}),
+    (SELECT json_agg(json_build_array(source, target, {_properties("joined")}::json)) FROM joined),
+    (SELECT json_agg(json_build_array(name, {_DEGREE})) FROM counted
+        JOIN {_VERTICES} AS node ON {_is("node", "name")})"""
 _STRONGEST = f"""SELECT {_name("other")}, {_properties("near")} FROM {_VERTICES} AS node
     CROSS JOIN LATERAL ({_NEAR}) AS near JOIN {_VERTICES} AS other ON other.id {_EQUAL} near.other
     WHERE {_is("node", "$1")} {_HEAVIEST.format("near")}, {_name("other")} LIMIT $2"""
@@ -104,7 +123,7 @@ class AgeGraph(GraphStorage):
 
     @override
     async def initialize(self) -> None:
-        self._store = PostgresStore.of(self.global_config["working_dir"])
+        self._store = PostgresStore.of_storage(self.global_config)
         self.workspace = self._store.key
         self._graph = graph_of(self._store.key)
         self._store.graph = self
@@ -126,6 +145,23 @@ class AgeGraph(GraphStorage):
         for node, other in await self._rows(_EDGES_OF, list(found), self.edges_per_node):
             found[node].append((node, other))
         return found
+
+    @override
+    async def expand(self, names: Sequence[str], ends: Sequence[tuple[str, str]]) -> Expansion:
+        (told,) = await self._rows(_EXPANSION, [*names], self.edges_per_node, *_columns(ends, 2))
+        around, nodes, edges, degrees = (json.loads(rows or "[]") for rows in told)
+        near: dict[str, list[tuple[str, str]]] = {name: [] for name in names}
+        for name, other in around:
+            near[name].append((name, other))
+        beside = [edge for edges in near.values() for edge in edges]
+        return Expansion(
+            asked={*names, *(name for pair in ends for name in pair)},
+            nodes=dict(nodes),
+            near=near,
+            degrees={**dict.fromkeys((*names, *(name for pair in beside for name in pair)), 0), **dict(degrees)},
+            pairs={ordered(*pair) for pair in (*beside, *ends)},
+            edges={ordered(source, target): row for source, target, row in edges},
+        )
 
     @override
     async def nodes(self, names: Iterable[str]) -> dict[str, Properties]:
