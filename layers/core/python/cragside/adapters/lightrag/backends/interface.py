@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 from cragside.domain.indexing import DocumentKey, Stored
 
 if TYPE_CHECKING:
+    from cragside.adapters.lightrag.ledger.exchange import Batches
     from cragside.adapters.lightrag.ledger.interface import Ledger
     from cragside.adapters.lightrag.storages.interface import GraphStorage, ValueStorage, VectorStorage
 
 
 @dataclass(frozen=True, slots=True)
 class Storages:
-    """The classes of LightRAG's storages. LightRAG makes instances, whose configuration has the store's folder."""
+    """The classes of LightRAG's storages. LightRAG makes instances, whose configuration says where the store is."""
 
     values: "type[ValueStorage]"
     vectors: "type[VectorStorage]"
@@ -84,3 +85,19 @@ class Backend(ABC):
     @abstractmethod
     async def remove(self, folder: Path) -> None:
         """Remove a store that nobody has open. It is no error when there is none."""
+
+    @abstractmethod
+    def dump(self, folder: Path) -> "Batches":
+        """All that a store holds, its leases aside, as of one moment, however long the reading takes.
+
+        Raises `LedgerError` and `StoreFormatError`.
+        """
+
+    @abstractmethod
+    async def load(
+        self, folder: Path, workspace: str, batches: "Batches", *, search_text: Callable[[str], str]
+    ) -> None:
+        """Fill a store with what `dump` of any database gives. The store has to be empty, and nobody else may use it.
+
+        Raises `LedgerError`.
+        """

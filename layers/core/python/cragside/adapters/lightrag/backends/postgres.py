@@ -7,6 +7,7 @@ from pathlib import Path
 from typing_extensions import override
 
 from cragside.adapters.lightrag.backends.interface import Backend, Storages
+from cragside.adapters.lightrag.ledger.exchange import Batches
 from cragside.adapters.lightrag.ledger.interface import Ledger
 from cragside.adapters.lightrag.ledger.postgres.age import AGE_STORAGE, make_graph
 from cragside.adapters.postgres.database import PostgresDatabase
@@ -89,6 +90,18 @@ class PostgresBackend(Backend):
     @override
     async def sweep(self, home: Path) -> None:
         """A removal is one transaction."""
+
+    @override
+    def dump(self, folder: Path) -> Batches:
+        from cragside.adapters.lightrag.storages.postgres.exchange import dump
+
+        return dump(self._database, folder.name)
+
+    @override
+    async def load(self, folder: Path, workspace: str, batches: Batches, *, search_text: Callable[[str], str]) -> None:
+        from cragside.adapters.lightrag.storages.postgres.exchange import load
+
+        await load(self._database, folder.name, batches, search_text)
 
     async def close(self) -> None:
         """Close the connections."""
