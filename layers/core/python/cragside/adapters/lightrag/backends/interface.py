@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Storages:
-    """The classes of LightRAG's storages. LightRAG makes instances, whose configuration says where the store is."""
+    """The classes of LightRAG's storages. LightRAG makes instances, whose configuration has the store's folder."""
 
     values: "type[ValueStorage]"
     vectors: "type[VectorStorage]"
