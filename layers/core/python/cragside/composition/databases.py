@@ -41,17 +41,13 @@ class DatabaseState:
 
 async def examine(database: "PostgresDatabase", *, needs_age: bool = False) -> DatabaseState:
     """What there is in the database. Raises `ServiceUnavailable`."""
-    from cragside.adapters.lightrag.ledger.postgres.schema import SCHEMA_VERSION, version_of
-    from cragside.adapters.lightrag.ledger.postgres.store import translating
-    from cragside.adapters.postgres.versions import versions_of
+    from cragside.adapters.lightrag.backends.postgres_tables import inspected
 
-    async with translating():
-        server, vector, age = await versions_of(database)
-        found = await version_of(database)
+    (server, vector, age), found, known = await inspected(database)
     detail = f"{database.address}, pgvector {vector or 'is missing'}"
     if needs_age:
         detail += f", AGE {age or 'is missing'}"
-    if found > SCHEMA_VERSION:
+    if found > known:
         return DatabaseState(server, detail, f"Its tables are of a later cragside (format {found}). Update this one.")
     return DatabaseState(server, detail, "" if found and (age or not needs_age) else "Run `cragside migrate`.")
 

@@ -15,6 +15,16 @@ from cragside.adapters.lightrag.storages.postgres.near_indexes import make_near_
 from cragside.adapters.lightrag.storages.postgres.tables import make_tables, make_vector_tables
 from cragside.adapters.postgres import preferences, queue_schema
 from cragside.adapters.postgres.database import PostgresDatabase
+from cragside.adapters.postgres.versions import versions_of
+
+
+async def inspected(database: PostgresDatabase) -> tuple[tuple[str, str | None, str | None], int, int]:
+    """What `versions_of` says, the number of the tables' format, 0 without tables, and that of this program.
+
+    Raises `LedgerError`.
+    """
+    async with translating():
+        return await versions_of(database), await version_of(database), SCHEMA_VERSION
 
 
 async def migrate(database: PostgresDatabase, *, model: str = "", dimensions: int = 0, age: bool = False) -> bool:
