@@ -33,6 +33,7 @@ def baking(settings: Settings, out: Path) -> Iterator[tuple[Settings, Baking]]:
         changed = {
             "home": baked.home,
             "home_sha256": None,
+            "postgres_uri": None,
             "ollama_base_url": None,
             "searxng_host": None,
             "queue_url": None,
