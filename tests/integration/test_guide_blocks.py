@@ -16,6 +16,7 @@ from tools import toolchain
 AWS = "needs an AWS account; `make e2e` deploys into an emulator"
 OPEN_WEBUI = "needs Open WebUI, and models from Ollama's registry"
 SYSTEMD = "needs root and a running systemd"
+COPYING = "needs PostgreSQL; tests/unit/cli/test_cli_copy.py runs these commands"
 # The only blocks of commands that are not run, by page and how they begin, with the reason.
 NOT_RUN = {
     ("README.md", "make test"): "runs this test",
@@ -33,6 +34,9 @@ NOT_RUN = {
         "docs/postgresql.md",
         "pip install",
     ): "needs PostgreSQL; tests/integration/test_on_postgres.py runs these commands",
+    ("docs/how-to/move-to-postgresql.md", "export TEAM"): COPYING,
+    ("docs/how-to/move-to-postgresql.md", "cragside copy"): COPYING,
+    ("docs/how-to/move-to-postgresql.md", "cragside bake"): COPYING,
     ("docs/tutorial.md", "ollama pull"): OPEN_WEBUI,
 }
 # What a page takes for granted.

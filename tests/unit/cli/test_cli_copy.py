@@ -110,3 +110,32 @@ def test_a_workspace_goes_to_postgresql_and_comes_back(
         result = run("copy", "--to", back, "--all", POSTGRES_URI=uri)
         assert (result.exit_code, result.stderr) == (0, "")
         assert found(run, RAG_HOME=str(back)) == found(run)
+        baked = tmp_path / "baked"
+        result = run("bake", "--from", "TEAM", "--out", baked, "-w", "sea", TEAM=uri)
+        assert (result.exit_code, result.stderr) == (0, "")
+        assert found(run, RAG_HOME=str(baked))[0] == found(run)[0]
+
+
+def test_a_store_is_baked_as_it_is(filled: RealCommands, run: Callable[..., Any], tmp_path: Any) -> None:
+    baked = tmp_path / "baked"
+    result = run("bake", "--from", filled.home, "--out", baked, "-w", "sea")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert result.stdout.startswith("1 document copied. Workspace sea baked into")
+    (before, _), (after, row) = found(run), found(run, RAG_HOME=str(baked))
+    assert after == before
+    assert (row["documents"], row["exchanges"]) == (1, 0)
+    assert sorted(path.name for path in baked.iterdir()) == ["baked.json", "sea"]
+
+
+def test_what_is_not_indexed_yet_is_not_baked(filled: RealCommands, run: Callable[..., Any], tmp_path: Any) -> None:
+    note = tmp_path / "whale.md"
+    note.write_text("Whales eat krill.")
+    assert filled("ingest", str(note), "--workspace", "sea", "--no-wait").exit_code == 0
+    result = run("bake", "--from", filled.home, "--out", tmp_path / "baked", "-w", "sea")
+    assert (result.exit_code, "not indexed yet" in result.stderr) == (2, True)
+    assert not (tmp_path / "baked").exists()
+
+
+def test_bake_wants_either_files_or_a_place(run: Callable[..., Any], tmp_path: Any) -> None:
+    result = run("bake", "--out", tmp_path / "baked")
+    assert (result.exit_code, "--from" in result.stderr) == (2, True)

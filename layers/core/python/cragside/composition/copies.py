@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 from cragside.adapters.embedded.keywords import searched_words
 from cragside.composition.stores import Stores
+from cragside.domain.memory_name import memory_of
 
 if TYPE_CHECKING:
-    from cragside.adapters.lightrag.copying import Place
+    from cragside.adapters.lightrag.copying import Copier, Place
 
 __all__ = ["Copies"]
 
@@ -26,23 +27,27 @@ class Copies:
 
     async def in_the_way(self, workspace: str) -> int:
         """How many documents and exchanges the target has of a workspace."""
-        from cragside.domain.memory_name import memory_of
-
         place = _place_of(self.target)
         return await place.holds(workspace) + await place.holds(memory_of(workspace))
 
     async def copy(self, workspace: str, *, replace: bool, progress: Callable[[int], None]) -> int:
         """See `Copier.copy`. The target gets the source's preferences for the workspace as well."""
-        from cragside.adapters.lightrag.copying import Copier
-
-        places = _place_of(self.source), _place_of(self.target)
-        copier = Copier(*places, search_text=searched_words, lease_seconds=self.target.lease_seconds)
-        count = await copier.copy(workspace, replace=replace, progress=progress)
+        count = await self._copier().copy(workspace, replace=replace, progress=progress)
         before = await self.target.preference_store.changes(workspace)
         wanted = await self.source.preference_store.changes(workspace)
         if dict(before) != dict(wanted):
             await self.target.preference_store.change(workspace, {**dict.fromkeys(before), **wanted})
         return count
+
+    async def copy_documents(self, workspace: str) -> int:
+        """Copy a workspace without its memory and its preferences, to where there is none of this name."""
+        return await self._copier().copy(workspace, replace=False, progress=lambda _: None, memory=False)
+
+    def _copier(self) -> "Copier":
+        from cragside.adapters.lightrag.copying import Copier
+
+        places = _place_of(self.source), _place_of(self.target)
+        return Copier(*places, search_text=searched_words, lease_seconds=self.target.lease_seconds)
 
 
 def _place_of(container: Stores) -> "Place":

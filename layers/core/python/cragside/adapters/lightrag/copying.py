@@ -55,8 +55,8 @@ class Copier:
     search_text: SearchText
     lease_seconds: float
 
-    async def copy(self, workspace: str, *, replace: bool, progress: Callable[[int], None]) -> int:
-        """Copy a workspace, and return how many documents and exchanges it has there.
+    async def copy(self, workspace: str, *, replace: bool, progress: Callable[[int], None], memory: bool = True) -> int:
+        """Copy a workspace, without `memory` its documents alone. How many documents and exchanges were copied.
 
         The source is read as it is at one moment, and may change meanwhile. The target stays as it is until everything
         is copied; then each of its two stores is replaced whole. `progress` is told how many documents are copied.
@@ -65,13 +65,14 @@ class Copier:
         """
         await self.source.home.ready()
         self.target.home.refuse_baked()
-        stores = [name for name in (memory_of(workspace), workspace) if await self.source.has(name)]
+        names = [memory_of(workspace), workspace] if memory else [workspace]
+        stores = [name for name in names if await self.source.has(name)]
         if not stores:
             raise NotFound(f"There is no workspace {workspace} to copy.")
         if not replace:
             await self.refuse_existing(workspace)
         # What the source has none of is replaced by nothing.
-        stores = [name for name in (memory_of(workspace), workspace) if name in stores or await self.target.has(name)]
+        stores = [name for name in names if name in stores or await self.target.has(name)]
         count = _Count(progress)
         async with AsyncExitStack() as stack:
             filled = {name: await stack.enter_async_context(self._filled(name, count)) for name in stores}

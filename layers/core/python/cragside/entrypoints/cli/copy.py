@@ -9,16 +9,14 @@ from cragside.domain.counted import counted
 from cragside.domain.errors import NotFound, ValidationError
 from cragside.entrypoints.cli import exit_codes
 from cragside.entrypoints.cli.api import LocalWorkspace
-from cragside.entrypoints.cli.session import Session, place_of, session_of
+from cragside.entrypoints.cli.places import settings_of
+from cragside.entrypoints.cli.session import place_of, session_of
 from cragside.entrypoints.cli.syncing import on_terminal
 from cragside.entrypoints.cli.terminal import output, print_json, printable, progress
 
 if TYPE_CHECKING:
     from cragside.bootstrap import Container
     from cragside.composition.copies import Copies
-    from cragside.settings import Settings
-
-_PLACES = ("POSTGRES_URI", "RAG_HOME", "RAG_HOME_SHA256")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +57,7 @@ def copy(
     if workspace is not None and everything:
         raise ValidationError("Pass --workspace or --all, not both.")
     settings = session.settings(workspace)
-    places = [_settings_of(session, place, option) for place, option in ((source, "--from"), (target, "--to"))]
+    places = [settings_of(session, place, option) for place, option in ((source, "--from"), (target, "--to"))]
     if place_of(places[0]) == place_of(places[1]):
         raise ValidationError(f"--from and --to are the same place, {place_of(places[0])}. Name another one.")
 
@@ -108,28 +106,3 @@ async def _copied(copies: "Copies", name: str, *, replace: bool, as_json: bool) 
             name, replace=replace, progress=lambda done: shown.update(f"Copying {name}: {done} documents ...")
         )
     return _Copy(name, count)
-
-
-def _settings_of(session: Session, place: str, option: str) -> "Settings":
-    """The settings with this place for the workspaces. Raises `ConfigurationError` and `ValidationError`."""
-    from cragside.settings import load_settings
-
-    values = dict(session.given().values)
-    if not place:
-        return session.settings()
-    if place.isidentifier() and place.isupper():
-        named = place
-        place = values.get(named) or session.environment.get(named, "")
-        if not place:
-            raise ValidationError(f"{option} names the variable {named}, which is not set. Set it, or name a folder.")
-    for name in _PLACES:
-        values.pop(name, None)
-    if place.startswith(("postgresql://", "postgres://")):
-        home = session.given().values.get("RAG_HOME")
-        return load_settings({**values, **({"RAG_HOME": home} if home else {}), "POSTGRES_URI": place})
-    if "://" in place and not place.startswith("s3://"):
-        raise ValidationError(f"{option} is no place: name a folder or a postgresql:// address.")
-    pinned = session.given().values.get("RAG_HOME_SHA256")
-    if place == session.given().values.get("RAG_HOME") and pinned:
-        values["RAG_HOME_SHA256"] = pinned
-    return load_settings({**values, "RAG_HOME": place})

@@ -37,8 +37,9 @@ if TYPE_CHECKING:
     from cragside.entrypoints.cli.session import Session
     from cragside.settings import Settings
 
-Paths = Annotated[
-    list[Path], typer.Argument(metavar="PATH...", exists=True, readable=False, help="Files and folders to index.")
+OptionalPaths = Annotated[
+    list[Path] | None,
+    typer.Argument(metavar="PATH...", exists=True, readable=False, help="Files and folders to index."),
 ]
 
 Remove = Callable[["Report"], Awaitable[None]]

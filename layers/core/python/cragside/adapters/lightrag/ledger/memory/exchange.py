@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from datetime import datetime
+from typing import cast
 
 import numpy as np
 import orjson
@@ -27,8 +28,8 @@ from cragside.adapters.lightrag.ledger.exchange import (
     VectorRow,
 )
 from cragside.adapters.lightrag.ledger.memory.tables import FORGOTTEN, PASSAGES, Chunk, MemoryTables, Values, Version
-from cragside.domain.document import Mark, SourceText
-from cragside.domain.indexing import Part
+from cragside.domain.document import DocType, Mark, SourceText
+from cragside.domain.indexing import EnrichmentStatus, Part
 from cragside.domain.query import Query
 
 
@@ -170,7 +171,7 @@ def _version(row: DocumentRow) -> Version:
             text=row.text,
             title=row.title,
             file_type=row.file_type,
-            doc_type=row.doc_type,  # type: ignore[arg-type] (a store holds no others)
+            doc_type=cast(DocType, row.doc_type),
             size=row.size,
             marks=tuple(Mark(*mark) for mark in json.loads(row.marks)),
             tier1=parsed(row.tier1),
@@ -189,7 +190,7 @@ def _add_part(version: Version, row: PartRow) -> None:
         row.first,
         row.last,
         row.embedded,
-        row.enrichment,  # type: ignore[arg-type] (a store holds no others)
+        cast(EnrichmentStatus, row.enrichment),
         row.error,
         tier3,
         row.enriched_at,

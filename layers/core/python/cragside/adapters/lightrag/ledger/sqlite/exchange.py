@@ -41,14 +41,14 @@ _VECTORS = """SELECT namespace, vector.id, value, vector, json_extract(value, '$
     document.name FROM vector LEFT JOIN chunk ON chunk.id = vector.id LEFT JOIN document USING (version) ORDER BY seq"""
 _READ: tuple[tuple[type[Row], str, Callable[..., Row]], ...] = (
     (FactsRow, _FACTS, lambda model, dimensions, untidy: FactsRow(model, dimensions, bool(untidy))),
-    (DocumentRow, _DOCUMENTS, lambda *row: DocumentRow(*row[:13], bool(row[13]), *row[14:])),
+    (DocumentRow, _DOCUMENTS, lambda *row: _typed(DocumentRow(*row))),
     (OriginRow, "SELECT document_id, source FROM origin", OriginRow),
-    (PartRow, "SELECT * FROM part", lambda *row: PartRow(*row[:5], bool(row[5]), *row[6:])),
+    (PartRow, "SELECT * FROM part", lambda *row: _typed(PartRow(*row))),
     (PassageRow, _PASSAGES, PassageRow),
     (ValueRow, _VALUES, ValueRow),
     (NodeRow, "SELECT id, value FROM node ORDER BY rowid", NodeRow),
     (EdgeRow, "SELECT source, target, value FROM edge ORDER BY rowid", EdgeRow),
-    (VectorRow, _VECTORS, lambda *row: VectorRow(*row[:4], _searched(*row))),
+    (VectorRow, _VECTORS, lambda *row: _vector(*row)),
     (MentionRow, "SELECT kind, name, passage FROM mention", MentionRow),
     (EmbeddingRow, "SELECT model, text_hash, document_id, vector FROM embedding ORDER BY seq", EmbeddingRow),
     (QueryRow, "SELECT id, text, created_at FROM query ORDER BY rowid", QueryRow),
@@ -113,9 +113,17 @@ def _write(connection: sqlite3.Connection, batch: Batch, search_text: SearchText
                 connection.execute("INSERT INTO passage (rowid, terms) VALUES (?, ?)", (added, terms))
 
 
-def _searched(namespace: str, *row: Any) -> str | None:
-    content, title, name = row[3:]
-    return searched_text(searched_title(title or "", name or ""), content or "") if has_text(namespace) else None
+def _typed(row: DocumentRow | PartRow) -> Row:
+    """SQLite has numbers for what is true or false."""
+    if isinstance(row, DocumentRow):
+        return row._replace(enrich=bool(row.enrich))
+    return row._replace(embedded=bool(row.embedded))
+
+
+def _vector(namespace: str, key: str, value: str, vector: bytes, *passage: Any) -> VectorRow:
+    content, title, name = (each or "" for each in passage)
+    searched = searched_text(searched_title(title, name), content) if has_text(namespace) else None
+    return VectorRow(namespace, key, value, vector, searched)
 
 
 def _connected(folder: Path, mode: str) -> sqlite3.Connection:

@@ -1,0 +1,36 @@
+"""A place of workspaces that a command names: files, or a database."""
+
+from typing import TYPE_CHECKING
+
+from cragside.domain.errors import ValidationError
+
+if TYPE_CHECKING:
+    from cragside.entrypoints.cli.session import Session
+    from cragside.settings import Settings
+
+_PLACES = ("POSTGRES_URI", "RAG_HOME", "RAG_HOME_SHA256")
+
+
+def settings_of(session: "Session", place: str, option: str) -> "Settings":
+    """The settings with this place for the workspaces. Raises `ConfigurationError` and `ValidationError`."""
+    from cragside.settings import load_settings
+
+    values = dict(session.given().values)
+    if not place:
+        return session.settings()
+    if place.isidentifier() and place.isupper():
+        named = place
+        place = values.get(named) or session.environment.get(named, "")
+        if not place:
+            raise ValidationError(f"{option} names the variable {named}, which is not set. Set it, or name a folder.")
+    for name in _PLACES:
+        values.pop(name, None)
+    if place.startswith(("postgresql://", "postgres://")):
+        home = session.given().values.get("RAG_HOME")
+        return load_settings({**values, **({"RAG_HOME": home} if home else {}), "POSTGRES_URI": place})
+    if "://" in place and not place.startswith("s3://"):
+        raise ValidationError(f"{option} is no place: name a folder or a postgresql:// address.")
+    pinned = session.given().values.get("RAG_HOME_SHA256")
+    if place == session.given().values.get("RAG_HOME") and pinned:
+        values["RAG_HOME_SHA256"] = pinned
+    return load_settings({**values, "RAG_HOME": place})
