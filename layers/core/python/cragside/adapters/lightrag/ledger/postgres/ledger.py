@@ -44,9 +44,8 @@ _COPY_PASSAGES = """INSERT INTO cragside.passage SELECT $1, id, $3, part, number
     FROM cragside.passage WHERE store = $2 AND version = $4"""
 _COPY_ORIGIN = """INSERT INTO cragside.origin SELECT $1, document_id, source FROM cragside.origin
     WHERE store = $2 AND document_id = $3"""
-_TEXTS = """SELECT passage.id, passage.text, passage.tokens, passage.number, part.key, document.name
+_TEXTS = """SELECT passage.id, passage.text, passage.tokens, passage.number, document.id, document.name
     FROM cragside.passage JOIN cragside.document USING (version)
-    JOIN cragside.part ON part.version = passage.version AND part.number = passage.part
     WHERE passage.store = $1 AND passage.version = $2"""
 
 
@@ -106,6 +105,7 @@ class PostgresLedger(PartWrites):
                 entities=entities,
                 relations=relations,
                 by_status=await self._statuses(),
+                lightrag_workspace=self._store.key,
             )
 
     @override
@@ -121,7 +121,8 @@ class PostgresLedger(PartWrites):
     @override
     async def copy_document_from(self, other: Ledger, document_id: str) -> None:
         source = _on_postgres(other)._store.number
-        async with self._transaction():
+        async with self._transaction() as listing:
+            listing.entered(document_id)
             old, new = await self._store.one(_COPY_DOCUMENT, source, document_id)
             await self._store.execute(_COPY_PARTS, new, old)
             await self._store.execute(_COPY_PASSAGES, source, new, old)

@@ -1,7 +1,7 @@
 """The content of one workspace in PostgreSQL, as its ledger and LightRAG's storages share it."""
 
 import uuid
-from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
@@ -21,7 +21,7 @@ SearchText = Callable[[str], str]
 
 _FIND = "SELECT id, key FROM cragside.store WHERE workspace = $1"
 _MAKE = "INSERT INTO cragside.store (workspace, key) VALUES ($1, $2) ON CONFLICT DO NOTHING"
-# Last in each transaction: the row is locked from here to the commit.
+# Towards the end of each transaction: the row is locked from here to the commit.
 _TOUCH = "UPDATE cragside.store SET state = state + 1 WHERE id = $1"
 
 
@@ -170,11 +170,15 @@ class PostgresStore:
         return await self.graph.sizes() if self.graph else (0, 0)
 
     @asynccontextmanager
-    async def transaction(self) -> AsyncIterator[None]:
-        """Everything or nothing; what any process shows of the store's state changes."""
+    async def transaction(self, last: Callable[[], Awaitable[None]]) -> AsyncIterator[None]:
+        """Everything or nothing; what any process shows of the store's state changes.
+
+        `last` runs while no other transaction of the store is at its end.
+        """
         async with translating(), self.database.transaction():
             yield
             await self.database.value(_TOUCH, self.number)
+            await last()
 
     @asynccontextmanager
     async def note(self) -> AsyncIterator[None]:
