@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import asyncpg
 import pytest
 from pydantic import SecretStr
 
@@ -81,26 +82,107 @@ async def asked(server: LightRagServer, path: str, body: Any = None) -> Any:
     return await asyncio.to_thread(ask)
 
 
-async def test_lightrags_server_answers_from_what_was_indexed_and_from_nothing_that_was_deleted(
+async def rows(database: str, sql: str, *values: Any) -> list[dict[str, Any]]:
+    connection = await asyncpg.connect(database, timeout=5)
+    try:
+        return [dict(row) for row in await connection.fetch(sql, *values)]
+    finally:
+        await connection.close()
+
+
+async def listed(database: str) -> dict[str, dict[str, Any]]:
+    found = await rows(database, "SELECT * FROM lightrag_doc_status")
+    return {row["file_path"]: row for row in found}
+
+
+async def tables_with(database: str, text: str) -> list[str]:
+    """The tables of which a row contains a text."""
+    tables = await rows(
+        database, "SELECT schemaname || '.' || tablename AS name FROM pg_tables WHERE schemaname IN ('public', 'cragside')"
+    )
+    inside = "SELECT 1 FROM {} AS row WHERE strpos(lower(row::text), $1) > 0"
+    return [each["name"] for each in tables if await rows(database, inside.format(each["name"]), text)]
+
+
+async def test_lightrags_server_shows_what_cragside_has_indexed_and_nothing_that_was_deleted(
     container: Container, database: str, models: str, started: Any
 ) -> None:
     workspace = await container.workspaces.open("a-b.C_9")
     texts = {"keeper.md": KEEPER, "swan.md": SWAN, "gone.md": GONE}
     await workspace.passages.save_documents([SourceText(name, text) for name, text in texts.items()])
     (gone,) = await workspace.documents.named("gone.md")
+    assert await tables_with(database, "otterburn")
     await workspace.documents.delete(gone.id)
-    key = (await workspace.passages.status()).lightrag_workspace
-    embedder = WordLlamaEmbedder()
-    server = started(
-        "lightrag-server", lambda: LightRagServer(database, key, models, (embedder.name, embedder.dimensions))
-    )
+    assert await tables_with(database, "otterburn") == []
 
-    listed = await asked(server, "/documents/paginated", {"page": 1, "page_size": 10})
-    print(json.dumps(listed, indent=1))
-    question = {"query": "Who kept the lighthouse?", "mode": "mix", "hl_keywords": ["lighthouse"]}
-    answer = await asked(server, "/query/data", {**question, "ll_keywords": ["Grace Darling"]})
-    print(json.dumps(answer, indent=1)[:6000])
-    labels = await asked(server, "/graph/label/list")
+    embedder = WordLlamaEmbedder()
+    model = embedder.name, embedder.dimensions
+    key = (await workspace.passages.status()).lightrag_workspace
+    server = started("lightrag-server", lambda: LightRagServer(database, key, models, model))
+
+    async def documents() -> set[tuple[str, str, int]]:
+        page = await asked(server, "/documents/paginated", {"page": 1, "page_size": 10})
+        return {(each["file_path"], each["status"], each["chunks_count"]) for each in page["documents"]}
+
+    async def found(low: str, high: str) -> dict[str, Any]:
+        question = {"query": f"{low} {high}", "mode": "mix", "ll_keywords": [low], "hl_keywords": [high]}
+        answer: dict[str, Any] = (await asked(server, "/query/data", question))["data"]
+        return answer
+
+    assert await documents() == {("keeper.md", "processed", 1), ("swan.md", "processed", 1)}
+    assert await asked(server, "/graph/label/list") == sorted(
+        ["Cragside", "Forfarshire", "Grace Darling", "Joseph Swan", "Longstone Lighthouse", "Lord Armstrong"]
+        + ["William Darling"]
+    )
     graph = await asked(server, f"/graphs?label={quote('Grace Darling')}")
-    print(labels, json.dumps(graph)[:3000])
-    raise AssertionError
+    assert {node["id"] for node in graph["nodes"]} >= {"Grace Darling", "Longstone Lighthouse", "William Darling"}
+    assert ("Grace Darling", "Longstone Lighthouse") in {(edge["source"], edge["target"]) for edge in graph["edges"]}
+
+    answer = await found("Grace Darling", "lighthouse")
+    assert "Grace Darling" in {each["entity_name"] for each in answer["entities"]}
+    assert ("Grace Darling", "Longstone Lighthouse") in {(e["src_id"], e["tgt_id"]) for e in answer["relationships"]}
+    assert [(each["content"], each["file_path"]) for each in answer["chunks"]] == [(KEEPER, "keeper.md")]
+
+    await workspace.passages.save_documents([SourceText("gone.md", GONE)])
+    assert ("gone.md", "processed", 1) in await documents()
+    assert GONE in {each["content"] for each in (await found("Zebedee Quill", "spoon"))["chunks"]}
+
+
+async def test_the_list_of_lightrags_server_follows_each_step_of_a_document(
+    container: Container, database: str
+) -> None:
+    workspace = await container.workspaces.open("w")
+    library, indexer = workspace.documents, workspace.work
+    long = SourceText("keeper.md", f"\n{KEEPER * 4}", source="/notes/keeper.md")
+    (task,) = (await library.accept(long, track="morning")).tasks
+    row = (await listed(database))["keeper.md"]
+    assert (row["status"], row["track_id"], row["error_msg"]) == ("pending", "morning", None)
+    assert (row["content_summary"], row["content_length"]) == (f"{(KEEPER * 4)[:250]}...", len(long.text))
+    passages = await library.passages(row["id"])
+    assert json.loads(row["chunks_list"]) == [each.id for each in passages]
+    assert row["chunks_count"] == len(passages)
+    assert row["created_at"] == row["updated_at"]
+
+    await indexer.embed(task)
+    assert (await listed(database))["keeper.md"]["status"] == "processing"
+    await indexer.enrich(task)
+    assert (await listed(database))["keeper.md"]["status"] == "processed"
+    await indexer.fail(task, "enrich", "The model is away.")
+    row = (await listed(database))["keeper.md"]
+    assert (row["status"], row["error_msg"]) == ("failed", "The model is away.")
+    await library.restart(row["id"])
+    assert (await listed(database))["keeper.md"]["status"] == "processing"
+
+    await library.move(row["id"], source="/notes/darling.md", name="darling.md")
+    assert list(await listed(database)) == ["darling.md"]
+    changed = await library.accept(SourceText("darling.md", SWAN, source="/notes/darling.md"))
+    row = (await listed(database))["darling.md"]
+    assert (row["status"], row["content_summary"]) == ("pending", SWAN)
+    for task in changed.tasks:
+        await indexer.embed(task)
+    assert await tables_with(database, "forfarshire") == []
+    await container.workspaces.reindex("w", lambda _: None)
+    key = (await workspace.passages.status()).lightrag_workspace
+    assert [(each["workspace"], each["id"]) for each in (await listed(database)).values()] == [(key, row["id"])]
+    await library.delete(row["id"])
+    assert await listed(database) == {}
