@@ -52,6 +52,8 @@ class LightRagServer(Server):
             "POSTGRES_USER": unquote(database.username or ""),
             "POSTGRES_PASSWORD": unquote(database.password or ""),
             "POSTGRES_DATABASE": database.path.removeprefix("/"),
+            # A role called cragside would otherwise make tables of its own beside the ledger's.
+            "POSTGRES_SERVER_SETTINGS": "search_path=public",
             "LLM_BINDING": "openai",
             "LLM_BINDING_HOST": self._models,
             "LLM_BINDING_API_KEY": "none",
