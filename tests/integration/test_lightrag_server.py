@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import threading
 import urllib.request
 from collections.abc import AsyncIterator, Iterator
@@ -14,10 +15,13 @@ from urllib.parse import quote
 import asyncpg
 import pytest
 from pydantic import SecretStr
+from typer.testing import CliRunner
 
 from cragside.adapters.embedded.embedder import WordLlamaEmbedder
 from cragside.bootstrap import Container
 from cragside.domain.document import SourceText
+from cragside.entrypoints.cli.app import app
+from cragside.entrypoints.cli.session import Session
 from cragside.settings import Settings
 from tests.indexing import work
 from tests.services.backends import migrated
@@ -188,3 +192,17 @@ async def test_the_list_of_lightrags_server_follows_each_step_of_a_document(
     assert [(each["workspace"], each["id"]) for each in (await listed(database)).values()] == [(key, row["id"])]
     await library.delete(row["id"])
     assert await listed(database) == {}
+
+
+def test_status_tells_lightrags_name_of_a_workspace_where_its_server_can_read_it(database: str, tmp_path: Path) -> None:
+    def told(*arguments: str, **environment: str) -> str:
+        session = Session(environment={"RAG_HOME": str(tmp_path / "home"), **environment}, folder=tmp_path)
+        return CliRunner().invoke(app, list(arguments), obj=session).stdout
+
+    (tmp_path / "keeper.md").write_text(KEEPER)
+    for uri in ({}, {"POSTGRES_URI": database}):
+        assert "lightrag_workspace" not in told("status", "--json", **uri)
+        told("ingest", str(tmp_path / "keeper.md"), **uri)
+        name = json.loads(told("status", "--json", **uri)).get("lightrag_workspace", "")
+        assert re.fullmatch("w[0-9a-f]{16}" if uri else "", name)
+        assert ("in LightRAG" in told("status", **uri)) == bool(uri)
