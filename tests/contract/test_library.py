@@ -536,8 +536,7 @@ async def told(container: Container) -> dict[str, Any]:
         "passages": [await workspace.documents.passages(each.id) for each in records],
         "tasks": await workspace.documents.restart(failures=False),
         "sizes": (total, await workspace.documents.counts(), await container.workspaces.stored("w")),
-        # A rebuilt store has another name in LightRAG.
-        "status": replace(await workspace.passages.status(), lightrag_workspace=""),
+        "status": await workspace.passages.status(),
         "entities": [replace(view, entity=replace(view.entity, first_seen=None, last_seen=None)) for view in views],
         "relations": (await workspace.graph.expand([each.name for each in entities], limit=100)).relationships,
         # Vectors of one direction are equally near but for the last digits.

@@ -206,3 +206,15 @@ def test_status_tells_lightrags_name_of_a_workspace_where_its_server_can_read_it
         name = json.loads(told("status", "--json", **uri)).get("lightrag_workspace", "")
         assert re.fullmatch("w[0-9a-f]{16}" if uri else "", name)
         assert ("in LightRAG" in told("status", **uri)) == bool(uri)
+
+
+def test_a_copied_workspace_is_listed(database: str, tmp_path: Path) -> None:
+    def run(*arguments: str, **environment: str) -> None:
+        session = Session(environment={"RAG_HOME": str(tmp_path / "home"), **environment}, folder=tmp_path)
+        assert CliRunner().invoke(app, list(arguments), obj=session).exit_code == 0
+
+    (tmp_path / "keeper.md").write_text(KEEPER)
+    run("ingest", str(tmp_path / "keeper.md"))
+    run("copy", "--from", str(tmp_path / "home"), "--to", database)
+    (row,) = asyncio.run(listed(database)).values()
+    assert (row["file_path"], row["content_summary"], row["chunks_count"]) == ("keeper.md", KEEPER, 1)

@@ -217,7 +217,7 @@ class DocumentWrites(Leasing):
                 text = each.text["content"]
                 where = (version, part.number, each.number, each.page, each.places)
                 passages.append((each.id, *where, each.text["tokens"], text))
-                texts[each.id] = {**each.text, "full_doc_id": entry.identifier}
+                texts[each.id] = each.text
         await self._store.many(_ADD_PART, parts)
         await self._store.many(_ADD_PASSAGE, passages)
         await self._store.write_texts(texts)

@@ -26,12 +26,12 @@ _SHOW_VERSION = _SHOW.format("version = $2")
 _SHOW_DOCUMENT = _SHOW.format("document.id = $2")
 _SHOW_ALL = _SHOW.format("true")
 # LightRAG shows the first 250 characters of a text, and times of UTC without saying so.
-_LIST = f"""INSERT INTO lightrag_doc_status (workspace, id, content_summary, content_length, chunks_count, status,
+_LISTED = f"""INSERT INTO lightrag_doc_status (workspace, id, content_summary, content_length, chunks_count, status,
     file_path, chunks_list, track_id, metadata, error_msg, content_hash, created_at, updated_at)
     SELECT {_KEY}, id, left(start, 250) || CASE WHEN characters > 250 THEN '...' ELSE '' END, characters,
-    jsonb_array_length(passages), status, name, passages, nullif(left(track, 255), ''), '{{}}', error, content_hash,
+    jsonb_array_length(passages), status, name, passages, nullif(left(track, 255), ''), '{{{{}}}}', error, content_hash,
     created_at::timestamptz AT TIME ZONE 'UTC', updated_at::timestamptz AT TIME ZONE 'UTC'
-    FROM cragside.document JOIN ({_TOLD.format("document.id = $2")}) AS told USING (id)
+    FROM cragside.document JOIN ({_TOLD}) AS told USING (id)
     CROSS JOIN LATERAL (SELECT btrim(left(text, 1000), E' \\t\\n\\r') AS start) AS begun
     CROSS JOIN LATERAL (SELECT coalesce(jsonb_agg(passage.id ORDER BY number), '[]') AS passages
         FROM cragside.passage WHERE passage.version = document.version) AS cut
@@ -40,6 +40,8 @@ _LIST = f"""INSERT INTO lightrag_doc_status (workspace, id, content_summary, con
     content_length = excluded.content_length, chunks_count = excluded.chunks_count, status = excluded.status,
     file_path = excluded.file_path, chunks_list = excluded.chunks_list, track_id = excluded.track_id,
     error_msg = excluded.error_msg, content_hash = excluded.content_hash, updated_at = excluded.updated_at"""
+_LIST = _LISTED.format("document.id = $2")
+LIST_ALL = _LISTED.format("true")
 _UNLIST = f"DELETE FROM lightrag_doc_status WHERE workspace = {_KEY} AND id = $2"
 
 

@@ -88,8 +88,7 @@ class PartWrites(DocumentWrites):
             columns = zip(*(counted(said, self._store.number) for said in words), strict=True)
             texts = [f"[{','.join(map(repr, vector.tolist()))}]" for vector in vectors]
             await self._store.execute(SEARCHED, list(rows), *map(list, columns), texts)
-            listed = {key: {**row, "full_doc_id": task.document_id} for key, row in rows.items()}
-            await self._store.write_chunk_vectors(listed, vectors)
+            await self._store.write_chunk_vectors(rows, vectors)
             await self._store.execute(
                 f"UPDATE cragside.part SET embedded = true, error = '' WHERE {_PART}", part.version, part.number
             )
