@@ -27,8 +27,18 @@ SearchText = Callable[[str], str]
 
 _FIND = "SELECT id, key, storages FROM cragside.store WHERE workspace = $1"
 _MAKE = "INSERT INTO cragside.store (workspace, key, storages) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING RETURNING key"
-# Last in each transaction: the row is locked from here to the commit.
+# Towards the end of each transaction: the row is locked from here to the commit.
 _TOUCH = "UPDATE cragside.store SET state = state + 1 WHERE id = $1"
+# A model's answers quote the passage that they are about. Those that a passage of the same words uses stay.
+_FORGET_ANSWERS = """WITH workspace AS (SELECT key FROM cragside.store WHERE id = $1), going AS (
+    SELECT cached.id FROM workspace JOIN lightrag_llm_cache AS cached ON cached.workspace = key
+    WHERE chunk_id = ANY($2)
+    UNION SELECT jsonb_array_elements_text(llm_cache_list) FROM workspace
+    JOIN lightrag_doc_chunks AS chunk ON chunk.workspace = key WHERE id = ANY($2))
+    DELETE FROM lightrag_llm_cache USING workspace, going
+    WHERE lightrag_llm_cache.workspace = key AND lightrag_llm_cache.id = going.id AND NOT EXISTS (
+    SELECT 1 FROM lightrag_doc_chunks AS other WHERE other.workspace = key AND other.llm_cache_list ? going.id
+    AND NOT other.id = ANY($2))"""
 # After so many transactions of this process, a workspace may have become large.
 _WRITES = 100
 
@@ -172,6 +182,7 @@ class PostgresStore:
 
     async def erase_texts(self, ids: "Collection[str]") -> None:
         """Take passages out of LightRAG's storages."""
+        await self.execute(_FORGET_ANSWERS, list(ids))
         await self.write_texts(dict.fromkeys(ids))
         if storage := self.vectors.get("chunks"):
             await storage.write(VectorChange(list(ids), {}, {}, np.empty((0, 0), np.float32)))
@@ -198,11 +209,15 @@ class PostgresStore:
         return await self.graph.sizes() if self.graph else (0, 0)
 
     @asynccontextmanager
-    async def transaction(self) -> AsyncIterator[None]:
-        """Everything or nothing; what any process shows of the store's state changes."""
+    async def transaction(self, last: Callable[[], Awaitable[None]]) -> AsyncIterator[None]:
+        """Everything or nothing; what any process shows of the store's state changes.
+
+        `last` runs while no other transaction of the store is at its end.
+        """
         async with translating(), self.database.transaction():
             yield
             await self.database.value(_TOUCH, self.number)
+            await last()
         self._writes += 1
         if self._writes >= _WRITES and (self._indexing is None or self._indexing.done()):
             self._indexing = asyncio.create_task(self._index())

@@ -29,6 +29,7 @@ from cragside.adapters.lightrag.ledger.exchange import (
     rows_at_once,
 )
 from cragside.adapters.lightrag.ledger.failures import LedgerError
+from cragside.adapters.lightrag.ledger.postgres.listing import LIST_ALL
 from cragside.adapters.lightrag.ledger.postgres.part_writes import SEARCHED
 from cragside.adapters.lightrag.ledger.postgres.store import translating
 from cragside.adapters.lightrag.ledger.postgres.words import counted
@@ -116,6 +117,8 @@ async def load(database: PostgresDatabase, workspace: str, batches: Batches, sea
     async for batch in batches:
         async with translating(), database.transaction():
             await writing.write(batch)
+    async with translating(), database.transaction():
+        await database.value(LIST_ALL, number)
     await make_near_indexes(database, number)
 
 

@@ -10,6 +10,12 @@ _VECTORS = "LIGHTRAG_VDB"
 # In whose schema LightRAG's other programs look. A role called cragside would make them beside the ledger's.
 _IN_PUBLIC = "SELECT set_config('search_path', 'public, ' || current_setting('search_path'), true)"
 
+# By which a passage's cached answers are found, and whether another passage uses them.
+_INDEXES = """
+CREATE INDEX IF NOT EXISTS lightrag_llm_cache_by_chunk ON lightrag_llm_cache (workspace, chunk_id);
+CREATE INDEX IF NOT EXISTS lightrag_doc_chunks_by_answer ON lightrag_doc_chunks USING gin (llm_cache_list);
+"""
+
 
 async def make_tables(connection: asyncpg.Connection) -> None:
     """Make all but those for vectors, whose length `make_vector_tables` knows."""
@@ -18,6 +24,7 @@ async def make_tables(connection: asyncpg.Connection) -> None:
         if not name.startswith(_VECTORS):
             await connection.execute(_unless_there(table["ddl"]))
     await connection.execute(GRAPH_TABLES)
+    await connection.execute(_INDEXES)
 
 
 async def make_vector_tables(database: PostgresDatabase, model: str, dimensions: int) -> None:
