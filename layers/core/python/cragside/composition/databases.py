@@ -1,22 +1,24 @@
 """The databases of servers, by their settings."""
 
+import os
 from typing import TYPE_CHECKING
 
 from pydantic import SecretStr
 
-from cragside.adapters.postgres.address import BadAddress, PostgresAddress
+from cragside.adapters.postgres.address import PostgresAddress
+from cragside.adapters.postgres.bad_address import BadAddress
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
 
 if TYPE_CHECKING:
     from cragside.adapters.postgres.database import PostgresDatabase
     from cragside.ports.embedder import Embedder
 
-# Of each process. PostgreSQL's default is 100 for all.
-_CONNECTIONS = 10
+# Of each process. PostgreSQL's default is 100 for all. A function has one request at a time.
+_CONNECTIONS, _CONNECTIONS_ON_LAMBDA = 10, 2
 
 
-def postgres_of(uri: SecretStr) -> "PostgresDatabase":
-    """The database of POSTGRES_URI. Raises `ConfigurationError`."""
+def postgres_of(uri: SecretStr, connections: int | None = None) -> "PostgresDatabase":
+    """The database of POSTGRES_URI, with at most this many connections. Raises `ConfigurationError`."""
     try:
         address = PostgresAddress.parse(uri.get_secret_value())
     except BadAddress as error:
@@ -26,7 +28,8 @@ def postgres_of(uri: SecretStr) -> "PostgresDatabase":
     except ModuleNotFoundError as error:
         missing = f"POSTGRES_URI is set, but {error.name} is not installed. Install cragside[servers]."
         raise ConfigurationError(missing, variable="POSTGRES_URI") from error
-    return PostgresDatabase(address, most=_CONNECTIONS)
+    usual = _CONNECTIONS_ON_LAMBDA if "AWS_LAMBDA_FUNCTION_NAME" in os.environ else _CONNECTIONS
+    return PostgresDatabase(address, most=connections or usual)
 
 
 async def migrate(database: "PostgresDatabase", embedder: "Embedder") -> bool:

@@ -2,6 +2,8 @@
 
 import asyncpg
 
+from cragside.adapters.postgres.connections import AllBusy
+
 # What a statement may raise. `TimeoutError` and refused connections are `OSError`.
 FAILURES = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError)
 _MEANINGS = (
@@ -21,6 +23,11 @@ _MEANINGS = (
         asyncpg.InvalidCatalogNameError,
         "there is no such database",
         "has no database: POSTGRES_URI names none that is there",
+    ),
+    (
+        AllBusy,
+        "all connections are in use",
+        "is busy: all connections to PostgreSQL are in use. Try again, or raise RAG_POSTGRES_CONNECTIONS",
     ),
     (asyncpg.TooManyConnectionsError, "it has too many connections", "has too many connections to PostgreSQL"),
 )
