@@ -33,6 +33,10 @@ def embedded_workspaces(
     backend: Backend | None = None,
 ) -> EmbeddedWorkspaces:
     """Workspaces below a folder. `chunk_words` are a passage's longest length and overlap."""
+
+    async def chunking(_: str) -> tuple[int, int]:
+        return chunk_words
+
     opener = StoreOpener(
         backend=backend or SqliteBackend(),
         embedding_model=embedding_model,
@@ -40,7 +44,7 @@ def embedded_workspaces(
         model=model or EmbeddedLanguageModel(),
         search_text=str.lower,
         count_tokens=lambda text: len(text.split()),
-        chunking=lambda _: chunk_words,
+        chunking=chunking,
         parallel=4,
         part_passages=part_passages,
         lease_seconds=lease_seconds,

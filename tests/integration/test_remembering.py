@@ -46,8 +46,9 @@ async def test_two_exchanges_within_one_second_are_both_found_in_every_mode(cont
 
 async def test_a_cached_search_is_repeated_after_the_store_has_changed(container):
     async def found():
-        search = container.retriever.search_for("sea otters urchins crabs mussels", workspace="bot", threshold=0.5)
-        return len(await container.retriever.search(search, workspace="bot", compress=True))
+        searching = container.retriever
+        search = await searching.search_for("sea otters urchins crabs mussels", workspace="bot", threshold=0.5)
+        return len(await searching.search(search, workspace="bot", compress=True))
 
     assert await found() == 0
     await container.intake.text(SourceText("otters.md", OTTERS.assistant), workspace="bot")

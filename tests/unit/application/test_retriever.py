@@ -34,18 +34,18 @@ def retriever(repository: FakeRepository) -> Retriever:
 
 
 async def found(retriever: Retriever, text: str = "otters eat", workspace: str = "sea", **options: Any) -> list[str]:
-    search = retriever.search_for(text, workspace=workspace, **options)
+    search = await retriever.search_for(text, workspace=workspace, **options)
     return [document.id for document in await retriever.search(search, workspace=workspace)]
 
 
-def test_a_search_uses_the_workspaces_preferences_for_omitted_options() -> None:
+async def test_a_search_uses_the_workspaces_preferences_for_omitted_options() -> None:
     search_for = partial(retriever(FakeRepository()).search_for, workspace="sea")
-    assert search_for("otters") == SimilaritySearch("otters", 4, 0.6, "mmr")
+    assert await search_for("otters") == SimilaritySearch("otters", 4, 0.6, "mmr")
     only = Filter((Condition("docType", "code"),))
-    given = search_for("x", limit=9, threshold=0.0, strategy="similarity", wanted=only)
+    given = await search_for("x", limit=9, threshold=0.0, strategy="similarity", wanted=only)
     assert given == SimilaritySearch("x", 9, 0.0, "similarity", filter=only)
     with pytest.raises(ValidationError):
-        search_for(" \n")
+        await search_for(" \n")
 
 
 async def test_the_same_search_is_answered_from_memory() -> None:
@@ -113,7 +113,7 @@ async def test_the_hundred_searches_used_last_are_remembered() -> None:
 
 async def test_a_cached_answer_cannot_be_changed_by_its_receiver() -> None:
     searching = retriever(Counting(OTTER))
-    search = searching.search_for("otters eat", workspace="sea")
+    search = await searching.search_for("otters eat", workspace="sea")
     (await searching.search(search, workspace="sea")).clear()
     assert len(await searching.search(search, workspace="sea")) == 1
 
@@ -122,7 +122,7 @@ async def test_compression_leaves_the_relevant_strips_and_is_remembered_apart() 
     rain = "On the second day of the conference it rained for hours and nobody went out to look at the sea at all."
     eat = "Otters eat the urchins that graze on kelp, so that kelp forests grow back wherever there is none to be seen."
     searching = retriever(Counting(SourceText("otter.md", f"{rain} {eat}")))
-    search = searching.search_for("otters eat", workspace="sea")
+    search = await searching.search_for("otters eat", workspace="sea")
     [whole] = await searching.search(search, workspace="sea")
     [cut] = await searching.search(search, workspace="sea", compress=True)
     assert whole.content == f"{rain} {eat}"

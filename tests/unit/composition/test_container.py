@@ -86,7 +86,7 @@ async def test_closing_closes_only_built_members(tmp_path: Path) -> None:
     _ = container.preferences
     before = vars(container).keys() & members
     await container.close()
-    assert vars(container).keys() & members == before == {"preferences", "preference_store"}
+    assert vars(container).keys() & members == before == {"preferences", "preference_store", "database"}
 
 
 async def test_members_are_closed_once_the_latest_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -44,7 +44,7 @@ async def test_a_document_type(tmp_path: Path) -> None:
             await container.intake.file(b"BEGIN:VCALENDAR", name="empty.ics", workspace="coast")
         assert await container.worker().run(until_idle=True) == {"done": 4}
         passages = await container.retriever.search(
-            container.retriever.search_for("lamp inspection", workspace="coast", threshold=0.0), workspace="coast"
+            await container.retriever.search_for("lamp inspection", workspace="coast", threshold=0.0), workspace="coast"
         )
     finally:
         await container.close()
@@ -97,17 +97,17 @@ def test_a_database_in_memory(tmp_path: Path) -> None:
     )
 
 
-def test_a_preference_store(tmp_path: Path) -> None:
+async def test_a_preference_store(tmp_path: Path) -> None:
     settings = load_settings({"RAG_HOME": str(tmp_path)})
     defaults = Preferences(**{name: getattr(settings, name) for name in CHANGEABLE})
     table = example("PreferenceTable")
     with sqlite3.connect(tmp_path / "preferences.db") as connection:
-        WorkspacePreferences(defaults, table(connection)).change("coast", {"similarity_results": 3})
+        await WorkspacePreferences(defaults, table(connection)).change("coast", {"similarity_results": 3})
     connection.close()
     connection = sqlite3.connect(tmp_path / "preferences.db")
     preferences = WorkspacePreferences(defaults, table(connection))
-    assert preferences.of("coast").similarity_results == 3
-    assert preferences.of("inland") == defaults
-    assert preferences.change("coast", {"similarity_results": None}) == defaults
-    assert preferences.of("coast") == defaults
+    assert (await preferences.of("coast")).similarity_results == 3
+    assert await preferences.of("inland") == defaults
+    assert await preferences.change("coast", {"similarity_results": None}) == defaults
+    assert await preferences.of("coast") == defaults
     connection.close()

@@ -127,7 +127,7 @@ class Tenants:
             "memory": await memory.documents(),
             "queue": await container.intake.backlog(THEIRS),
             "dead": await container.queue.dead(workspace=THEIRS),
-            "settings": container.preferences.of(THEIRS),
+            "settings": await container.preferences.of(THEIRS),
             "workspaces": await container.workspaces.names(),
         }
 

@@ -76,9 +76,9 @@ async def test_saving_settings_keeps_no_other_request_waiting(tmp_path: Path) ->
     threads = []
 
     class Noted(PreferenceFile):
-        def change(self, workspace: str, changes: Mapping[str, Any]) -> None:
+        def _change(self, workspace: str, changes: Mapping[str, Any]) -> None:
             threads.append(threading.current_thread())
-            super().change(workspace, changes)
+            super()._change(workspace, changes)
 
     knowledge = Knowledge(tmp_path, members={"preference_store": Noted(tmp_path)})
     changed = await knowledge.http.patch("/v1/settings", json={"similarity_results": 9})

@@ -144,7 +144,7 @@ class PassageFinder:
         return [Hit(document, *known[document.id]) for document in documents if document.id in known]
 
     async def _similar(self, lookup: Lookup, workspace: str) -> list[Document]:
-        search = self._retriever.search_for(
+        search = await self._retriever.search_for(
             lookup.question,
             workspace=workspace,
             limit=lookup.limit,

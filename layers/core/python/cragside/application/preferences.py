@@ -18,20 +18,20 @@ class WorkspacePreferences:
         self._defaults = defaults
         self._store = store
 
-    def of(self, workspace: str) -> Preferences:
+    async def of(self, workspace: str) -> Preferences:
         """The workspace's preferences. If its changes are invalid, they are logged, and the defaults apply."""
-        changes = self._store.changes(workspace)
+        changes = await self._store.changes(workspace)
         try:
             return self._changed(changes) if changes else self._defaults
         except ValidationError as error:
             _log.warning("The saved settings of workspace %s are ignored: %s", workspace, error.message)
             return self._defaults
 
-    def change(self, workspace: str, changes: Mapping[str, Any]) -> Preferences:
+    async def change(self, workspace: str, changes: Mapping[str, Any]) -> Preferences:
         """Change preferences; None restores the default. Raises `ValidationError` for a value out of range."""
-        merged = {**self._store.changes(workspace), **changes}
+        merged = {**await self._store.changes(workspace), **changes}
         new = self._changed({name: value for name, value in merged.items() if value is not None})
-        self._store.change(workspace, changes)
+        await self._store.change(workspace, changes)
         return new
 
     def _changed(self, changes: Mapping[str, Any]) -> Preferences:

@@ -29,7 +29,7 @@ class Retriever:
         self._preferences = preferences
         self._answers: LRUCache[tuple[str, str, bool], tuple[str, tuple[Document, ...]]] = LRUCache(_REMEMBERED)
 
-    def search_for(
+    async def search_for(
         self,
         text: str,
         *,
@@ -48,7 +48,7 @@ class Retriever:
         if not text.strip():
             raise ValidationError("A search needs a text.", field="query")
         refuse_overlong_query(text)
-        preferred = self._preferences.of(workspace)
+        preferred = await self._preferences.of(workspace)
         return SimilaritySearch(
             text,
             limit=preferred.similarity_results if limit is None else limit,

@@ -1,6 +1,7 @@
 """The databases of servers, by their settings."""
 
 import os
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pydantic import SecretStr
@@ -30,6 +31,30 @@ def postgres_of(uri: SecretStr, connections: int | None = None) -> "PostgresData
         raise ConfigurationError(missing, variable="POSTGRES_URI") from error
     usual = _CONNECTIONS_ON_LAMBDA if "AWS_LAMBDA_FUNCTION_NAME" in os.environ else _CONNECTIONS
     return PostgresDatabase(address, most=connections or usual)
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseState:
+    """A database as `doctor` shows it. `remedy` is empty if the tables are there."""
+
+    version: str
+    detail: str
+    remedy: str
+
+
+async def examine(database: "PostgresDatabase") -> DatabaseState:
+    """What there is in the database. Raises `ServiceUnavailable`."""
+    from cragside.adapters.lightrag.ledger.postgres.schema import SCHEMA_VERSION, version_of
+    from cragside.adapters.lightrag.ledger.postgres.store import translating
+    from cragside.adapters.postgres.versions import versions_of
+
+    async with translating():
+        server, vector = await versions_of(database)
+        found = await version_of(database)
+    detail = f"{database.address}, pgvector {vector or 'is missing'}"
+    if found > SCHEMA_VERSION:
+        return DatabaseState(server, detail, f"Its tables are of a later cragside (format {found}). Update this one.")
+    return DatabaseState(server, detail, "" if found else "Run `cragside migrate`.")
 
 
 async def migrate(database: "PostgresDatabase", embedder: "Embedder") -> bool:

@@ -49,6 +49,10 @@ class Stores(Models):
     @cached_property
     def preference_store(self) -> PreferenceStore:
         """Stores the preferences of workspaces."""
+        if self.database is not None:
+            from cragside.adapters.postgres.preferences import PostgresPreferences
+
+            return PostgresPreferences(self.database)
         from cragside.adapters.local.preferences import NoPreferences, PreferenceFile
 
         return PreferenceFile(self._folder) if self._writable() else NoPreferences()
@@ -107,8 +111,8 @@ class Stores(Models):
 
         settings = self.settings
 
-        def chunking(workspace: str) -> tuple[int, int]:
-            preferred = self.preferences.of(owner_of(workspace))
+        async def chunking(workspace: str) -> tuple[int, int]:
+            preferred = await self.preferences.of(owner_of(workspace))
             return preferred.chunk_tokens, preferred.chunk_overlap_tokens
 
         opener = StoreOpener(

@@ -7,10 +7,10 @@ from typing import Any, Protocol
 class PreferenceStore(Protocol):
     """Stores changes by workspace. It is cheap enough for every request."""
 
-    def changes(self, workspace: str) -> Mapping[str, Any]:
+    async def changes(self, workspace: str) -> Mapping[str, Any]:
         """The changed values, by the names of the preferences."""
 
-    def change(self, workspace: str, changes: Mapping[str, Any]) -> None:
+    async def change(self, workspace: str, changes: Mapping[str, Any]) -> None:
         """Add changes durably. A value of None restores the default.
 
         Raises `ValidationError` if the store is read-only, and `ServiceUnavailable("settings", ...)`.

@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,12 +16,13 @@ from cragside.ports.embedder import Embedder
 from cragside.ports.language_model import LanguageModel
 
 if TYPE_CHECKING:
+    from cragside.adapters.lightrag.chunking import Chunker
     from cragside.adapters.lightrag.ledger.interface import Ledger
     from cragside.adapters.lightrag.store import Store
 
 OpenEmbedder = Callable[[str | None], Awaitable[Embedder]]
 # A workspace's longest passage and what neighbours share, in tokens; asked for each document.
-Chunking = Callable[[str], tuple[int, int]]
+Chunking = Callable[[str], Awaitable[tuple[int, int]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,6 @@ class StoreOpener:
         Raises `ServiceUnavailable` and `ConfigurationError`.
         """
         # Importing LightRAG takes a second or two.
-        from cragside.adapters.lightrag.chunking import chunker
         from cragside.adapters.lightrag.engine.embedding_cache import CachedEmbedder
         from cragside.adapters.lightrag.engine.engine import build_engine
         from cragside.adapters.lightrag.store import Store
@@ -81,11 +82,16 @@ class StoreOpener:
             workspace=workspace,
             generation=generation,
             embedder=embedder,
-            chunks=lambda text: chunker(self.count_tokens, *self.chunking(workspace))(text),
+            chunker=partial(self._chunker, workspace),
             count_tokens=self.count_tokens,
             part_passages=self.part_passages,
             lease_seconds=self.lease_seconds,
         )
+
+    async def _chunker(self, workspace: str) -> "Chunker":
+        from cragside.adapters.lightrag.chunking import chunker
+
+        return chunker(self.count_tokens, *await self.chunking(workspace))
 
     async def _ledger(self, workspace: str, folder: Path, *, read_only: bool) -> "Ledger":
         try:

@@ -34,7 +34,7 @@ class Store:
         workspace: str,
         generation: str,
         embedder: CachedEmbedder,
-        chunks: Chunker,
+        chunker: Callable[[], Awaitable[Chunker]],
         count_tokens: CountTokens,
         part_passages: int,
         lease_seconds: float,
@@ -45,7 +45,7 @@ class Store:
         self.workspace = workspace
         self.embedder = embedder
         self.embedding_model = embedder.name
-        self.chunks = chunks
+        self.chunker = chunker
         self.count_tokens = count_tokens
         self.part_passages = part_passages
         # Those that work on a part, which may take a model's time.

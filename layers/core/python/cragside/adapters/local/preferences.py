@@ -1,5 +1,6 @@
 """Preferences in a JSON file that all processes share."""
 
+import asyncio
 import json
 import logging
 from collections.abc import Mapping
@@ -32,11 +33,15 @@ class PreferenceFile(PreferenceStore):
         self._read: tuple[_Stamp, dict[str, dict[str, Any]]] | None = None
 
     @override
-    def changes(self, workspace: str) -> Mapping[str, Any]:
+    async def changes(self, workspace: str) -> Mapping[str, Any]:
         return self._all().get(workspace, {})
 
     @override
-    def change(self, workspace: str, changes: Mapping[str, Any]) -> None:
+    async def change(self, workspace: str, changes: Mapping[str, Any]) -> None:
+        # It waits for the disk and for other processes that change settings.
+        await asyncio.to_thread(self._change, workspace, changes)
+
+    def _change(self, workspace: str, changes: Mapping[str, Any]) -> None:
         try:
             make_folder(self._path.parent)
             with FileLock(f"{self._path}.lock", timeout=_WAIT_SECONDS, mode=FILE_MODE):
@@ -67,11 +72,11 @@ class NoPreferences(PreferenceStore):
     """The preferences of a read-only store: the settings apply."""
 
     @override
-    def changes(self, workspace: str) -> Mapping[str, Any]:
+    async def changes(self, workspace: str) -> Mapping[str, Any]:
         return {}
 
     @override
-    def change(self, workspace: str, changes: Mapping[str, Any]) -> None:
+    async def change(self, workspace: str, changes: Mapping[str, Any]) -> None:
         raise ValidationError(
             "This knowledge base is read-only. Change its settings in the environment and restart it."
         )

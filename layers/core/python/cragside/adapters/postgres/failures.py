@@ -5,7 +5,7 @@ import asyncpg
 from cragside.adapters.postgres.connections import AllBusy
 
 # What a statement may raise. `TimeoutError` and refused connections are `OSError`.
-FAILURES = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError)
+FAILURES = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError)
 _MEANINGS = (
     (
         (asyncpg.UndefinedTableError, asyncpg.UndefinedFunctionError, asyncpg.InvalidSchemaNameError),
@@ -14,6 +14,11 @@ _MEANINGS = (
     ),
     (asyncpg.InsufficientPrivilegeError, "the role may not do that", "may not be used by the role in POSTGRES_URI"),
     (asyncpg.DiskFullError, "its disk is full", "has a full disk"),
+    (
+        (asyncpg.InvalidSQLStatementNameError, asyncpg.DuplicatePreparedStatementError),
+        "a pooler gives statements to other connections",
+        "is behind a pooler that keeps no prepared statements: add statement_cache_size=0 to POSTGRES_URI",
+    ),
     (
         asyncpg.InvalidAuthorizationSpecificationError,
         "the user or the password is wrong",

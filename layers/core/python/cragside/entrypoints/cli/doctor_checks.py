@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from cragside import __version__
+from cragside.composition.databases import examine
 from cragside.composition.store_files import damage_in, is_baked, may_be_damaged, misplaced
 from cragside.domain.counted import counted
 from cragside.domain.errors import CragsideError, ServiceUnavailable
@@ -80,12 +81,13 @@ async def examine_components(container: "Container") -> list[Finding]:
             "searxng", lambda: _searxng(container), lambda _: f"Start it, or correct SEARXNG_HOST. {_JSON_REMEDY}"
         ),
     )
+    shared = await _patiently("postgres", lambda: _postgres(container), _postgres_remedy)
     # Opening a store imports LightRAG and keeps the event loop busy for seconds: a server would seem not to answer.
     store = await _patiently("store", lambda: _store(container), lambda error: _store_remedy(settings, error))
     places = {"ollama": settings.ollama_base_url, "searxng": settings.searxng_host}
     return [
         finding if finding.detail or finding.component not in places else _at(finding, places[finding.component])
-        for findings in (store, *servers)
+        for findings in (shared, store, *servers)
         for finding in findings
     ]
 
@@ -113,9 +115,24 @@ async def _patiently(
     return [Finding(component, "error", detail=reason, remedy=remedy_for(failure))]
 
 
+async def _postgres(container: "Container") -> list[Finding]:
+    if container.database is None:
+        return []
+    found = await examine(container.database)
+    return [Finding("postgres", "error" if found.remedy else "ok", found.version, found.detail, found.remedy)]
+
+
+def _postgres_remedy(error: Exception) -> str:
+    return "" if isinstance(error, CragsideError) else "Start it, or correct POSTGRES_URI."
+
+
 async def _store(container: "Container") -> list[Finding]:
     settings = container.settings
-    if not await asyncio.to_thread(_holds_something, settings):
+    shared = container.database is not None
+    if shared and settings.workspace not in await container.workspaces.names():
+        detail = f"workspace {settings.workspace} holds nothing yet"
+        return [Finding("store", "ok", detail=detail, remedy="Index something with `cragside ingest`.")]
+    if not shared and not await asyncio.to_thread(_holds_something, settings):
         folder = await asyncio.to_thread(examine_folder, settings)
         if folder.state != "ok":
             return [Finding("store", folder.state, detail=folder.detail, remedy=folder.remedy)]

@@ -93,8 +93,8 @@ async def _remove(container: "Container", name: str) -> None:
     # Tasks first: a worker does nothing for those that it has, and queues missing ones again if this is interrupted.
     for store in (memory_of(name), name):
         await container.queue.discard(workspace=store)
-    if changes := container.preference_store.changes(name):
-        container.preference_store.change(name, dict.fromkeys(changes))
+    if changes := await container.preference_store.changes(name):
+        await container.preference_store.change(name, dict.fromkeys(changes))
     if container.conversations is not None:
         container.conversations.forget(name)
     await container.workspaces.remove(name)

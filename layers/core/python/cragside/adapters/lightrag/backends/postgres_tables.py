@@ -10,7 +10,7 @@ from cragside.adapters.lightrag.ledger.postgres.schema import (
 )
 from cragside.adapters.lightrag.ledger.postgres.store import translating
 from cragside.adapters.lightrag.storages.postgres.tables import make_tables, make_vector_tables
-from cragside.adapters.postgres import queue_schema
+from cragside.adapters.postgres import preferences, queue_schema
 from cragside.adapters.postgres.database import PostgresDatabase
 
 
@@ -25,6 +25,7 @@ async def migrate(database: PostgresDatabase, *, model: str = "", dimensions: in
         if missing := (version := await version_of(database)) == 0:
             await connection.execute(TABLES)
             await connection.execute(queue_schema.TABLES)
+            await connection.execute(preferences.TABLES)
             await make_tables(connection)
             await record_version(database)
         elif version > SCHEMA_VERSION:

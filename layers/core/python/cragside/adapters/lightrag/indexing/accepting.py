@@ -7,7 +7,7 @@ import re
 from dataclasses import replace
 from pathlib import PurePosixPath
 
-from cragside.adapters.lightrag.chunking import cut
+from cragside.adapters.lightrag.chunking import Chunker, cut
 from cragside.adapters.lightrag.indexing.versions import cut_of, digest_of
 from cragside.adapters.lightrag.ledger.entries import Entry, Piece, behind, json_of, title_of
 from cragside.adapters.lightrag.ledger.interface import Ledger
@@ -23,7 +23,7 @@ async def accept(store: Store, source: SourceText, *, enrich: bool, track: str, 
     given, digest = await asyncio.to_thread(_prepared, source)
     source = given if rename else await _of_track(store, given, track)
     if (known := await _known(store, source, digest, rename=rename)) is None:
-        pieces, made = await asyncio.to_thread(_pieces_of, store, source, digest)
+        pieces, made = await asyncio.to_thread(_pieces_of, store, await store.chunker(), source, digest)
         async with store.accepting() as ledger:
             # Somebody else may have brought the same text, or taken the name, meanwhile.
             source = given if rename else await _of_track(store, given, track)
@@ -44,9 +44,9 @@ def identifier_of(source: str, *, memory: bool = False) -> str:
     return ("mem-" if memory else "doc-") + hashlib.md5(storable(source).encode(), usedforsecurity=False).hexdigest()
 
 
-def _pieces_of(store: Store, source: SourceText, digest: str) -> tuple[list[Piece], str]:
+def _pieces_of(store: Store, chunker: Chunker, source: SourceText, digest: str) -> tuple[list[Piece], str]:
     """A text's passages and what says which they are; for a thread of its own."""
-    pieces = cut(source.text, source.marks, store.chunks, store.count_tokens)
+    pieces = cut(source.text, source.marks, chunker, store.count_tokens)
     return pieces, cut_of(digest, pieces, store.part_passages)
 
 

@@ -1,6 +1,5 @@
 """The settings of a workspace: what the settings panel shows and changes."""
 
-import asyncio
 from typing import Literal
 
 from fastapi import APIRouter, Request
@@ -95,7 +94,7 @@ router = APIRouter(tags=["settings"], route_class=BoundedRoute, responses=error_
 @router.get("/v1/settings")
 async def get_settings(container: AppContainer, workspace: QueryWorkspace) -> SettingsBody:
     """The settings of a workspace, which of them can be changed, and the state of its store and the model host."""
-    return await _body(container, workspace, container.preferences.of(workspace))
+    return await _body(container, workspace, await container.preferences.of(workspace))
 
 
 @router.patch("/v1/settings")
@@ -105,8 +104,7 @@ async def change_settings(request: Request, change: SettingsChange, container: A
     given = {name: getattr(change, name) for name in change.model_fields_set - {"workspace"}}
     for name in sorted(given.keys() - set(CHANGEABLE)):
         raise ValidationError(_why_not(name), field=name)
-    # In a thread, because it waits for the disk and for other processes that change settings.
-    return await _body(container, workspace, await asyncio.to_thread(container.preferences.change, workspace, given))
+    return await _body(container, workspace, await container.preferences.change(workspace, given))
 
 
 async def _body(container: Container, workspace: str, preferences: Preferences) -> SettingsBody:

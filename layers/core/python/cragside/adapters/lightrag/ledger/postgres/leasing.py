@@ -12,7 +12,8 @@ from cragside.adapters.lightrag.ledger.leases import Lease, LeaseLost
 from cragside.adapters.lightrag.ledger.postgres.passages import PassageReads
 
 # A row that others may be taking is locked, so that the answer holds until the commit.
-_SEEN = "SELECT holder, expires > clock_timestamp(), epoch FROM cragside.lease WHERE store = $1 AND name = $2 FOR UPDATE"
+_SEEN = """SELECT holder, expires > clock_timestamp(), epoch FROM cragside.lease
+    WHERE store = $1 AND name = $2 FOR UPDATE"""
 _TAKE = """INSERT INTO cragside.lease VALUES
     ($1, $2, nextval('cragside.epoch'), $3, clock_timestamp() + make_interval(secs => $4))
     ON CONFLICT (store, name) DO UPDATE SET epoch = excluded.epoch, holder = excluded.holder, expires = excluded.expires

@@ -1,4 +1,4 @@
-"""Connections to a real PostgreSQL: bounded, cancelled, and healed after every kind of failure."""
+"""The pool of connections to PostgreSQL: hung servers, cancelled requests, crowds, event loops and poolers."""
 
 import asyncio
 import os
@@ -6,19 +6,18 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable
 
-import asyncpg
 import pytest
 
 from cragside.adapters.postgres import connections
 from cragside.adapters.postgres.address import PostgresAddress
 from cragside.adapters.postgres.connections import AllBusy
 from cragside.adapters.postgres.database import PostgresDatabase
-from cragside.adapters.postgres.failures import FAILURES
 from tests.services.pgbouncer import Pgbouncer
 from tests.services.postgres import PostgresServer
 
 Opened = Callable[..., PostgresDatabase]
-_SLEEPERS = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%pg_sleep(61)%' AND state = 'active' AND pid <> pg_backend_pid()"
+_SLEEPERS = """SELECT count(*) FROM pg_stat_activity
+    WHERE query LIKE '%pg_sleep(61)%' AND state = 'active' AND pid <> pg_backend_pid()"""
 _MINE = "SELECT count(*) FROM pg_stat_activity WHERE application_name = $1"
 
 
@@ -54,70 +53,9 @@ async def _until(condition: Callable[[], object]) -> None:
             await asyncio.sleep(0.01)
 
 
-async def _kill_all(uri: str) -> None:
-    connection = await asyncpg.connect(uri)
-    await connection.execute(
-        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-        " WHERE datname = current_database() AND pid <> pg_backend_pid()"
-    )
-    await connection.close()
-
-
-async def test_queries_and_transactions_do_not_notice_that_idle_connections_were_killed(
-    database: str, opened: Opened
-) -> None:
-    mine = opened(database)
-    for use in (lambda: mine.value("SELECT 1"), lambda: _in_transaction(mine)):
-        await _idle(mine, 3)
-        await _kill_all(database)
-        assert await use() == 1
-
-
 async def _in_transaction(database: PostgresDatabase) -> object:
     async with database.transaction():
         return await database.value("SELECT 1")
-
-
-async def test_a_transaction_that_loses_its_connection_fails_and_writes_nothing_and_the_next_one_works(
-    database: str, opened: Opened
-) -> None:
-    mine = opened(database)
-    await mine.value("CREATE TABLE kept (number integer)")
-    other_may_go, other_holds = asyncio.Event(), asyncio.Event()
-
-    async def other() -> object:
-        async with mine.transaction():
-            await mine.value("INSERT INTO kept VALUES (2)")
-            other_holds.set()
-            await other_may_go.wait()
-            return await mine.value("SELECT count(*) FROM kept")
-
-    running = asyncio.create_task(other())
-    await other_holds.wait()
-    with pytest.raises(FAILURES):
-        async with mine.transaction():
-            await mine.value("INSERT INTO kept VALUES (1)")
-            pid = await mine.value("SELECT pg_backend_pid()")
-            admin = await asyncpg.connect(database)
-            await admin.execute(f"SELECT pg_terminate_backend({pid})")
-            await admin.close()
-            await mine.value("INSERT INTO kept VALUES (1)")
-    other_may_go.set()
-    assert await running == 1  # nobody else's connection was closed
-    async with mine.transaction():
-        await mine.value("INSERT INTO kept VALUES (3)")
-    assert await mine.value("SELECT array_agg(number ORDER BY number) FROM kept") == [2, 3]
-
-
-async def test_a_restarted_server_is_found_again(started: Callable[..., PostgresServer], opened: Opened) -> None:
-    server = started("postgres", PostgresServer)
-    mine = opened(server.uri)
-    await _idle(mine, 3)
-    server.kill()
-    with pytest.raises(FAILURES):
-        await mine.value("SELECT 1")
-    server.start()
-    assert await asyncio.gather(*(mine.value("SELECT 1") for _ in range(5))) == [1] * 5
 
 
 async def test_a_server_that_hangs_costs_a_request_its_own_time_and_all_is_well_when_it_goes_on(

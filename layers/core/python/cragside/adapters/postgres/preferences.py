@@ -1,0 +1,49 @@
+"""Preferences in PostgreSQL, which all servers share."""
+
+import json
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from typing_extensions import override
+
+from cragside.adapters.postgres.database import PostgresDatabase
+from cragside.adapters.postgres.failures import FAILURES, meaning_of
+from cragside.domain.errors import ServiceUnavailable
+from cragside.ports.preference_store import PreferenceStore
+
+TABLES = """
+CREATE TABLE cragside.preference (workspace text COLLATE "C" PRIMARY KEY, changes jsonb NOT NULL);
+"""
+# Every request asks. A change of another server applies after so many seconds.
+_FRESH_SECONDS = 2.0
+_CHANGE = """INSERT INTO cragside.preference VALUES ($1, jsonb_strip_nulls($2::text::jsonb))
+    ON CONFLICT (workspace) DO UPDATE SET changes = jsonb_strip_nulls(preference.changes || $2::text::jsonb)"""
+
+
+class PostgresPreferences(PreferenceStore):
+    """The changes of all workspaces, which are read together."""
+
+    def __init__(self, database: PostgresDatabase) -> None:
+        self._database = database
+        self._known: dict[str, Mapping[str, Any]] = {}
+        self._read = -_FRESH_SECONDS
+
+    @override
+    async def changes(self, workspace: str) -> Mapping[str, Any]:
+        if time.monotonic() - self._read >= _FRESH_SECONDS:
+            try:
+                rows = await self._database.all("SELECT workspace, changes FROM cragside.preference")
+            except FAILURES as error:
+                raise ServiceUnavailable("settings", f"The store of settings {meaning_of(error)[1]}.") from error
+            self._known = {row[0]: json.loads(row[1]) for row in rows}
+            self._read = time.monotonic()
+        return self._known.get(workspace, {})
+
+    @override
+    async def change(self, workspace: str, changes: Mapping[str, Any]) -> None:
+        try:
+            await self._database.value(_CHANGE, workspace, json.dumps(dict(changes)))
+        except FAILURES as error:
+            raise ServiceUnavailable("settings", f"The settings cannot be saved: {meaning_of(error)[0]}.") from error
+        self._read = -_FRESH_SECONDS
