@@ -1,6 +1,6 @@
 """The kinds of databases that stores can be in, for suites that hold on all of them."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,10 @@ if TYPE_CHECKING:
     from tests.services.postgres import Postgres
 
 # Parameters of a fixture, which gets the backend by `made`.
+POOLED = "pgbouncer"
 BACKENDS = ["memory", "sqlite", pytest.param("postgres", marks=pytest.mark.services("postgres"))]
+# By way of pgbouncer, which gives each transaction any of its few sessions.
+THROUGH_POOLER = pytest.param(POOLED, marks=pytest.mark.services("postgres", "pgbouncer"))
 
 
 @contextmanager
@@ -25,6 +28,10 @@ def made(request: pytest.FixtureRequest) -> Iterator[Backend]:
         yield MemoryBackend()
     elif request.param == "sqlite":
         yield SqliteBackend()
+    elif request.param == POOLED:
+        pooler = request.getfixturevalue("pgbouncer")
+        with _on_postgres(request.getfixturevalue("postgres"), pooler.through) as backend:
+            yield backend
     else:
         with _on_postgres(request.getfixturevalue("postgres")) as backend:
             yield backend
@@ -41,13 +48,13 @@ def migrated(server: "Postgres") -> Iterator[str]:
 
 
 @contextmanager
-def _on_postgres(server: "Postgres") -> Iterator[Backend]:
+def _on_postgres(server: "Postgres", way: Callable[[str], str] = str) -> Iterator[Backend]:
     from cragside.adapters.lightrag.backends.postgres import PostgresBackend
     from cragside.adapters.postgres.address import PostgresAddress
     from cragside.adapters.postgres.database import PostgresDatabase
 
     with migrated(server) as uri:
-        yield PostgresBackend(PostgresDatabase(PostgresAddress.parse(uri), most=5))
+        yield PostgresBackend(PostgresDatabase(PostgresAddress.parse(way(uri)), most=5))
 
 
 async def _migrate(uri: str) -> None:
