@@ -29,6 +29,10 @@ NOT_RUN = {
     ("docs/how-to/systemd.md", "systemctl daemon-reload"): SYSTEMD,
     ("docs/how-to/systemd.md", "install -d -o cragside"): SYSTEMD,
     ("docs/how-to/uninstall.md", "systemctl disable"): SYSTEMD,
+    (
+        "docs/postgresql.md",
+        "pip install",
+    ): "needs PostgreSQL; tests/integration/test_on_postgres.py runs these commands",
     ("docs/tutorial.md", "ollama pull"): OPEN_WEBUI,
 }
 # What a page takes for granted.

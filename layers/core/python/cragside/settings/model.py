@@ -274,6 +274,11 @@ class Settings(BaseModel):
         # Compose's `${X:-}` passes every variable that it mentions, if only as an empty text.
         return {name: value for name, value in given.items() if not isinstance(value, str) or value.strip()}
 
+    def in_files(self, home: Path) -> "Settings":
+        """These settings for a store in a folder that nobody else uses, with its own queue."""
+        elsewhere = ("home_sha256", "postgres_uri", "neo4j_uri", "queue_url")
+        return self.model_copy(update={"home": home, **dict.fromkeys(elsewhere)})
+
     @property
     def upstream(self) -> str:
         """The Ollama that the proxy passes requests on to."""

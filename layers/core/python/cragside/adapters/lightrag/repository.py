@@ -12,6 +12,7 @@ from cragside.adapters.lightrag.indexing.accepting import accept
 from cragside.adapters.lightrag.indexing.part_indexer import mark_failed, work_on
 from cragside.adapters.lightrag.lean import QueryParam
 from cragside.adapters.lightrag.ledger.failures import LedgerError, failing_as_unavailable
+from cragside.adapters.lightrag.reading import read_passages
 from cragside.adapters.lightrag.similarity import SimilarPassages
 from cragside.adapters.lightrag.store import Store, StoreAccess
 from cragside.domain.document import Document, SourceText
@@ -205,14 +206,11 @@ async def _saved(store: Store, document: SourceText) -> Indexed:
 
 
 async def _candidates(store: Store, query: str, parameters: QueryParam, wanted: Filter) -> list[Document]:
-    answer = await store.reader.aquery_data(query, parameters)
-    chunks = answer.get("data", {}).get("chunks", [])
-    known = await store.ledger.passages_by_id([chunk["chunk_id"] for chunk in chunks])
     # Several documents may hold the same text; as evidence it counts once.
     distinct: dict[str, Document] = {}
-    for key in (chunk["chunk_id"] for chunk in chunks):
-        if key in known and (not wanted.must or wanted.admits(payload_of(*known[key]))):
-            distinct.setdefault(known[key][1].text, document_of(*known[key]))
+    for record, passage in await read_passages(store, query, parameters):
+        if not wanted.must or wanted.admits(payload_of(record, passage)):
+            distinct.setdefault(passage.text, document_of(record, passage))
     return list(distinct.values())
 
 

@@ -56,13 +56,11 @@ class Store:
 
     async def is_replaced(self) -> bool:
         """Whether the whole content was replaced, or another model began it, so that it has to be opened anew."""
-        if (state := await self.ledger.state()) == self._state:
+        if (now := await self.ledger.since(self._state)) is None:
             return False
-        if await self.ledger.embedding_model() not in (None, self.embedding_model):
+        if now.embedding_model not in (None, self.embedding_model) or now.generation != self._generation:
             return True
-        if await self.ledger.generation() != self._generation:
-            return True
-        self._state = state
+        self._state = now.state
         return False
 
     def tidy(self) -> None:

@@ -57,6 +57,10 @@ class CachedEmbedder:
             known |= dict(zip(missing, await self._asked(missing), strict=True))
         return np.stack([known[text] for text in texts])
 
+    async def embed_questions(self, texts: Sequence[str]) -> Vectors:
+        """As `embed`, for texts that are embedded once and never kept."""
+        return await self._asked(texts)
+
     async def keep(self, document_id: str, texts: Sequence[str]) -> None:
         """Make sure that the vectors of a document's passages are kept, as far as there is room.
 

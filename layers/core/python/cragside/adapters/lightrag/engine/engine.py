@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Self, TypeVar
 
 from cragside.adapters.lightrag.backends.interface import Storages
+from cragside.adapters.lightrag.engine.embedding_cache import CachedEmbedder
 from cragside.adapters.lightrag.engine.tokens import CharacterTokens
 from cragside.adapters.lightrag.lean import (
     STORAGE_ENV_REQUIREMENTS,
@@ -18,7 +19,7 @@ from cragside.adapters.lightrag.lean import (
     utils,
 )
 from cragside.adapters.lightrag.storages.interface import UnusedDocStatusStorage
-from cragside.ports.embedder import Embedder, Vectors
+from cragside.ports.embedder import Vectors
 from cragside.ports.language_model import LanguageModel
 
 T = TypeVar("T")
@@ -70,7 +71,7 @@ def build_engine(
     *,
     workspace: str,
     storages: Storages,
-    embedder: Embedder,
+    embedder: CachedEmbedder,
     model: LanguageModel,
     search_text: Callable[[str], str],
     parallel: int,
@@ -79,8 +80,8 @@ def build_engine(
     text."""
     utils.run_in_tokenizer_executor = _at_once
 
-    async def embed(texts: list[str], **_: Any) -> Vectors:
-        return await embedder.embed(texts)
+    async def embed(texts: list[str], context: str = "", **_: Any) -> Vectors:
+        return await (embedder.embed_questions(texts) if context == "query" else embedder.embed(texts))
 
     async def complete(
         prompt: str,

@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from cragside.adapters.lightrag.ledger.catalogue import Catalogue
 from cragside.adapters.lightrag.ledger.changes import ChangeGuard, GraphChange, Row
@@ -13,6 +13,14 @@ from cragside.domain.indexing import Task
 from cragside.domain.query import Query
 from cragside.ports.embedder import Vectors
 from cragside.ports.rag_repository import KnowledgeStatus
+
+
+class Since(NamedTuple):
+    """A store's state, the model that its vectors are of, and its generation."""
+
+    state: str
+    embedding_model: str | None
+    generation: str
 
 
 class Ledger(Catalogue):
@@ -185,6 +193,12 @@ class Ledger(Catalogue):
     @abstractmethod
     async def generation(self) -> str:
         """A token that changes when the whole content was replaced."""
+
+    async def since(self, state: str) -> "Since | None":
+        """What the store is now; None if it is as it was at that `state`."""
+        if (now := await self.state()) == state:
+            return None
+        return Since(now, await self.embedding_model(), await self.generation())
 
     @abstractmethod
     async def flush(self) -> None:

@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self, final
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, final
 
 import numpy as np
 from typing_extensions import override
@@ -11,6 +11,9 @@ from typing_extensions import override
 from cragside.adapters.lightrag.lean import BaseGraphStorage, BaseKVStorage, BaseVectorStorage, DocStatusStorage
 from cragside.domain.filter import Filter
 from cragside.ports.embedder import Vectors
+
+if TYPE_CHECKING:
+    from cragside.adapters.lightrag.storages.prefetch import Found, Search
 
 Properties = dict[str, Any]
 
@@ -58,6 +61,17 @@ class VectorStorage(_Committed, BaseVectorStorage):
         All passages that meet the filter come; others may. Of equal cosines the one that was written first comes first.
         """
 
+    def finds_with(self, *beside: object) -> bool:
+        """Whether `find` can search these storages as well, and a search is a round trip."""
+        return False
+
+    async def find(self, search: "Search", *beside: Any) -> "Found":
+        """All that a query looks for, in one round trip. `beside` are storages of entities, relations and the graph.
+
+        What the graph says is missing if it is in another database. Only if `finds_with` says so.
+        """
+        raise NotImplementedError
+
     @override
     @abstractmethod
     async def get_vectors_by_ids(self, ids: list[str]) -> dict[str, Vectors]:
@@ -70,6 +84,21 @@ class Strong(NamedTuple):
     other: str
     value: Properties
     forward: bool
+
+
+class Expansion(NamedTuple):
+    """The surroundings of entities and relations: all that a query of LightRAG's reads of the graph.
+
+    `nodes` are those of `asked` that are there, `edges` those of `pairs`, whose ends are in order. `near` are the edges
+    that a query follows from each of the entities. `degrees` are of the entities and of both ends of these edges.
+    """
+
+    asked: set[str]
+    nodes: dict[str, Properties]
+    near: dict[str, list[tuple[str, str]]]
+    degrees: dict[str, int]
+    pairs: set[tuple[str, str]]
+    edges: dict[tuple[str, str], Properties]
 
 
 @dataclass
@@ -121,6 +150,15 @@ class GraphStorage(_Committed, BaseGraphStorage):
     @abstractmethod
     async def neighbours(self, name: str, limit: int) -> list[tuple[str, float | None]]:
         """The ends of the heaviest edges of a node and the weights: at least `limit`, if there are so many."""
+
+    async def expand(self, names: Sequence[str], ends: Sequence[tuple[str, str]]) -> Expansion:
+        """The surroundings of entities, and of relations with these ends; edges are those of a `bounded` view."""
+        asked = {*names, *(name for pair in ends for name in pair)}
+        near = await self.get_nodes_edges_batch(list(names))
+        beside = {ordered(*edge) for edges in near.values() for edge in edges}
+        pairs = beside | {ordered(*pair) for pair in ends}
+        degrees = await self.node_degrees_batch(list({*names, *(name for pair in beside for name in pair)}))
+        return Expansion(asked, await self.nodes(asked), near, degrees, pairs, await self.edges(pairs))
 
     @override
     async def node_degrees_batch(self, node_ids: list[str]) -> dict[str, int]:

@@ -33,7 +33,8 @@ _NAMESAKES = f"""SELECT origin.source FROM {DOCUMENT}
     WHERE document.store = $1 AND state = 'current' AND {_NAMED} LIMIT {MOST_NAMESAKES + 1}"""
 _OF_NAMES = """SELECT name, count(*) FROM cragside.document WHERE store = $1 AND state = 'current'
     AND md5(name) = ANY(SELECT md5(each) FROM unnest($2::text[]) AS each) AND name = ANY($2) GROUP BY name"""
-_PARTS = """SELECT version, number, first, last, embedded, enrichment, error, tier3, enriched_at FROM cragside.part
+PART_FIELDS = "version, number, first, last, embedded, enrichment, error, tier3, enriched_at"
+_PARTS = f"""SELECT {PART_FIELDS} FROM cragside.part
     JOIN cragside.document USING (version) WHERE store = $1 AND version = ANY($2) ORDER BY version, number"""
 # What `DocumentRecord.status` says, for choosing and counting.
 _STATUS = """SELECT document.version, CASE
@@ -92,7 +93,7 @@ class DocumentReads(Ledger):
     @override
     async def labels(self, ids: Collection[str]) -> dict[str, str]:
         rows = await self._store.all(f"{_CURRENT} AND document.id = ANY($2)", list(ids))
-        labels = await self._labels(rows)
+        labels = await self._labels(rows, await self._shared_names(rows))
         return {row[1]: labels[row[0]] for row in rows}
 
     @override
@@ -144,21 +145,29 @@ class DocumentReads(Ledger):
     async def _with_rows(self, rows: Sequence[Sequence[Any]]) -> list[tuple[Sequence[Any], DocumentRecord]]:
         if not rows:
             return []
-        parts: dict[int, list[Part]] = {}
-        for version, number, first, last, embedded, enrichment, error, tier3, enriched_at in await self._store.all(
-            _PARTS, [row[0] for row in rows]
-        ):
+        parts = await self._store.all(_PARTS, [row[0] for row in rows])
+        return await self._joined(rows, parts, await self._shared_names(rows))
+
+    async def _joined(
+        self, rows: Sequence[Sequence[Any]], parts: Iterable[Sequence[Any]], shared: Collection[str]
+    ) -> list[tuple[Sequence[Any], DocumentRecord]]:
+        """Documents with their parts. `shared` are the names that several documents have."""
+        of_version: dict[int, list[Part]] = {}
+        for version, number, first, last, embedded, enrichment, error, tier3, enriched_at in parts:
             known = None if tier3 is None else parsed(tier3)
             part = Part(number, first, last, embedded, enrichment, error, known, enriched_at)
-            parts.setdefault(version, []).append(part)
-        labels = await self._labels(rows)
-        return [(row, _record(row, parts.get(row[0], ()), labels[row[0]])) for row in rows]
+            of_version.setdefault(version, []).append(part)
+        labels = await self._labels(rows, shared)
+        return [(row, _record(row, of_version.get(row[0], ()), labels[row[0]])) for row in rows]
 
-    async def _labels(self, rows: Sequence[Sequence[Any]]) -> dict[int, str]:
+    async def _shared_names(self, rows: Sequence[Sequence[Any]]) -> set[str]:
+        names = list({row[2] for row in rows})
+        return {name for name, count in await self._store.all(_OF_NAMES, names) if count > 1}
+
+    async def _labels(self, rows: Sequence[Sequence[Any]], shared: Collection[str]) -> dict[int, str]:
         sources: dict[str, set[str]] = {}
         for row in rows:
             sources.setdefault(row[2], set()).add(row[14] or row[2])
-        shared = {name for name, count in await self._store.all(_OF_NAMES, list(sources)) if count > 1}
         labels = {
             name: await self._told_apart(name, wanted)
             if name in shared or len(wanted) > 1

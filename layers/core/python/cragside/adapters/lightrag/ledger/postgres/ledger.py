@@ -11,7 +11,7 @@ from urllib.parse import quote
 import numpy as np
 from typing_extensions import override
 
-from cragside.adapters.lightrag.ledger.interface import Ledger
+from cragside.adapters.lightrag.ledger.interface import Ledger, Since
 from cragside.adapters.lightrag.ledger.postgres.part_writes import PartWrites
 from cragside.adapters.lightrag.ledger.postgres.removal import remove_here
 from cragside.adapters.lightrag.ledger.postgres.store import translating
@@ -26,8 +26,8 @@ _TRIM = """DELETE FROM cragside.{0} WHERE store = $1
     AND seq <= (SELECT seq FROM cragside.{0} WHERE store = $1 ORDER BY seq DESC OFFSET $2 LIMIT 1)"""
 _SAVE_QUERY = """INSERT INTO cragside.query (store, id, text, created_at) VALUES ($1, $2, $3, $4)
     ON CONFLICT (store, id) DO UPDATE SET text = excluded.text, created_at = excluded.created_at"""
-
-
+_SINCE = """SELECT id, state, embedding_model FROM cragside.store
+    WHERE workspace = (SELECT $2::text) AND $1::bigint IS NOT NULL"""
 _COLUMNS = (
     "id, content_hash, state, name, title, file_type, doc_type, size, characters, created_at, updated_at, track,"
     " enrich, tier1, metadata, marks, text"
@@ -148,15 +148,17 @@ class PostgresLedger(PartWrites):
 
     @override
     async def state(self) -> str:
-        row = await self._store.one(
-            "SELECT id, state FROM cragside.store WHERE workspace = (SELECT $2::text) AND $1::bigint IS NOT NULL",
-            self._store.workspace,
-        )
-        return "" if row is None else f"{row[0]}-{row[1]}"
+        return (await self.since("")).state
 
     @override
     async def generation(self) -> str:
-        return (await self.state()).partition("-")[0]
+        return (await self.since("")).generation
+
+    @override
+    async def since(self, state: str) -> Since:
+        """See the base class. All of it is one row, so that it is read whatever the state was."""
+        row = await self._store.one(_SINCE, self._store.workspace)
+        return Since("", None, "") if row is None else Since(f"{row[0]}-{row[1]}", row[2], str(row[0]))
 
     @override
     async def flush(self) -> None:
@@ -191,7 +193,7 @@ class PostgresLedger(PartWrites):
 
     @override
     async def close(self) -> None:
-        """Nothing is under way."""
+        await self._store.settle()
 
     @override
     def release(self) -> None:

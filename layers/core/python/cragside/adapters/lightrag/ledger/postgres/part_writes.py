@@ -20,7 +20,7 @@ from cragside.adapters.lightrag.ledger.changes import (
 from cragside.adapters.lightrag.ledger.entries import StoredPart, searched_text
 from cragside.adapters.lightrag.ledger.postgres.document_writes import DocumentWrites
 from cragside.adapters.lightrag.ledger.postgres.store import PostgresStore, SearchText
-from cragside.adapters.lightrag.ledger.postgres.words import vector_of_words
+from cragside.adapters.lightrag.ledger.postgres.words import counted
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.indexing import Task
 from cragside.ports.embedder import Vectors
@@ -30,8 +30,11 @@ _ENRICHED = """UPDATE cragside.part SET enrichment = 'enriched', enriched_at = $
     tier3 = jsonb_set(coalesce(tier3, '{}')::jsonb, '{extraction}', $5::jsonb)::text
     WHERE version = $2 AND number = $3 AND version IN
     (SELECT version FROM cragside.document WHERE store = $1 AND state = 'current') RETURNING 1"""
-_SEARCHED = """INSERT INTO cragside.searched (store, id, words, length, vector)
-    VALUES ($1, $2, $3::text::tsvector, $4, $5::float4[]::vector)"""
+# One statement for all rows: each statement counts words (see `search_schema`).
+SEARCHED = """INSERT INTO cragside.searched (store, id, words, often, length, vector)
+    SELECT $1, id, words::tsvector, often::jsonb, length, vector::vector
+    FROM unnest($2::text[], $3::text[], $4::text[], $5::integer[], $6::text[]) WITH ORDINALITY
+    AS row (id, words, often, length, vector, place) ORDER BY place"""
 _BIND = """UPDATE cragside.store SET embedding_model = $2, dimensions = coalesce(dimensions, $3)
     WHERE id = $1 AND (embedding_model IS NULL OR (dimensions IS NULL AND $3::integer IS NOT NULL)) RETURNING 1"""
 _MENTIONED = "INSERT INTO cragside.mention VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING"
@@ -81,13 +84,9 @@ class PartWrites(DocumentWrites):
             await self._bind(model, vectors.shape[1])
             words = [self._search_text(searched_text(part.title, str(row.get("content", "")))) for row in rows.values()]
             await self._store.execute("DELETE FROM cragside.searched WHERE store = $1 AND id = ANY($2)", list(rows))
-            await self._store.many(
-                _SEARCHED,
-                [
-                    (key, *vector_of_words(said), vector.tolist())
-                    for key, said, vector in zip(rows, words, vectors, strict=True)
-                ],
-            )
+            columns = zip(*(counted(said, self._store.number) for said in words), strict=True)
+            texts = [f"[{','.join(map(repr, vector.tolist()))}]" for vector in vectors]
+            await self._store.execute(SEARCHED, list(rows), *map(list, columns), texts)
             await self._store.write_chunk_vectors(rows, vectors)
             await self._store.execute(
                 f"UPDATE cragside.part SET embedded = true, error = '' WHERE {_PART}", part.version, part.number

@@ -5,11 +5,12 @@
 from collections.abc import Sequence
 from typing import Any
 
+import orjson
 from typing_extensions import override
 
 from cragside.adapters.lightrag.ledger.cutting import sections_in
 from cragside.adapters.lightrag.ledger.entries import StoredPart, parsed, searched_title
-from cragside.adapters.lightrag.ledger.postgres.documents import DOCUMENT, FIELDS, DocumentReads
+from cragside.adapters.lightrag.ledger.postgres.documents import DOCUMENT, FIELDS, PART_FIELDS, DocumentReads
 from cragside.domain.indexing import DocumentRecord, EnrichmentStatus, Passage, Progress, Task
 
 _PARTS = "cragside.part JOIN cragside.document USING (version) WHERE document.store = $1"
@@ -26,10 +27,25 @@ _PROGRESS = f"""SELECT count(*) FILTER (WHERE NOT failed AND NOT begun),
             count(*) FILTER (WHERE error = '' AND enrichment = 'processing') AS processing,
             count(*) FILTER (WHERE error <> '') AS given_up
         FROM {_PARTS} AND state = 'current' GROUP BY version) AS told"""
-_PASSAGE = """SELECT passage.id, passage.part, passage.number, passage.page, passage.section, passage.tier2,
-    part.enrichment, passage.text, passage.version, document.id FROM cragside.passage
+_FIELDS = (
+    "passage.id, passage.part, passage.number, passage.page, passage.section, passage.tier2, part.enrichment,"
+    " passage.text, passage.version, document.id AS document_id"
+)
+_PASSAGE = f"""SELECT {_FIELDS} FROM cragside.passage
     JOIN cragside.document ON document.version = passage.version
     JOIN cragside.part ON part.version = passage.version AND part.number = passage.part WHERE passage.store = $1"""
+# Passages, their documents, the parts of these, and those of their names that several documents have. There are few,
+# which the planner cannot know: OFFSET 0 keeps it from reading all of a table.
+_WITH_DOCUMENTS = f"""WITH found AS MATERIALIZED ({_PASSAGE} AND passage.id = ANY($2) AND passage.text IS NOT NULL),
+chosen AS MATERIALIZED (SELECT DISTINCT version FROM found),
+owner AS MATERIALIZED (SELECT each.* FROM chosen CROSS JOIN LATERAL (SELECT {FIELDS} FROM {DOCUMENT}
+    WHERE document.store = $1 AND state <> 'gone' AND document.version = chosen.version OFFSET 0) AS each),
+piece AS MATERIALIZED (SELECT each.* FROM owner CROSS JOIN LATERAL (
+    SELECT {PART_FIELDS} FROM cragside.part WHERE part.version = owner.version OFFSET 0) AS each),
+shared AS MATERIALIZED (SELECT DISTINCT name FROM owner WHERE (SELECT count(*) FROM (
+    SELECT FROM cragside.document WHERE store = $1 AND state = 'current' AND md5(document.name) = md5(owner.name)
+    AND document.name = owner.name LIMIT 2) AS namesakes) > 1)
+SELECT {", ".join(f"(SELECT json_agg({name}) FROM {name})" for name in ("found", "owner", "piece", "shared"))}"""
 _PART = "version, number, key, first, last, embedded, enrichment, title, name"
 _TASKS = f"""SELECT document.id, content_hash, number, embedded, enrichment,
     last = (SELECT max(last) FROM cragside.part AS other WHERE other.version = part.version) AND EXISTS
@@ -65,14 +81,11 @@ class PassageReads(DocumentReads):
 
     @override
     async def passages_by_id(self, ids: Sequence[str]) -> dict[str, tuple[DocumentRecord, Passage]]:
-        rows = await self._store.all(f"{_PASSAGE} AND passage.id = ANY($2)", list(dict.fromkeys(ids)))
-        found = await self._store.all(
-            f"SELECT {FIELDS} FROM {DOCUMENT}"
-            " WHERE document.store = $1 AND state <> 'gone' AND document.version = ANY($2)",
-            [row[8] for row in rows],
-        )
-        records = {row[0]: record for row, record in await self._with_rows(found)}
-        return {row[0]: (records[row[8]], _passage(row)) for row in rows if row[8] in records and row[7] is not None}
+        told = await self._store.one(_WITH_DOCUMENTS, list(dict.fromkeys(ids)))
+        found, owners, parts, shared = ([list(row.values()) for row in orjson.loads(rows or "[]")] for rows in told)
+        parts.sort(key=lambda part: (part[0], part[1]))
+        records = {row[0]: record for row, record in await self._joined(owners, parts, {name for (name,) in shared})}
+        return {row[0]: (records[row[8]], _passage(row)) for row in found if row[8] in records}
 
     @override
     async def counts(self) -> dict[EnrichmentStatus, int]:

@@ -5,7 +5,7 @@ from cragside.adapters.postgres.database import PostgresDatabase
 
 # LightRAG's tables that have a workspace's name.
 _LIGHTRAG_TABLES = """SELECT DISTINCT table_name FROM information_schema.columns
-    WHERE table_schema = current_schema() AND table_name LIKE 'lightrag\\_%' AND column_name = 'workspace'"""
+    WHERE table_schema = 'public' AND table_name LIKE 'lightrag\\_%' AND column_name = 'workspace'"""
 
 
 async def remove(database: PostgresDatabase, workspace: str) -> None:

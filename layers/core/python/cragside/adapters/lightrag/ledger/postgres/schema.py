@@ -44,11 +44,6 @@ CREATE TABLE cragside.passage (
     version bigint NOT NULL, part integer NOT NULL, number integer NOT NULL, page integer, section text NOT NULL,
     tier2 text, tokens integer NOT NULL, text text, PRIMARY KEY (store, id));
 CREATE INDEX passage_by_version ON cragside.passage (version, number);
-CREATE TABLE cragside.searched (
-    seq bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, store bigint NOT NULL, id text COLLATE "C" NOT NULL,
-    words tsvector NOT NULL, length integer NOT NULL, vector vector NOT NULL, UNIQUE (store, id),
-    FOREIGN KEY (store, id) REFERENCES cragside.passage (store, id) ON DELETE CASCADE);
-CREATE INDEX searched_by_word ON cragside.searched USING gin (words);
 CREATE TABLE cragside.mention (
     store bigint NOT NULL REFERENCES cragside.store ON DELETE CASCADE, kind text NOT NULL,
     name text COLLATE "C" NOT NULL, passage text COLLATE "C" NOT NULL);

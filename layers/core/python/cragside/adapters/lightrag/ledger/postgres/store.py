@@ -1,5 +1,7 @@
 """The content of one workspace in PostgreSQL, as its ledger and LightRAG's storages share it."""
 
+import asyncio
+import logging
 import uuid
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
@@ -17,12 +19,16 @@ from cragside.adapters.postgres.failures import FAILURES, meaning_of
 if TYPE_CHECKING:
     from cragside.ports.embedder import Vectors
 
+logger = logging.getLogger("cragside")
+
 SearchText = Callable[[str], str]
 
 _FIND = "SELECT id, key FROM cragside.store WHERE workspace = $1"
 _MAKE = "INSERT INTO cragside.store (workspace, key) VALUES ($1, $2) ON CONFLICT DO NOTHING"
 # Last in each transaction: the row is locked from here to the commit.
 _TOUCH = "UPDATE cragside.store SET state = state + 1 WHERE id = $1"
+# After so many transactions of this process, a workspace may have become large.
+_WRITES = 100
 
 
 class ValueTable(Protocol):
@@ -40,6 +46,9 @@ class VectorTable(Protocol):
 
     async def make_tables(self, dimensions: int) -> None:
         """Make the tables for vectors of this length, unless they are there."""
+
+    async def make_indexes(self) -> None:
+        """Make the indexes that a large workspace needs, unless they are there."""
 
 
 class GraphTables(Protocol):
@@ -71,6 +80,8 @@ class PostgresStore:
         self.graph: GraphTables | None = None
         self._users = 0
         self._folder = folder
+        self._writes = 0
+        self._indexing: asyncio.Task[None] | None = None
 
     @classmethod
     async def acquire(cls, folder: Path, database: PostgresDatabase, *, make: bool = True) -> "PostgresStore":
@@ -175,6 +186,25 @@ class PostgresStore:
         async with translating(), self.database.transaction():
             yield
             await self.database.value(_TOUCH, self.number)
+        self._writes += 1
+        if self._writes >= _WRITES and (self._indexing is None or self._indexing.done()):
+            self._indexing = asyncio.create_task(self._index())
+
+    async def settle(self) -> None:
+        """Have the workspace indexed as it is now."""
+        if self._indexing is not None:
+            await asyncio.wait([self._indexing])
+        if self._writes:
+            await self._index()
+
+    async def _index(self) -> None:
+        """Searches find all without an index too, only later."""
+        self._writes = 0
+        if storage := self.vectors.get("chunks"):
+            try:
+                await storage.make_indexes()
+            except LedgerError as error:
+                logger.warning("Workspace %s has no index of its vectors: %s", self.workspace, error.reason)
 
     @asynccontextmanager
     async def note(self) -> AsyncIterator[None]:

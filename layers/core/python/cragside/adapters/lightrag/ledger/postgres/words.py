@@ -1,11 +1,11 @@
 """What full-text search sees of a text, as SQLite's FTS5 would cut it (ADR 2)."""
 
+import json
 import re
 import unicodedata
+from collections import Counter
 
 _WORD = re.compile(r"\w+")
-# PostgreSQL keeps no more positions of a word, and no later ones.
-_MOST_TIMES, _LAST = 255, 16_383
 # A longer word cannot be one, and the words of a passage have to fit into a megabyte.
 _LONGEST = 200
 
@@ -16,17 +16,15 @@ def words_in(text: str) -> list[str]:
     return [word[:_LONGEST] for word in _WORD.findall(plain)]
 
 
-def vector_of_words(text: str) -> tuple[str, int]:
-    """A `tsvector` as text, and how many words the text has."""
+def counted(text: str, store: int) -> tuple[str, str, int]:
+    """The words of a text as a `tsvector` for a store, those that it has several times as JSON, and its length."""
     words = words_in(text)
-    positions: dict[str, list[int]] = {}
-    for number, word in enumerate(words, start=1):
-        positions.setdefault(word, []).append(min(number, _LAST))
-    told = (f"{quoted(word)}:{','.join(map(str, places[:_MOST_TIMES]))}" for word, places in positions.items())
-    return " ".join(told), len(words)
+    times = Counter(words)
+    several = {word: count for word, count in times.items() if count > 1}
+    return " ".join(quoted(word, store) for word in times), json.dumps(several, ensure_ascii=False), len(words)
 
 
-def quoted(word: str) -> str:
-    """A word as it stands in a `tsvector` or a `tsquery`."""
+def quoted(word: str, store: int) -> str:
+    """A word as it stands in a store's `tsvector`, or in a `tsquery` for it."""
     escaped = word.replace("\\", "\\\\").replace("'", "''")
-    return f"'{escaped}'"
+    return f"'{store}:{escaped}'"

@@ -29,6 +29,18 @@ _AMONG = f"""
 SELECT src_id, tgt_id, properties FROM lightrag_graph_edges WHERE {_OWN} AND src_id = ANY($3) AND tgt_id = ANY($3)
 ORDER BY {_WEIGHT} DESC NULLS LAST, src_id COLLATE "C", tgt_id COLLATE "C" LIMIT $4
 """  # noqa: S608 (our own text)
+# At most `most` edges of a node, from either side, always the same ones.
+EDGES_OF = """(
+    SELECT other, side FROM (
+        (SELECT tgt_id AS other, 1 AS side FROM lightrag_graph_edges WHERE {own} AND src_id = {node}
+            ORDER BY tgt_id COLLATE "C" LIMIT {most})
+        UNION ALL
+        (SELECT src_id, 2 FROM lightrag_graph_edges WHERE {own} AND tgt_id = {node} AND src_id <> {node}
+            ORDER BY src_id COLLATE "C" LIMIT {most})) AS both_sides
+    ORDER BY side, other COLLATE "C" LIMIT {most})"""
+_EDGES_OF = f"""SELECT node.id, near.other FROM unnest($3::text[]) AS node (id)
+    CROSS JOIN LATERAL {EDGES_OF.format(own=_OWN, node="node.id", most="$4")} AS near
+    ORDER BY node.id, side, other COLLATE "C\""""  # noqa: S608 (our own text)
 _DEGREE = f"""(SELECT count(*) FROM lightrag_graph_edges WHERE {_OWN} AND src_id = node.id)
     + (SELECT count(*) FROM lightrag_graph_edges WHERE {_OWN} AND tgt_id = node.id)"""  # noqa: S608 (our own text)
 _NAMES = f"""SELECT id, properties FROM lightrag_graph_nodes AS node WHERE {_OWN} AND {{}}
@@ -130,12 +142,3 @@ class PostgresGraph(PGTableGraphStorage, GraphStorage):
             tuple(row.values()) for row in await self._fetch(sql, self.workspace, self.namespace, *values)
         ]
         return found
-
-
-_EDGES_OF = f"""
-SELECT node.id, near.other FROM unnest($3::text[]) AS node (id) CROSS JOIN LATERAL (
-    SELECT tgt_id AS other FROM lightrag_graph_edges WHERE {_OWN} AND src_id = node.id
-    UNION ALL
-    SELECT src_id FROM lightrag_graph_edges WHERE {_OWN} AND tgt_id = node.id AND src_id <> node.id
-    LIMIT $4) AS near
-"""  # noqa: S608 (our own text)

@@ -7,10 +7,13 @@ from cragside.adapters.lightrag.storages.postgres.lightrag_postgres import GRAPH
 from cragside.adapters.postgres.database import PostgresDatabase
 
 _VECTORS = "LIGHTRAG_VDB"
+# In whose schema LightRAG's other programs look. A role called cragside would make them beside the ledger's.
+_IN_PUBLIC = "SELECT set_config('search_path', 'public, ' || current_setting('search_path'), true)"
 
 
 async def make_tables(connection: asyncpg.Connection) -> None:
     """Make all but those for vectors, whose length `make_vector_tables` knows."""
+    await connection.execute(_IN_PUBLIC)
     for name, table in TABLES.items():
         if not name.startswith(_VECTORS):
             await connection.execute(_unless_there(table["ddl"]))
@@ -20,16 +23,13 @@ async def make_tables(connection: asyncpg.Connection) -> None:
 async def make_vector_tables(database: PostgresDatabase, model: str, dimensions: int) -> None:
     """Make the tables for the vectors of a model, unless they are there. Within a transaction."""
     async with database.connection() as connection:
-        missing = {
-            base: name
-            for base in TABLES
-            if base.startswith(_VECTORS)
-            and await connection.fetchval("SELECT to_regclass($1)", name := vector_table(base, model, dimensions))
-            is None
-        }
+        names = {base: vector_table(base, model, dimensions) for base in TABLES if base.startswith(_VECTORS)}
+        known = "SELECT to_regclass('public.' || $1)"
+        missing = {base: name for base, name in names.items() if await connection.fetchval(known, name) is None}
         if missing:
             # PostgreSQL lets two processes fail that make one table, even unless it exists.
             await connection.execute("SELECT pg_advisory_xact_lock($1)", MIGRATING)
+            await connection.execute(_IN_PUBLIC)
         for base, name in missing.items():
             statement = TABLES[base]["ddl"].replace("VECTOR(dimension)", f"VECTOR({dimensions})").replace(base, name)
             await connection.execute(_unless_there(statement))

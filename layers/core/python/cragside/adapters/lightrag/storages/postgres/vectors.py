@@ -1,6 +1,6 @@
 """LightRAG's vectors in PostgreSQL, with full-text search beside the vectors of passages."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, final
@@ -10,34 +10,20 @@ from typing_extensions import override
 
 from cragside.adapters.lightrag.ledger.changes import Row, VectorChange
 from cragside.adapters.lightrag.ledger.postgres.store import PostgresStore
-from cragside.adapters.lightrag.ledger.postgres.words import quoted, words_in
-from cragside.adapters.lightrag.storages.interface import VectorStorage
+from cragside.adapters.lightrag.storages.interface import Expansion, VectorStorage
+from cragside.adapters.lightrag.storages.postgres.finding import find
+from cragside.adapters.lightrag.storages.postgres.graph import PostgresGraph
 from cragside.adapters.lightrag.storages.postgres.lightrag_postgres import PGVectorStorage
+from cragside.adapters.lightrag.storages.postgres.near_indexes import make_near_indexes_of
 from cragside.adapters.lightrag.storages.postgres.seam import SharedDatabase
+from cragside.adapters.lightrag.storages.postgres.searches import Values, near_passages, near_rows, with_words
 from cragside.adapters.lightrag.storages.postgres.tables import make_vector_tables, vector_table
-from cragside.adapters.lightrag.storages.ranking import COMMON_PASSAGES, fused, telling, words_of
+from cragside.adapters.lightrag.storages.prefetch import Found, Search
 from cragside.domain.filter import Filter
 from cragside.ports.embedder import Vectors
 
 _PASSAGES = "chunks"
-# `+ 0` keeps the planner from an index that finds only some of a small workspace's vectors.
-_NEAR = """SELECT seq, id, 1 - (vector <=> $2::float4[]::vector) FROM cragside.searched
-    WHERE store = $1 AND 1 - (vector <=> $2::float4[]::vector) >= $3
-    ORDER BY (vector <=> $2::float4[]::vector) + 0, seq LIMIT $4"""
-_SPREAD = """SELECT word, (SELECT count(*) FROM cragside.searched WHERE store = $1 AND words @@ asked::tsquery)
-    FROM unnest($2::text[], $3::text[]) AS each (word, asked)"""
-# The formula of FTS5, by which SQLite ranks: k1 = 1.2, b = 0.75.
-_BM25 = """
-WITH sizes AS (
-    SELECT count(*)::float8 AS passages, avg(length)::float8 AS mean FROM cragside.searched WHERE store = $1),
-found AS (
-    SELECT seq, id, length, term.lexeme, cardinality(term.positions) AS times
-    FROM cragside.searched CROSS JOIN LATERAL unnest(words) AS term
-    WHERE store = $1 AND words @@ $2::text::tsquery AND term.lexeme = ANY($3)),
-spread AS (SELECT lexeme, count(*)::float8 AS passages_with FROM found GROUP BY lexeme)
-SELECT seq, id, sum(greatest(ln((passages - passages_with + 0.5) / (passages_with + 0.5)), 1e-6)
-    * times * 2.2 / (times + 1.2 * (0.25 + 0.75 * length / mean))) AS score
-FROM found JOIN spread USING (lexeme) CROSS JOIN sizes GROUP BY seq, id ORDER BY score DESC, seq LIMIT $4"""
+_TEXTS = "SELECT id, text FROM cragside.passage WHERE store = $1 AND id = ANY($2)"
 
 
 @final
@@ -64,26 +50,34 @@ class PostgresVectors(PGVectorStorage, VectorStorage):
     async def query(self, query: str, top_k: int, query_embedding: list[float] | None = None) -> list[dict[str, Any]]:
         if query_embedding is None:
             query_embedding = (await self.embedding_func([query], context="query"))[0]
-        vector = np.asarray(query_embedding, np.float32).tolist()
+        vector = np.asarray(query_embedding, np.float32)
         if self.namespace == _PASSAGES:
             return await self._passages(query, top_k, vector)
         if await self._table() is None:
             return []
-        rows: Any = await self.db.query(
-            f"SELECT {self._columns()}, 1 - (content_vector <=> $2::float4[]::vector) AS distance"  # noqa: S608
-            f" FROM {self.table_name} WHERE workspace = $1"
-            " AND content_vector <=> $2::float4[]::vector <= $3 ORDER BY (content_vector <=> $2::float4[]::vector) + 0"
-            " LIMIT $4",
-            [self.workspace, vector, 1 - self.cosine_better_than_threshold, top_k],
-            multirows=True,
-        )
-        return list(rows)
+        values = Values(self._store.number)
+        rows = await self._store.all(self.near_rows(values, vector, top_k), *values.values[1:])
+        return [dict(row) for row in rows]
+
+    @override
+    def finds_with(self, *beside: object) -> bool:
+        return all(isinstance(storage, PostgresVectors) for storage in beside[:2])
+
+    @override
+    async def find(self, search: Search, *beside: Any) -> Found:
+        entities, relations, graph = beside
+        if await entities._table() is None or await relations._table() is None:
+            return Found([], [], [], Expansion(set(), {}, {}, {}, set(), {}))
+        tables = graph if isinstance(graph, PostgresGraph) else None
+        return await find(self._store, search, self, entities, relations, tables)
 
     @override
     async def nearest(
         self, question: Vectors, *, least: float, wanted: Filter, size: int
     ) -> AsyncIterator[list[tuple[str, float]]]:
-        rows = await self._store.all(_NEAR, np.asarray(question, np.float32).tolist(), least, None)
+        values = Values(self._store.number)
+        sql = near_passages(values, np.asarray(question, np.float32), least, None)
+        rows = await self._store.all(sql, *values.values[1:])
         for start in range(0, len(rows), size):
             yield [(row[1], row[2]) for row in rows[start : start + size]]
 
@@ -92,7 +86,7 @@ class PostgresVectors(PGVectorStorage, VectorStorage):
         if not ids or await self._table() is None:
             return [None] * len(ids)
         rows: Any = await self.db.query(
-            f"SELECT content, {self._columns()} FROM {self.table_name}"  # noqa: S608 (our own column names)
+            f"SELECT content, {self._columns()} FROM {self.table_name} AS stored"  # noqa: S608 (our own column names)
             " WHERE workspace = $1 AND id = ANY($2)",
             [self.workspace, ids],
             multirows=True,
@@ -161,39 +155,33 @@ class PostgresVectors(PGVectorStorage, VectorStorage):
         # There are fewer than ten times as many.
         await self._store.database.many(sql.replace(f"${place}", f"${place}::float4[]::vector"), values)
 
-    async def _passages(self, query: str, top_k: int, vector: list[float]) -> list[dict[str, Any]]:
-        wide = 3 * top_k
-        near = await self._store.all(_NEAR, vector, self.cosine_better_than_threshold, wide)
-        cosine = {row[0]: row[2] for row in near}
-        ids = {row[0]: row[1] for row in near}
-        lexical: dict[int, float] = {}
-        for seq, key, score in await self._full_text(query, wide):
-            lexical[seq], ids[seq] = score, key
-        ranked = fused(cosine, lexical)[:top_k] if lexical else list(cosine)[:top_k]
-        rows = await self._store.all(
-            "SELECT id, text FROM cragside.passage WHERE store = $1 AND id = ANY($2)", [ids[seq] for seq in ranked]
-        )
-        texts = {row[0]: row[1] for row in rows}
-        return [
-            {"id": ids[seq], "content": texts[ids[seq]], "file_path": "", "distance": cosine.get(seq, 0.0)}
-            for seq in ranked
-            if texts.get(ids[seq]) is not None
-        ]
+    def near_rows(self, values: Values, vector: Vectors, most: int) -> str:
+        """The search for the nearest rows. Only while there is a table."""
+        least = self.cosine_better_than_threshold
+        table = self.namespace, self.table_name, self._columns(), self.workspace
+        return near_rows(values, *table, vector, least, most)
 
-    async def _full_text(self, query: str, limit: int) -> Sequence[Any]:
-        words = list(dict.fromkeys(words_in(" ".join(words_of(self._search_text(query))))))
-        if not words:
-            return []
-        passages = await self._store.value("SELECT count(*) FROM cragside.searched WHERE store = $1")
-        if passages > COMMON_PASSAGES:
-            rows = await self._store.all(_SPREAD, words, [quoted(word) for word in words])
-            words = telling(words, {row[0]: row[1] for row in rows if row[1]}, passages)
-        return await self._store.all(_BM25, " | ".join(map(quoted, words)), words, limit) if words else []
+    def passages(self, values: Values, query: str, vector: Vectors, most: int) -> dict[str, str]:
+        """The searches for passages, `close` by vectors and `worded` by words. `ranking` joins them."""
+        wide = 3 * most
+        searches = {"close": near_passages(values, vector, self.cosine_better_than_threshold, wide)}
+        if worded := with_words(values, self._search_text(query), wide):
+            searches["worded"] = worded
+        return searches
+
+    async def _passages(self, query: str, top_k: int, vector: Vectors) -> list[dict[str, Any]]:
+        found = await find(self._store, Search(None, None, query, {query: vector}, 0, top_k), self, self, self, None)
+        texts = {row[0]: row[1] for row in await self._store.all(_TEXTS, [key for key, _ in found.passages])}
+        return [
+            {"id": key, "content": texts[key], "file_path": "", "distance": cosine}
+            for key, cosine in found.passages
+            if texts.get(key) is not None
+        ]
 
     def _columns(self) -> str:
         named = {"entities": "entity_name, ", "relationships": "source_id AS src_id, target_id AS tgt_id, "}
         named_by = named.get(self.namespace, "full_doc_id, ")
-        return f"id, {named_by}file_path, EXTRACT(EPOCH FROM create_time)::bigint AS created_at"
+        return f"stored.id, {named_by}file_path, EXTRACT(EPOCH FROM create_time)::bigint AS created_at"
 
     async def _table(self) -> str | None:
         """LightRAG's table for the model that built the store; None while there is none."""
@@ -207,6 +195,10 @@ class PostgresVectors(PGVectorStorage, VectorStorage):
     async def make_tables(self, dimensions: int) -> None:
         """Make LightRAG's tables for vectors of this length, unless they are there."""
         await make_vector_tables(self._store.database, str(self.embedding_func.model_name), dimensions)
+
+    async def make_indexes(self) -> None:
+        """Make the indexes that a large workspace needs, unless they are there."""
+        await make_near_indexes_of(self._store)
 
 
 def _sources(row: Row) -> list[str]:

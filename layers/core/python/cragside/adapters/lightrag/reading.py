@@ -1,0 +1,78 @@
+"""Reading the passages that LightRAG finds for a query, in few round trips."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import quote
+
+from cragside.adapters.lightrag.engine.engine import Engine
+from cragside.adapters.lightrag.lean import QueryParam
+from cragside.adapters.lightrag.storages.interface import Expansion
+from cragside.adapters.lightrag.storages.prefetch import ExpandedGraph, Found, FoundRows, FoundTexts, Search
+from cragside.adapters.lightrag.store import Store
+from cragside.domain.indexing import DocumentRecord, Passage
+
+Known = dict[str, tuple[DocumentRecord, Passage]]
+Texts = Mapping[str, Mapping[str, Any] | None]
+
+_WITH_ENTITIES = ("local", "hybrid", "mix")
+_WITH_RELATIONS = ("global", "hybrid", "mix")
+_WITH_PASSAGES = ("naive", "mix")
+
+
+async def read_passages(store: Store, query: str, parameters: QueryParam) -> list[tuple[DocumentRecord, Passage]]:
+    """The passages that LightRAG finds, best first.
+
+    Where each question to the store is a round trip, all that LightRAG will read is fetched ahead. Which texts it picks
+    is known once it has run, so that it runs twice: first over texts that are empty.
+    """
+    reader, known = store.reader, Known()
+    beside = (reader.entities_vdb, reader.relationships_vdb, reader.chunk_entity_relation_graph)
+    if reader.chunks_vdb.finds_with(*beside):
+        search = await _search(store, query, parameters)
+        found = await reader.chunks_vdb.find(search, *beside)
+        expansion = found.expansion or await reader.chunk_entity_relation_graph.expand(found.names, found.ends)
+        rehearsal = _on(reader, search, found, expansion, None)
+        await rehearsal.aquery_data(query, parameters)
+        ids = [*dict.fromkeys([*(key for key, _ in found.passages), *rehearsal.text_chunks.asked])]
+        known = await store.ledger.passages_by_id(ids)
+        reader = _on(reader, search, found, expansion, {key: _text(known, key) for key in ids})
+    answer = await reader.aquery_data(query, parameters)
+    chosen = [chunk["chunk_id"] for chunk in answer.get("data", {}).get("chunks", [])]
+    if missing := [key for key in chosen if key not in known]:
+        known |= await store.ledger.passages_by_id(missing)
+    return [known[key] for key in chosen if key in known]
+
+
+async def _search(store: Store, query: str, parameters: QueryParam) -> Search:
+    """The texts as LightRAG puts them together."""
+    mode = parameters.mode
+    entities = ", ".join(parameters.ll_keywords) if mode in _WITH_ENTITIES else None
+    relations = ", ".join(parameters.hl_keywords) if mode in _WITH_RELATIONS else None
+    texts = [*dict.fromkeys(text for text in (query, entities, relations) if text)]
+    vectors = dict(zip(texts, await store.embedder.embed_questions(texts), strict=True))
+    passages = query if mode in _WITH_PASSAGES else None
+    return Search(entities, relations, passages, vectors, parameters.top_k, parameters.chunk_top_k)
+
+
+def _on(engine: Engine, search: Search, found: Found, expansion: Expansion, texts: Texts | None) -> Engine:
+    """LightRAG on what was found. Without `texts`, all passages are there and empty."""
+    passages: Sequence[dict[str, Any]] = [
+        {"id": key, "content": text["content"], "file_path": "", "distance": cosine}
+        for key, cosine in found.passages
+        if (text := {"content": ""} if texts is None else texts[key]) is not None
+    ]
+    return engine.on(
+        entities_vdb=FoundRows(engine.entities_vdb, search.entities, found.entities),
+        relationships_vdb=FoundRows(engine.relationships_vdb, search.relations, found.relations),
+        chunks_vdb=FoundRows(engine.chunks_vdb, search.passages, list(passages)),
+        chunk_entity_relation_graph=ExpandedGraph(engine.chunk_entity_relation_graph, expansion),
+        text_chunks=FoundTexts(engine.text_chunks, search.vectors, texts),
+    )
+
+
+def _text(known: Known, key: str) -> dict[str, Any] | None:
+    """A passage as LightRAG's storage of texts has it."""
+    if key not in known:
+        return None
+    record, passage = known[key]
+    return {"content": passage.text, "file_path": quote(record.name, safe="")}

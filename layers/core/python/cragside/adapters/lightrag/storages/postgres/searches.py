@@ -1,0 +1,102 @@
+"""The searches in PostgreSQL, as parts that one statement may join."""
+
+# ruff: noqa: S608 - statements are put together from names in this module, values are bound
+
+from collections.abc import Sequence
+from typing import Any
+
+from cragside.adapters.lightrag.ledger.entries import document_of_passage
+from cragside.adapters.lightrag.ledger.postgres.words import quoted, words_in
+from cragside.adapters.lightrag.storages.postgres.near_indexes import index_of_passages, index_of_rows
+from cragside.adapters.lightrag.storages.ranking import COMMON_PASSAGES, COMMON_SHARE, fused, words_of
+from cragside.domain.variety import varied
+from cragside.ports.embedder import Vectors
+
+# `store + 0`: the index of words leads to the store's passages by itself; that of stores would only cost time.
+# The formula of FTS5, by which SQLite ranks: k1 = 1.2, b = 0.75. What `telling` says of words is said here as well.
+_BM25 = """
+SELECT seq, id, sum(weight * times * 2.2 / (times + 1.2 * (0.25 + 0.75 * length / mean))) AS score FROM (
+    SELECT found.seq, found.id, found.length::float8, weight, mean, coalesce((often ->> word)::float8, 1) AS times
+    FROM (
+        SELECT word, asked::tsquery AS query, mean,
+            greatest(ln((passages - holders + 0.5) / (holders + 0.5)), 1e-6) AS weight
+        FROM (
+            SELECT word, asked, word.passages::float8 AS holders, min(word.passages) OVER () AS rarest,
+                extent.passages::float8 AS passages, extent.length::float8 / extent.passages AS mean
+            FROM unnest({words}::text[], {asked}::text[]) AS each (word, asked)
+            JOIN cragside.word USING (word) JOIN cragside.extent USING (store) WHERE store = {store}) AS counted
+        WHERE passages <= {common} OR holders <= greatest({share} * passages, {common}, rarest)) AS telling
+    CROSS JOIN LATERAL (
+        SELECT * FROM cragside.searched WHERE words @@ query AND store + 0 = {store} OFFSET 0) AS found) AS counted
+GROUP BY seq, id ORDER BY score DESC, seq LIMIT {most}"""
+
+
+class Values:
+    """The values of a statement, each with the mark by which its text names it."""
+
+    def __init__(self, store: int) -> None:
+        self.values: list[Any] = [store]
+        self.store = "$1::bigint"
+
+    def mark(self, value: Any, kind: str) -> str:
+        """Add a value of a type of PostgreSQL's."""
+        self.values.append(value)
+        return f"${len(self.values)}::{kind}"
+
+    def vector(self, vector: Vectors) -> str:
+        """Add a vector."""
+        return self.mark(vector.tolist(), "float4[]")
+
+
+def near_passages(values: Values, vector: Vectors, least: float, most: int | None) -> str:
+    """The nearest passages: `found_seq`, `found` (the id) and `cosine`, nearest first."""
+    named = f"'store = ' || {values.store}, {index_of_passages(values.store)}"
+    asked = f"{values.vector(vector)}, {values.mark(least, 'float8')}, {values.mark(most, 'integer')}"
+    return (
+        f"SELECT found_seq, found, cosine FROM cragside.nearest('cragside.searched', 'seq', 'vector', {named}, {asked})"
+    )
+
+
+def near_rows(
+    values: Values,
+    namespace: str,
+    table: str,
+    columns: str,
+    workspace: str,
+    vector: Vectors,
+    least: float,
+    most: int,
+) -> str:
+    """The nearest rows of a table of LightRAG's: these columns and `distance`, nearest first."""
+    own = values.mark(workspace, "text")
+    named = f"format('workspace = %L', {own}), {index_of_rows(namespace, values.store)}"
+    asked = f"{values.vector(vector)}, {values.mark(least, 'float8')}, {values.mark(most, 'integer')}"
+    return (
+        f"SELECT {columns}, cosine AS distance"
+        f" FROM cragside.nearest('{table}', '0::bigint', 'content_vector', {named}, {asked})"
+        f" JOIN {table} AS stored ON stored.workspace = {own} AND stored.id = found ORDER BY cosine DESC, found"
+    )
+
+
+def with_words(values: Values, searched: str, most: int) -> str | None:
+    """The passages that rank best by words: `seq`, `id` and `score`. None if there are no words."""
+    words = list(dict.fromkeys(words_in(" ".join(words_of(searched)))))
+    if not words:
+        return None
+    return _BM25.format(
+        words=values.mark(words, "text[]"),
+        asked=values.mark([quoted(word, values.values[0]) for word in words], "text[]"),
+        store=values.store,
+        common=COMMON_PASSAGES,
+        share=COMMON_SHARE,
+        most=values.mark(most, "integer"),
+    )
+
+
+def ranking(near: Sequence[Any], lexical: Sequence[Any], most: int) -> list[tuple[str, float]]:
+    """The passages of both searches with their cosines, best first. Rows are (seq, id, cosine or score)."""
+    cosine = {row[0]: row[2] for row in near}
+    ids = {row[0]: row[1] for row in (*near, *lexical)}
+    ranked = fused(cosine, {row[0]: row[2] for row in lexical}) if lexical else list(cosine)
+    chosen = varied(ranked, most, lambda seq: document_of_passage(ids[seq]))
+    return [(ids[seq], cosine.get(seq, 0.0)) for seq in chosen]

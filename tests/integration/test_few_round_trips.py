@@ -1,0 +1,61 @@
+"""Retrieval from PostgreSQL: few round trips, and the same answers as one question after another."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+
+from cragside.adapters.lightrag.engine.engine import Engine
+from cragside.domain.search import Mode
+from tests.services.filled_store import Filled, filled, questions
+from tests.services.postgres import Postgres
+
+
+@pytest.fixture
+async def store(postgres: Postgres, tmp_path: Path) -> AsyncIterator[Filled]:
+    async with filled(postgres, tmp_path) as opened:
+        yield opened
+
+
+async def test_a_retrieval_takes_three_round_trips(store: Filled) -> None:
+    first, *others = questions()
+    await store.retrieve(first)
+    for question in others:
+        with store.database.counted() as statements:
+            assert await store.retrieve(question)
+        assert len(statements) <= 3, statements
+
+
+async def test_another_process_that_writes_costs_no_further_round_trip(store: Filled) -> None:
+    await store.retrieve("Who opened the bridge?")
+    await store.database.value("UPDATE cragside.store SET state = state + 1 RETURNING 1")
+    with store.database.counted() as statements:
+        await store.retrieve("Who opened the bridge?")
+    assert len(statements) <= 3, statements
+
+
+@pytest.mark.parametrize("mode", get_args(Mode))
+async def test_what_is_fetched_ahead_gives_the_same_answers(
+    store: Filled, mode: Mode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from cragside.adapters.lightrag.storages.postgres.vectors import PostgresVectors
+
+    answers: list[Any] = []
+    answered = Engine.aquery_data
+
+    async def note(self: Engine, *arguments: Any) -> Any:
+        answers.append(await answered(self, *arguments))
+        return answers[-1]
+
+    monkeypatch.setattr(Engine, "aquery_data", note)
+    asked = [*questions(), "xyzzy?"]
+    ahead = []
+    for question in asked:
+        documents = await store.retrieve(question, mode)
+        ahead.append((documents, answers[-1]))
+    assert any(answer["data"].get("chunks") for _, answer in ahead)
+    monkeypatch.setattr(PostgresVectors, "finds_with", lambda *_: False)
+    for question, (documents, answer) in zip(asked, ahead, strict=True):
+        assert await store.retrieve(question, mode) == documents
+        assert answers[-1] == answer
