@@ -1,13 +1,14 @@
 """The databases of servers, by their settings."""
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pydantic import SecretStr
 
 from cragside.adapters.postgres.address import PostgresAddress
 from cragside.adapters.postgres.bad_address import BadAddress
+from cragside.domain.counted import counted
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
 
 if TYPE_CHECKING:
@@ -29,6 +30,11 @@ def postgres_of(uri: SecretStr, connections: int | None = None) -> "PostgresData
     except ModuleNotFoundError as error:
         missing = f"POSTGRES_URI is set, but {error.name} is not installed. Install cragside[servers]."
         raise ConfigurationError(missing, variable="POSTGRES_URI") from error
+    if address.iam:
+        from cragside.adapters.aws.database_tokens import DatabaseTokens
+
+        tokens = DatabaseTokens(address.host, address.port, address.user or "")
+        address = replace(address, password=tokens.make)
     usual = _CONNECTIONS_ON_LAMBDA if "AWS_LAMBDA_FUNCTION_NAME" in os.environ else _CONNECTIONS
     return PostgresDatabase(address, most=connections or usual)
 
@@ -46,15 +52,36 @@ async def examine(database: "PostgresDatabase") -> DatabaseState:
     """What there is in the database. Raises `ServiceUnavailable`."""
     from cragside.adapters.lightrag.ledger.postgres.schema import SCHEMA_VERSION, version_of
     from cragside.adapters.lightrag.ledger.postgres.store import translating
-    from cragside.adapters.postgres.versions import versions_of
+    from cragside.adapters.postgres.versions import state_of
 
     async with translating():
-        server, vector = await versions_of(database)
-        found = await version_of(database)
-    detail = f"{database.address}, pgvector {vector or 'is missing'}"
-    if found > SCHEMA_VERSION:
-        return DatabaseState(server, detail, f"Its tables are of a later cragside (format {found}). Update this one.")
-    return DatabaseState(server, detail, "" if found else "Run `cragside migrate`.")
+        server = await state_of(database)
+        found = await version_of(database) if not server.forbidden else 0
+    detail = (
+        f"{database.address}, pgvector {server.vector or 'is missing'}, {server.connections} of"
+        f" {server.most_connections} connections in use"
+    )
+    if server.forbidden:
+        remedy = (
+            f"Its role may not use {counted(server.forbidden, 'table')}: grant it the rights in docs/postgresql.md."
+        )
+    elif found > SCHEMA_VERSION:
+        remedy = f"Its tables are of a later cragside (format {found}). Update this one."
+    else:
+        remedy = "" if found == SCHEMA_VERSION else "Run `cragside migrate`."
+    return DatabaseState(server.version, detail, remedy)
+
+
+async def is_migrated(database: "PostgresDatabase", embedder: "Embedder") -> bool:
+    """Whether `migrate` would make no table. Raises as it does."""
+    from cragside.adapters.lightrag.backends.postgres_tables import is_complete
+    from cragside.adapters.lightrag.ledger.failures import StoreFormatError
+
+    (vector,) = await embedder.embed(["any text"])
+    try:
+        return await is_complete(database, model=embedder.name, dimensions=len(vector))
+    except StoreFormatError as error:
+        raise ServiceUnavailable("knowledge_base", f"{database.address}: {error}") from error
 
 
 async def migrate(database: "PostgresDatabase", embedder: "Embedder") -> bool:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from contextvars import ContextVar
 from typing import Any
 
@@ -58,7 +58,7 @@ class PostgresDatabase:
         if (held := self._held.get()) is not None:
             yield held
             return
-        async with self._connections.one() as connection:
+        async with self._lent() as connection:
             if not self._connections.session_changes:
                 yield connection
                 return
@@ -85,6 +85,9 @@ class PostgresDatabase:
         """Close all connections."""
         await self._connections.close()
 
+    def _lent(self) -> AbstractAsyncContextManager[asyncpg.Connection]:
+        return self._connections.one()
+
     async def _run(self, method: str, sql: str, values: Sequence[Any]) -> Any:
         try:
             async with self.connection() as connection:
@@ -106,7 +109,7 @@ class PostgresDatabase:
 
     async def _entered(self, stack: AsyncExitStack, options: dict[str, Any]) -> tuple[asyncpg.Connection, Any]:
         async with AsyncExitStack() as trial:
-            connection = await trial.enter_async_context(self._connections.one())
+            connection = await trial.enter_async_context(self._lent())
             begun = await self._begun(connection, **options)
             stack.push_async_exit(trial.pop_all().__aexit__)
         return connection, begun

@@ -1,5 +1,7 @@
 """What failures of PostgreSQL mean for whoever runs cragside."""
 
+import ssl
+
 import asyncpg
 
 from cragside.adapters.postgres.connections import AllBusy
@@ -33,6 +35,11 @@ _MEANINGS = (
         AllBusy,
         "all connections are in use",
         "is busy: all connections to PostgreSQL are in use. Try again, or raise RAG_POSTGRES_CONNECTIONS",
+    ),
+    (
+        ssl.SSLError,
+        "TLS failed",
+        "is out of reach: TLS failed. Check PostgreSQL's certificate, and sslmode and sslrootcert in POSTGRES_URI",
     ),
     (asyncpg.TooManyConnectionsError, "it has too many connections", "has too many connections to PostgreSQL"),
 )

@@ -1,12 +1,30 @@
-"""The versions of a PostgreSQL server and of what it needs."""
+"""What a PostgreSQL server tells of itself: versions, connections and the role's rights."""
+
+from typing import NamedTuple
 
 from cragside.adapters.postgres.database import PostgresDatabase
 
-_VERSIONS = """SELECT current_setting('server_version'),
-    (SELECT extversion FROM pg_extension WHERE extname = 'vector')"""
+_STATE = """SELECT split_part(current_setting('server_version'), ' ', 1),
+    (SELECT extversion FROM pg_extension WHERE extname = 'vector'),
+    (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'),
+    current_setting('max_connections')::integer,
+    (SELECT count(*) FROM pg_class WHERE relkind = 'r'
+        AND (relnamespace = to_regnamespace('cragside')
+            OR relnamespace = to_regnamespace('public') AND relname LIKE 'lightrag\\_%')
+        AND NOT has_table_privilege(oid, 'SELECT') OR relkind = 'r' AND relnamespace = to_regnamespace('cragside')
+        AND relname <> 'schema_version' AND NOT has_table_privilege(oid, 'INSERT'))"""
 
 
-async def versions_of(database: PostgresDatabase) -> tuple[str, str | None]:
-    """PostgreSQL's version, and that of pgvector in this database: None if the extension is not there."""
-    server, vector = await database.one(_VERSIONS)
-    return str(server).split(" ")[0], vector
+class ServerState(NamedTuple):
+    """`vector` is pgvector's version, None without it. `forbidden` counts tables that the role may not use."""
+
+    version: str
+    vector: str | None
+    connections: int
+    most_connections: int
+    forbidden: int
+
+
+async def state_of(database: PostgresDatabase) -> ServerState:
+    """What the server tells. Without a monitor's rights it tells of every connection that there is one."""
+    return ServerState(*await database.one(_STATE))

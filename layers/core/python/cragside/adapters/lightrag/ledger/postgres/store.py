@@ -13,6 +13,7 @@ import numpy as np
 from cragside.adapters.lightrag.ledger.changes import GraphChange, Row, VectorChange
 from cragside.adapters.lightrag.ledger.cutting import TEXTS
 from cragside.adapters.lightrag.ledger.failures import LedgerError
+from cragside.adapters.lightrag.ledger.postgres.schema import check_version
 from cragside.adapters.postgres.database import PostgresDatabase
 from cragside.adapters.postgres.failures import FAILURES, meaning_of
 
@@ -23,7 +24,11 @@ logger = logging.getLogger("cragside")
 
 SearchText = Callable[[str], str]
 
-_FIND = "SELECT id, key FROM cragside.store WHERE workspace = $1"
+_IS_THERE = "SELECT 1 FROM cragside.store WHERE workspace = $1"
+# One row, with the format of the tables even if there is no such store.
+_FIND = """SELECT format.version, store.id, key, embedding_model, dimensions
+    FROM (SELECT max(version) AS version FROM cragside.schema_version) AS format
+    LEFT JOIN cragside.store ON workspace = $1"""
 _MAKE = "INSERT INTO cragside.store (workspace, key) VALUES ($1, $2) ON CONFLICT DO NOTHING"
 # Last in each transaction: the row is locked from here to the commit.
 _TOUCH = "UPDATE cragside.store SET state = state + 1 WHERE id = $1"
@@ -74,6 +79,9 @@ class PostgresStore:
         self.number = number
         # LightRAG's name of the workspace.
         self.key = key
+        # Of the model that built the store, when it was last opened.
+        self.model: str | None = None
+        self.dimensions: int | None = None
         # LightRAG's storages, while they are open.
         self.values: dict[str, ValueTable] = {}
         self.vectors: dict[str, VectorTable] = {}
@@ -85,18 +93,22 @@ class PostgresStore:
 
     @classmethod
     async def acquire(cls, folder: Path, database: PostgresDatabase, *, make: bool = True) -> "PostgresStore":
-        """The store of a folder's name; each acquire needs its `release`. Raises `LedgerError`."""
+        """The store of a folder's name; each acquire needs its `release`.
+
+        Raises `LedgerError`, and `StoreFormatError` for tables of another version of cragside.
+        """
         async with translating():
-            row = await database.one(_FIND, folder.name)
-            if row is None and make:
+            version, number, *facts = await database.one(_FIND, folder.name)
+            check_version(version)
+            if number is None and make:
                 await database.value(_MAKE, folder.name, f"w{uuid.uuid4().hex[:16]}")
-                row = await database.one(_FIND, folder.name)
-        if row is None:
+                version, number, *facts = await database.one(_FIND, folder.name)
+        if number is None:
             raise LedgerError("there is no such store", "is not there")
-        number, key = row
+        key, model, dimensions = facts
         known = cls._open.setdefault(folder, cls(database, folder, number, key))
         # The workspace may have been built anew.
-        known.number, known.key = number, key
+        known.number, known.key, known.model, known.dimensions = number, key, model, dimensions
         known._users += 1
         return known
 
@@ -228,7 +240,7 @@ async def names_in(database: PostgresDatabase) -> list[str]:
 async def is_in(database: PostgresDatabase, workspace: str) -> bool:
     """Whether a database has a store of a workspace. Raises `LedgerError`."""
     async with translating():
-        return await database.one(_FIND, workspace) is not None
+        return await database.one(_IS_THERE, workspace) is not None
 
 
 @asynccontextmanager
