@@ -12,7 +12,7 @@ LIGHTRAG = f"{ADAPTERS}.lightrag"
 # What a new database has to know of the adapter.
 INTERFACES = (
     f"{LIGHTRAG}.backends.",
-    *(f"{LIGHTRAG}.ledger.{name}" for name in ("changes", "entries", "interface", "leases")),
+    *(f"{LIGHTRAG}.ledger.{name}" for name in ("changes", "entries", "exchange", "interface", "leases")),
 )
 
 

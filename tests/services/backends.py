@@ -16,9 +16,17 @@ if TYPE_CHECKING:
 
 # Parameters of a fixture, which gets the backend by `made`.
 POOLED = "pgbouncer"
-BACKENDS = ["memory", "sqlite", pytest.param("postgres", marks=pytest.mark.services("postgres"))]
+BACKENDS = [
+    "memory",
+    "sqlite",
+    pytest.param("postgres", marks=pytest.mark.services("postgres")),
+    pytest.param("postgres_age", marks=pytest.mark.services("postgres_age")),
+]
 # By way of pgbouncer, which gives each transaction any of its few sessions.
 THROUGH_POOLER = pytest.param(POOLED, marks=pytest.mark.services("postgres", "pgbouncer"))
+
+# LightRAG's class of the graph.
+_GRAPHS = {"postgres": "PGTableGraphStorage", "postgres_age": "PGGraphStorage"}
 
 
 @contextmanager
@@ -30,10 +38,10 @@ def made(request: pytest.FixtureRequest) -> Iterator[Backend]:
         yield SqliteBackend()
     elif request.param == POOLED:
         pooler = request.getfixturevalue("pgbouncer")
-        with _on_postgres(request.getfixturevalue("postgres"), pooler.through) as backend:
+        with _on_postgres(request.getfixturevalue("postgres"), _GRAPHS["postgres"], pooler.through) as backend:
             yield backend
     else:
-        with _on_postgres(request.getfixturevalue("postgres")) as backend:
+        with _on_postgres(request.getfixturevalue(request.param), _GRAPHS[request.param]) as backend:
             yield backend
 
 
@@ -48,13 +56,14 @@ def migrated(server: "Postgres") -> Iterator[str]:
 
 
 @contextmanager
-def _on_postgres(server: "Postgres", way: Callable[[str], str] = str) -> Iterator[Backend]:
-    from cragside.adapters.lightrag.backends.postgres import PostgresBackend
+def _on_postgres(server: "Postgres", graph: str, way: Callable[[str], str] = str) -> Iterator[Backend]:
+    from cragside.adapters.lightrag.backends.postgres import DEFAULTS, PostgresBackend
     from cragside.adapters.postgres.address import PostgresAddress
     from cragside.adapters.postgres.database import PostgresDatabase
 
     with migrated(server) as uri:
-        yield PostgresBackend(PostgresDatabase(PostgresAddress.parse(way(uri)), most=5))
+        database = PostgresDatabase(PostgresAddress.parse(way(uri)), most=5)
+        yield PostgresBackend(database, {**DEFAULTS, "graph": graph})
 
 
 async def _migrate(uri: str) -> None:

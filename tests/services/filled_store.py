@@ -2,13 +2,14 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from benchmarks import corpus
 from benchmarks.stores import CHUNKING
 from cragside.adapters.lightrag.backends.interface import Backend
-from cragside.adapters.lightrag.backends.postgres import PostgresBackend
+from cragside.adapters.lightrag.backends.postgres import DEFAULTS, PostgresBackend
 from cragside.adapters.lightrag.backends.postgres_tables import migrate
 from cragside.adapters.postgres.address import PostgresAddress
 from cragside.bootstrap import Container
@@ -36,11 +37,11 @@ class Filled:
 
 
 @asynccontextmanager
-async def filled(server: Postgres, home: Path) -> AsyncIterator[Filled]:
-    """A copy of the store."""
-    async with server.database(await server.template("filled_store", _fill)) as uri:
+async def filled(server: Postgres, home: Path, graph: str = "PGTableGraphStorage") -> AsyncIterator[Filled]:
+    """A copy of the store with its graph in a class of LightRAG's."""
+    async with server.database(await server.template("filled_store", partial(_fill, graph))) as uri:
         database = CountingDatabase(PostgresAddress.parse(uri), most=3)
-        container = container_on(PostgresBackend(database), home)
+        container = container_on(PostgresBackend(database, {**DEFAULTS, "graph": graph}), home)
         yield Filled(container, database)
         await container.close()
         await database.close()
@@ -64,11 +65,11 @@ def questions() -> list[str]:
     return corpus.questions(PASSAGES, QUESTIONS)
 
 
-async def _fill(uri: str) -> None:
+async def _fill(graph: str, uri: str) -> None:
     database = CountingDatabase(PostgresAddress.parse(uri), most=3)
     await migrate(database)
     with TemporaryDirectory() as home:
-        container = container_on(PostgresBackend(database), Path(home))
+        container = container_on(PostgresBackend(database, {**DEFAULTS, "graph": graph}), Path(home))
         await index(container)
         await container.close()
     await database.close()

@@ -7,7 +7,7 @@ from pydantic import SecretStr
 
 from cragside.adapters.aws.database_tokens import DatabaseTokens
 from cragside.composition.databases import postgres_of
-from cragside.domain.errors import ServiceUnavailable
+from cragside.domain.errors import ConfigurationError
 
 HOST = "rag.abc.eu-central-1.rds.amazonaws.com"
 
@@ -51,5 +51,5 @@ async def test_missing_credentials_are_told(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv("AWS_CONFIG_FILE", "/nonexistent")
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
         monkeypatch.delenv(name, raising=False)
-    with pytest.raises(ServiceUnavailable):
+    with pytest.raises(ConfigurationError, match="auth=iam in POSTGRES_URI needs AWS credentials"):
         await DatabaseTokens(HOST, 5432, "rag").make()

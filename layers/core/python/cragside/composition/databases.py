@@ -48,7 +48,7 @@ class DatabaseState:
     remedy: str
 
 
-async def examine(database: "PostgresDatabase") -> DatabaseState:
+async def examine(database: "PostgresDatabase", *, needs_age: bool = False) -> DatabaseState:
     """What there is in the database. Raises `ServiceUnavailable`."""
     from cragside.adapters.lightrag.ledger.postgres.schema import SCHEMA_VERSION, version_of
     from cragside.adapters.lightrag.ledger.postgres.store import translating
@@ -57,10 +57,10 @@ async def examine(database: "PostgresDatabase") -> DatabaseState:
     async with translating():
         server = await state_of(database)
         found = await version_of(database) if not server.forbidden else 0
-    detail = (
-        f"{database.address}, pgvector {server.vector or 'is missing'}, {server.connections} of"
-        f" {server.most_connections} connections in use"
-    )
+    detail = f"{database.address}, pgvector {server.vector or 'is missing'}"
+    if needs_age:
+        detail += f", AGE {server.age or 'is missing'}"
+    detail += f", {server.connections} of {server.most_connections} connections in use"
     if server.forbidden:
         remedy = (
             f"Its role may not use {counted(server.forbidden, 'table')}: grant it the rights in docs/postgresql.md."
@@ -68,7 +68,8 @@ async def examine(database: "PostgresDatabase") -> DatabaseState:
     elif found > SCHEMA_VERSION:
         remedy = f"Its tables are of a later cragside (format {found}). Update this one."
     else:
-        remedy = "" if found == SCHEMA_VERSION else "Run `cragside migrate`."
+        complete = found == SCHEMA_VERSION and (server.age or not needs_age)
+        remedy = "" if complete else "Run `cragside migrate`."
     return DatabaseState(server.version, detail, remedy)
 
 
@@ -84,8 +85,8 @@ async def is_migrated(database: "PostgresDatabase", embedder: "Embedder") -> boo
         raise ServiceUnavailable("knowledge_base", f"{database.address}: {error}") from error
 
 
-async def migrate(database: "PostgresDatabase", embedder: "Embedder") -> bool:
-    """Make the tables, also those for the model's vectors. Whether the former were missing.
+async def migrate(database: "PostgresDatabase", embedder: "Embedder", *, age: bool = False) -> bool:
+    """Make the tables, those for the model's vectors, and with `age` the extension. Whether the former were missing.
 
     Raises `ServiceUnavailable`, also for tables of a later version.
     """
@@ -94,6 +95,6 @@ async def migrate(database: "PostgresDatabase", embedder: "Embedder") -> bool:
 
     (vector,) = await embedder.embed(["any text"])
     try:
-        return await make_tables(database, model=embedder.name, dimensions=len(vector))
+        return await make_tables(database, model=embedder.name, dimensions=len(vector), age=age)
     except StoreFormatError as error:
         raise ServiceUnavailable("knowledge_base", f"{database.address}: {error}") from error

@@ -55,14 +55,14 @@ class Stores(Models):
             return PostgresPreferences(self.database)
         from cragside.adapters.local.preferences import NoPreferences, PreferenceFile
 
-        return PreferenceFile(self._folder) if self._writable() else NoPreferences()
+        return PreferenceFile(self.folder) if self._writable() else NoPreferences()
 
     @cached_property
     def conversations(self) -> "Conversations | None":
         """The last conversation with each workspace, None where nothing can be written."""
         from cragside.adapters.local.conversations import Conversations
 
-        return Conversations(self._folder) if self._writable() else None
+        return Conversations(self.folder) if self._writable() else None
 
     @cached_property
     def preferences(self) -> WorkspacePreferences:
@@ -89,9 +89,10 @@ class Stores(Models):
     def backend(self) -> "Backend":
         """Where the knowledge bases are stored."""
         if self.database is not None:
-            from cragside.adapters.lightrag.backends.postgres import PostgresBackend
+            from cragside.adapters.lightrag.backends.postgres import DEFAULTS, PostgresBackend
 
-            return PostgresBackend(self.database)
+            chosen = self.settings.storages
+            return PostgresBackend(self.database, {role: chosen[role] or name for role, name in DEFAULTS.items()})
         from cragside.adapters.lightrag.backends.sqlite import SqliteBackend
 
         return SqliteBackend()
@@ -104,7 +105,7 @@ class Stores(Models):
     @cached_property
     def workspaces(self) -> Workspaces:
         """The knowledge bases."""
-        from cragside.adapters.embedded.keywords import keywords_of, terms
+        from cragside.adapters.embedded.keywords import keywords_of, searched_words
         from cragside.adapters.lightrag.opening import StoreOpener
         from cragside.adapters.lightrag.workspaces import EmbeddedWorkspaces
         from cragside.composition.descriptors import most_stores
@@ -120,7 +121,7 @@ class Stores(Models):
             embedding_model=settings.embedding_model,
             open_embedder=self.open_embedder,
             model=self.language_model,
-            search_text=lambda question: " ".join(terms(question)),
+            search_text=searched_words,
             count_tokens=self.count_tokens,
             chunking=chunking,
             parallel=settings.ollama_parallel,
@@ -128,7 +129,7 @@ class Stores(Models):
             lease_seconds=self.lease_seconds,
         )
         workspaces = EmbeddedWorkspaces(
-            self._folder,
+            self.folder,
             opener=opener,
             ranker=self.embedded_grader,
             keywords_of=keywords_of,
@@ -154,11 +155,11 @@ class Stores(Models):
         else:
             from cragside.adapters.local.queue import LocalQueue
 
-            queue = LocalQueue(self._folder)
+            queue = LocalQueue(self.folder)
         return self._connected(queue, queue.close)
 
     @property
-    def _folder(self) -> Path:
+    def folder(self) -> Path:
         """Where the workspaces are, or where they are fetched to."""
         if isinstance(self.settings.home, Path):
             return self.settings.home

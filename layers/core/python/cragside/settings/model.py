@@ -9,6 +9,7 @@ from cragside.domain.command import DEFAULT_PREFIX
 from cragside.domain.origins import OriginPattern, origin_patterns
 from cragside.domain.query import DEFAULT_WORKSPACE
 from cragside.domain.verdict import DEFAULT_THRESHOLD
+from cragside.settings.storages import DocStatusStorage, GraphStorage, KvStorage, VectorStorage
 from cragside.settings.values import (
     AllowedOrigins,
     Bucket,
@@ -65,6 +66,28 @@ class Settings(BaseModel):
     )
     neo4j_uri: SecretStr | None = Field(
         None, validation_alias="NEO4J_URI", description="Reserved for the server storages; refused for now."
+    )
+
+    kv_storage: KvStorage | None = Field(
+        None,
+        description="LightRAG's class that stores passages by their ids. Unset: `PGKVStorage` with POSTGRES_URI, else "
+        "`SqliteKVStorage`.",
+    )
+    vector_storage: VectorStorage | None = Field(
+        None,
+        description="LightRAG's class that stores vectors. Unset: `PGVectorStorage` with POSTGRES_URI, else "
+        "`SqliteVectorStorage`.",
+    )
+    graph_storage: GraphStorage | None = Field(
+        None,
+        description="LightRAG's class that stores the graph. `PGGraphStorage` needs the extension AGE in PostgreSQL. "
+        "Unset: `PGTableGraphStorage` with POSTGRES_URI, else `SqliteGraphStorage`. A workspace opens only with the "
+        "storages that it was built with; `cragside reindex` builds it anew with those that are set.",
+    )
+    doc_status_storage: DocStatusStorage | None = Field(
+        None,
+        description="LightRAG's class that stores the states of documents, which LightRAG's server lists. Unset: "
+        "`PGDocStatusStorage` with POSTGRES_URI, else `SqliteDocStatusStorage`.",
     )
 
     home: StorePlace = Field(
@@ -283,6 +306,11 @@ class Settings(BaseModel):
     def upstream(self) -> str:
         """The Ollama that the proxy passes requests on to."""
         return self.ollama_base_url or self.ollama_host or "http://127.0.0.1:11434"
+
+    @property
+    def storages(self) -> dict[str, str | None]:
+        """The chosen classes of LightRAG's storages by their roles, None where none is chosen."""
+        return {role: getattr(self, f"{role}_storage") for role in ("kv", "vector", "graph", "doc_status")}
 
     @property
     def asks_for_token(self) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from cragside.adapters.embedded.stopwords import SCAFFOLDING
 from cragside.adapters.embedded.words import function_words, is_filler, terms, words
 
-__all__ = ["QueryKeywords", "keywords_of", "terms"]
+__all__ = ["QueryKeywords", "keywords_of", "searched_words", "terms"]
 
 _MOST = 12
 _LONGEST_READ = 4000
@@ -46,6 +46,11 @@ def keywords_of(question: str) -> QueryKeywords:
         rest = " ".join(text.split()).strip(" ?!.")[:200]
         return QueryKeywords([rest], [rest]) if rest else QueryKeywords([], [])
     return QueryKeywords(low, high)
+
+
+def searched_words(text: str) -> str:
+    """The words by which full-text search finds a text."""
+    return " ".join(terms(text))
 
 
 def runs(text: str, stop: frozenset[str]) -> list[list[str]]:

@@ -6,6 +6,7 @@ from cragside.adapters.postgres.database import PostgresDatabase
 
 _STATE = """SELECT split_part(current_setting('server_version'), ' ', 1),
     (SELECT extversion FROM pg_extension WHERE extname = 'vector'),
+    (SELECT extversion FROM pg_extension WHERE extname = 'age'),
     (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'),
     current_setting('max_connections')::integer,
     (SELECT count(*) FROM pg_class WHERE relkind = 'r'
@@ -16,10 +17,11 @@ _STATE = """SELECT split_part(current_setting('server_version'), ' ', 1),
 
 
 class ServerState(NamedTuple):
-    """`vector` is pgvector's version, None without it. `forbidden` counts tables that the role may not use."""
+    """`vector` and `age` are versions, None if they are not there. `forbidden` tables may not be used by the role."""
 
     version: str
     vector: str | None
+    age: str | None
     connections: int
     most_connections: int
     forbidden: int

@@ -13,6 +13,7 @@ from cragside.entrypoints.cli import exit_codes
 from cragside.entrypoints.cli.ask import ask
 from cragside.entrypoints.cli.bake import bake
 from cragside.entrypoints.cli.config import config
+from cragside.entrypoints.cli.copy import copy
 from cragside.entrypoints.cli.demo.command import demo
 from cragside.entrypoints.cli.doctor import doctor
 from cragside.entrypoints.cli.documents import documents
@@ -108,7 +109,7 @@ def cragside(
 
 _COMMANDS = (
     demo, ask, serve, worker, enrich, ingest, sync, index, documents, enrich_docs, query, graph, bake, forget, status,
-    reindex, migrate, doctor, config,
+    reindex, migrate, copy, doctor, config,
 )  # fmt: skip
 for _command in _COMMANDS:
     app.command()(_command)

@@ -1,25 +1,28 @@
 """What a database offers to keep workspaces in it."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cragside.domain.indexing import DocumentKey, Stored
 
 if TYPE_CHECKING:
+    from cragside.adapters.lightrag.ledger.exchange import Batches
     from cragside.adapters.lightrag.ledger.interface import Ledger
     from cragside.adapters.lightrag.storages.interface import GraphStorage, ValueStorage, VectorStorage
 
 
 @dataclass(frozen=True, slots=True)
 class Storages:
-    """The classes of LightRAG's storages. LightRAG makes their instances, with the store's folder as `working_dir`."""
+    """The classes of LightRAG's storages. LightRAG makes instances, whose configuration has the store's folder."""
 
     values: "type[ValueStorage]"
     vectors: "type[VectorStorage]"
     graph: "type[GraphStorage]"
+    # The chosen classes of LightRAG by their roles: kv, vector, graph and doc_status. Empty where there is no choice.
+    names: Mapping[str, str] = field(default_factory=dict)
 
 
 class Backend(ABC):
@@ -31,6 +34,10 @@ class Backend(ABC):
 
         Raises `ServiceUnavailable` when that cannot be told.
         """
+
+    def files_of(self, folder: Path) -> Path:
+        """A folder that may be made for the files of a store; where the database has none, one that is there."""
+        return folder
 
     @abstractmethod
     async def names(self, home: Path) -> list[str]:
@@ -78,3 +85,19 @@ class Backend(ABC):
     @abstractmethod
     async def remove(self, folder: Path) -> None:
         """Remove a store that nobody has open. It is no error when there is none."""
+
+    @abstractmethod
+    def dump(self, folder: Path) -> "Batches":
+        """All that a store holds, its leases aside, as of one moment, however long the reading takes.
+
+        Raises `LedgerError` and `StoreFormatError`.
+        """
+
+    @abstractmethod
+    async def load(
+        self, folder: Path, workspace: str, batches: "Batches", *, search_text: Callable[[str], str]
+    ) -> None:
+        """Fill a store with what `dump` of any database gives. The store has to be empty, and nobody else may use it.
+
+        Raises `LedgerError`.
+        """

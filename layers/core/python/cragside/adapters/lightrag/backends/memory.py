@@ -6,9 +6,11 @@ from pathlib import Path
 from typing_extensions import override
 
 from cragside.adapters.lightrag.backends.interface import Backend, Storages
+from cragside.adapters.lightrag.ledger.exchange import Batches
 from cragside.adapters.lightrag.ledger.interface import Ledger
 from cragside.adapters.lightrag.ledger.leases import REMOVED
 from cragside.adapters.lightrag.ledger.memory.catalogue import stored_in
+from cragside.adapters.lightrag.ledger.memory.exchange import dump, load
 from cragside.adapters.lightrag.ledger.memory.ledger import MemoryLedger
 from cragside.adapters.lightrag.ledger.memory.tables import MemoryTables
 from cragside.domain.indexing import DocumentKey, Stored
@@ -68,3 +70,11 @@ class MemoryBackend(Backend):
     @override
     async def remove(self, folder: Path) -> None:
         self._stores.pop(folder, None)
+
+    @override
+    def dump(self, folder: Path) -> Batches:
+        return dump(self._stores[folder])
+
+    @override
+    async def load(self, folder: Path, workspace: str, batches: Batches, *, search_text: Callable[[str], str]) -> None:
+        await load(self._stores[folder], workspace, batches, search_text)

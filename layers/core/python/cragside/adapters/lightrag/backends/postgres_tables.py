@@ -3,6 +3,7 @@
 import asyncpg
 
 from cragside.adapters.lightrag.ledger.failures import LedgerError
+from cragside.adapters.lightrag.ledger.postgres.age import install_age
 from cragside.adapters.lightrag.ledger.postgres.schema import (
     MIGRATING,
     TABLES,
@@ -18,8 +19,10 @@ from cragside.adapters.postgres import preferences, queue_schema
 from cragside.adapters.postgres.database import PostgresDatabase
 
 
-async def migrate(database: PostgresDatabase, *, model: str = "", dimensions: int = 0) -> bool:
-    """Make the tables, those for a model's vectors, and missing indexes. Whether the ledger's tables were missing.
+async def migrate(database: PostgresDatabase, *, model: str = "", dimensions: int = 0, age: bool = False) -> bool:
+    """Make the tables, those for a model's vectors, missing indexes, and with `age` the extension.
+
+    Returns whether the ledger's tables were missing.
 
     The tables are made all or none. Several processes may do it at the same time. Raises `LedgerError`, and
     `StoreFormatError` for tables of a later version.
@@ -37,6 +40,8 @@ async def migrate(database: PostgresDatabase, *, model: str = "", dimensions: in
             await record_version(database)
         else:
             check_version(version)
+        if age:
+            await install_age(connection)
         if model:
             await make_vector_tables(database, model, dimensions)
     await make_near_indexes(database)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing_extensions import override
 
 from cragside.adapters.lightrag.backends.interface import Backend, Storages
+from cragside.adapters.lightrag.ledger.exchange import Batches
 from cragside.adapters.lightrag.ledger.interface import Ledger
 from cragside.adapters.lightrag.ledger.sqlite.database import FILE_NAME
 from cragside.adapters.lightrag.ledger.sqlite.folders import WorkspaceFolders, check_store_file
@@ -75,6 +76,18 @@ class SqliteBackend(Backend):
     @override
     async def remove(self, folder: Path) -> None:
         await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+
+    @override
+    def dump(self, folder: Path) -> Batches:
+        from cragside.adapters.lightrag.ledger.sqlite.exchange import dump
+
+        return dump(folder)
+
+    @override
+    async def load(self, folder: Path, workspace: str, batches: Batches, *, search_text: Callable[[str], str]) -> None:
+        from cragside.adapters.lightrag.ledger.sqlite.exchange import load
+
+        await load(folder, batches, search_text)
 
     def _folders(self, home: Path) -> WorkspaceFolders:
         return self._homes.setdefault(home, WorkspaceFolders(home))

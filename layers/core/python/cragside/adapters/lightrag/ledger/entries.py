@@ -1,5 +1,6 @@
 """What is written into a ledger, and the parts that a worker writes for."""
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -97,6 +98,11 @@ def searched_text(title: str, text: str) -> str:
 def behind(source: str, track: str) -> str:
     """The source with its track behind it."""
     return source + storable(f"#{quote(track, safe='')}")
+
+
+def text_hash(text: str) -> bytes:
+    """By what the cache of vectors knows a text."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
 
 
 def json_of(value: Mapping[str, Any]) -> str:

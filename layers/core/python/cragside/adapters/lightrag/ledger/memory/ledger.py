@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing_extensions import override
 
 from cragside.adapters.lightrag.ledger.cutting import TEXTS
+from cragside.adapters.lightrag.ledger.entries import text_hash
 from cragside.adapters.lightrag.ledger.interface import Ledger
 from cragside.adapters.lightrag.ledger.memory.parts import MemoryParts
 from cragside.adapters.lightrag.ledger.memory.tables import PASSAGES, MemoryTables
@@ -34,7 +35,7 @@ class MemoryLedger(MemoryParts):
     @override
     async def kept_vectors(self, model: str, texts: Sequence[str]) -> dict[str, Vectors]:
         kept = self._memory.kept
-        return {text: kept[model, text][1] for text in texts if (model, text) in kept}
+        return {text: kept[key][1] for text in texts if (key := (model, text_hash(text))) in kept}
 
     @override
     async def keep_vectors(
@@ -43,8 +44,8 @@ class MemoryLedger(MemoryParts):
         self._check_leases()
         kept = self._memory.kept
         for text, vector in list(zip(texts, vectors, strict=True)):
-            kept.pop((model, text), None)
-            kept[model, text] = document_id, vector
+            kept.pop((model, text_hash(text)), None)
+            kept[model, text_hash(text)] = document_id, vector
         for key in list(kept)[: max(len(kept) - most, 0)]:
             del kept[key]
 

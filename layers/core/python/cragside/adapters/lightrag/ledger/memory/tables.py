@@ -84,7 +84,8 @@ class MemoryTables:
         self.edges: dict[tuple[str, str], Row] = {}
         self.links: defaultdict[str, dict[str, tuple[str, str]]] = defaultdict(dict)
         self.mentions: defaultdict[str, dict[tuple[str, str], None]] = defaultdict(dict)
-        self.kept: dict[tuple[str, str], tuple[str, Vectors]] = {}
+        # By the model and the hash of the text.
+        self.kept: dict[tuple[str, bytes], tuple[str, Vectors]] = {}
         self.queries: dict[str, Query] = {}
         self.model: str | None = None
         self.untidy = False
@@ -97,6 +98,10 @@ class MemoryTables:
         """A number that is larger than those before."""
         self._number += 1
         return self._number
+
+    def reserve(self, number: int) -> None:
+        """Have the next number be larger than this one."""
+        self._number = max(self._number, number)
 
     def write_values(self, namespace: str, values: Mapping[str, dict[str, Any]]) -> None:
         """Write values with the time of their creation and change."""

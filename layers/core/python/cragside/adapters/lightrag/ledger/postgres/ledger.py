@@ -2,8 +2,7 @@
 
 # ruff: noqa: S608 - statements are put together from names in this module, values are bound
 
-import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 from urllib.parse import quote
@@ -11,6 +10,7 @@ from urllib.parse import quote
 import numpy as np
 from typing_extensions import override
 
+from cragside.adapters.lightrag.ledger.entries import text_hash
 from cragside.adapters.lightrag.ledger.interface import Ledger, Since
 from cragside.adapters.lightrag.ledger.postgres.part_writes import PartWrites
 from cragside.adapters.lightrag.ledger.postgres.removal import remove_here
@@ -60,7 +60,7 @@ class PostgresLedger(PartWrites):
 
     @override
     async def kept_vectors(self, model: str, texts: Sequence[str]) -> dict[str, Vectors]:
-        by_hash = {_hash(text): text for text in texts}
+        by_hash = {text_hash(text): text for text in texts}
         rows = await self._store.all(
             "SELECT text_hash, vector FROM cragside.embedding WHERE store = $1 AND model = $2 AND text_hash = ANY($3)",
             model,
@@ -75,7 +75,8 @@ class PostgresLedger(PartWrites):
         rows = zip(texts, vectors, strict=True)
         async with self._transaction():
             await self._store.many(
-                _KEEP, [(model, _hash(text), document_id, vector.astype(np.float32).tobytes()) for text, vector in rows]
+                _KEEP,
+                [(model, text_hash(text), document_id, vector.astype(np.float32).tobytes()) for text, vector in rows],
             )
             await self._store.execute(_TRIM.format("embedding"), most)
 
@@ -144,7 +145,7 @@ class PostgresLedger(PartWrites):
             await old.database.value(
                 "UPDATE cragside.store SET workspace = $2 WHERE id = $1", fresh.number, old.workspace
             )
-        old.number, old.key = fresh.number, fresh.key
+        old.number, old.key, old.storages = fresh.number, fresh.key, fresh.storages
 
     @override
     async def state(self) -> str:
@@ -192,6 +193,11 @@ class PostgresLedger(PartWrites):
 
     @property
     @override
+    def storages(self) -> Mapping[str, str]:
+        return self._store.storages
+
+    @property
+    @override
     def read_only(self) -> bool:
         return False
 
@@ -202,10 +208,6 @@ class PostgresLedger(PartWrites):
     @override
     def release(self) -> None:
         self._store.release()
-
-
-def _hash(text: str) -> bytes:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
 
 
 def _on_postgres(ledger: Ledger) -> "PostgresLedger":

@@ -1,10 +1,12 @@
 """The content of one workspace in PostgreSQL, as its ledger and LightRAG's storages share it."""
 
 import asyncio
+import json
 import logging
 import uuid
-from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
@@ -26,10 +28,10 @@ SearchText = Callable[[str], str]
 
 _IS_THERE = "SELECT 1 FROM cragside.store WHERE workspace = $1"
 # One row, with the format of the tables even if there is no such store.
-_FIND = """SELECT format.version, store.id, key, embedding_model, dimensions
+_FIND = """SELECT format.version, store.id, key, storages, embedding_model, dimensions
     FROM (SELECT max(version) AS version FROM cragside.schema_version) AS format
     LEFT JOIN cragside.store ON workspace = $1"""
-_MAKE = "INSERT INTO cragside.store (workspace, key) VALUES ($1, $2) ON CONFLICT DO NOTHING"
+_MAKE = "INSERT INTO cragside.store (workspace, key, storages) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING RETURNING key"
 # Last in each transaction: the row is locked from here to the commit.
 _TOUCH = "UPDATE cragside.store SET state = state + 1 WHERE id = $1"
 # After so many transactions of this process, a workspace may have become large.
@@ -66,6 +68,17 @@ class GraphTables(Protocol):
         """How many nodes and edges there are."""
 
 
+@dataclass(frozen=True, slots=True)
+class NewStores:
+    """How stores are made: with which storages of LightRAG, by their roles, and what `make` does for a new key.
+
+    `make` runs in the transaction that makes the store.
+    """
+
+    storages: Mapping[str, str]
+    make: Callable[[PostgresDatabase, str], Awaitable[None]] | None = None
+
+
 class PostgresStore:
     """Statements for one workspace. Failures are `LedgerError`.
 
@@ -74,11 +87,13 @@ class PostgresStore:
 
     _open: ClassVar[dict[Path, "PostgresStore"]] = {}
 
-    def __init__(self, database: PostgresDatabase, folder: Path, number: int, key: str) -> None:
+    def __init__(self, database: PostgresDatabase, folder: Path) -> None:
         self.database = database
-        self.number = number
+        self.number = 0
         # LightRAG's name of the workspace.
-        self.key = key
+        self.key = ""
+        # The classes of LightRAG's storages that it was made with, by their roles.
+        self.storages: Mapping[str, str] = {}
         # Of the model that built the store, when it was last opened.
         self.model: str | None = None
         self.dimensions: int | None = None
@@ -92,30 +107,31 @@ class PostgresStore:
         self._indexing: asyncio.Task[None] | None = None
 
     @classmethod
-    async def acquire(cls, folder: Path, database: PostgresDatabase, *, make: bool = True) -> "PostgresStore":
-        """The store of a folder's name; each acquire needs its `release`.
+    async def acquire(cls, folder: Path, database: PostgresDatabase, new: NewStores | None = None) -> "PostgresStore":
+        """The store of a folder's name; each acquire needs its `release`. Without `new`, it has to be there.
 
         Raises `LedgerError`, and `StoreFormatError` for tables of another version of cragside.
         """
         async with translating():
             version, number, *facts = await database.one(_FIND, folder.name)
             check_version(version)
-            if number is None and make:
-                await database.value(_MAKE, folder.name, f"w{uuid.uuid4().hex[:16]}")
+            if number is None and new is not None:
+                await _make(database, folder.name, new)
                 version, number, *facts = await database.one(_FIND, folder.name)
         if number is None:
             raise LedgerError("there is no such store", "is not there")
-        key, model, dimensions = facts
-        known = cls._open.setdefault(folder, cls(database, folder, number, key))
+        known = cls._open.setdefault(folder, cls(database, folder))
         # The workspace may have been built anew.
-        known.number, known.key, known.model, known.dimensions = number, key, model, dimensions
+        known.number = number
+        known.key, storages, known.model, known.dimensions = facts
+        known.storages = json.loads(storages)
         known._users += 1
         return known
 
     @classmethod
-    def of(cls, folder: str) -> "PostgresStore":
-        """The store of a folder, which its ledger has opened; it needs its `release`."""
-        known = cls._open[Path(folder)]
+    def of_storage(cls, global_config: Mapping[str, Any]) -> "PostgresStore":
+        """The store of a storage's configuration, which its ledger has opened; it needs its `release`."""
+        known = cls._open[Path(global_config["vector_db_storage_cls_kwargs"]["store"])]
         known._users += 1
         return known
 
@@ -229,6 +245,14 @@ class PostgresStore:
         """Queries that see one state, whatever others write."""
         async with translating(), self.database.transaction(snapshot=True):
             yield
+
+
+async def _make(database: PostgresDatabase, workspace: str, new: NewStores) -> None:
+    """Make a store, unless another process does so first."""
+    async with database.transaction():
+        key = await database.value(_MAKE, workspace, f"w{uuid.uuid4().hex[:16]}", json.dumps(dict(new.storages)))
+        if key is not None and new.make is not None:
+            await new.make(database, key)
 
 
 async def names_in(database: PostgresDatabase) -> list[str]:

@@ -2,13 +2,13 @@
 
 # ruff: noqa: S608 - statements are put together from names in this module, values are bound
 
-import hashlib
 from collections.abc import Sequence
 from datetime import datetime
 
 import numpy as np
 from typing_extensions import override
 
+from cragside.adapters.lightrag.ledger.entries import text_hash
 from cragside.adapters.lightrag.ledger.sqlite.part_writes import PartWrites
 from cragside.adapters.lightrag.storable import storable
 from cragside.domain.query import Query
@@ -29,7 +29,7 @@ class Notes(PartWrites):
 
     @override
     async def kept_vectors(self, model: str, texts: Sequence[str]) -> dict[str, Vectors]:
-        by_hash = {_hash(text): text for text in texts}
+        by_hash = {text_hash(text): text for text in texts}
         rows = self._database.within(
             "SELECT text_hash, vector FROM embedding WHERE model = ? AND text_hash IN ({})", by_hash, [model]
         )
@@ -42,7 +42,8 @@ class Notes(PartWrites):
         rows = zip(texts, vectors, strict=True)
         with self._transaction() as connection:
             connection.executemany(
-                _KEEP, [(model, _hash(text), document_id, vector.astype(np.float32).tobytes()) for text, vector in rows]
+                _KEEP,
+                [(model, text_hash(text), document_id, vector.astype(np.float32).tobytes()) for text, vector in rows],
             )
             connection.execute(_TRIM, (most,))
 
@@ -74,7 +75,3 @@ class Notes(PartWrites):
 
     def _count(self, rows: str) -> int:
         return int(self._database.one(f"SELECT count(*) FROM {rows}")[0])
-
-
-def _hash(text: str) -> bytes:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()

@@ -17,8 +17,8 @@ from cragside.adapters.lightrag.storages.postgres.tables import vector_table
 from cragside.adapters.postgres.connections import CONNECT_SECONDS
 from cragside.adapters.postgres.database import PostgresDatabase
 
-# Comparing a question with 1,000 vectors of 256 dimensions takes 1 ms, and with an index of 100,000 some 2 ms.
-LARGE = 5_000
+# Comparing a question with as many vectors of 256 dimensions takes about as long as reading an index of 100,000.
+LARGE = 2_000
 # Of vectors that are all about equally near to a question, pgvector's defaults miss half.
 _CARE = "WITH (m = 32, ef_construction = 128)"
 # pgvector cannot index longer ones.

@@ -1,0 +1,161 @@
+"""Copying workspaces between places, whatever database each of them has."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from cragside.adapters.lightrag.backends.interface import Backend
+from cragside.adapters.lightrag.files.home import Home
+from cragside.adapters.lightrag.leases import DOCUMENTS, GRAPH, Leases
+from cragside.adapters.lightrag.ledger.exchange import DocumentRow, SearchText
+from cragside.adapters.lightrag.ledger.failures import StoreFormatError
+from cragside.domain.errors import NotFound, ServiceUnavailable, ValidationError
+from cragside.domain.memory_name import is_memory, memory_of, owner_of, spoken
+
+if TYPE_CHECKING:
+    from cragside.adapters.lightrag.ledger.exchange import Batches
+    from cragside.adapters.lightrag.ledger.interface import Ledger
+
+# The lease of whoever fills a store that is to replace another one.
+_COPYING = "copying"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A home of workspaces in a database."""
+
+    home: Home
+    backend: Backend
+
+    async def workspaces(self) -> list[str]:
+        """The workspaces that have documents or a memory here, in order."""
+        await self.home.ready()
+        return sorted({owner_of(name) for name in await self.home.names()})
+
+    async def has(self, store: str) -> bool:
+        """Whether a workspace, or a workspace's memory, has a store here."""
+        if manifest := self.home.baked():
+            return self.home.baked_name(manifest, store) is not None
+        return await self.backend.has_store(self.home.folder_of(store))
+
+    async def holds(self, store: str) -> int:
+        """How many documents a store has, 0 without a store."""
+        if not await self.has(store):
+            return 0
+        return (await self.backend.stored(self.home.folder_of(store), ())).documents
+
+
+@dataclass(frozen=True, slots=True)
+class Copier:
+    """Copies workspaces, each with its memory, from one place to another."""
+
+    source: Place
+    target: Place
+    search_text: SearchText
+    lease_seconds: float
+
+    async def copy(self, workspace: str, *, replace: bool, progress: Callable[[int], None]) -> int:
+        """Copy a workspace, and return how many documents and exchanges it has there.
+
+        The source is read as it is at one moment, and may change meanwhile. The target stays as it is until everything
+        is copied; then each of its two stores is replaced whole. `progress` is told how many documents are copied.
+        Raises `NotFound`, `ValidationError` when the target has this workspace already and `replace` is not set, and
+        `ServiceUnavailable`.
+        """
+        await self.source.home.ready()
+        self.target.home.refuse_baked()
+        stores = [name for name in (memory_of(workspace), workspace) if await self.source.has(name)]
+        if not stores:
+            raise NotFound(f"There is no workspace {workspace} to copy.")
+        if not replace:
+            await self.refuse_existing(workspace)
+        # What the source has none of is replaced by nothing.
+        stores = [name for name in (memory_of(workspace), workspace) if name in stores or await self.target.has(name)]
+        count = _Count(progress)
+        async with AsyncExitStack() as stack:
+            filled = {name: await stack.enter_async_context(self._filled(name, count)) for name in stores}
+            for name, fresh in filled.items():
+                await self._put_in_place(name, fresh, replace=replace)
+        return count.documents
+
+    async def refuse_existing(self, workspace: str) -> None:
+        """Raises `ValidationError` when the target has documents or exchanges of this workspace."""
+        for name in (workspace, memory_of(workspace)):
+            await self._refuse_existing(name)
+
+    async def _refuse_existing(self, name: str) -> None:
+        if found := await self.target.holds(name):
+            held = f"{found} {'exchanges' if is_memory(name) else 'documents'}"
+            raise ValidationError(
+                f"The target has a workspace {owner_of(name)} already, with {held}. Pass --replace to replace it."
+            )
+
+    @asynccontextmanager
+    async def _filled(self, name: str, count: "_Count") -> AsyncIterator["Ledger"]:
+        """A store beside those of workspaces that holds what the source has; it is removed in the end."""
+        backend = self.target.backend
+        # A leading dot: no workspace can have this name.
+        scratch = self.target.home.folder / f".copying-{name}"
+        # First what a copy left that was killed.
+        for leftover in (await backend.has_store(scratch), False):
+            ledger = await backend.open_ledger(scratch, name, search_text=self.search_text)
+            leases = Leases(ledger, self.lease_seconds)
+            mine = False
+            try:
+                if not (mine := await leases.take_if_free(_COPYING) is not None):
+                    raise ServiceUnavailable(
+                        "knowledge_base",
+                        f"Another process is copying workspace {spoken(name)} to this place. Wait for it to end; if it "
+                        f"was killed, try again in {self.lease_seconds:.0f} seconds.",
+                    )
+                if not leftover:
+                    await self._fill(name, count)
+                    yield ledger
+                    return
+            finally:
+                await leases.close()
+                ledger.release()
+                if mine:
+                    await backend.remove(scratch)
+
+    async def _fill(self, name: str, count: "_Count") -> None:
+        if not await self.source.has(name):
+            return
+        if manifest := self.source.home.baked():
+            self.source.home.check(manifest, self.source.home.baked_name(manifest, name) or name)
+        scratch = self.target.home.folder / f".copying-{name}"
+        dump = self.source.backend.dump(self.source.home.folder_of(name))
+        try:
+            async with aclosing(dump), aclosing(count.counted(dump)) as rows:
+                await self.target.backend.load(scratch, name, rows, search_text=self.search_text)
+        except StoreFormatError as error:
+            raise ServiceUnavailable("knowledge_base", f"Workspace {spoken(name)}: {error}") from error
+
+    async def _put_in_place(self, name: str, fresh: "Ledger", *, replace: bool) -> None:
+        folder = self.target.home.folder_of(name)
+        ledger = await self.target.backend.open_ledger(folder, name, search_text=self.search_text)
+        leases = Leases(ledger, self.lease_seconds)
+        try:
+            async with leases.held(GRAPH) as graph, leases.held(DOCUMENTS) as documents:
+                if not replace:  # somebody may have written meanwhile
+                    await self._refuse_existing(name)
+                await ledger.under(graph, documents).replace_by(fresh)
+                await ledger.flush()
+        finally:
+            await leases.close()
+            ledger.release()
+
+
+class _Count:
+    """Counts the documents that go by."""
+
+    def __init__(self, progress: Callable[[int], None]) -> None:
+        self.documents = 0
+        self._progress = progress
+
+    async def counted(self, batches: "Batches") -> "Batches":
+        async for batch in batches:
+            self.documents += sum(isinstance(row, DocumentRow) and row.state == "current" for row in batch)
+            self._progress(self.documents)
+            yield batch

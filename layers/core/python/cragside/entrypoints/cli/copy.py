@@ -1,0 +1,135 @@
+"""`cragside copy`: copies workspaces from one place to another."""
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cragside.domain.counted import counted
+from cragside.domain.errors import NotFound, ValidationError
+from cragside.entrypoints.cli import exit_codes
+from cragside.entrypoints.cli.api import LocalWorkspace
+from cragside.entrypoints.cli.session import Session, place_of, session_of
+from cragside.entrypoints.cli.syncing import on_terminal
+from cragside.entrypoints.cli.terminal import output, print_json, printable, progress
+
+if TYPE_CHECKING:
+    from cragside.bootstrap import Container
+    from cragside.composition.copies import Copies
+    from cragside.settings import Settings
+
+_PLACES = ("POSTGRES_URI", "RAG_HOME", "RAG_HOME_SHA256")
+
+
+@dataclass(frozen=True, slots=True)
+class _Copy:
+    """What was copied. `documents` counts documents and exchanges."""
+
+    workspace: str
+    documents: int
+
+
+def copy(
+    context: typer.Context,
+    source: Annotated[
+        str, typer.Option("--from", metavar="PLACE", help="Where the workspaces are. Default: what is configured.")
+    ] = "",
+    target: Annotated[
+        str, typer.Option("--to", metavar="PLACE", help="Where the copies go. Default: what is configured.")
+    ] = "",
+    workspace: LocalWorkspace = None,
+    everything: Annotated[bool, typer.Option("--all", help="Copy all workspaces.")] = False,
+    replace: Annotated[bool, typer.Option("--replace", help="Replace workspaces that are there already.")] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Replace without asking. Needed where there is no terminal.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else.")] = False,
+) -> None:
+    """Copy a workspace with its memory and settings between files and PostgreSQL, in either direction.
+
+    A PLACE is a folder (a RAG_HOME or a baked store), a postgresql:// address, or the name of a variable that holds
+    one, such as POSTGRES_URI. Others on this machine can see the arguments of a command, so keep addresses with
+    passwords in a variable.
+
+    Nothing is indexed again: texts, vectors, graph, ids and times are copied, so that answers and citations stay the
+    same. The source may be in use, and is copied as it was at the start. The target changes when all of a workspace is
+    copied; if the command is interrupted, the target stays as it was, and the command can be run again.
+    """
+    session = session_of(context)
+    if workspace is not None and everything:
+        raise ValidationError("Pass --workspace or --all, not both.")
+    settings = session.settings(workspace)
+    places = [_settings_of(session, place, option) for place, option in ((source, "--from"), (target, "--to"))]
+    if place_of(places[0]) == place_of(places[1]):
+        raise ValidationError(f"--from and --to are the same place, {place_of(places[0])}. Name another one.")
+
+    async def work(container: "Container") -> list[_Copy]:
+        from cragside.bootstrap import Container
+        from cragside.composition.copies import Copies
+
+        other = Container(places[1])
+        try:
+            copies = Copies(container, other)
+            names = await copies.workspaces() if everything else [settings.workspace]
+            if not names:
+                raise NotFound("There are no workspaces to copy.")
+            await _check(copies, names, replace=replace, yes=yes)
+            return [await _copied(copies, name, replace=replace, as_json=as_json) for name in names]
+        finally:
+            await other.close()
+
+    done = session.run(places[0], work)
+    if as_json:
+        print_json([asdict(each) for each in done])
+        return
+    for each in done:
+        output().print(f"copied    {each.workspace}: {counted(each.documents, 'text')}", soft_wrap=True)
+
+
+async def _check(copies: "Copies", names: list[str], *, replace: bool, yes: bool) -> None:
+    """Find out before the first copy what is in the way of any."""
+    there = [name for name in names if await copies.in_the_way(name)]
+    if not there:
+        return
+    told = f"The target has {'these workspaces' if len(there) > 1 else 'this workspace'} already: {', '.join(there)}."
+    if not replace:
+        raise ValidationError(f"{told} Nothing was copied. Pass --replace to replace what is there.")
+    if yes:
+        return
+    if not on_terminal():
+        raise ValidationError(f"{told} Nothing was copied. To replace what is there, pass --yes as well.")
+    if not typer.confirm(printable(f"{told} Replace for good?"), err=True):
+        raise typer.Exit(exit_codes.FAILED)
+
+
+async def _copied(copies: "Copies", name: str, *, replace: bool, as_json: bool) -> _Copy:
+    with progress(as_json=as_json).status(f"Copying {name} ...") as shown:
+        count = await copies.copy(
+            name, replace=replace, progress=lambda done: shown.update(f"Copying {name}: {done} documents ...")
+        )
+    return _Copy(name, count)
+
+
+def _settings_of(session: Session, place: str, option: str) -> "Settings":
+    """The settings with this place for the workspaces. Raises `ConfigurationError` and `ValidationError`."""
+    from cragside.settings import load_settings
+
+    values = dict(session.given().values)
+    if not place:
+        return session.settings()
+    if place.isidentifier() and place.isupper():
+        named = place
+        place = values.get(named) or session.environment.get(named, "")
+        if not place:
+            raise ValidationError(f"{option} names the variable {named}, which is not set. Set it, or name a folder.")
+    for name in _PLACES:
+        values.pop(name, None)
+    if place.startswith(("postgresql://", "postgres://")):
+        home = session.given().values.get("RAG_HOME")
+        return load_settings({**values, **({"RAG_HOME": home} if home else {}), "POSTGRES_URI": place})
+    if "://" in place and not place.startswith("s3://"):
+        raise ValidationError(f"{option} is no place: name a folder or a postgresql:// address.")
+    pinned = session.given().values.get("RAG_HOME_SHA256")
+    if place == session.given().values.get("RAG_HOME") and pinned:
+        values["RAG_HOME_SHA256"] = pinned
+    return load_settings({**values, "RAG_HOME": place})

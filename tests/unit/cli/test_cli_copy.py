@@ -1,0 +1,112 @@
+"""`cragside copy`, on real stores."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from cli_services import RealCommands
+from typer.testing import CliRunner
+
+from cragside.entrypoints.cli.app import app
+from cragside.entrypoints.cli.session import Session
+from tests.services.backends import migrated
+
+QUESTION = "What do sea otters eat?"
+
+
+@pytest.fixture
+def filled(real: RealCommands, tmp_path: Any) -> RealCommands:
+    note = tmp_path / "otter.md"
+    note.write_text("Sea otters eat urchins, crabs and clams.")
+    assert real("ingest", str(note), "--workspace", "sea").exit_code == 0
+    said = ("--user", "What do sea otters eat in winter?", "--assistant", "They eat urchins, crabs and clams.")
+    assert real("memory", "add", *said, "--workspace", "sea").exit_code == 0
+    return real
+
+
+@pytest.fixture
+def run(real: RealCommands, tmp_path: Any) -> Callable[..., Any]:
+    def invoke(*arguments: object, **environment: str) -> Any:
+        session = Session(environment={"RAG_HOME": str(real.home), **environment}, folder=tmp_path)
+        return CliRunner().invoke(app, list(map(str, arguments)), obj=session)
+
+    return invoke
+
+
+def found(run: Callable[..., Any], **environment: str) -> tuple[Any, Any]:
+    evidence = json.loads(run("enrich", "--json", f"/rag {QUESTION}", RAG_WORKSPACE="sea", **environment).stdout)
+    context = evidence["metadata"]["rag_context"]
+    (row,) = json.loads(run("workspaces", "list", "--json", **environment).stdout)
+    return [(each["id"], each["content"]) for each in context["documents"]], row
+
+
+def test_a_workspace_is_copied_to_another_folder(filled: RealCommands, run: Callable[..., Any], tmp_path: Any) -> None:
+    there = {"RAG_HOME": str(tmp_path / "there")}
+    result = run("copy", "--to", tmp_path / "there", "-w", "sea")
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "copied    sea: 2 texts\n", "")
+    assert found(run, **there) == found(run)
+    assert not list((tmp_path / "there").glob(".copying-*"))
+
+
+def test_what_is_there_is_replaced_on_demand_alone(
+    filled: RealCommands, run: Callable[..., Any], tmp_path: Any
+) -> None:
+    there = tmp_path / "there"
+    assert run("copy", "--to", there, "--all").exit_code == 0
+    other = tmp_path / "whale.md"
+    other.write_text("Whales eat krill.")
+    assert filled("ingest", str(other), "--workspace", "sea").exit_code == 0
+    result = run("copy", "--to", there, "-w", "sea")
+    assert (result.exit_code, "Pass --replace" in result.stderr) == (2, True)
+    result = run("copy", "--to", there, "-w", "sea", "--replace")
+    assert (result.exit_code, "pass --yes" in result.stderr) == (2, True)
+    before = found(run, RAG_HOME=str(there))
+    assert before[1]["documents"] == 1
+    result = run("copy", "--to", there, "-w", "sea", "--replace", "--yes", "--json")
+    assert json.loads(result.stdout) == [{"workspace": "sea", "documents": 3}]
+    assert found(run, RAG_HOME=str(there)) == found(run) != before
+
+
+def test_a_baked_store_can_be_copied_but_nothing_to_it(
+    filled: RealCommands, run: Callable[..., Any], tmp_path: Any
+) -> None:
+    baked, there = tmp_path / "baked", tmp_path / "there"
+    assert run("bake", tmp_path / "otter.md", "--out", baked, "-w", "sea").exit_code == 0
+    assert run("copy", "--from", baked, "--to", there, "-w", "sea").exit_code == 0
+    assert found(run, RAG_HOME=str(there)) == found(run, RAG_HOME=str(baked))
+    result = run("copy", "--to", baked, "-w", "sea", "--replace", "--yes")
+    assert (result.exit_code, "cannot be written" in result.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--to", "THERE"), "names the variable THERE"),
+        (("--to", "mysql://host/name"), "is no place"),
+        ((), "are the same place"),
+        (("--to", "there", "-w", "x", "--all"), "not both"),
+        (("--to", "there", "-w", "nowhere"), "no workspace nowhere"),
+        (("--from", "nowhere", "--to", "there", "--all"), "no workspaces to copy"),
+    ],
+)
+def test_what_cannot_be_copied_is_said(run: Callable[..., Any], arguments: tuple[str, ...], said: str) -> None:
+    result = run("copy", *arguments)
+    assert result.exit_code in (1, 2)
+    assert said in result.stderr
+    assert result.stdout == ""
+
+
+@pytest.mark.services("postgres")
+def test_a_workspace_goes_to_postgresql_and_comes_back(
+    filled: RealCommands, run: Callable[..., Any], tmp_path: Any, postgres: Any
+) -> None:
+    with migrated(postgres) as uri:
+        result = run("copy", "--to", "TEAM", "-w", "sea", TEAM=uri)
+        assert (result.exit_code, result.stdout, result.stderr) == (0, "copied    sea: 2 texts\n", "")
+        assert found(run, POSTGRES_URI=uri) == found(run)
+        back = tmp_path / "back"
+        # What is configured is the source by default.
+        result = run("copy", "--to", back, "--all", POSTGRES_URI=uri)
+        assert (result.exit_code, result.stderr) == (0, "")
+        assert found(run, RAG_HOME=str(back)) == found(run)
