@@ -164,6 +164,10 @@ class PostgresLedger(PartWrites):
         return Since("", None, "") if row is None else Since(f"{row[0]}-{row[1]}", row[2], str(row[0]))
 
     @override
+    async def opened_with(self) -> tuple[str | None, str]:
+        return self._store.model, str(self._store.number)  # both came with the store's row
+
+    @override
     async def flush(self) -> None:
         """PostgreSQL has everything on the disk that was committed."""
 

@@ -29,10 +29,8 @@ async def make_tables(connection: asyncpg.Connection) -> None:
 
 async def make_vector_tables(database: PostgresDatabase, model: str, dimensions: int) -> None:
     """Make the tables for the vectors of a model, unless they are there. Within a transaction."""
+    missing = await missing_vector_tables(database, model, dimensions)
     async with database.connection() as connection:
-        names = {base: vector_table(base, model, dimensions) for base in TABLES if base.startswith(_VECTORS)}
-        known = "SELECT to_regclass('public.' || $1)"
-        missing = {base: name for base, name in names.items() if await connection.fetchval(known, name) is None}
         if missing:
             # PostgreSQL lets two processes fail that make one table, even unless it exists.
             await connection.execute("SELECT pg_advisory_xact_lock($1)", MIGRATING)
@@ -40,6 +38,14 @@ async def make_vector_tables(database: PostgresDatabase, model: str, dimensions:
         for base, name in missing.items():
             statement = TABLES[base]["ddl"].replace("VECTOR(dimension)", f"VECTOR({dimensions})").replace(base, name)
             await connection.execute(_unless_there(statement))
+
+
+async def missing_vector_tables(database: PostgresDatabase, model: str, dimensions: int) -> dict[str, str]:
+    """LightRAG's tables for the vectors of a model that are not there, by their names without the model."""
+    names = {base: vector_table(base, model, dimensions) for base in TABLES if base.startswith(_VECTORS)}
+    asked = "SELECT name FROM unnest($1::text[]) AS each (name) WHERE to_regclass('public.' || name) IS NULL"
+    missing = {row[0] for row in await database.all(asked, list(names.values()))}
+    return {base: name for base, name in names.items() if name in missing}
 
 
 def vector_table(base: str, model: str, dimensions: int) -> str:
