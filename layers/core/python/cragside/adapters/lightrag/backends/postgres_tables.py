@@ -6,6 +6,7 @@ from cragside.adapters.lightrag.ledger.failures import LedgerError
 from cragside.adapters.lightrag.ledger.postgres.age import install_age
 from cragside.adapters.lightrag.ledger.postgres.schema import (
     MIGRATING,
+    SCHEMA_VERSION,
     TABLES,
     check_version,
     record_version,
