@@ -57,10 +57,11 @@ class Leasing(PassageReads):
 
     @asynccontextmanager
     async def _transaction(self) -> AsyncIterator[Listing]:
-        listing = Listing(self._store)
-        async with self._store.transaction(listing.write):
+        async with self._store.transaction():
             await self._check_leases()
+            listing = Listing(self._store)
             yield listing
+            await listing.write()
 
     async def _check_leases(self) -> None:
         for lease in self._leases:

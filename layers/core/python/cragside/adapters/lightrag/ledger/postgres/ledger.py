@@ -141,6 +141,7 @@ class PostgresLedger(PartWrites):
     async def replace_by(self, other: Ledger) -> None:
         fresh, old = _on_postgres(other)._store, self._store
         async with translating(), old.database.transaction():
+            await old.touch()
             await self._check_leases()
             await old.execute("UPDATE cragside.lease SET store = $2 WHERE store = $1", fresh.number)
             await remove_here(old.database, old.workspace)

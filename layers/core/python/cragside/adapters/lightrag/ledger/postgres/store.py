@@ -32,7 +32,7 @@ _FIND = """SELECT format.version, store.id, key, storages, embedding_model, dime
     FROM (SELECT max(version) AS version FROM cragside.schema_version) AS format
     LEFT JOIN cragside.store ON workspace = $1"""
 _MAKE = "INSERT INTO cragside.store (workspace, key, storages) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING RETURNING key"
-# Towards the end of each transaction: the row is locked from here to the commit.
+# First in each transaction: two of a store never wait for each other halfway, because the second one waits here.
 _TOUCH = "UPDATE cragside.store SET state = state + 1 WHERE id = $1"
 # A model's answers quote the passage that they are about. Those that a passage of the same words uses stay.
 _FORGET_ANSWERS = """WITH workspace AS (SELECT key FROM cragside.store WHERE id = $1), going AS (
@@ -220,18 +220,18 @@ class PostgresStore:
         return await self.graph.sizes() if self.graph else (0, 0)
 
     @asynccontextmanager
-    async def transaction(self, last: Callable[[], Awaitable[None]]) -> AsyncIterator[None]:
-        """Everything or nothing; what any process shows of the store's state changes.
-
-        `last` runs while no other transaction of the store is at its end.
-        """
+    async def transaction(self) -> AsyncIterator[None]:
+        """Everything or nothing, one at a time for each store; what any process shows of the store's state changes."""
         async with translating(), self.database.transaction():
+            await self.touch()
             yield
-            await self.database.value(_TOUCH, self.number)
-            await last()
         self._writes += 1
         if self._writes >= _WRITES and (self._indexing is None or self._indexing.done()):
             self._indexing = asyncio.create_task(self._index())
+
+    async def touch(self) -> None:
+        """Lock the store until the transaction ends, and change its state."""
+        await self.database.value(_TOUCH, self.number)
 
     async def settle(self) -> None:
         """Have the workspace indexed as it is now."""
