@@ -5,7 +5,6 @@ and vectors, and the graph that the extractor would make of the names in the tex
 """
 
 import re
-from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -28,8 +27,8 @@ _MOST_SOURCES = 50
 _NAME = re.compile(r"[A-Z][a-z]+ (?:Institute|Harbour|Museum|Railway|Observatory|Foundry|Library|Society|Canal|Mill)")
 _DOCUMENT = """INSERT INTO cragside.document (store, id, content_hash, state, name, title, file_type, doc_type, size,
     characters, created_at, updated_at, track, enrich, tier1, metadata, marks, text)
-    SELECT $1, id, id, 'current', id || '.txt', id || '.txt', 'txt', 'text', 0, 0, now()::text, now()::text, '', true, '{}', '{}',
-    '[]', '' FROM unnest($2::text[]) AS id RETURNING version, id"""
+    SELECT $1, id, id, 'current', id || '.txt', id || '.txt', 'txt', 'text', 0, 0, now()::text, now()::text, '', true,
+    '{}', '{}', '[]', '' FROM unnest($2::text[]) AS id RETURNING version, id"""
 _PART = """INSERT INTO cragside.part SELECT version, 0, 'part', 0, $3, true, 'enriched', '', NULL, NULL
     FROM unnest($2::bigint[]) AS version WHERE $1::bigint IS NOT NULL"""
 _PASSAGE = """INSERT INTO cragside.passage SELECT $1, id, version, 0, number, NULL, '[]', NULL, 130, text

@@ -19,7 +19,11 @@ from tests.services.backends import migrated
 
 FORK = multiprocessing.get_context("fork")
 # The kinds of places, as parameters.
-KINDS = ["files", pytest.param("postgres", marks=pytest.mark.services("postgres"))]
+KINDS = [
+    "files",
+    pytest.param("postgres", marks=pytest.mark.services("postgres")),
+    pytest.param("postgres_age", marks=pytest.mark.services("postgres_age")),
+]
 
 
 @contextmanager
@@ -30,7 +34,8 @@ def places(kind: str, home: Path, request: pytest.FixtureRequest) -> Iterator["C
         def make(name: str) -> Place:
             if kind == "files":
                 return InFiles(home / name)
-            return InPostgres(home / name, stack.enter_context(migrated(request.getfixturevalue("postgres"))))
+            uri = stack.enter_context(migrated(request.getfixturevalue(kind)))
+            return InAge(home / name, uri) if kind == "postgres_age" else InPostgres(home / name, uri)
 
         yield make
 
@@ -127,34 +132,48 @@ class InPostgres:
             "words": self._sorted("id, words::text, vector::text FROM cragside.searched WHERE store = $1", store),
             "vectors": {name: self._sorted(f"id FROM {name} WHERE workspace = $1", key) for name in vectors},
             "mentions": self._sorted("kind, name, passage FROM cragside.mention WHERE store = $1", store),
-            "nodes": {
-                name: facts(value)
-                for name, value in self._rows(
-                    "SELECT id, properties FROM lightrag_graph_nodes WHERE workspace = $1", key
-                )
-            },
-            "edges": {
-                (one, two): facts(value)
-                for one, two, value in self._rows(
-                    "SELECT src_id, tgt_id, properties FROM lightrag_graph_edges WHERE workspace = $1", key
-                )
-            },
+            "nodes": {name: facts(value) for name, value in self._nodes(key)},
+            "edges": {(one, two): facts(value) for one, two, value in self._edges(key)},
         }
+
+    def _nodes(self, key: str) -> list[tuple[Any, ...]]:
+        return self._rows("SELECT id, properties FROM lightrag_graph_nodes WHERE workspace = $1", key)
+
+    def _edges(self, key: str) -> list[tuple[Any, ...]]:
+        return self._rows("SELECT src_id, tgt_id, properties FROM lightrag_graph_edges WHERE workspace = $1", key)
 
     def _sorted(self, what: str, *values: Any) -> list[Any]:
         return sorted(self._rows(f"SELECT {what}", *values))
 
-    def _rows(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+    def _rows(self, sql: str, *values: Any, path: str = '"$user", public') -> list[tuple[Any, ...]]:
         async def ask() -> list[tuple[Any, ...]]:
             import asyncpg
 
-            connection = await asyncpg.connect(self.uri)
+            connection = await asyncpg.connect(self.uri, server_settings={"search_path": path})
             try:
                 return [tuple(row) for row in await connection.fetch(sql, *values)]
             finally:
                 await connection.close()
 
         return asyncio.run(ask())
+
+
+class InAge(InPostgres):
+    """A database of PostgreSQL, with the graph in Apache AGE."""
+
+    def settings(self) -> Settings:
+        return settings(self.home, postgres_uri=SecretStr(self.uri), graph_storage="PGGraphStorage")
+
+    def _nodes(self, key: str) -> list[tuple[Any, ...]]:
+        return self._asked(key, "MATCH (n:base) RETURN n.entity_id, properties(n)", "name text, told agtype")
+
+    def _edges(self, key: str) -> list[tuple[Any, ...]]:
+        edges = "MATCH (a)-[e:DIRECTED]->(b) RETURN a.entity_id, b.entity_id, properties(e)"
+        return self._asked(key, edges, "one text, two text, told agtype")
+
+    def _asked(self, key: str, cypher: str, columns: str) -> list[tuple[Any, ...]]:
+        graph = f"'{key}_chunk_entity_relation', $$ {cypher} $$"
+        return self._rows(f"SELECT * FROM cypher({graph}) AS ({columns})", path='ag_catalog, "$user", public')
 
 
 def facts(value: str) -> dict[str, Any]:

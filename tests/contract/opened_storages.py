@@ -29,7 +29,7 @@ async def opened(values: Any, vectors: Any, graph: Any, folder: Path) -> AsyncIt
     config = {
         "working_dir": str(folder),
         "embedding_batch_num": 4,
-        "vector_db_storage_cls_kwargs": {"cosine_better_than_threshold": 0.2},
+        "vector_db_storage_cls_kwargs": {"cosine_better_than_threshold": 0.2, "store": str(folder)},
         "max_graph_nodes": 1000,
     }
     function = EmbeddingFunc(embedding_dim=DIMENSIONS, func=embed, model_name="letters")

@@ -131,7 +131,11 @@ async def check_what_is_found(place: Place, texts: dict[tuple[str, str], str]) -
 
 @pytest.mark.parametrize(
     ("kind", "workers", "kills"),
-    [("files", 1, 100), pytest.param("postgres", 2, 50, marks=pytest.mark.services("postgres"))],
+    [
+        ("files", 1, 100),
+        pytest.param("postgres", 2, 50, marks=pytest.mark.services("postgres")),
+        pytest.param("postgres_age", 2, 15, marks=pytest.mark.services("postgres_age")),
+    ],
 )
 def test_killed_workers_lose_nothing_and_double_nothing(
     kind: str,

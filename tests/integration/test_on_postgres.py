@@ -94,6 +94,17 @@ async def test_a_role_without_rights_to_make_tables_indexes_and_finds(
             await drop_role(uri, name)
 
 
+async def test_what_makes_a_store_of_its_own_leaves_the_database_alone(
+    postgres: Postgres, tmp_path: Path, note: Path
+) -> None:
+    with migrated(postgres) as uri:
+        home = tmp_path / "home"
+        baked = cragside(uri, home, "bake", str(note), "--out", str(tmp_path / "baked"))
+        assert (baked.returncode, baked.stderr) == (0, "")
+        assert cragside(uri, home, "demo").returncode == 0
+        assert json.loads(cragside(uri, home, "workspaces", "list", "--json").stdout) == []
+
+
 @pytest.mark.parametrize(
     ("uri", "said"),
     [

@@ -15,7 +15,15 @@ if TYPE_CHECKING:
     from tests.services.postgres import Postgres
 
 # Parameters of a fixture, which gets the backend by `made`.
-BACKENDS = ["memory", "sqlite", pytest.param("postgres", marks=pytest.mark.services("postgres"))]
+BACKENDS = [
+    "memory",
+    "sqlite",
+    pytest.param("postgres", marks=pytest.mark.services("postgres")),
+    pytest.param("postgres_age", marks=pytest.mark.services("postgres_age")),
+]
+
+# LightRAG's class of the graph.
+_GRAPHS = {"postgres": "PGTableGraphStorage", "postgres_age": "PGGraphStorage"}
 
 
 @contextmanager
@@ -26,7 +34,7 @@ def made(request: pytest.FixtureRequest) -> Iterator[Backend]:
     elif request.param == "sqlite":
         yield SqliteBackend()
     else:
-        with _on_postgres(request.getfixturevalue("postgres")) as backend:
+        with _on_postgres(request.getfixturevalue(request.param), _GRAPHS[request.param]) as backend:
             yield backend
 
 
@@ -41,13 +49,13 @@ def migrated(server: "Postgres") -> Iterator[str]:
 
 
 @contextmanager
-def _on_postgres(server: "Postgres") -> Iterator[Backend]:
-    from cragside.adapters.lightrag.backends.postgres import PostgresBackend
+def _on_postgres(server: "Postgres", graph: str) -> Iterator[Backend]:
+    from cragside.adapters.lightrag.backends.postgres import DEFAULTS, PostgresBackend
     from cragside.adapters.postgres.address import PostgresAddress
     from cragside.adapters.postgres.database import PostgresDatabase
 
     with migrated(server) as uri:
-        yield PostgresBackend(PostgresDatabase(PostgresAddress.parse(uri), most=5))
+        yield PostgresBackend(PostgresDatabase(PostgresAddress.parse(uri), most=5), {**DEFAULTS, "graph": graph})
 
 
 async def _migrate(uri: str) -> None:

@@ -16,7 +16,7 @@ from cragside.settings import load_settings
 from tests.blocks import ROOT, Block, all_blocks
 
 # tests/integration/test_guide_blocks.py runs `sh` and `python`, and compares `text` with what was printed.
-LANGUAGES = {"sh", "python", "text", "json", "yaml", "toml", "dotenv", "nginx", "mermaid"}
+LANGUAGES = {"sh", "python", "text", "json", "yaml", "toml", "dotenv", "nginx", "sql", "mermaid"}
 SETTINGS = {"toml": "cragside.toml", "dotenv": ".env"}
 
 

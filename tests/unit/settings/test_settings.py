@@ -134,3 +134,38 @@ def test_a_given_environment_is_all_that_counts(monkeypatch: pytest.MonkeyPatch)
     given = load_settings({"RAG_THRESHOLD": "0.5"})
     assert (given.ollama_base_url, given.threshold) == (None, 0.5)
     assert load_settings().threshold == 0.9
+
+
+@pytest.mark.parametrize(
+    ("environment", "said"),
+    [
+        ({"RAG_GRAPH_STORAGE": "PGGraphStorage"}, "which needs POSTGRES_URI. Set POSTGRES_URI, or unset RAG_GRAPH"),
+        ({"RAG_KV_STORAGE": "PGKVStorage"}, "RAG_KV_STORAGE is PGKVStorage, which needs POSTGRES_URI"),
+        (
+            {"RAG_GRAPH_STORAGE": "Neo4JStorage", "POSTGRES_URI": "postgresql://u:hush@db/rag"},
+            "RAG_GRAPH_STORAGE is Neo4JStorage, which needs NEO4J_URI",
+        ),
+        (
+            {"RAG_VECTOR_STORAGE": "SqliteVectorStorage", "POSTGRES_URI": "postgresql://u:hush@db/rag"},
+            "RAG_VECTOR_STORAGE is SqliteVectorStorage, but POSTGRES_URI is set. Unset one of them",
+        ),
+        (
+            {"RAG_DOC_STATUS_STORAGE": "MongoDocStatusStorage"},
+            "RAG_DOC_STATUS_STORAGE: Input should be 'PGDocStatusStorage' or 'SqliteDocStatusStorage'",
+        ),
+    ],
+)
+def test_a_storage_that_cannot_be_is_an_error(environment: dict[str, str], said: str) -> None:
+    with pytest.raises(ConfigurationError) as error:
+        load_settings(environment)
+    assert said in str(error.value)
+    assert "hush" not in str(error.value)
+
+
+def test_the_default_storages_may_be_named() -> None:
+    embedded = ("SqliteKVStorage", "SqliteVectorStorage", "SqliteGraphStorage", "SqliteDocStatusStorage")
+    shared = ("PGKVStorage", "PGVectorStorage", "PGTableGraphStorage", "PGDocStatusStorage")
+    names = [f"RAG_{role}_STORAGE" for role in ("KV", "VECTOR", "GRAPH", "DOC_STATUS")]
+    assert tuple(load_settings(dict(zip(names, embedded, strict=True))).storages.values()) == embedded
+    environment = {**dict(zip(names, shared, strict=True)), "POSTGRES_URI": "postgresql://u:hush@db/rag"}
+    assert tuple(load_settings(environment).storages.values()) == shared

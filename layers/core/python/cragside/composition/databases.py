@@ -39,23 +39,25 @@ class DatabaseState:
     remedy: str
 
 
-async def examine(database: "PostgresDatabase") -> DatabaseState:
+async def examine(database: "PostgresDatabase", *, needs_age: bool = False) -> DatabaseState:
     """What there is in the database. Raises `ServiceUnavailable`."""
     from cragside.adapters.lightrag.ledger.postgres.schema import SCHEMA_VERSION, version_of
     from cragside.adapters.lightrag.ledger.postgres.store import translating
     from cragside.adapters.postgres.versions import versions_of
 
     async with translating():
-        server, vector = await versions_of(database)
+        server, vector, age = await versions_of(database)
         found = await version_of(database)
     detail = f"{database.address}, pgvector {vector or 'is missing'}"
+    if needs_age:
+        detail += f", AGE {age or 'is missing'}"
     if found > SCHEMA_VERSION:
         return DatabaseState(server, detail, f"Its tables are of a later cragside (format {found}). Update this one.")
-    return DatabaseState(server, detail, "" if found else "Run `cragside migrate`.")
+    return DatabaseState(server, detail, "" if found and (age or not needs_age) else "Run `cragside migrate`.")
 
 
-async def migrate(database: "PostgresDatabase", embedder: "Embedder") -> bool:
-    """Make the tables, also those for the model's vectors. Whether the former were missing.
+async def migrate(database: "PostgresDatabase", embedder: "Embedder", *, age: bool = False) -> bool:
+    """Make the tables, those for the model's vectors, and with `age` the extension. Whether the former were missing.
 
     Raises `ServiceUnavailable`, also for tables of a later version.
     """
@@ -64,6 +66,6 @@ async def migrate(database: "PostgresDatabase", embedder: "Embedder") -> bool:
 
     (vector,) = await embedder.embed(["any text"])
     try:
-        return await make_tables(database, model=embedder.name, dimensions=len(vector))
+        return await make_tables(database, model=embedder.name, dimensions=len(vector), age=age)
     except StoreFormatError as error:
         raise ServiceUnavailable("knowledge_base", f"{database.address}: {error}") from error

@@ -31,13 +31,9 @@ def baking(settings: Settings, out: Path) -> Iterator[tuple[Settings, Baking]]:
     """Settings that index into a new store with the embedded models, and the `Baking` that publishes it as `out`."""
     with Baking.into(out) as baked:
         changed = {
-            "home": baked.home,
-            "home_sha256": None,
-            "postgres_uri": None,
             "ollama_base_url": None,
             "searxng_host": None,
-            "queue_url": None,
             "chat_model": "embedded",
             "embedding_model": "embedded",
         }
-        yield settings.model_copy(update=changed), baked
+        yield settings.in_files(baked.home).model_copy(update=changed), baked

@@ -89,9 +89,10 @@ class Stores(Models):
     def backend(self) -> "Backend":
         """Where the knowledge bases are stored."""
         if self.database is not None:
-            from cragside.adapters.lightrag.backends.postgres import PostgresBackend
+            from cragside.adapters.lightrag.backends.postgres import DEFAULTS, PostgresBackend
 
-            return PostgresBackend(self.database)
+            chosen = self.settings.storages
+            return PostgresBackend(self.database, {role: chosen[role] or name for role, name in DEFAULTS.items()})
         from cragside.adapters.lightrag.backends.sqlite import SqliteBackend
 
         return SqliteBackend()

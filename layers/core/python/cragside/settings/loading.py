@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from pydantic import ValidationError as PydanticValidationError
 
 from cragside.domain.errors import ConfigurationError
+from cragside.settings import storages
 from cragside.settings.model import Settings, variable_of
 from cragside.settings.values import BucketAddress
 
@@ -38,6 +39,9 @@ def _conflicts(settings: Settings) -> Iterator[tuple[str, str]]:
             "NEO4J_URI",
             "NEO4J_URI is set, but this version keeps the graph in PostgreSQL or SQLite. Unset it.",
         )
+    yield from storages.conflicts(
+        settings.storages, {"POSTGRES_URI": settings.postgres_uri, "NEO4J_URI": settings.neo4j_uri}
+    )
     if settings.postgres_uri is not None and isinstance(settings.home, BucketAddress):
         yield (
             "POSTGRES_URI",

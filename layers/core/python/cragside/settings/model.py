@@ -9,6 +9,7 @@ from cragside.domain.command import DEFAULT_PREFIX
 from cragside.domain.origins import OriginPattern, origin_patterns
 from cragside.domain.query import DEFAULT_WORKSPACE
 from cragside.domain.verdict import DEFAULT_THRESHOLD
+from cragside.settings.storages import DocStatusStorage, GraphStorage, KvStorage, VectorStorage
 from cragside.settings.values import (
     AllowedOrigins,
     Bucket,
@@ -58,6 +59,28 @@ class Settings(BaseModel):
     )
     neo4j_uri: SecretStr | None = Field(
         None, validation_alias="NEO4J_URI", description="Reserved for the server storages; refused for now."
+    )
+
+    kv_storage: KvStorage | None = Field(
+        None,
+        description="LightRAG's class that stores passages by their ids. Unset: `PGKVStorage` with POSTGRES_URI, else "
+        "`SqliteKVStorage`.",
+    )
+    vector_storage: VectorStorage | None = Field(
+        None,
+        description="LightRAG's class that stores vectors. Unset: `PGVectorStorage` with POSTGRES_URI, else "
+        "`SqliteVectorStorage`.",
+    )
+    graph_storage: GraphStorage | None = Field(
+        None,
+        description="LightRAG's class that stores the graph. `PGGraphStorage` needs the extension AGE in PostgreSQL. "
+        "Unset: `PGTableGraphStorage` with POSTGRES_URI, else `SqliteGraphStorage`. A workspace opens only with the "
+        "storages that it was built with; `cragside reindex` builds it anew with those that are set.",
+    )
+    doc_status_storage: DocStatusStorage | None = Field(
+        None,
+        description="LightRAG's class that stores the states of documents, which LightRAG's server lists. Unset: "
+        "`PGDocStatusStorage` with POSTGRES_URI, else `SqliteDocStatusStorage`.",
     )
 
     home: StorePlace = Field(
@@ -267,10 +290,20 @@ class Settings(BaseModel):
         # Compose's `${X:-}` passes every variable that it mentions, if only as an empty text.
         return {name: value for name, value in given.items() if not isinstance(value, str) or value.strip()}
 
+    def in_files(self, home: Path) -> "Settings":
+        """These settings for a store in a folder that nobody else uses, with its own queue."""
+        elsewhere = ("home_sha256", "postgres_uri", "neo4j_uri", "queue_url")
+        return self.model_copy(update={"home": home, **dict.fromkeys(elsewhere)})
+
     @property
     def upstream(self) -> str:
         """The Ollama that the proxy passes requests on to."""
         return self.ollama_base_url or self.ollama_host or "http://127.0.0.1:11434"
+
+    @property
+    def storages(self) -> dict[str, str | None]:
+        """The chosen classes of LightRAG's storages by their roles, None where none is chosen."""
+        return {role: getattr(self, f"{role}_storage") for role in ("kv", "vector", "graph", "doc_status")}
 
     @property
     def asks_for_token(self) -> bool:

@@ -1,7 +1,7 @@
 """Opening the store of a workspace with the embedding model that built it."""
 
 import hashlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -44,7 +44,8 @@ class StoreOpener:
     lease_seconds: float
 
     async def open(self, workspace: str, folder: Path, *, check: bool = True, read_only: bool = False) -> "Store":
-        """The store of a folder, which is made unless it is only read. `check` compares the embedding models.
+        """The store of a folder, which is made unless it is only read. `check` compares the embedding
+        models and the storages.
 
         Raises `ServiceUnavailable` and `ConfigurationError`.
         """
@@ -60,10 +61,14 @@ class StoreOpener:
             remedy = "" if read_only else anew
             model = await self._embedder(stored if check else None, workspace, remedy)
             embedder = CachedEmbedder(model, ledger)
+            storages = self.backend.storages()
+            if check:
+                _check_storages(workspace, ledger.storages, storages.names)
             engine = build_engine(
                 folder,
+                folder=self.backend.files_of(folder),
                 workspace=_lock_name(folder),
-                storages=self.backend.storages(),
+                storages=storages,
                 embedder=embedder,
                 model=self.model,
                 search_text=self.search_text,
@@ -115,6 +120,17 @@ class StoreOpener:
                 f"names {wanted.name}. Unset the variable{remedy}"
             )
         return wanted
+
+
+def _check_storages(workspace: str, built: Mapping[str, str], chosen: Mapping[str, str]) -> None:
+    for role, name in built.items():
+        if chosen[role] != name:
+            setting = f"RAG_{role.upper()}_STORAGE"
+            raise ConfigurationError(
+                f"Workspace {spoken(workspace)} was built with {name}, but {setting} is {chosen[role]}. Set it to "
+                f"{name}, or build the store anew: cragside reindex --workspace {owner_of(workspace)}",
+                variable=setting,
+            )
 
 
 def unopened(workspace: str, error: LedgerError, *, read_only: bool) -> ServiceUnavailable:

@@ -6,8 +6,8 @@ from urllib.parse import quote
 
 from cragside.adapters.lightrag.engine.engine import Engine
 from cragside.adapters.lightrag.lean import QueryParam
-from cragside.adapters.lightrag.storages.interface import Expansion
-from cragside.adapters.lightrag.storages.prefetch import ExpandedGraph, Found, FoundRows, FoundTexts, Search
+from cragside.adapters.lightrag.storages.interface import Expansion, Found, Search
+from cragside.adapters.lightrag.storages.prefetch import ExpandedGraph, FoundRows, FoundTexts
 from cragside.adapters.lightrag.store import Store
 from cragside.domain.indexing import DocumentRecord, Passage
 

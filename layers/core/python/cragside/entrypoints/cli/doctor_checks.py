@@ -118,7 +118,7 @@ async def _patiently(
 async def _postgres(container: "Container") -> list[Finding]:
     if container.database is None:
         return []
-    found = await examine(container.database)
+    found = await examine(container.database, needs_age=container.settings.graph_storage == "PGGraphStorage")
     return [Finding("postgres", "error" if found.remedy else "ok", found.version, found.detail, found.remedy)]
 
 

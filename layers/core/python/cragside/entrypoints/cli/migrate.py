@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 def migrate(context: typer.Context) -> None:
     """Make the tables in the database of POSTGRES_URI that are not there yet.
 
-    Its role needs the rights to make a schema, tables and the extension pgvector. Servers and workers need only to read
-    and write. Run it before they start, and again after RAG_EMBEDDING_MODEL changes. It may run at any time.
+    Its role needs the rights to make a schema, tables and the extension pgvector, for PGGraphStorage also AGE. Servers
+    and workers need only to read and write. Run it before they start, and again after RAG_EMBEDDING_MODEL changes. It
+    may run at any time.
     """
     session = session_of(context)
     settings = session.settings()
@@ -32,5 +33,7 @@ async def _migrated(container: "Container") -> str:
 
     database = container.database
     assert database is not None  # noqa: S101 (the setting says so)
-    made = await make_tables(database, await container.open_embedder(container.settings.embedding_model))
+    settings = container.settings
+    embedder = await container.open_embedder(settings.embedding_model)
+    made = await make_tables(database, embedder, age=settings.graph_storage == "PGGraphStorage")
     return f"{'Made the tables' if made else 'The tables are there'}: {database.address}"

@@ -1,8 +1,8 @@
 """What a database offers to keep workspaces in it."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,11 +16,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Storages:
-    """The classes of LightRAG's storages. LightRAG makes their instances, with the store's folder as `working_dir`."""
+    """The classes of LightRAG's storages. LightRAG makes instances, whose configuration has the store's folder."""
 
     values: "type[ValueStorage]"
     vectors: "type[VectorStorage]"
     graph: "type[GraphStorage]"
+    # The chosen classes of LightRAG by their roles: kv, vector, graph and doc_status. Empty where there is no choice.
+    names: Mapping[str, str] = field(default_factory=dict)
 
 
 class Backend(ABC):
@@ -32,6 +34,10 @@ class Backend(ABC):
 
         Raises `ServiceUnavailable` when that cannot be told.
         """
+
+    def files_of(self, folder: Path) -> Path:
+        """A folder that may be made for the files of a store; where the database has none, one that is there."""
+        return folder
 
     @abstractmethod
     async def names(self, home: Path) -> list[str]:

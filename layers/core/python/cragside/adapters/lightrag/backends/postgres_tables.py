@@ -1,6 +1,7 @@
 """The tables of a PostgreSQL database: the ledger's and LightRAG's."""
 
 from cragside.adapters.lightrag.ledger.failures import StoreFormatError
+from cragside.adapters.lightrag.ledger.postgres.age import install_age
 from cragside.adapters.lightrag.ledger.postgres.schema import (
     MIGRATING,
     SCHEMA_VERSION,
@@ -16,8 +17,10 @@ from cragside.adapters.postgres import preferences, queue_schema
 from cragside.adapters.postgres.database import PostgresDatabase
 
 
-async def migrate(database: PostgresDatabase, *, model: str = "", dimensions: int = 0) -> bool:
-    """Make the tables, those for a model's vectors, and missing indexes. Whether the ledger's tables were missing.
+async def migrate(database: PostgresDatabase, *, model: str = "", dimensions: int = 0, age: bool = False) -> bool:
+    """Make the tables, those for a model's vectors, missing indexes, and with `age` the extension.
+
+    Returns whether the ledger's tables were missing.
 
     The tables are made all or none. Several processes may do it at the same time. Raises `LedgerError`, and
     `StoreFormatError` for tables of a later version.
@@ -35,6 +38,8 @@ async def migrate(database: PostgresDatabase, *, model: str = "", dimensions: in
             raise StoreFormatError(
                 f"its tables have format {version}, but this cragside knows {SCHEMA_VERSION}. Update it."
             )
+        if age:
+            await install_age(connection)
         if model:
             await make_vector_tables(database, model, dimensions)
     await make_near_indexes(database)

@@ -67,8 +67,9 @@ class Engine(LightRAG):
 
 
 def build_engine(
-    folder: Path,
+    store: Path,
     *,
+    folder: Path,
     workspace: str,
     storages: Storages,
     embedder: CachedEmbedder,
@@ -76,8 +77,10 @@ def build_engine(
     search_text: Callable[[str], str],
     parallel: int,
 ) -> Engine:
-    """A LightRAG whose storages are not opened yet. `search_text` gives what full-text search sees of a
-    text."""
+    """A LightRAG for a store, whose storages are not opened yet. It makes `folder`, unless that is there.
+
+    `search_text` gives what full-text search sees of a text.
+    """
     utils.run_in_tokenizer_executor = _at_once
 
     async def embed(texts: list[str], context: str = "", **_: Any) -> Vectors:
@@ -95,7 +98,7 @@ def build_engine(
         working_dir=str(folder),
         workspace=workspace,
         **registered(storages),
-        vector_db_storage_cls_kwargs={"search_text": search_text},
+        vector_db_storage_cls_kwargs={"search_text": search_text, "store": str(store)},
         embedding_func=Embedding(embedding_dim=0, func=embed, max_token_size=None, model_name=embedder.name),
         embedding_func_max_async=max(parallel, 8),
         embedding_batch_num=32,

@@ -227,6 +227,11 @@ class Ledger(Catalogue):
         """Where the ledger is, for an operator."""
 
     @property
+    def storages(self) -> Mapping[str, str]:
+        """LightRAG's classes that the store was made for, by their roles; empty where there is no choice."""
+        return {}
+
+    @property
     @abstractmethod
     def read_only(self) -> bool:
         """Whether nothing can be written."""

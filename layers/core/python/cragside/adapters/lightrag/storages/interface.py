@@ -1,9 +1,9 @@
 """What cragside asks of LightRAG's storages, beyond what LightRAG itself asks of them."""
 
 from abc import abstractmethod
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, final
+from typing import Any, NamedTuple, Self, final
 
 import numpy as np
 from typing_extensions import override
@@ -12,10 +12,8 @@ from cragside.adapters.lightrag.lean import BaseGraphStorage, BaseKVStorage, Bas
 from cragside.domain.filter import Filter
 from cragside.ports.embedder import Vectors
 
-if TYPE_CHECKING:
-    from cragside.adapters.lightrag.storages.prefetch import Found, Search
-
 Properties = dict[str, Any]
+Rows = list[dict[str, Any]]
 
 
 async def unused(*_: object, **__: object) -> Any:
@@ -35,6 +33,59 @@ class ValueStorage(_Committed, BaseKVStorage):
     """Values by their keys, in namespaces."""
 
     filter_keys = is_empty = delete = drop = unused
+
+
+class Expansion(NamedTuple):
+    """The surroundings of entities and relations: all that a query of LightRAG's reads of the graph.
+
+    `nodes` are those of `asked` that are there, `edges` those of `pairs`, whose ends are in order. `near` are the edges
+    that a query follows from each of the entities. `degrees` are of the entities and of both ends of these edges.
+    """
+
+    asked: set[str]
+    nodes: dict[str, Properties]
+    near: dict[str, list[tuple[str, str]]]
+    degrees: dict[str, int]
+    pairs: set[tuple[str, str]]
+    edges: dict[tuple[str, str], Properties]
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """The texts that a query of LightRAG's searches for, with their vectors; None for what its mode leaves out."""
+
+    entities: str | None
+    relations: str | None
+    passages: str | None
+    vectors: Mapping[str, Vectors]
+    related: int
+    most: int
+
+    def vector(self, text: str) -> Vectors:
+        """The vector of one of the texts."""
+        return self.vectors[text]
+
+
+class Found(NamedTuple):
+    """The nearest entities and relations, and passages with their cosines, best first.
+
+    `expansion` is None if the graph is in another database.
+    """
+
+    entities: Rows
+    relations: Rows
+    passages: list[tuple[str, float]]
+    expansion: Expansion | None
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the entities."""
+        return [row["entity_name"] for row in self.entities]
+
+    @property
+    def ends(self) -> list[tuple[str, str]]:
+        """The ends of the relations."""
+        return [(row["src_id"], row["tgt_id"]) for row in self.relations]
 
 
 @dataclass
@@ -65,7 +116,7 @@ class VectorStorage(_Committed, BaseVectorStorage):
         """Whether `find` can search these storages as well, and a search is a round trip."""
         return False
 
-    async def find(self, search: "Search", *beside: Any) -> "Found":
+    async def find(self, search: Search, *beside: Any) -> Found:
         """All that a query looks for, in one round trip. `beside` are storages of entities, relations and the graph.
 
         What the graph says is missing if it is in another database. Only if `finds_with` says so.
@@ -84,21 +135,6 @@ class Strong(NamedTuple):
     other: str
     value: Properties
     forward: bool
-
-
-class Expansion(NamedTuple):
-    """The surroundings of entities and relations: all that a query of LightRAG's reads of the graph.
-
-    `nodes` are those of `asked` that are there, `edges` those of `pairs`, whose ends are in order. `near` are the edges
-    that a query follows from each of the entities. `degrees` are of the entities and of both ends of these edges.
-    """
-
-    asked: set[str]
-    nodes: dict[str, Properties]
-    near: dict[str, list[tuple[str, str]]]
-    degrees: dict[str, int]
-    pairs: set[tuple[str, str]]
-    edges: dict[tuple[str, str], Properties]
 
 
 @dataclass

@@ -5,53 +5,12 @@ query's time is waiting. LightRAG itself stays as it is: it reads from the views
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from cragside.adapters.lightrag.storages.interface import Expansion, Properties, ordered
+from cragside.adapters.lightrag.storages.interface import Expansion, Properties, Rows, ordered
 from cragside.ports.embedder import Vectors
-
-Rows = list[dict[str, Any]]
-
-
-@dataclass(frozen=True, slots=True)
-class Search:
-    """The texts that a query of LightRAG's searches for, with their vectors; None for what its mode leaves out."""
-
-    entities: str | None
-    relations: str | None
-    passages: str | None
-    vectors: Mapping[str, Vectors]
-    related: int
-    most: int
-
-    def vector(self, text: str) -> Vectors:
-        """The vector of one of the texts."""
-        return self.vectors[text]
-
-
-class Found(NamedTuple):
-    """The nearest entities and relations, and passages with their cosines, best first.
-
-    `expansion` is None if the graph is in another database.
-    """
-
-    entities: Rows
-    relations: Rows
-    passages: list[tuple[str, float]]
-    expansion: Expansion | None
-
-    @property
-    def names(self) -> list[str]:
-        """The names of the entities."""
-        return [row["entity_name"] for row in self.entities]
-
-    @property
-    def ends(self) -> list[tuple[str, str]]:
-        """The ends of the relations."""
-        return [(row["src_id"], row["tgt_id"]) for row in self.relations]
 
 
 class _View:

@@ -45,7 +45,7 @@ def demo(
     settings = session.settings(WORKSPACE)
     folder = nullcontext(str(keep)) if keep else tempfile.TemporaryDirectory(prefix="cragside-demo-")
     with folder as home:
-        session.run(settings.model_copy(update={"home": Path(home), "home_sha256": None}), _tour)
+        session.run(settings.in_files(Path(home)), _tour)
         if keep:
             again = f"RAG_HOME={keep} RAG_WORKSPACE={WORKSPACE} cragside status"
             output().print(f"The store stays: {again}", soft_wrap=True)

@@ -2,7 +2,7 @@
 
 # ruff: noqa: S608 - statements are put together from names in this module, values are bound
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 from urllib.parse import quote
@@ -145,7 +145,7 @@ class PostgresLedger(PartWrites):
             await old.database.value(
                 "UPDATE cragside.store SET workspace = $2 WHERE id = $1", fresh.number, old.workspace
             )
-        old.number, old.key = fresh.number, fresh.key
+        old.number, old.key, old.storages = fresh.number, fresh.key, fresh.storages
 
     @override
     async def state(self) -> str:
@@ -186,6 +186,11 @@ class PostgresLedger(PartWrites):
     @override
     def place(self) -> str:
         return str(self._store.database.address)
+
+    @property
+    @override
+    def storages(self) -> Mapping[str, str]:
+        return self._store.storages
 
     @property
     @override

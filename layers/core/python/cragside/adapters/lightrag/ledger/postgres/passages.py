@@ -36,7 +36,8 @@ _PASSAGE = f"""SELECT {_FIELDS} FROM cragside.passage
     JOIN cragside.part ON part.version = passage.version AND part.number = passage.part WHERE passage.store = $1"""
 # Passages, their documents, the parts of these, and those of their names that several documents have. There are few,
 # which the planner cannot know: OFFSET 0 keeps it from reading all of a table.
-_WITH_DOCUMENTS = f"""WITH found AS MATERIALIZED ({_PASSAGE} AND passage.id = ANY($2) AND passage.text IS NOT NULL),
+_WITH_DOCUMENTS = f"""SELECT * FROM (
+WITH found AS MATERIALIZED ({_PASSAGE} AND passage.id = ANY($2) AND passage.text IS NOT NULL),
 chosen AS MATERIALIZED (SELECT DISTINCT version FROM found),
 owner AS MATERIALIZED (SELECT each.* FROM chosen CROSS JOIN LATERAL (SELECT {FIELDS} FROM {DOCUMENT}
     WHERE document.store = $1 AND state <> 'gone' AND document.version = chosen.version OFFSET 0) AS each),
@@ -45,7 +46,8 @@ piece AS MATERIALIZED (SELECT each.* FROM owner CROSS JOIN LATERAL (
 shared AS MATERIALIZED (SELECT DISTINCT name FROM owner WHERE (SELECT count(*) FROM (
     SELECT FROM cragside.document WHERE store = $1 AND state = 'current' AND md5(document.name) = md5(owner.name)
     AND document.name = owner.name LIMIT 2) AS namesakes) > 1)
-SELECT {", ".join(f"(SELECT json_agg({name}) FROM {name})" for name in ("found", "owner", "piece", "shared"))}"""
+SELECT {", ".join(f"(SELECT json_agg({each}) FROM {each}) AS {each}" for each in ("found", "owner", "piece", "shared"))}
+) AS told"""
 _PART = "version, number, key, first, last, embedded, enrichment, title, name"
 _TASKS = f"""SELECT document.id, content_hash, number, embedded, enrichment,
     last = (SELECT max(last) FROM cragside.part AS other WHERE other.version = part.version) AND EXISTS

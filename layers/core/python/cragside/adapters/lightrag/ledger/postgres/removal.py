@@ -1,5 +1,6 @@
 """Removing the content of a workspace, LightRAG's share of it included."""
 
+from cragside.adapters.lightrag.ledger.postgres.age import AGE_STORAGE, drop_graph
 from cragside.adapters.lightrag.ledger.postgres.store import translating
 from cragside.adapters.postgres.database import PostgresDatabase
 
@@ -16,10 +17,15 @@ async def remove(database: PostgresDatabase, workspace: str) -> None:
 
 async def remove_here(database: PostgresDatabase, workspace: str) -> None:
     """As `remove`, in the transaction that is under way."""
-    key = await database.value("DELETE FROM cragside.store WHERE workspace = $1 RETURNING key", workspace)
-    if key is None:
+    removed = await database.one(
+        "DELETE FROM cragside.store WHERE workspace = $1 RETURNING key, storages::json ->> 'graph'", workspace
+    )
+    if removed is None:
         return
+    key, graph = removed
     tables = sorted((row[0] for row in await database.all(_LIGHTRAG_TABLES)), reverse=True)
     # Edges refer to nodes, and "edges" comes after "nodes" in the reverse order of the alphabet, so nodes take them.
     for table in tables:
         await database.value(f'DELETE FROM "{table}" WHERE workspace = $1', key)  # noqa: S608 (names of tables)
+    if graph == AGE_STORAGE:
+        await drop_graph(database, key)

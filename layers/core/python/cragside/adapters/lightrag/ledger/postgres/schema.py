@@ -15,8 +15,8 @@ CREATE EXTENSION IF NOT EXISTS vector;
 CREATE TABLE cragside.schema_version (version integer NOT NULL);
 CREATE TABLE cragside.store (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, workspace text COLLATE "C" NOT NULL UNIQUE,
-    key text NOT NULL UNIQUE, state bigint NOT NULL DEFAULT 0, embedding_model text, dimensions integer,
-    untidy boolean NOT NULL DEFAULT false);
+    key text NOT NULL UNIQUE, storages text NOT NULL, state bigint NOT NULL DEFAULT 0, embedding_model text,
+    dimensions integer, untidy boolean NOT NULL DEFAULT false);
 CREATE TABLE cragside.document (
     version bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     store bigint NOT NULL REFERENCES cragside.store ON DELETE CASCADE, id text COLLATE "C" NOT NULL,

@@ -60,7 +60,7 @@ DECLARE
 BEGIN
     IF EXISTS (SELECT FROM pg_index WHERE indexrelid = to_regclass(by_index) AND indisvalid) THEN
         PERFORM set_config('hnsw.iterative_scan', 'strict_order', true),
-            set_config('hnsw.ef_search', least(1000, 100 + 2 * most)::text, true);
+            set_config('hnsw.ef_search', least(1000, 40 + 6 * most)::text, true);
         rows := format('(SELECT * FROM %s ORDER BY %s::halfvec(%s) <=> $1::vector::halfvec LIMIT $3 + 10) AS near',
             rows, vectors, cardinality(question));
     END IF;

@@ -1,10 +1,12 @@
 """The content of one workspace in PostgreSQL, as its ledger and LightRAG's storages share it."""
 
 import asyncio
+import json
 import logging
 import uuid
-from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
@@ -23,8 +25,8 @@ logger = logging.getLogger("cragside")
 
 SearchText = Callable[[str], str]
 
-_FIND = "SELECT id, key FROM cragside.store WHERE workspace = $1"
-_MAKE = "INSERT INTO cragside.store (workspace, key) VALUES ($1, $2) ON CONFLICT DO NOTHING"
+_FIND = "SELECT id, key, storages FROM cragside.store WHERE workspace = $1"
+_MAKE = "INSERT INTO cragside.store (workspace, key, storages) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING RETURNING key"
 # Last in each transaction: the row is locked from here to the commit.
 _TOUCH = "UPDATE cragside.store SET state = state + 1 WHERE id = $1"
 # After so many transactions of this process, a workspace may have become large.
@@ -61,6 +63,17 @@ class GraphTables(Protocol):
         """How many nodes and edges there are."""
 
 
+@dataclass(frozen=True, slots=True)
+class NewStores:
+    """How stores are made: with which storages of LightRAG, by their roles, and what `make` does for a new key.
+
+    `make` runs in the transaction that makes the store.
+    """
+
+    storages: Mapping[str, str]
+    make: Callable[[PostgresDatabase, str], Awaitable[None]] | None = None
+
+
 class PostgresStore:
     """Statements for one workspace. Failures are `LedgerError`.
 
@@ -69,11 +82,13 @@ class PostgresStore:
 
     _open: ClassVar[dict[Path, "PostgresStore"]] = {}
 
-    def __init__(self, database: PostgresDatabase, folder: Path, number: int, key: str) -> None:
+    def __init__(self, database: PostgresDatabase, folder: Path) -> None:
         self.database = database
-        self.number = number
+        self.number = 0
         # LightRAG's name of the workspace.
-        self.key = key
+        self.key = ""
+        # The classes of LightRAG's storages that it was made with, by their roles.
+        self.storages: Mapping[str, str] = {}
         # LightRAG's storages, while they are open.
         self.values: dict[str, ValueTable] = {}
         self.vectors: dict[str, VectorTable] = {}
@@ -84,26 +99,28 @@ class PostgresStore:
         self._indexing: asyncio.Task[None] | None = None
 
     @classmethod
-    async def acquire(cls, folder: Path, database: PostgresDatabase, *, make: bool = True) -> "PostgresStore":
-        """The store of a folder's name; each acquire needs its `release`. Raises `LedgerError`."""
+    async def acquire(cls, folder: Path, database: PostgresDatabase, new: NewStores | None = None) -> "PostgresStore":
+        """The store of a folder's name; each acquire needs its `release`. Raises `LedgerError`.
+
+        Without `new`, it has to be there.
+        """
         async with translating():
             row = await database.one(_FIND, folder.name)
-            if row is None and make:
-                await database.value(_MAKE, folder.name, f"w{uuid.uuid4().hex[:16]}")
+            if row is None and new is not None:
+                await _make(database, folder.name, new)
                 row = await database.one(_FIND, folder.name)
         if row is None:
             raise LedgerError("there is no such store", "is not there")
-        number, key = row
-        known = cls._open.setdefault(folder, cls(database, folder, number, key))
+        known = cls._open.setdefault(folder, cls(database, folder))
         # The workspace may have been built anew.
-        known.number, known.key = number, key
+        known.number, known.key, known.storages = row[0], row[1], json.loads(row[2])
         known._users += 1
         return known
 
     @classmethod
-    def of(cls, folder: str) -> "PostgresStore":
-        """The store of a folder, which its ledger has opened; it needs its `release`."""
-        known = cls._open[Path(folder)]
+    def of_storage(cls, global_config: Mapping[str, Any]) -> "PostgresStore":
+        """The store of a storage's configuration, which its ledger has opened; it needs its `release`."""
+        known = cls._open[Path(global_config["vector_db_storage_cls_kwargs"]["store"])]
         known._users += 1
         return known
 
@@ -217,6 +234,14 @@ class PostgresStore:
         """Queries that see one state, whatever others write."""
         async with translating(), self.database.transaction(snapshot=True):
             yield
+
+
+async def _make(database: PostgresDatabase, workspace: str, new: NewStores) -> None:
+    """Make a store, unless another process does so first."""
+    async with database.transaction():
+        key = await database.value(_MAKE, workspace, f"w{uuid.uuid4().hex[:16]}", json.dumps(dict(new.storages)))
+        if key is not None and new.make is not None:
+            await new.make(database, key)
 
 
 async def names_in(database: PostgresDatabase) -> list[str]:

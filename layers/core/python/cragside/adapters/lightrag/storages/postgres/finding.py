@@ -2,18 +2,15 @@
 
 # ruff: noqa: S608 - statements are put together from names in this module, values are bound
 
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import orjson
 
 from cragside.adapters.lightrag.ledger.postgres.store import PostgresStore
-from cragside.adapters.lightrag.storages.interface import Expansion, ordered
+from cragside.adapters.lightrag.storages.interface import Expansion, Found, Search, ordered
 from cragside.adapters.lightrag.storages.postgres.graph import EDGES_OF, PostgresGraph
 from cragside.adapters.lightrag.storages.postgres.searches import Values, ranking
-from cragside.adapters.lightrag.storages.prefetch import Found, Search
-
-if TYPE_CHECKING:
-    from cragside.adapters.lightrag.storages.postgres.vectors import PostgresVectors
+from cragside.ports.embedder import Vectors
 
 # What a part of the statement finds if the query's mode leaves it out.
 _NO_ENTITY = "SELECT NULL::text AS entity_name WHERE false"
@@ -40,12 +37,22 @@ _DEGREES = """SELECT name, (SELECT count(*) FROM lightrag_graph_edges WHERE {own
     + (SELECT count(*) FROM lightrag_graph_edges WHERE {own} AND tgt_id = name) AS degree FROM counted"""
 
 
+class Searches(Protocol):
+    """A vector storage, whose searches may be parts of a statement."""
+
+    def near_rows(self, values: Values, vector: Vectors, most: int) -> str:
+        """The search for the nearest rows."""
+
+    def passages(self, values: Values, query: str, vector: Vectors, most: int) -> dict[str, str]:
+        """The searches for passages: `close` by vectors and, if there are words, `worded`."""
+
+
 async def find(
     store: PostgresStore,
     search: Search,
-    chunks: "PostgresVectors",
-    entities: "PostgresVectors",
-    relations: "PostgresVectors",
+    chunks: Searches,
+    entities: Searches,
+    relations: Searches,
     graph: PostgresGraph | None,
 ) -> Found:
     """What `VectorStorage.find` says, while the store has vectors."""
@@ -67,7 +74,7 @@ async def find(
         shown |= more
     ahead = ", ".join(f"{name} AS MATERIALIZED ({sql})" for name, sql in parts.items())
     columns = ", ".join(f"(SELECT json_agg(shown) FROM ({sql}) AS shown) AS {name}" for name, sql in shown.items())
-    row = await store.one(f"WITH {ahead}{beside} SELECT {columns}", *values.values[1:])
+    row = await store.one(f"SELECT * FROM (WITH {ahead}{beside} SELECT {columns}) AS told", *values.values[1:])
     told: dict[str, list[dict[str, Any]]] = {name: orjson.loads(rows or "[]") for name, rows in row.items()}
     near, lexical = ([tuple(each.values()) for each in told.get(name, ())] for name in ("close", "worded"))
     return Found(

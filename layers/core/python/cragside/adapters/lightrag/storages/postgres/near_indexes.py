@@ -12,21 +12,24 @@ from typing import NamedTuple
 
 import asyncpg
 
-from cragside.adapters.lightrag.ledger.postgres.store import translating
-from cragside.adapters.lightrag.storages.postgres.lightrag_postgres import TABLES
+from cragside.adapters.lightrag.ledger.postgres.store import PostgresStore, translating
 from cragside.adapters.lightrag.storages.postgres.tables import vector_table
 from cragside.adapters.postgres.database import CONNECT_SECONDS, PostgresDatabase
 
-# Comparing a question with 1,000 vectors of 256 dimensions takes 1 ms, and with an index of 100,000 some 2 ms.
-LARGE = 5_000
-# So few passages hold no large number of relations either.
-FEW_PASSAGES = LARGE // 10
+# Comparing a question with as many vectors of 256 dimensions takes about as long as reading an index of 100,000.
+LARGE = 2_000
+# Of vectors that are all about equally near to a question, pgvector's defaults miss half.
+_CARE = "WITH (m = 32, ef_construction = 128)"
 # pgvector cannot index longer ones.
 _LONGEST = 4_000
 _STORES = """SELECT id, key, embedding_model, dimensions FROM cragside.store
     WHERE embedding_model IS NOT NULL AND dimensions <= $1 AND ($2::bigint IS NULL OR id = $2) ORDER BY id"""
 _MADE = """SELECT indisvalid OR EXISTS (SELECT FROM pg_stat_progress_create_index WHERE index_relid = indexrelid)
     FROM pg_index WHERE indexrelid = to_regclass($1)"""
+# Numbers of stores are never used again.
+_LEFT = """SELECT indexrelid::regclass::text FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid
+    WHERE relname ~ '^(near_passages|cragside_near_[a-z]+)_[0-9]+$'
+    AND NOT EXISTS (SELECT FROM cragside.store WHERE id = substring(relname from '[0-9]+$')::bigint)"""
 _NAMESPACES = {"LIGHTRAG_VDB_ENTITY": "entities", "LIGHTRAG_VDB_RELATION": "relationships"}
 
 
@@ -48,13 +51,23 @@ def index_of_rows(namespace: str, store: str) -> str:
     return f"'cragside_near_{namespace}_' || {store}"
 
 
+async def make_near_indexes_of(store: PostgresStore) -> None:
+    """Make the missing indexes of a workspace if it is large. Raises `LedgerError`."""
+    # So few passages hold no large number of relations either.
+    few = LARGE // 10
+    if await store.value("SELECT passages >= $2 FROM cragside.extent WHERE store = $1", few):
+        await make_near_indexes(store.database, store.number)
+
+
 async def make_near_indexes(database: PostgresDatabase, store: int | None = None) -> int:
-    """Make the missing indexes of all large workspaces, or of one. How many were made.
+    """Make the missing indexes of all large workspaces, or of one, and drop those of removed ones. How many were made.
 
     Meanwhile others read and write. Raises `LedgerError`.
     """
     made = 0
     async with translating(), _alone(database) as connection:
+        for (left,) in await connection.fetch(_LEFT):
+            await connection.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {left}")
         for row in await connection.fetch(_STORES, _LONGEST, store):
             for index in _indexes(*row):
                 if await _is_large(connection, index) and not await connection.fetchval(_MADE, index.name):
@@ -74,7 +87,6 @@ def _indexes(store: int, key: str, model: str, dimensions: int) -> list[_Index]:
             dimensions,
         )
         for base, namespace in _NAMESPACES.items()
-        if base in TABLES
     ]
     return [passages, *rows]
 
@@ -93,7 +105,8 @@ async def _make(connection: asyncpg.Connection, index: _Index) -> None:
     with suppress(asyncpg.DuplicateTableError, asyncpg.UniqueViolationError):
         await connection.execute(
             f"CREATE INDEX CONCURRENTLY {index.name.rpartition('.')[2]} ON {index.table}"
-            f" USING hnsw (({index.column}::halfvec({index.dimensions})) halfvec_cosine_ops) WHERE {index.condition}"
+            f" USING hnsw (({index.column}::halfvec({index.dimensions})) halfvec_cosine_ops)"
+            f" {_CARE} WHERE {index.condition}"
         )
 
 

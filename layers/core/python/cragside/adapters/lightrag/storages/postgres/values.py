@@ -18,7 +18,7 @@ class PostgresValues(PGKVStorage, ValueStorage):
 
     @override
     async def initialize(self) -> None:
-        self._store = PostgresStore.of(self.global_config["working_dir"])
+        self._store = PostgresStore.of_storage(self.global_config)
         self.workspace = self._store.key
         self.db = SharedDatabase(self._store.database)
         self._store.values[self.namespace] = self

@@ -10,15 +10,14 @@ from typing_extensions import override
 
 from cragside.adapters.lightrag.ledger.changes import Row, VectorChange
 from cragside.adapters.lightrag.ledger.postgres.store import PostgresStore
-from cragside.adapters.lightrag.storages.interface import Expansion, VectorStorage
+from cragside.adapters.lightrag.storages.interface import Expansion, Found, Search, VectorStorage
 from cragside.adapters.lightrag.storages.postgres.finding import find
 from cragside.adapters.lightrag.storages.postgres.graph import PostgresGraph
 from cragside.adapters.lightrag.storages.postgres.lightrag_postgres import PGVectorStorage
-from cragside.adapters.lightrag.storages.postgres.near_indexes import FEW_PASSAGES, make_near_indexes
+from cragside.adapters.lightrag.storages.postgres.near_indexes import make_near_indexes_of
 from cragside.adapters.lightrag.storages.postgres.seam import SharedDatabase
 from cragside.adapters.lightrag.storages.postgres.searches import Values, near_passages, near_rows, with_words
 from cragside.adapters.lightrag.storages.postgres.tables import make_vector_tables, vector_table
-from cragside.adapters.lightrag.storages.prefetch import Found, Search
 from cragside.domain.filter import Filter
 from cragside.ports.embedder import Vectors
 
@@ -33,7 +32,7 @@ class PostgresVectors(PGVectorStorage, VectorStorage):
 
     @override
     async def initialize(self) -> None:
-        self._store = PostgresStore.of(self.global_config["working_dir"])
+        self._store = PostgresStore.of_storage(self.global_config)
         self.workspace = self._store.key
         self.db = SharedDatabase(self._store.database)
         self._search_text = self.global_config["vector_db_storage_cls_kwargs"].get("search_text", str.lower)
@@ -198,8 +197,7 @@ class PostgresVectors(PGVectorStorage, VectorStorage):
 
     async def make_indexes(self) -> None:
         """Make the indexes that a large workspace needs, unless they are there."""
-        if await self._store.value("SELECT passages >= $2 FROM cragside.extent WHERE store = $1", FEW_PASSAGES):
-            await make_near_indexes(self._store.database, self._store.number)
+        await make_near_indexes_of(self._store)
 
 
 def _sources(row: Row) -> list[str]:

@@ -1,0 +1,234 @@
+"""LightRAG's graph in Apache AGE."""
+
+# ruff: noqa: S608 - statements are put together from our own text and the graph's name, values are bound
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass
+from typing import Any, Self, final
+
+from typing_extensions import override
+
+from cragside.adapters.lightrag.ledger.changes import Row
+from cragside.adapters.lightrag.ledger.failures import LedgerError
+from cragside.adapters.lightrag.ledger.postgres.age import ENTITY, graph_of
+from cragside.adapters.lightrag.ledger.postgres.store import PostgresStore, translating
+from cragside.adapters.lightrag.storages.interface import Expansion, GraphStorage, Properties, Strong, ordered
+
+# All names are qualified, because a search path would have to be set anew on each connection.
+_EQUAL = "OPERATOR(ag_catalog.=)"
+_DIFFERS = "OPERATOR(ag_catalog.<>)"
+_VERTICES, _EDGES = '{0}."base"', '{0}."DIRECTED"'
+
+
+def _name(vertex: str) -> str:
+    return f'({ENTITY.format(vertex)})::text COLLATE "C"'
+
+
+def _is(vertex: str, text: str) -> str:
+    """Whether a vertex has this name; an index finds it."""
+    return f"{ENTITY.format(vertex)} {_EQUAL} to_json({text}::text)::text::ag_catalog.agtype"
+
+
+def _properties(of: str) -> str:
+    return f"ag_catalog.agtype_out({of}.properties)::text"
+
+
+def _joined(edge: str, source: str, target: str) -> str:
+    """Whether an edge joins two vertices. LightRAG's server writes edges in any direction."""
+    ends = f"{edge}.start_id {_EQUAL} {{}}.id AND {edge}.end_id {_EQUAL} {{}}.id"
+    return f"({ends.format(source, target)} OR {ends.format(target, source)})"
+
+
+_WEIGHT = """(ag_catalog.agtype_access_operator({}.properties, '"weight"'::ag_catalog.agtype))::text::float8"""
+_HEAVIEST = f"ORDER BY {_WEIGHT} DESC NULLS LAST"
+# The other ends of a vertex's edges.
+_NEAR = f"""SELECT end_id AS other, properties FROM {_EDGES} WHERE start_id {_EQUAL} node.id
+    UNION ALL SELECT start_id, properties FROM {_EDGES} WHERE end_id {_EQUAL} node.id AND start_id {_DIFFERS} node.id"""
+_DEGREE = f"""(SELECT count(*) FROM {_EDGES} WHERE start_id {_EQUAL} node.id)
+    + (SELECT count(*) FROM {_EDGES} WHERE end_id {_EQUAL} node.id)"""
+_NODES = f"""SELECT asked, {_properties("node")} FROM unnest($1::text[]) AS asked
+    JOIN {_VERTICES} AS node ON {_is("node", "asked")}"""
+_EDGES_BETWEEN = f"""SELECT source, target, {_properties("edge")}
+    FROM unnest($1::text[], $2::text[]) AS pair (source, target)
+    JOIN {_VERTICES} AS a ON {_is("a", "source")} JOIN {_VERTICES} AS b ON {_is("b", "target")}
+    JOIN {_EDGES} AS edge ON {_joined("edge", "a", "b")}"""
+_DEGREES = f"""SELECT asked, {_DEGREE} FROM unnest($1::text[]) AS asked
+    JOIN {_VERTICES} AS node ON {_is("node", "asked")}"""
+# Always the same ones: first those whose other ends are alphabetically later.
+_SOME = f"""SELECT asked AS name, near.name AS other FROM unnest($1::text[]) AS asked
+    JOIN {_VERTICES} AS node ON {_is("node", "asked")} CROSS JOIN LATERAL (
+        SELECT {_name("other")} AS name FROM ({_NEAR}) AS edge JOIN {_VERTICES} AS other ON other.id {_EQUAL} edge.other
+        ORDER BY {_name("other")} < asked, {_name("other")} LIMIT $2) AS near"""
+_ORDER = 'ORDER BY name, other < name COLLATE "C", other'
+_EDGES_OF = f"SELECT name, other FROM ({_SOME}) AS near {_ORDER}"
+# `$3` and `$4` are the ends of relations.
+_EXPANSION = f"""WITH near AS MATERIALIZED ({_SOME}),
+    named AS (SELECT unnest($1::text[]) AS name UNION SELECT unnest($3::text[]) UNION SELECT unnest($4::text[])),
+    pair AS (SELECT name AS source, other AS target FROM near UNION SELECT * FROM unnest($3::text[], $4::text[])),
+    joined AS (SELECT DISTINCT ON (edge.id) source, target, edge.properties FROM pair
+        JOIN {_VERTICES} AS a ON {_is("a", "source")} JOIN {_VERTICES} AS b ON {_is("b", "target")}
+        JOIN {_EDGES} AS edge ON {_joined("edge", "a", "b")}),
+    counted AS (SELECT unnest($1::text[]) AS name UNION SELECT name FROM near UNION SELECT other FROM near)
+    SELECT
+    (SELECT json_agg(json_build_array(name, other) {_ORDER}) FROM near),
+    (SELECT json_agg(json_build_array(name, {_properties("node")}::json)) FROM named
+        JOIN {_VERTICES} AS node ON {_is("node", "name")}),
+    (SELECT json_agg(json_build_array(source, target, {_properties("joined")}::json)) FROM joined),
+    (SELECT json_agg(json_build_array(name, {_DEGREE})) FROM counted
+        JOIN {_VERTICES} AS node ON {_is("node", "name")})"""
+_STRONGEST = f"""SELECT {_name("other")}, {_properties("near")} FROM {_VERTICES} AS node
+    CROSS JOIN LATERAL ({_NEAR}) AS near JOIN {_VERTICES} AS other ON other.id {_EQUAL} near.other
+    WHERE {_is("node", "$1")} {_HEAVIEST.format("near")}, {_name("other")} LIMIT $2"""
+_AMONG = f"""WITH node AS (SELECT id, name FROM unnest($1::text[]) AS name
+    JOIN {_VERTICES} AS node ON {_is("node", "name")})
+    SELECT least(a.name, b.name COLLATE "C"), greatest(a.name, b.name COLLATE "C"), {_properties("edge")}
+    FROM {_EDGES} AS edge JOIN node AS a ON a.id {_EQUAL} start_id JOIN node AS b ON b.id {_EQUAL} end_id
+    {_HEAVIEST.format("edge")}, 1, 2 LIMIT $2"""
+# Lower case of all alphabets, whatever the database's own locale knows.
+_LOWER = 'lower({} COLLATE "und-x-icu")'
+_NAMED = f"""SELECT {_name("node")}, {_properties("node")} FROM {_VERTICES} AS node WHERE {{condition}}
+    ORDER BY {_DEGREE} DESC, {_name("node")} LIMIT $2"""
+_LOWER_NAME, _LOWER_TEXT = _LOWER.format(f"({ENTITY.format('node')})::text"), _LOWER.format("$1::text")
+_SAME_NAME = _NAMED.replace("{condition}", f"{_LOWER_NAME} = {_LOWER_TEXT}")
+_CONTAINING = _NAMED.replace("{condition}", f"strpos({_LOWER_NAME}, {_LOWER_TEXT}) > 0")
+_SIZES = f"SELECT (SELECT count(*) FROM {_VERTICES}), (SELECT count(*) FROM {_EDGES})"
+
+_CUT = f"""DELETE FROM {_EDGES} AS edge USING unnest($1::text[], $2::text[]) AS pair (source, target),
+    {_VERTICES} AS a, {_VERTICES} AS b
+    WHERE {_is("a", "source")} AND {_is("b", "target")} AND {_joined("edge", "a", "b")}"""
+_CUT_OFF = f"""DELETE FROM {_EDGES} AS edge USING unnest($1::text[]) AS asked, {_VERTICES} AS node
+    WHERE {_is("node", "asked")} AND (start_id {_EQUAL} node.id OR end_id {_EQUAL} node.id)"""
+_REMOVE = f"DELETE FROM {_VERTICES} AS node USING unnest($1::text[]) AS asked WHERE {_is('node', 'asked')}"
+_WRITE = f"""INSERT INTO {_VERTICES} AS base (properties) SELECT told::ag_catalog.agtype FROM unnest($1::text[]) AS told
+    ON CONFLICT ({ENTITY.format("base")}) DO UPDATE SET properties = excluded.properties"""
+_JOIN = f"""WITH made AS (INSERT INTO {_EDGES} (start_id, end_id, properties)
+    SELECT a.id, b.id, told::ag_catalog.agtype
+    FROM unnest($1::text[], $2::text[], $3::text[]) AS pair (source, target, told)
+    JOIN {_VERTICES} AS a ON {_is("a", "source")} JOIN {_VERTICES} AS b ON {_is("b", "target")} RETURNING 1)
+    SELECT count(*) FROM made"""
+
+
+@final
+@dataclass
+class AgeGraph(GraphStorage):
+    """LightRAG's graph and labels in AGE, read and written in SQL. Each edge is stored once.
+
+    LightRAG's own class names the graphs of several workspaces alike, sets a search path for the session, and sends a
+    Cypher text for each node and edge.
+    """
+
+    edges_per_node: int | None = None
+
+    @override
+    async def initialize(self) -> None:
+        self._store = PostgresStore.of_storage(self.global_config)
+        self.workspace = self._store.key
+        self._graph = graph_of(self._store.key)
+        self._store.graph = self
+
+    @override
+    async def finalize(self) -> None:
+        self._store.graph = None
+        self._store.release()
+
+    @override
+    def bounded(self, edges_per_node: int) -> Self:
+        view = copy(self)
+        view.edges_per_node = edges_per_node
+        return view
+
+    @override
+    async def get_nodes_edges_batch(self, node_ids: list[str]) -> dict[str, list[tuple[str, str]]]:
+        found: dict[str, list[tuple[str, str]]] = {node: [] for node in node_ids}
+        for node, other in await self._rows(_EDGES_OF, list(found), self.edges_per_node):
+            found[node].append((node, other))
+        return found
+
+    @override
+    async def expand(self, names: Sequence[str], ends: Sequence[tuple[str, str]]) -> Expansion:
+        (told,) = await self._rows(_EXPANSION, [*names], self.edges_per_node, *_columns(ends, 2))
+        around, nodes, edges, degrees = (json.loads(rows or "[]") for rows in told)
+        near: dict[str, list[tuple[str, str]]] = {name: [] for name in names}
+        for name, other in around:
+            near[name].append((name, other))
+        beside = [edge for edges in near.values() for edge in edges]
+        return Expansion(
+            asked={*names, *(name for pair in ends for name in pair)},
+            nodes=dict(nodes),
+            near=near,
+            degrees={**dict.fromkeys((*names, *(name for pair in beside for name in pair)), 0), **dict(degrees)},
+            pairs={ordered(*pair) for pair in (*beside, *ends)},
+            edges={ordered(source, target): row for source, target, row in edges},
+        )
+
+    @override
+    async def nodes(self, names: Iterable[str]) -> dict[str, Properties]:
+        return {name: json.loads(properties) for name, properties in await self._rows(_NODES, [*names])}
+
+    @override
+    async def edges(self, pairs: Iterable[tuple[str, str]]) -> dict[tuple[str, str], Properties]:
+        rows = await self._rows(_EDGES_BETWEEN, *_columns(pairs, 2))
+        return {(source, target): json.loads(properties) for source, target, properties in rows}
+
+    @override
+    async def degrees(self, names: Iterable[str]) -> dict[str, int]:
+        return dict(await self._rows(_DEGREES, [*names]))
+
+    @override
+    async def named(self, name: str) -> tuple[str, Properties] | None:
+        if exact := await self.nodes([name]):
+            return name, exact[name]
+        rows = await self._rows(_SAME_NAME, name, 1)
+        return (rows[0][0], json.loads(rows[0][1])) if rows else None
+
+    @override
+    async def containing(self, text: str, limit: int) -> list[str]:
+        return [row[0] for row in await self._rows(_CONTAINING, text, limit)]
+
+    @override
+    async def among(self, names: Sequence[str], limit: int) -> list[tuple[str, str, Properties]]:
+        rows = await self._rows(_AMONG, list(names), limit)
+        return [(source, target, json.loads(properties)) for source, target, properties in rows]
+
+    @override
+    async def strongest(self, name: str, limit: int) -> list[Strong]:
+        rows = await self._rows(_STRONGEST, name, limit)
+        return [Strong(other, json.loads(properties), name <= other) for other, properties in rows]
+
+    @override
+    async def neighbours(self, name: str, limit: int) -> list[tuple[str, float | None]]:
+        return [(each.other, each.value.get("weight")) for each in await self.strongest(name, limit)]
+
+    async def write(self, nodes: Mapping[str, Row | None], edges: Mapping[tuple[str, str], Row | None]) -> None:
+        """Write nodes and edges as they are to be, and remove those that are None. Within a transaction."""
+        gone = [name for name, row in nodes.items() if not row]
+        told = [json.dumps({**row, "entity_id": name}, ensure_ascii=False) for name, row in nodes.items() if row]
+        made = [
+            (*ordered(*ends), json.dumps(dict(row), ensure_ascii=False))
+            for ends, row in edges.items()
+            if row is not None
+        ]
+        if edges:
+            await self._rows(_CUT, *_columns(edges, 2))
+        if gone:
+            await self._rows(_CUT_OFF, gone)
+            await self._rows(_REMOVE, gone)
+        if told:
+            await self._rows(_WRITE, told)
+        if made and (await self._rows(_JOIN, *_columns(made, 3)))[0][0] != len(made):
+            raise LedgerError("an edge lacks one of its entities", "got an edge without its entities")
+
+    async def sizes(self) -> tuple[int, int]:
+        """How many nodes and edges there are."""
+        ((nodes, edges),) = await self._rows(_SIZES)
+        return nodes, edges
+
+    async def _rows(self, sql: str, *values: Any) -> list[Any]:
+        async with translating():
+            return [tuple(row) for row in await self._store.database.all(sql.format(self._graph), *values)]
+
+
+def _columns(rows: Iterable[tuple[str, ...]], number: int) -> list[list[str]]:
+    return [list(column) for column in zip(*rows, strict=True)] or [[] for _ in range(number)]

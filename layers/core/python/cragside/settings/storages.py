@@ -1,0 +1,29 @@
+"""LightRAG's storages by the names of its classes: which there are, and what each needs."""
+
+from collections.abc import Iterator, Mapping
+from typing import Literal
+
+KvStorage = Literal["PGKVStorage", "SqliteKVStorage"]
+VectorStorage = Literal["PGVectorStorage", "SqliteVectorStorage"]
+GraphStorage = Literal["PGTableGraphStorage", "PGGraphStorage", "Neo4JStorage", "SqliteGraphStorage"]
+DocStatusStorage = Literal["PGDocStatusStorage", "SqliteDocStatusStorage"]
+
+# The settings that a storage needs, by the beginning of its name. The first one is what it is in.
+_NEEDS = {"PG": ("POSTGRES_URI",), "Neo4J": ("NEO4J_URI", "POSTGRES_URI")}
+_EMBEDDED = "Sqlite"
+
+
+def conflicts(chosen: Mapping[str, str | None], given: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+    """The storages that cannot be: the variable, and what to do.
+
+    `chosen` has the storages by their roles, `given` the addresses of servers by their variables.
+    """
+    for role, name in chosen.items():
+        if name is None:
+            continue
+        variable = f"RAG_{role.upper()}_STORAGE"
+        for needed in next((needs for kind, needs in _NEEDS.items() if name.startswith(kind)), ()):
+            if given[needed] is None:
+                yield variable, f"{variable} is {name}, which needs {needed}. Set {needed}, or unset {variable}."
+        if name.startswith(_EMBEDDED) and given["POSTGRES_URI"] is not None:
+            yield variable, f"{variable} is {name}, but POSTGRES_URI is set. Unset one of them."

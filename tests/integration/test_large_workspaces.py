@@ -1,0 +1,119 @@
+"""Searches of passages in PostgreSQL: by words as SQLite does, by vectors exactly or by a workspace's own index."""
+
+from collections import Counter
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks import corpus
+from cragside.adapters.embedded.embedder import WordLlamaEmbedder
+from cragside.adapters.lightrag.backends.postgres import PostgresBackend
+from cragside.adapters.lightrag.backends.sqlite import SqliteBackend
+from cragside.adapters.lightrag.ledger.postgres.words import quoted
+from cragside.adapters.lightrag.storages.postgres import near_indexes
+from cragside.adapters.lightrag.storages.postgres.near_indexes import make_near_indexes
+from cragside.domain.document import SourceText
+from tests.services.filled_store import Filled, container_on, filled, index, questions
+from tests.services.postgres import Postgres
+
+NEAR = """SELECT found, cosine FROM cragside.nearest('cragside.searched', 'seq', 'vector', 'store = 1',
+    'cragside.near_passages_1', $1, 0.05, 20)"""
+SCANS = "SELECT pg_stat_get_xact_numscans(to_regclass('cragside.near_passages_1'))"
+
+
+@pytest.fixture
+async def store(postgres: Postgres, tmp_path: Path) -> AsyncIterator[Filled]:
+    async with filled(postgres, tmp_path) as opened:
+        yield opened
+
+
+@pytest.fixture
+def soon_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A workspace of 200 rows is a large one."""
+    monkeypatch.setattr(near_indexes, "LARGE", 200)
+
+
+async def searched(store: Filled) -> tuple[list[list[Any]], int]:
+    """The nearest passages of some questions, and how often their index was read."""
+    async with store.database.transaction():
+        vectors = WordLlamaEmbedder().encode(questions())
+        found = [[tuple(row) for row in await store.database.all(NEAR, each.tolist())] for each in vectors]
+        return found, await store.database.value(SCANS) or 0
+
+
+async def test_passages_rank_as_in_sqlite(store: Filled, tmp_path: Path) -> None:
+    beside = container_on(SqliteBackend(), tmp_path / "sqlite")
+    await index(beside)
+    repository = (await beside.workspaces.open("default")).passages
+    for question in questions():
+        expected = [document.content for document in await repository.retrieve(question, limit=8, mode="naive")]
+        assert [document.content for document in await store.retrieve(question, "naive")] == expected
+    await beside.close()
+
+
+async def test_a_small_workspace_is_compared_exactly(store: Filled) -> None:
+    assert await make_near_indexes(store.database) == 0
+    assert (await searched(store))[1] == 0
+
+
+@pytest.mark.usefixtures("soon_large")
+async def test_a_large_workspace_is_searched_by_its_own_index(store: Filled) -> None:
+    exact, _ = await searched(store)
+    assert await make_near_indexes(store.database) == 3  # passages, entities and relations
+    assert await make_near_indexes(store.database) == 0
+    found, scans = await searched(store)
+    assert scans == len(questions())
+    same = [
+        len({*map(tuple, some)} & {*map(tuple, others)}) / len(others)
+        for some, others in zip(found, exact, strict=True)
+    ]
+    assert sum(same) / len(same) >= 0.98
+
+
+@pytest.mark.usefixtures("soon_large")
+async def test_an_index_that_was_begun_and_never_ended_is_made_anew(store: Filled) -> None:
+    await make_near_indexes(store.database)
+    broken = (
+        "UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'cragside.near_passages_1'::regclass RETURNING 1"
+    )
+    assert await store.database.value(broken)
+    assert (await searched(store))[1] == 0
+    assert await make_near_indexes(store.database) == 1
+    assert (await searched(store))[1] == len(questions())
+
+
+@pytest.mark.usefixtures("soon_large")
+async def test_a_process_that_wrote_much_leaves_indexes_behind(store: Filled, tmp_path: Path) -> None:
+    container = container_on(PostgresBackend(store.database), tmp_path / "other")
+    repository = (await container.workspaces.open("default")).passages
+    await repository.save_documents([SourceText("one more.md", "Sea otters eat sea urchins.")])
+    await container.close()
+    assert (await searched(store))[1] == len(questions())
+
+
+@pytest.mark.usefixtures("soon_large")
+async def test_the_indexes_of_a_removed_workspace_go(store: Filled) -> None:
+    await make_near_indexes(store.database)
+    await store.container.workspaces.remove("default")
+    await make_near_indexes(store.database)
+    assert (
+        await store.database.value("SELECT count(*) FROM pg_class WHERE relname ~ 'near_(passages|relationships)'") == 0
+    )
+
+
+async def test_the_counts_follow_what_is_written_and_deleted(store: Filled) -> None:
+    workspace = await store.container.workspaces.open("default")
+    name = corpus.documents(corpus.passages(8), each=4)[1][0]
+    (gone,) = await workspace.documents.named(name)
+    assert await workspace.documents.delete(gone.id)
+    words: Counter[str] = Counter()
+    length = passages = 0
+    for lexemes, size in await store.database.all("SELECT tsvector_to_array(words), length FROM cragside.searched"):
+        words.update(lexemes)
+        length, passages = length + size, passages + 1
+    assert passages == 236
+    assert tuple(await store.database.one("SELECT passages, length FROM cragside.extent")) == (passages, length)
+    counted = await store.database.all("SELECT word, passages FROM cragside.word")
+    assert {quoted(word, 1).strip("'"): count for word, count in counted} == words
