@@ -107,7 +107,7 @@ def test_a_workspace_goes_to_postgresql_and_comes_back(
         assert found(run, POSTGRES_URI=uri) == found(run)
         back = tmp_path / "back"
         # What is configured is the source by default.
-        result = run("copy", "--to", back, "--all", POSTGRES_URI=uri)
+        result = run("copy", "--to", back, "--all", POSTGRES_URI=uri, RAG_GRAPH_STORAGE="PGTableGraphStorage")
         assert (result.exit_code, result.stderr) == (0, "")
         assert found(run, RAG_HOME=str(back)) == found(run)
         baked = tmp_path / "baked"

@@ -8,7 +8,9 @@ if TYPE_CHECKING:
     from cragside.entrypoints.cli.session import Session
     from cragside.settings import Settings
 
-_PLACES = ("POSTGRES_URI", "RAG_HOME", "RAG_HOME_SHA256")
+_PLACES = ("POSTGRES_URI", "NEO4J_URI", "RAG_HOME", "RAG_HOME_SHA256")
+# They choose parts of the place that is configured.
+_STORAGES = ("RAG_KV_STORAGE", "RAG_VECTOR_STORAGE", "RAG_GRAPH_STORAGE", "RAG_DOC_STATUS_STORAGE")
 
 
 def settings_of(session: "Session", place: str, option: str) -> "Settings":
@@ -23,11 +25,13 @@ def settings_of(session: "Session", place: str, option: str) -> "Settings":
         place = values.get(named) or session.environment.get(named, "")
         if not place:
             raise ValidationError(f"{option} names the variable {named}, which is not set. Set it, or name a folder.")
-    for name in _PLACES:
-        values.pop(name, None)
     if place.startswith(("postgresql://", "postgres://")):
-        home = session.given().values.get("RAG_HOME")
-        return load_settings({**values, **({"RAG_HOME": home} if home else {}), "POSTGRES_URI": place})
+        kept = {
+            name: value for name, value in values.items() if name not in _STORAGES or not value.startswith("Sqlite")
+        }
+        return load_settings({**kept, "POSTGRES_URI": place})
+    for name in (*_PLACES, *_STORAGES):
+        values.pop(name, None)
     if "://" in place and not place.startswith("s3://"):
         raise ValidationError(f"{option} is no place: name a folder or a postgresql:// address.")
     pinned = session.given().values.get("RAG_HOME_SHA256")
