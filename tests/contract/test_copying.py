@@ -93,7 +93,7 @@ async def answers(container: Container) -> dict[str, Any]:
             "total": total,
             "sources": [await library.source(record.id) for record in records],
             "passages": [await library.passages(record.id) for record in records],
-            "status": replace(await passages.status(), embedding_model=""),
+            "status": replace(await passages.status(), embedding_model="", lightrag_workspace=""),
             "counts": await library.counts(),
             "tasks": await library.restart(),
             "stored": await container.workspaces.stored(name),
