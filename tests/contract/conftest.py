@@ -5,10 +5,10 @@ from collections.abc import Iterator
 import pytest
 
 from cragside.adapters.lightrag.backends.interface import Backend
-from tests.services.backends import BACKENDS, made
+from tests.services.backends import BACKENDS, THROUGH_POOLER, made
 
 
-@pytest.fixture(params=BACKENDS)
+@pytest.fixture(params=[*BACKENDS, THROUGH_POOLER])
 def backend(request: pytest.FixtureRequest) -> Iterator[Backend]:
     """A new database of each kind."""
     with made(request) as backend:

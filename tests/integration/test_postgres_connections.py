@@ -2,14 +2,14 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import asyncpg
 import pytest
 
 from cragside.adapters.postgres.address import PostgresAddress
-from cragside.adapters.postgres.database import CONNECT_SECONDS, PostgresDatabase
+from cragside.adapters.postgres.connections import CONNECT_SECONDS
+from cragside.adapters.postgres.database import PostgresDatabase
 from cragside.adapters.postgres.failures import FAILURES, meaning_of
 from tests.services.postgres import PostgresServer
 
@@ -81,20 +81,6 @@ async def test_a_transaction_whose_connection_breaks_fails_alone(shared: Postgre
     assert await shared.value("SELECT to_regclass('half')") is None
 
 
-async def test_a_cancelled_statement_ends_on_the_server_and_leaves_the_connection(database: str) -> None:
-    one = PostgresDatabase(PostgresAddress.parse(database), most=1)
-    sleeping = asyncio.create_task(one.value("SELECT pg_sleep(60)"))
-    await asyncio.sleep(0.2)
-    sleeping.cancel()
-    with suppress(asyncio.CancelledError):
-        await sleeping
-    async with asyncio.timeout(10):
-        assert await one.value("SELECT 1") == 1
-    running = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'SELECT pg_sleep(60)%' AND state = 'active'"
-    assert await one.value(f"{running} AND datname = current_database()") == 0
-    await one.close()
-
-
 async def test_more_callers_than_connections_wait_for_each_other(shared: PostgresDatabase, database: str) -> None:
     answers = asyncio.gather(*(shared.value("SELECT pg_sleep(0.05), 1") for _ in range(30)))
     seen = 0
@@ -142,23 +128,11 @@ async def test_after_a_restart_of_the_server_requests_succeed_again(
     await database.close()
 
 
-async def test_statements_and_transactions_pass_through_pgbouncer(pgbouncer: "Pgbouncer", database: str) -> None:
-    uri = f"{pgbouncer.through(database)}?statement_cache_size=0"
-    pooled = PostgresDatabase(PostgresAddress.parse(uri), most=3)
-
-    async def work(number: int) -> Any:
-        async with pooled.transaction():
-            await pooled.value("SELECT $1::integer", number)
-            return await pooled.value("SELECT $1::integer * 2", number)
-
-    assert await asyncio.gather(*map(work, range(20))) == [2 * number for number in range(20)]
-    await pooled.close()
-
-
 async def test_a_pooler_that_keeps_no_statements_is_named_with_the_remedy(
     pgbouncer: "Pgbouncer", database: str
 ) -> None:
-    pooled = PostgresDatabase(PostgresAddress.parse(pgbouncer.through(database)), most=3)
+    uri = f"{pgbouncer.through(database)}?statement_cache_size=100"
+    pooled = PostgresDatabase(PostgresAddress.parse(uri), most=3)
     asked = [pooled.value(f"SELECT {number % 3}, pg_sleep(0.01)") for number in range(60)]
     failures = [each for each in await asyncio.gather(*asked, return_exceptions=True) if isinstance(each, FAILURES)]
     assert any("statement_cache_size=0" in meaning_of(failure)[1] for failure in failures)

@@ -1,6 +1,6 @@
 """The kinds of databases that stores can be in, for suites that hold on all of them."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -15,12 +15,15 @@ if TYPE_CHECKING:
     from tests.services.postgres import Postgres
 
 # Parameters of a fixture, which gets the backend by `made`.
+POOLED = "pgbouncer"
 BACKENDS = [
     "memory",
     "sqlite",
     pytest.param("postgres", marks=pytest.mark.services("postgres")),
     pytest.param("postgres_age", marks=pytest.mark.services("postgres_age")),
 ]
+# By way of pgbouncer, which gives each transaction any of its few sessions.
+THROUGH_POOLER = pytest.param(POOLED, marks=pytest.mark.services("postgres", "pgbouncer"))
 
 # LightRAG's class of the graph.
 _GRAPHS = {"postgres": "PGTableGraphStorage", "postgres_age": "PGGraphStorage"}
@@ -33,6 +36,10 @@ def made(request: pytest.FixtureRequest) -> Iterator[Backend]:
         yield MemoryBackend()
     elif request.param == "sqlite":
         yield SqliteBackend()
+    elif request.param == POOLED:
+        pooler = request.getfixturevalue("pgbouncer")
+        with _on_postgres(request.getfixturevalue("postgres"), _GRAPHS["postgres"], pooler.through) as backend:
+            yield backend
     else:
         with _on_postgres(request.getfixturevalue(request.param), _GRAPHS[request.param]) as backend:
             yield backend
@@ -49,13 +56,14 @@ def migrated(server: "Postgres") -> Iterator[str]:
 
 
 @contextmanager
-def _on_postgres(server: "Postgres", graph: str) -> Iterator[Backend]:
+def _on_postgres(server: "Postgres", graph: str, way: Callable[[str], str] = str) -> Iterator[Backend]:
     from cragside.adapters.lightrag.backends.postgres import DEFAULTS, PostgresBackend
     from cragside.adapters.postgres.address import PostgresAddress
     from cragside.adapters.postgres.database import PostgresDatabase
 
     with migrated(server) as uri:
-        yield PostgresBackend(PostgresDatabase(PostgresAddress.parse(uri), most=5), {**DEFAULTS, "graph": graph})
+        database = PostgresDatabase(PostgresAddress.parse(way(uri)), most=5)
+        yield PostgresBackend(database, {**DEFAULTS, "graph": graph})
 
 
 async def _migrate(uri: str) -> None:

@@ -108,8 +108,9 @@ class Server:
         """Let it go on after a pause."""
         resumed = self._family()
         for each in resumed:
-            each.resume()
-        _wait(lambda: all(each.status() != psutil.STATUS_STOPPED for each in resumed))
+            with suppress(psutil.NoSuchProcess):  # it ended when its parent went on
+                each.resume()
+        _wait(lambda: not any(map(_is_stopped, resumed)))
 
     def stop(self) -> None:
         """End it in good order. It can be started again."""
@@ -194,6 +195,12 @@ def _wait(until: Callable[[], bool]) -> None:
     deadline = time.monotonic() + _STOP_SECONDS
     while not until() and time.monotonic() < deadline:
         time.sleep(0.01)
+
+
+def _is_stopped(process: psutil.Process) -> bool:
+    with suppress(psutil.NoSuchProcess):
+        return bool(process.status() == psutil.STATUS_STOPPED)
+    return False
 
 
 def _runs(process: psutil.Process) -> bool:

@@ -19,11 +19,8 @@ class CountingDatabase(PostgresDatabase):
 
     @override
     @asynccontextmanager
-    async def connection(self) -> AsyncIterator[asyncpg.Connection]:
-        async with super().connection() as connection:
-            if connection is self._held.get():
-                yield connection
-                return
+    async def _lent(self) -> AsyncIterator[asyncpg.Connection]:
+        async with super()._lent() as connection:
             connection.add_query_logger(self._note)
             try:
                 yield connection

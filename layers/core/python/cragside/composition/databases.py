@@ -1,23 +1,26 @@
 """The databases of servers, by their settings."""
 
-from dataclasses import dataclass
+import os
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pydantic import SecretStr
 
-from cragside.adapters.postgres.address import BadAddress, PostgresAddress
+from cragside.adapters.postgres.address import PostgresAddress
+from cragside.adapters.postgres.bad_address import BadAddress
+from cragside.domain.counted import counted
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
 
 if TYPE_CHECKING:
     from cragside.adapters.postgres.database import PostgresDatabase
     from cragside.ports.embedder import Embedder
 
-# Of each process. PostgreSQL's default is 100 for all.
-_CONNECTIONS = 10
+# Of each process. PostgreSQL's default is 100 for all. A function has one request at a time.
+_CONNECTIONS, _CONNECTIONS_ON_LAMBDA = 10, 2
 
 
-def postgres_of(uri: SecretStr) -> "PostgresDatabase":
-    """The database of POSTGRES_URI. Raises `ConfigurationError`."""
+def postgres_of(uri: SecretStr, connections: int | None = None) -> "PostgresDatabase":
+    """The database of POSTGRES_URI, with at most this many connections. Raises `ConfigurationError`."""
     try:
         address = PostgresAddress.parse(uri.get_secret_value())
     except BadAddress as error:
@@ -27,7 +30,13 @@ def postgres_of(uri: SecretStr) -> "PostgresDatabase":
     except ModuleNotFoundError as error:
         missing = f"POSTGRES_URI is set, but {error.name} is not installed. Install cragside[servers]."
         raise ConfigurationError(missing, variable="POSTGRES_URI") from error
-    return PostgresDatabase(address, most=_CONNECTIONS)
+    if address.iam:
+        from cragside.adapters.aws.database_tokens import DatabaseTokens
+
+        tokens = DatabaseTokens(address.host, address.port, address.user or "")
+        address = replace(address, password=tokens.make)
+    usual = _CONNECTIONS_ON_LAMBDA if "AWS_LAMBDA_FUNCTION_NAME" in os.environ else _CONNECTIONS
+    return PostgresDatabase(address, most=connections or usual)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,19 +50,35 @@ class DatabaseState:
 
 async def examine(database: "PostgresDatabase", *, needs_age: bool = False) -> DatabaseState:
     """What there is in the database. Raises `ServiceUnavailable`."""
-    from cragside.adapters.lightrag.ledger.postgres.schema import SCHEMA_VERSION, version_of
-    from cragside.adapters.lightrag.ledger.postgres.store import translating
-    from cragside.adapters.postgres.versions import versions_of
+    from cragside.adapters.lightrag.backends.postgres_tables import inspected
 
-    async with translating():
-        server, vector, age = await versions_of(database)
-        found = await version_of(database)
-    detail = f"{database.address}, pgvector {vector or 'is missing'}"
+    server, found, known = await inspected(database)
+    detail = f"{database.address}, pgvector {server.vector or 'is missing'}"
     if needs_age:
-        detail += f", AGE {age or 'is missing'}"
-    if found > SCHEMA_VERSION:
-        return DatabaseState(server, detail, f"Its tables are of a later cragside (format {found}). Update this one.")
-    return DatabaseState(server, detail, "" if found and (age or not needs_age) else "Run `cragside migrate`.")
+        detail += f", AGE {server.age or 'is missing'}"
+    detail += f", {server.connections} of {server.most_connections} connections in use"
+    if server.forbidden:
+        remedy = (
+            f"Its role may not use {counted(server.forbidden, 'table')}: grant it the rights in docs/postgresql.md."
+        )
+    elif found > known:
+        remedy = f"Its tables are of a later cragside (format {found}). Update this one."
+    else:
+        complete = found == known and (server.age or not needs_age)
+        remedy = "" if complete else "Run `cragside migrate`."
+    return DatabaseState(server.version, detail, remedy)
+
+
+async def is_migrated(database: "PostgresDatabase", embedder: "Embedder") -> bool:
+    """Whether `migrate` would make no table. Raises as it does."""
+    from cragside.adapters.lightrag.backends.postgres_tables import is_complete
+    from cragside.adapters.lightrag.ledger.failures import StoreFormatError
+
+    (vector,) = await embedder.embed(["any text"])
+    try:
+        return await is_complete(database, model=embedder.name, dimensions=len(vector))
+    except StoreFormatError as error:
+        raise ServiceUnavailable("knowledge_base", f"{database.address}: {error}") from error
 
 
 async def migrate(database: "PostgresDatabase", embedder: "Embedder", *, age: bool = False) -> bool:

@@ -82,7 +82,7 @@ class Stores(Models):
             )
         from cragside.composition.databases import postgres_of
 
-        database = postgres_of(self.settings.postgres_uri)
+        database = postgres_of(self.settings.postgres_uri, self.settings.postgres_connections)
         return self._connected(database, database.close)
 
     @cached_property

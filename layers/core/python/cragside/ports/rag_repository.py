@@ -22,7 +22,11 @@ class Indexed:
 
 @dataclass(frozen=True, slots=True)
 class KnowledgeStatus:
-    """Sizes of a workspace and the embedding model that built it."""
+    """Sizes of a workspace and the embedding model that built it.
+
+    `lightrag_workspace` is the name by which LightRAG's own server finds it, if that can read it. Two statuses that
+    differ in it alone are equal: a copy has another name.
+    """
 
     workspace: str
     embedding_model: str
@@ -31,6 +35,7 @@ class KnowledgeStatus:
     entities: int
     relations: int
     by_status: dict[str, int] = field(default_factory=dict)
+    lightrag_workspace: str = field(default="", compare=False)
 
 
 class RagRepository(ABC):

@@ -57,6 +57,13 @@ class Settings(BaseModel):
         description="PostgreSQL with pgvector, `postgresql://USER:PASSWORD@HOST:5432/DATABASE`: a store that "
         "several servers and workers share. `cragside migrate` sets it up. Unset: SQLite files below RAG_HOME.",
     )
+    postgres_connections: int | None = Field(
+        None,
+        ge=1,
+        le=1000,
+        description="Most connections of each process to PostgreSQL. Requests beyond wait for one, up to 10 seconds. "
+        "Unset: 10, and 2 on AWS Lambda.",
+    )
     neo4j_uri: SecretStr | None = Field(
         None, validation_alias="NEO4J_URI", description="Reserved for the server storages; refused for now."
     )

@@ -56,7 +56,7 @@ class StoreOpener:
 
         ledger = await self._ledger(workspace, folder, read_only=read_only)
         try:
-            stored = await ledger.embedding_model()
+            stored, generation = await ledger.opened_with()
             anew = f", or build the store anew: cragside reindex --workspace {owner_of(workspace)}"
             remedy = "" if read_only else anew
             model = await self._embedder(stored if check else None, workspace, remedy)
@@ -75,7 +75,6 @@ class StoreOpener:
                 parallel=self.parallel,
             )
             await engine.initialize_storages()
-            generation = await ledger.generation()
         except BaseException as error:
             ledger.release()
             if isinstance(error, LedgerError):

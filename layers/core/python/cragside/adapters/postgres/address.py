@@ -1,84 +1,153 @@
 """Where a PostgreSQL database is, and how to connect to it."""
 
 import ssl
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
-_SCHEMES = ("postgresql", "postgres")
-_TLS = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
-_OPTIONS = "sslmode, sslrootcert, application_name and statement_cache_size"
+from cragside.adapters.postgres.bad_address import BadAddress
+from cragside.adapters.postgres.tls import tls_of
 
+_FORM = "postgresql://USER:PASSWORD@HOST:5432/DATABASE"
+_ENCODED = "In user and password, write @ as %40, : as %3A, / as %2F, ? as %3F, # as %23 and % as %25"
+_OPTIONS = (
+    "host",
+    "sslmode",
+    "sslrootcert",
+    "sslcert",
+    "sslkey",
+    "application_name",
+    "statement_cache_size",
+    "auth",
+)
+_PORT = 5432
 
-class BadAddress(ValueError):
-    """An address that does not say where the database is. The message says what to change, and holds no secret."""
+Password = str | Callable[[], Awaitable[str]]
 
 
 @dataclass(frozen=True, slots=True)
 class PostgresAddress:
-    """The parts of `postgresql://USER:PASSWORD@HOST:PORT/DATABASE?OPTIONS`."""
+    """The parts of `postgresql://USER:PASSWORD@HOST:PORT/DATABASE?OPTIONS`, as libpq reads them.
+
+    A host that begins with a slash is the folder of a Unix socket. `password` may be called for each connection.
+    `statement_cache_size` is None if the address leaves it open.
+    """
 
     host: str
     port: int
     database: str
     user: str | None = None
-    password: str | None = field(default=None, repr=False)
-    options: Mapping[str, str] = field(default_factory=dict)
+    password: Password | None = field(default=None, repr=False)
+    tls: ssl.SSLContext | str = "prefer"
+    application_name: str = "cragside"
+    statement_cache_size: int | None = None
+    iam: bool = False
 
     @classmethod
     def parse(cls, uri: str) -> "PostgresAddress":
-        """The parts of a URI. Raises `BadAddress`."""
-        parts = urlsplit(uri)
-        if parts.scheme not in _SCHEMES:
-            raise BadAddress("begin it with postgresql://")
-        try:
-            host, port = parts.hostname, parts.port or 5432
-        except ValueError:
-            raise BadAddress("the port has to be a number up to 65535") from None
-        database = unquote(parts.path.removeprefix("/"))
+        """The parts of a URI, with its certificates read. Raises `BadAddress`."""
+        parts = _split(uri)
+        options = _options(parts.query)
+        host, port = _place(parts, options)
         if not host:
-            raise BadAddress("name the host: postgresql://USER:PASSWORD@HOST:5432/DATABASE")
+            raise BadAddress(f"name the host: {_FORM}")
+        database = unquote(parts.path.removeprefix("/"))
         if not database:
-            raise BadAddress("name the database behind the host: postgresql://USER:PASSWORD@HOST:5432/DATABASE")
+            raise BadAddress(f"name the database behind the host: {_FORM}")
         user, password = (None if part is None else unquote(part) for part in (parts.username, parts.password))
-        return cls(host, port, database, user, password, _options(parts.query))
+        on_socket = host.startswith("/")
+        if not user and not on_socket:
+            raise BadAddress(f"name the user: {_FORM}")
+        iam = _iam(options, password)
+        return cls(
+            host,
+            port,
+            database,
+            user or None,
+            password or None,
+            "disable" if on_socket else tls_of(options),
+            options.get("application_name") or "cragside",
+            _statements(options),
+            iam,
+        )
 
     def arguments(self) -> dict[str, Any]:
-        """The arguments of `asyncpg.connect`, but for the time that it may take."""
-        settings = {"application_name": self.options.get("application_name", "cragside")}
+        """The arguments of `asyncpg.connect`, but for the time that it may take and its statements."""
         return {
             "host": self.host,
             "port": self.port,
             "database": self.database,
             "user": self.user,
             "password": self.password,
-            "ssl": self._tls(),
-            "server_settings": settings,
-            "statement_cache_size": int(self.options.get("statement_cache_size", "100")),
+            "ssl": self.tls,
+            # pgbouncer refuses most others.
+            "server_settings": {"application_name": self.application_name},
         }
 
     def __str__(self) -> str:
         """For messages: without user and password."""
-        return f"postgresql://{self.host}:{self.port}/{self.database}"
+        if self.host.startswith("/"):
+            return f"postgresql:///{self.database}?host={self.host}"
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"postgresql://{host}:{self.port}/{self.database}"
 
-    def _tls(self) -> "ssl.SSLContext | str":
-        mode, roots = self.options.get("sslmode", "prefer"), self.options.get("sslrootcert")
-        if not roots:
-            return mode
-        context = ssl.create_default_context(cafile=roots)
-        context.check_hostname = mode == "verify-full"
-        return context
+
+def _split(uri: str) -> SplitResult:
+    try:
+        parts = urlsplit(uri.strip())
+    except ValueError:
+        raise BadAddress(f"an address of IPv6 has to be in brackets: {_FORM.replace('HOST', '[::1]')}") from None
+    if parts.scheme not in ("postgresql", "postgres"):
+        raise BadAddress("begin it with postgresql://")
+    # Otherwise a part of the password could be taken for a host or database and shown in messages.
+    if "@" in parts.path or "@" in parts.query or "#" in uri or parts.netloc.count("@") > 1:
+        raise BadAddress(f"it cannot be told where the password ends. {_ENCODED}")
+    return parts
+
+
+def _place(parts: SplitResult, options: Mapping[str, str]) -> tuple[str, int]:
+    """Host and port. `hostname` of the standard library has no upper case, which the path of a socket may have."""
+    place = parts.netloc.rpartition("@")[2]
+    if "," in place:
+        raise BadAddress("name one host. Use a name or a proxy that leads to the server in charge")
+    try:
+        port = parts.port or _PORT
+    except ValueError:
+        raise BadAddress(f"the port has to be a number up to 65535. {_ENCODED}") from None
+    named = parts.hostname or ""
+    if place[:3].lower() == "%2f":
+        named = unquote(place.partition(":")[0])
+    if "host" in options and named:
+        raise BadAddress("it names two hosts. Leave the one before the database out, or the option host")
+    return options.get("host") or unquote(named), port
 
 
 def _options(query: str) -> dict[str, str]:
-    options = dict(parse_qsl(query, keep_blank_values=True))
-    if unknown := sorted(options.keys() - set(_OPTIONS.replace(" and", ",").split(", "))):
-        raise BadAddress(f"{unknown[0]} is no option here; those are {_OPTIONS}")
-    if (mode := options.get("sslmode", "prefer")) not in _TLS:
-        raise BadAddress(f"sslmode has to be one of {', '.join(_TLS)}, not {mode}")
-    if options.get("sslrootcert") and options.get("sslmode") not in ("verify-ca", "verify-full"):
-        raise BadAddress("sslrootcert needs sslmode=verify-full or verify-ca")
-    if not options.get("statement_cache_size", "0").isascii() or not options.get("statement_cache_size", "0").isdigit():
-        raise BadAddress("statement_cache_size has to be a number; 0 is for pgbouncer before 1.21")
+    pairs = parse_qsl(query, keep_blank_values=True)
+    options = dict(pairs)
+    if unknown := sorted(options.keys() - set(_OPTIONS)):
+        raise BadAddress(f"{unknown[0]} is no option here; those are {', '.join(_OPTIONS[:-1])} and {_OPTIONS[-1]}")
+    if len(options) < len(pairs):
+        raise BadAddress("an option is there twice. Leave one of the two out")
     return options
+
+
+def _statements(options: Mapping[str, str]) -> int | None:
+    if (text := options.get("statement_cache_size")) is None:
+        return None
+    if not text.isascii() or not text.isdigit() or len(text) > len("10000"):
+        raise BadAddress("statement_cache_size has to be a number up to 10000")
+    return int(text)
+
+
+def _iam(options: Mapping[str, str], password: str | None) -> bool:
+    if (auth := options.get("auth")) is None:
+        return False
+    if auth != "iam":
+        raise BadAddress("auth has to be iam. Leave it out if there is a password")
+    if password:
+        raise BadAddress("auth=iam makes passwords itself. Leave the password out")
+    if options.get("sslmode") not in ("require", "verify-ca", "verify-full"):
+        raise BadAddress("auth=iam needs sslmode=verify-full, as RDS takes its tokens over TLS only")
+    return True

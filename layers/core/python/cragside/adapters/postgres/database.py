@@ -1,45 +1,37 @@
-"""Connections to one PostgreSQL database, and transactions on them."""
+"""Statements and transactions on one PostgreSQL database."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from contextvars import ContextVar
 from typing import Any
 
 import asyncpg
 
 from cragside.adapters.postgres.address import PostgresAddress
+from cragside.adapters.postgres.connections import CLEANUP_SECONDS, WAIT_SECONDS, ConnectionLost, Connections
 
-CONNECT_SECONDS = 3.0
 STATEMENT_SECONDS = 30.0
-# A connection that was idle for longer is replaced: a frozen function's connection is dead when it thaws.
-IDLE_SECONDS = 30.0
-
-# The connection broke. What waited for it in the pool has broken too, as after a restart of the server.
-_LOST = (
-    asyncpg.ConnectionDoesNotExistError,
-    asyncpg.ConnectionFailureError,
-    asyncpg.InterfaceError,
-    asyncpg.InternalClientError,
-    asyncpg.AdminShutdownError,
-    ConnectionError,
-)
 
 
 class PostgresDatabase:
-    """At most `most` connections to a database, each made when it is needed.
+    """Statements on at most `most` connections.
 
     Statements in the task that holds a `transaction` are part of it. All may raise `asyncpg.PostgresError`,
-    `asyncpg.InterfaceError`, `OSError` and `TimeoutError`.
+    `asyncpg.InterfaceError`, `OSError` and `TimeoutError`. When a task is cancelled, so is its statement on the server.
     """
 
-    def __init__(self, address: PostgresAddress, *, most: int, statement_seconds: float = STATEMENT_SECONDS) -> None:
+    def __init__(
+        self,
+        address: PostgresAddress,
+        *,
+        most: int,
+        statement_seconds: float = STATEMENT_SECONDS,
+        wait_seconds: float = WAIT_SECONDS,
+    ) -> None:
         self.address = address
-        self._most = most
+        self._connections = Connections(address, most=most, wait_seconds=wait_seconds)
         self._seconds = statement_seconds
-        self._pool: asyncpg.Pool | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._opening = asyncio.Lock()
         self._held: ContextVar[asyncpg.Connection | None] = ContextVar("held", default=None)
 
     async def all(self, sql: str, *values: Any) -> list[Any]:
@@ -66,9 +58,13 @@ class PostgresDatabase:
         if (held := self._held.get()) is not None:
             yield held
             return
-        pool = await self._opened()
-        async with pool.acquire(timeout=CONNECT_SECONDS + self._seconds) as connection:
-            yield connection
+        async with self._lent() as connection:
+            if not self._connections.session_changes:
+                yield connection
+                return
+            # Otherwise a pooler might prepare a statement in one session and run it in another.
+            async with _finished(await self._begun(connection), connection, self._seconds):
+                yield connection
 
     @asynccontextmanager
     async def transaction(self, *, snapshot: bool = False) -> AsyncIterator[None]:
@@ -76,86 +72,99 @@ class PostgresDatabase:
         if self._held.get() is not None:
             raise RuntimeError("This task is in a transaction already.")
         options: dict[str, Any] = {"isolation": "repeatable_read", "readonly": True} if snapshot else {}
-        async with await self._begun(options) as connection:
+        async with AsyncExitStack() as stack:
+            connection, begun = await self._connected_and_begun(stack, options)
+            await stack.enter_async_context(_finished(begun, connection, self._seconds))
             token = self._held.set(connection)
             try:
                 yield
             finally:
                 self._held.reset(token)
 
+    @asynccontextmanager
+    async def snapshot(self) -> AsyncIterator[asyncpg.Connection]:
+        """A connection of its own that only reads, and sees one state however long that takes.
+
+        Statements of this task are no part of it.
+        """
+        async with AsyncExitStack() as stack:
+            options = {"isolation": "repeatable_read", "readonly": True}
+            connection, begun = await self._connected_and_begun(stack, options)
+            await stack.enter_async_context(_finished(begun, connection, self._seconds))
+            yield connection
+
     async def close(self) -> None:
         """Close all connections."""
-        if (pool := self._pool) is not None:
-            self._pool = None
-            try:
-                await asyncio.wait_for(pool.close(), CONNECT_SECONDS)
-            except TimeoutError:
-                pool.terminate()
+        await self._connections.close()
+
+    def _lent(self) -> AbstractAsyncContextManager[asyncpg.Connection]:
+        return self._connections.one()
 
     async def _run(self, method: str, sql: str, values: Sequence[Any]) -> Any:
-        repeatable = self._held.get() is None and sql.lstrip().startswith("SELECT")
         try:
             async with self.connection() as connection:
                 return await getattr(connection, method)(sql, *values, timeout=self._seconds)
-        except _LOST:
-            await self._replace_idle()
-            if not repeatable:
+        except ConnectionLost:
+            if self._held.get() is not None or not _only_reads(sql):
                 raise
         async with self.connection() as connection:
             return await getattr(connection, method)(sql, *values, timeout=self._seconds)
 
-    async def _begun(self, options: dict[str, Any]) -> "_Held":
-        """A connection on which a transaction has begun."""
+    async def _connected_and_begun(
+        self, stack: AsyncExitStack, options: dict[str, Any]
+    ) -> tuple[asyncpg.Connection, Any]:
+        """A connection with a new transaction. If the connection turns out to be dead, another one."""
         try:
-            return await _Held.begin(self.connection(), options)
-        except _LOST:
-            await self._replace_idle()
-        return await _Held.begin(self.connection(), options)
+            return await self._entered(stack, options)
+        except ConnectionLost:
+            return await self._entered(stack, options)
 
-    async def _replace_idle(self) -> None:
-        """Have the pool make new connections. Those in use stay until they are given back."""
-        if self._pool is not None:
-            await self._pool.expire_connections()
+    async def _entered(self, stack: AsyncExitStack, options: dict[str, Any]) -> tuple[asyncpg.Connection, Any]:
+        async with AsyncExitStack() as trial:
+            connection = await trial.enter_async_context(self._lent())
+            begun = await self._begun(connection, **options)
+            stack.push_async_exit(trial.pop_all().__aexit__)
+        return connection, begun
 
-    async def _opened(self) -> asyncpg.Pool:
-        async with self._opening:
-            if self._pool is not None and self._loop is not asyncio.get_running_loop():
-                # Connections belong to the event loop that made them. That one has ended.
-                self._pool = None
-            if self._pool is None:
-                self._loop = asyncio.get_running_loop()
-                self._pool = await asyncpg.create_pool(
-                    **self.address.arguments(),
-                    min_size=0,
-                    max_size=self._most,
-                    max_inactive_connection_lifetime=IDLE_SECONDS,
-                    timeout=CONNECT_SECONDS,
-                    reset=_as_it_is,
-                )
-            return self._pool
+    async def _begun(self, connection: asyncpg.Connection, **options: Any) -> Any:
+        transaction = connection.transaction(**options)
+        try:
+            async with asyncio.timeout(self._seconds):
+                await transaction.start()
+        except BaseException:
+            _drop(connection)
+            raise
+        return transaction
 
 
-class _Held:
-    """A connection with a transaction. Leaving the block ends the transaction and gives the connection back."""
+@asynccontextmanager
+async def _finished(begun: Any, connection: asyncpg.Connection, seconds: float) -> AsyncIterator[None]:
+    """Commit at the end of the block. If it fails, roll back; without an answer to that, drop the connection."""
+    try:
+        yield
+    except BaseException:
+        try:
+            async with asyncio.timeout(CLEANUP_SECONDS):
+                await begun.rollback()
+        except BaseException:
+            _drop(connection)
+        raise
+    try:
+        async with asyncio.timeout(seconds):
+            await begun.commit()
+    except asyncpg.PostgresError:
+        raise  # the server has undone it
+    except BaseException:
+        _drop(connection)
+        raise
 
-    def __init__(self, connection: asyncpg.Connection, stack: AsyncExitStack) -> None:
-        self._connection = connection
-        self._stack = stack
 
-    @classmethod
-    async def begin(cls, given: AbstractAsyncContextManager[asyncpg.Connection], options: dict[str, Any]) -> "_Held":
-        """Take the connection and begin the transaction."""
-        async with AsyncExitStack() as stack:
-            connection = await stack.enter_async_context(given)
-            await stack.enter_async_context(connection.transaction(**options))
-            return cls(connection, stack.pop_all())
-
-    async def __aenter__(self) -> asyncpg.Connection:
-        return self._connection
-
-    async def __aexit__(self, *failure: Any) -> bool | None:
-        return await self._stack.__aexit__(*failure)
+def _drop(connection: asyncpg.Connection) -> None:
+    with suppress(asyncpg.InterfaceError):  # it is closed already
+        connection.terminate()
 
 
-async def _as_it_is(_: asyncpg.Connection) -> None:
-    """Nothing here changes a session, so that nothing has to be reset, which would cost a round trip each time."""
+def _only_reads(sql: str) -> bool:
+    """Whether a statement can be tried once more after its answer was lost."""
+    words = set(sql.split())
+    return bool(words & {"SELECT"}) and not words & {"INSERT", "UPDATE", "DELETE", "(INSERT", "(UPDATE", "(DELETE"}

@@ -1,6 +1,10 @@
 """What failures of PostgreSQL mean for whoever runs cragside."""
 
+import ssl
+
 import asyncpg
+
+from cragside.adapters.postgres.connections import AllBusy
 
 # What a statement may raise. `TimeoutError` and refused connections are `OSError`.
 FAILURES = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError)
@@ -26,6 +30,16 @@ _MEANINGS = (
         asyncpg.InvalidCatalogNameError,
         "there is no such database",
         "has no database: POSTGRES_URI names none that is there",
+    ),
+    (
+        AllBusy,
+        "all connections are in use",
+        "is busy: all connections to PostgreSQL are in use. Try again, or raise RAG_POSTGRES_CONNECTIONS",
+    ),
+    (
+        ssl.SSLError,
+        "TLS failed",
+        "is out of reach: TLS failed. Check PostgreSQL's certificate, and sslmode and sslrootcert in POSTGRES_URI",
     ),
     (asyncpg.TooManyConnectionsError, "it has too many connections", "has too many connections to PostgreSQL"),
 )

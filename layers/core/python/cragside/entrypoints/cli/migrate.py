@@ -1,10 +1,11 @@
 """`cragside migrate`: sets up PostgreSQL."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from cragside.domain.errors import ConfigurationError
+from cragside.entrypoints.cli import exit_codes
 from cragside.entrypoints.cli.session import session_of
 from cragside.entrypoints.cli.terminal import output
 
@@ -12,7 +13,10 @@ if TYPE_CHECKING:
     from cragside.bootstrap import Container
 
 
-def migrate(context: typer.Context) -> None:
+def migrate(
+    context: typer.Context,
+    check: Annotated[bool, typer.Option("--check", help="Make nothing; fail if tables are missing.")] = False,
+) -> None:
     """Make the tables in the database of POSTGRES_URI that are not there yet.
 
     Its role needs the rights to make a schema, tables and the extension pgvector, for PGGraphStorage also AGE. Servers
@@ -25,7 +29,13 @@ def migrate(context: typer.Context) -> None:
         raise ConfigurationError(
             "POSTGRES_URI is not set. The store in files needs no tables.", variable="POSTGRES_URI"
         )
-    output().print(session.run(settings, _migrated))
+    if not check:
+        output().print(session.run(settings, _migrated))
+    elif not session.run(settings, _is_migrated):
+        output().print("Tables are missing: run cragside migrate")
+        raise typer.Exit(exit_codes.FAILED)
+    else:
+        output().print("All tables are there")
 
 
 async def _migrated(container: "Container") -> str:
@@ -37,3 +47,11 @@ async def _migrated(container: "Container") -> str:
     embedder = await container.open_embedder(settings.embedding_model)
     made = await make_tables(database, embedder, age=settings.graph_storage == "PGGraphStorage")
     return f"{'Made the tables' if made else 'The tables are there'}: {database.address}"
+
+
+async def _is_migrated(container: "Container") -> bool:
+    from cragside.composition.databases import is_migrated
+
+    database = container.database
+    assert database is not None  # noqa: S101 (the setting says so)
+    return await is_migrated(database, await container.open_embedder(container.settings.embedding_model))

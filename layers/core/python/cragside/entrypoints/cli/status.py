@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from cragside.bootstrap import Container
     from cragside.ports.rag_repository import KnowledgeStatus
 
+_LABELS = {"lightrag_workspace": "in LightRAG"}
+
 
 def status(
     context: typer.Context,
@@ -29,6 +31,8 @@ def status(
         return await (await container.workspaces.open(settings.workspace)).passages.status()
 
     known = {**asdict(session.run(settings, work)), "store": place_of(settings)}
+    if not known["lightrag_workspace"]:
+        del known["lightrag_workspace"]
     if as_json:
         print_json(known)
         return
@@ -37,6 +41,6 @@ def status(
     waiting = by_status.get("pending", 0)
     for name, value in known.items():
         note = f" ({counted(waiting, 'document')} waiting)" if name == "passages" and waiting else ""
-        console.print(f"{name.replace('_', ' '):<17}{printable(str(value))}{note}", soft_wrap=True)
+        console.print(f"{_LABELS.get(name, name.replace('_', ' ')):<17}{printable(str(value))}{note}", soft_wrap=True)
     for name, count in sorted(by_status.items()):
         console.print(f"  {name:<15}{count}")

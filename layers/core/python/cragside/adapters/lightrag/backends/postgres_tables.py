@@ -1,20 +1,34 @@
 """The tables of a PostgreSQL database: the ledger's and LightRAG's."""
 
-from cragside.adapters.lightrag.ledger.failures import StoreFormatError
+import asyncpg
+
+from cragside.adapters.lightrag.ledger.failures import LedgerError
 from cragside.adapters.lightrag.ledger.postgres.age import install_age
 from cragside.adapters.lightrag.ledger.postgres.schema import (
     MIGRATING,
     SCHEMA_VERSION,
     TABLES,
+    check_version,
     record_version,
     version_of,
 )
 from cragside.adapters.lightrag.ledger.postgres.search_schema import TABLES as SEARCH_TABLES
 from cragside.adapters.lightrag.ledger.postgres.store import translating
 from cragside.adapters.lightrag.storages.postgres.near_indexes import make_near_indexes
-from cragside.adapters.lightrag.storages.postgres.tables import make_tables, make_vector_tables
+from cragside.adapters.lightrag.storages.postgres.tables import make_tables, make_vector_tables, missing_vector_tables
 from cragside.adapters.postgres import preferences, queue_schema
 from cragside.adapters.postgres.database import PostgresDatabase
+from cragside.adapters.postgres.versions import ServerState, state_of
+
+
+async def inspected(database: PostgresDatabase) -> tuple[ServerState, int, int]:
+    """The server's state, the number of the tables' format, 0 without tables that can be read, and this program's.
+
+    Raises `LedgerError`.
+    """
+    async with translating():
+        server = await state_of(database)
+        return server, 0 if server.forbidden else await version_of(database), SCHEMA_VERSION
 
 
 async def migrate(database: PostgresDatabase, *, model: str = "", dimensions: int = 0, age: bool = False) -> bool:
@@ -28,19 +42,49 @@ async def migrate(database: PostgresDatabase, *, model: str = "", dimensions: in
     async with translating(), database.transaction(), database.connection() as connection:
         await connection.execute("SELECT pg_advisory_xact_lock($1)", MIGRATING)
         if missing := (version := await version_of(database)) == 0:
+            await _make_extension(connection)
+            await _make_schema(connection)
             await connection.execute(TABLES)
             await connection.execute(SEARCH_TABLES)
             await connection.execute(queue_schema.TABLES)
             await connection.execute(preferences.TABLES)
             await make_tables(connection)
             await record_version(database)
-        elif version > SCHEMA_VERSION:
-            raise StoreFormatError(
-                f"its tables have format {version}, but this cragside knows {SCHEMA_VERSION}. Update it."
-            )
+        else:
+            check_version(version)
         if age:
             await install_age(connection)
         if model:
             await make_vector_tables(database, model, dimensions)
     await make_near_indexes(database)
     return missing
+
+
+async def is_complete(database: PostgresDatabase, *, model: str, dimensions: int) -> bool:
+    """Whether `migrate` would make no table. Raises as it does."""
+    async with translating():
+        if (version := await version_of(database)) == 0:
+            return False
+        check_version(version)
+        return not await missing_vector_tables(database, model, dimensions)
+
+
+async def _make_extension(connection: asyncpg.Connection) -> None:
+    if await connection.fetchval("SELECT true FROM pg_extension WHERE extname = 'vector'"):
+        return
+    try:
+        await connection.execute("CREATE EXTENSION vector")
+    except asyncpg.InsufficientPrivilegeError as error:
+        remedy = "have a superuser run CREATE EXTENSION vector; in this database, then run cragside migrate again"
+        raise LedgerError("pgvector is missing", f"needs the extension pgvector: {remedy}") from error
+    except (asyncpg.FeatureNotSupportedError, asyncpg.UndefinedFileError) as error:
+        remedy = "install pgvector on PostgreSQL's machine, then run cragside migrate again"
+        raise LedgerError("pgvector is missing", f"needs the extension pgvector: {remedy}") from error
+
+
+async def _make_schema(connection: asyncpg.Connection) -> None:
+    may = """SELECT (has_database_privilege(current_database(), 'CREATE') OR to_regnamespace('cragside') IS NOT NULL)
+        AND has_schema_privilege('public', 'CREATE')"""
+    if not await connection.fetchval(may):
+        remedy = "run cragside migrate as a role that has CREATE on the database and on its schema public"
+        raise LedgerError("the role may not make tables", f"has no tables, and this role may not make them: {remedy}")

@@ -200,6 +200,10 @@ class Ledger(Catalogue):
             return None
         return Since(now, await self.embedding_model(), await self.generation())
 
+    async def opened_with(self) -> tuple[str | None, str]:
+        """The embedding model and the generation, as they are when the ledger is opened."""
+        return await self.embedding_model(), await self.generation()
+
     @abstractmethod
     async def flush(self) -> None:
         """Have everything on the disk that was written, so that not even a power cut takes it."""

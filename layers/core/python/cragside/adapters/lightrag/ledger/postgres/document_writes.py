@@ -50,7 +50,8 @@ class DocumentWrites(Leasing):
 
     @override
     async def enter(self, entry: Entry) -> None:
-        async with self._transaction():
+        async with self._transaction() as listing:
+            listing.entered(entry.identifier)
             version = await self._make_current(entry)
             if entry.enrich:
                 await self._store.execute(_WANT_ENRICHMENT, version)
@@ -58,21 +59,24 @@ class DocumentWrites(Leasing):
 
     @override
     async def retire(self, document_id: str) -> bool:
-        async with self._transaction():
+        async with self._transaction() as listing:
             if await self.record(document_id) is None:
                 return False
+            listing.removed(document_id)
             await self._retire("state <> 'gone'", document_id)
             await self._store.execute("DELETE FROM cragside.origin WHERE store = $1 AND document_id = $2", document_id)
             return True
 
     @override
     async def claim(self, document_id: str, source: str, name: str) -> None:
-        async with self._transaction():
+        async with self._transaction() as listing:
+            listing.entered(document_id)
             await self._claim(document_id, source, name)
 
     @override
     async def describe(self, document_id: str, source: SourceText, track: str) -> None:
-        async with self._transaction():
+        async with self._transaction() as listing:
+            listing.entered(document_id)
             for (version,) in await self._store.all(f"{_VERSIONS} AND id = $2 AND state = 'current'", document_id):
                 await self._embed_again_if_retitled(version, source)
             await self._claim(document_id, source.source, source.name)
@@ -81,7 +85,8 @@ class DocumentWrites(Leasing):
 
     @override
     async def want_enrichment(self, document_id: str) -> None:
-        async with self._transaction():
+        async with self._transaction() as listing:
+            listing.requeued(document_id)
             version = await self._store.value(
                 "UPDATE cragside.document SET enrich = true"
                 " WHERE store = $1 AND id = $2 AND state = 'current' RETURNING version",
@@ -101,7 +106,8 @@ class DocumentWrites(Leasing):
                 f"part SET embedded = false, enrichment = 'pending' WHERE {_CHOSEN}",
                 "document SET enrich = true WHERE store = $1 AND state = 'current' AND ($2::text IS NULL OR id = $2)",
             ]
-        async with self._transaction():
+        async with self._transaction() as listing:
+            listing.requeued(document_id)
             for change in changes:
                 await self._store.execute(f"UPDATE cragside.{change}", document_id)
 

@@ -9,6 +9,7 @@ from typing_extensions import override
 
 from cragside.adapters.holders import is_gone
 from cragside.adapters.lightrag.ledger.leases import Lease, LeaseLost
+from cragside.adapters.lightrag.ledger.postgres.listing import Listing
 from cragside.adapters.lightrag.ledger.postgres.passages import PassageReads
 
 # A row that others may be taking is locked, so that the answer holds until the commit.
@@ -55,10 +56,11 @@ class Leasing(PassageReads):
         return other
 
     @asynccontextmanager
-    async def _transaction(self) -> AsyncIterator[None]:
-        async with self._store.transaction():
+    async def _transaction(self) -> AsyncIterator[Listing]:
+        listing = Listing(self._store)
+        async with self._store.transaction(listing.write):
             await self._check_leases()
-            yield
+            yield listing
 
     async def _check_leases(self) -> None:
         for lease in self._leases:

@@ -107,6 +107,7 @@ class PostgresLedger(PartWrites):
                 entities=entities,
                 relations=relations,
                 by_status=await self._statuses(),
+                lightrag_workspace=self._store.key,
             )
 
     @override
@@ -122,7 +123,8 @@ class PostgresLedger(PartWrites):
     @override
     async def copy_document_from(self, other: Ledger, document_id: str) -> None:
         source = _on_postgres(other)._store.number
-        async with self._transaction():
+        async with self._transaction() as listing:
+            listing.entered(document_id)
             old, new = await self._store.one(_COPY_DOCUMENT, source, document_id)
             await self._store.execute(_COPY_PARTS, new, old)
             await self._store.execute(_COPY_PASSAGES, source, new, old)
@@ -160,6 +162,10 @@ class PostgresLedger(PartWrites):
         """See the base class. All of it is one row, so that it is read whatever the state was."""
         row = await self._store.one(_SINCE, self._store.workspace)
         return Since("", None, "") if row is None else Since(f"{row[0]}-{row[1]}", row[2], str(row[0]))
+
+    @override
+    async def opened_with(self) -> tuple[str | None, str]:
+        return self._store.model, str(self._store.number)  # both came with the store's row
 
     @override
     async def flush(self) -> None:

@@ -80,7 +80,8 @@ class PartWrites(DocumentWrites):
     async def enter_vectors(
         self, task: Task, part: StoredPart, rows: Mapping[str, Row], vectors: Vectors, model: str
     ) -> None:
-        async with self._transaction():
+        async with self._transaction() as listing:
+            listing.stepped(part.version)
             await self._bind(model, vectors.shape[1])
             words = [self._search_text(searched_text(part.title, str(row.get("content", "")))) for row in rows.values()]
             await self._store.execute("DELETE FROM cragside.searched WHERE store = $1 AND id = ANY($2)", list(rows))
@@ -99,11 +100,12 @@ class PartWrites(DocumentWrites):
 
     @override
     async def apply(self, change: GraphChange, guard: ChangeGuard, model: str) -> bool:
-        async with self._transaction():
+        async with self._transaction() as listing:
             await self._check_model(model)
             if isinstance(guard, WhileCurrent):
                 if not await self._mark_enriched(guard):
                     return False
+                listing.stepped(guard.part.version)
                 await self._bind(model, None)
             if isinstance(guard, OnceGone) and not await self._remove(guard.part):
                 return False
@@ -129,7 +131,8 @@ class PartWrites(DocumentWrites):
         return model
 
     async def _set(self, part: StoredPart, changes: str, *values: str) -> None:
-        async with self._transaction():
+        async with self._transaction() as listing:
+            listing.stepped(part.version)
             await self._store.execute(
                 f"UPDATE cragside.part SET {changes} WHERE {_PART}", part.version, part.number, *values
             )

@@ -15,6 +15,7 @@ import numpy as np
 from cragside.adapters.lightrag.ledger.changes import GraphChange, Row, VectorChange
 from cragside.adapters.lightrag.ledger.cutting import TEXTS
 from cragside.adapters.lightrag.ledger.failures import LedgerError
+from cragside.adapters.lightrag.ledger.postgres.schema import check_version
 from cragside.adapters.postgres.database import PostgresDatabase
 from cragside.adapters.postgres.failures import FAILURES, meaning_of
 
@@ -25,10 +26,24 @@ logger = logging.getLogger("cragside")
 
 SearchText = Callable[[str], str]
 
-_FIND = "SELECT id, key, storages FROM cragside.store WHERE workspace = $1"
+_IS_THERE = "SELECT 1 FROM cragside.store WHERE workspace = $1"
+# One row, with the format of the tables even if there is no such store.
+_FIND = """SELECT format.version, store.id, key, storages, embedding_model, dimensions
+    FROM (SELECT max(version) AS version FROM cragside.schema_version) AS format
+    LEFT JOIN cragside.store ON workspace = $1"""
 _MAKE = "INSERT INTO cragside.store (workspace, key, storages) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING RETURNING key"
-# Last in each transaction: the row is locked from here to the commit.
+# Towards the end of each transaction: the row is locked from here to the commit.
 _TOUCH = "UPDATE cragside.store SET state = state + 1 WHERE id = $1"
+# A model's answers quote the passage that they are about. Those that a passage of the same words uses stay.
+_FORGET_ANSWERS = """WITH workspace AS (SELECT key FROM cragside.store WHERE id = $1), going AS (
+    SELECT cached.id FROM workspace JOIN lightrag_llm_cache AS cached ON cached.workspace = key
+    WHERE chunk_id = ANY($2)
+    UNION SELECT jsonb_array_elements_text(llm_cache_list) FROM workspace
+    JOIN lightrag_doc_chunks AS chunk ON chunk.workspace = key WHERE id = ANY($2))
+    DELETE FROM lightrag_llm_cache USING workspace, going
+    WHERE lightrag_llm_cache.workspace = key AND lightrag_llm_cache.id = going.id AND NOT EXISTS (
+    SELECT 1 FROM lightrag_doc_chunks AS other WHERE other.workspace = key AND other.llm_cache_list ? going.id
+    AND NOT other.id = ANY($2))"""
 # After so many transactions of this process, a workspace may have become large.
 _WRITES = 100
 
@@ -89,6 +104,9 @@ class PostgresStore:
         self.key = ""
         # The classes of LightRAG's storages that it was made with, by their roles.
         self.storages: Mapping[str, str] = {}
+        # Of the model that built the store, when it was last opened.
+        self.model: str | None = None
+        self.dimensions: int | None = None
         # LightRAG's storages, while they are open.
         self.values: dict[str, ValueTable] = {}
         self.vectors: dict[str, VectorTable] = {}
@@ -100,20 +118,23 @@ class PostgresStore:
 
     @classmethod
     async def acquire(cls, folder: Path, database: PostgresDatabase, new: NewStores | None = None) -> "PostgresStore":
-        """The store of a folder's name; each acquire needs its `release`. Raises `LedgerError`.
+        """The store of a folder's name; each acquire needs its `release`. Without `new`, it has to be there.
 
-        Without `new`, it has to be there.
+        Raises `LedgerError`, and `StoreFormatError` for tables of another version of cragside.
         """
         async with translating():
-            row = await database.one(_FIND, folder.name)
-            if row is None and new is not None:
+            version, number, *facts = await database.one(_FIND, folder.name)
+            check_version(version)
+            if number is None and new is not None:
                 await _make(database, folder.name, new)
-                row = await database.one(_FIND, folder.name)
-        if row is None:
+                version, number, *facts = await database.one(_FIND, folder.name)
+        if number is None:
             raise LedgerError("there is no such store", "is not there")
         known = cls._open.setdefault(folder, cls(database, folder))
         # The workspace may have been built anew.
-        known.number, known.key, known.storages = row[0], row[1], json.loads(row[2])
+        known.number = number
+        known.key, storages, known.model, known.dimensions = facts
+        known.storages = json.loads(storages)
         known._users += 1
         return known
 
@@ -172,6 +193,7 @@ class PostgresStore:
 
     async def erase_texts(self, ids: "Collection[str]") -> None:
         """Take passages out of LightRAG's storages."""
+        await self.execute(_FORGET_ANSWERS, list(ids))
         await self.write_texts(dict.fromkeys(ids))
         if storage := self.vectors.get("chunks"):
             await storage.write(VectorChange(list(ids), {}, {}, np.empty((0, 0), np.float32)))
@@ -198,11 +220,15 @@ class PostgresStore:
         return await self.graph.sizes() if self.graph else (0, 0)
 
     @asynccontextmanager
-    async def transaction(self) -> AsyncIterator[None]:
-        """Everything or nothing; what any process shows of the store's state changes."""
+    async def transaction(self, last: Callable[[], Awaitable[None]]) -> AsyncIterator[None]:
+        """Everything or nothing; what any process shows of the store's state changes.
+
+        `last` runs while no other transaction of the store is at its end.
+        """
         async with translating(), self.database.transaction():
             yield
             await self.database.value(_TOUCH, self.number)
+            await last()
         self._writes += 1
         if self._writes >= _WRITES and (self._indexing is None or self._indexing.done()):
             self._indexing = asyncio.create_task(self._index())
@@ -253,7 +279,7 @@ async def names_in(database: PostgresDatabase) -> list[str]:
 async def is_in(database: PostgresDatabase, workspace: str) -> bool:
     """Whether a database has a store of a workspace. Raises `LedgerError`."""
     async with translating():
-        return await database.one(_FIND, workspace) is not None
+        return await database.one(_IS_THERE, workspace) is not None
 
 
 @asynccontextmanager

@@ -17,50 +17,52 @@ from cragside.adapters.lightrag.ledger.postgres.store import PostgresStore, tran
 from cragside.adapters.lightrag.storages.interface import Expansion, GraphStorage, Properties, Strong, ordered
 
 # All names are qualified, because a search path would have to be set anew on each connection.
-_EQUAL = "OPERATOR(ag_catalog.=)"
+EQUAL = "OPERATOR(ag_catalog.=)"
 _DIFFERS = "OPERATOR(ag_catalog.<>)"
-_VERTICES, _EDGES = '{0}."base"', '{0}."DIRECTED"'
+VERTICES, EDGES = '{0}."base"', '{0}."DIRECTED"'
 
 
-def _name(vertex: str) -> str:
+def name_of(vertex: str) -> str:
+    """The name of a vertex."""
     return f'({ENTITY.format(vertex)})::text COLLATE "C"'
 
 
-def _is(vertex: str, text: str) -> str:
+def has_name(vertex: str, text: str) -> str:
     """Whether a vertex has this name; an index finds it."""
-    return f"{ENTITY.format(vertex)} {_EQUAL} to_json({text}::text)::text::ag_catalog.agtype"
+    return f"{ENTITY.format(vertex)} {EQUAL} to_json({text}::text)::text::ag_catalog.agtype"
 
 
-def _properties(of: str) -> str:
+def properties_of(of: str) -> str:
+    """What a vertex or an edge says, as JSON."""
     return f"ag_catalog.agtype_out({of}.properties)::text"
 
 
 def _joined(edge: str, source: str, target: str) -> str:
     """Whether an edge joins two vertices. LightRAG's server writes edges in any direction."""
-    ends = f"{edge}.start_id {_EQUAL} {{}}.id AND {edge}.end_id {_EQUAL} {{}}.id"
+    ends = f"{edge}.start_id {EQUAL} {{}}.id AND {edge}.end_id {EQUAL} {{}}.id"
     return f"({ends.format(source, target)} OR {ends.format(target, source)})"
 
 
 _WEIGHT = """(ag_catalog.agtype_access_operator({}.properties, '"weight"'::ag_catalog.agtype))::text::float8"""
 _HEAVIEST = f"ORDER BY {_WEIGHT} DESC NULLS LAST"
 # The other ends of a vertex's edges.
-_NEAR = f"""SELECT end_id AS other, properties FROM {_EDGES} WHERE start_id {_EQUAL} node.id
-    UNION ALL SELECT start_id, properties FROM {_EDGES} WHERE end_id {_EQUAL} node.id AND start_id {_DIFFERS} node.id"""
-_DEGREE = f"""(SELECT count(*) FROM {_EDGES} WHERE start_id {_EQUAL} node.id)
-    + (SELECT count(*) FROM {_EDGES} WHERE end_id {_EQUAL} node.id)"""
-_NODES = f"""SELECT asked, {_properties("node")} FROM unnest($1::text[]) AS asked
-    JOIN {_VERTICES} AS node ON {_is("node", "asked")}"""
-_EDGES_BETWEEN = f"""SELECT source, target, {_properties("edge")}
+_NEAR = f"""SELECT end_id AS other, properties FROM {EDGES} WHERE start_id {EQUAL} node.id
+    UNION ALL SELECT start_id, properties FROM {EDGES} WHERE end_id {EQUAL} node.id AND start_id {_DIFFERS} node.id"""
+_DEGREE = f"""(SELECT count(*) FROM {EDGES} WHERE start_id {EQUAL} node.id)
+    + (SELECT count(*) FROM {EDGES} WHERE end_id {EQUAL} node.id)"""
+_NODES = f"""SELECT asked, {properties_of("node")} FROM unnest($1::text[]) AS asked
+    JOIN {VERTICES} AS node ON {has_name("node", "asked")}"""
+_EDGES_BETWEEN = f"""SELECT source, target, {properties_of("edge")}
     FROM unnest($1::text[], $2::text[]) AS pair (source, target)
-    JOIN {_VERTICES} AS a ON {_is("a", "source")} JOIN {_VERTICES} AS b ON {_is("b", "target")}
-    JOIN {_EDGES} AS edge ON {_joined("edge", "a", "b")}"""
+    JOIN {VERTICES} AS a ON {has_name("a", "source")} JOIN {VERTICES} AS b ON {has_name("b", "target")}
+    JOIN {EDGES} AS edge ON {_joined("edge", "a", "b")}"""
 _DEGREES = f"""SELECT asked, {_DEGREE} FROM unnest($1::text[]) AS asked
-    JOIN {_VERTICES} AS node ON {_is("node", "asked")}"""
+    JOIN {VERTICES} AS node ON {has_name("node", "asked")}"""
 # Always the same ones: first those whose other ends are alphabetically later.
 _SOME = f"""SELECT asked AS name, near.name AS other FROM unnest($1::text[]) AS asked
-    JOIN {_VERTICES} AS node ON {_is("node", "asked")} CROSS JOIN LATERAL (
-        SELECT {_name("other")} AS name FROM ({_NEAR}) AS edge JOIN {_VERTICES} AS other ON other.id {_EQUAL} edge.other
-        ORDER BY {_name("other")} < asked, {_name("other")} LIMIT $2) AS near"""
+    JOIN {VERTICES} AS node ON {has_name("node", "asked")} CROSS JOIN LATERAL (
+        SELECT {name_of("other")} AS name FROM ({_NEAR}) AS edge JOIN {VERTICES} AS other ON other.id {EQUAL} edge.other
+        ORDER BY {name_of("other")} < asked, {name_of("other")} LIMIT $2) AS near"""
 _ORDER = 'ORDER BY name, other < name COLLATE "C", other'
 _EDGES_OF = f"SELECT name, other FROM ({_SOME}) AS near {_ORDER}"
 # `$3` and `$4` are the ends of relations.
@@ -68,45 +70,45 @@ _EXPANSION = f"""WITH near AS MATERIALIZED ({_SOME}),
     named AS (SELECT unnest($1::text[]) AS name UNION SELECT unnest($3::text[]) UNION SELECT unnest($4::text[])),
     pair AS (SELECT name AS source, other AS target FROM near UNION SELECT * FROM unnest($3::text[], $4::text[])),
     joined AS (SELECT DISTINCT ON (edge.id) source, target, edge.properties FROM pair
-        JOIN {_VERTICES} AS a ON {_is("a", "source")} JOIN {_VERTICES} AS b ON {_is("b", "target")}
-        JOIN {_EDGES} AS edge ON {_joined("edge", "a", "b")}),
+        JOIN {VERTICES} AS a ON {has_name("a", "source")} JOIN {VERTICES} AS b ON {has_name("b", "target")}
+        JOIN {EDGES} AS edge ON {_joined("edge", "a", "b")}),
     counted AS (SELECT unnest($1::text[]) AS name UNION SELECT name FROM near UNION SELECT other FROM near)
     SELECT
     (SELECT json_agg(json_build_array(name, other) {_ORDER}) FROM near),
-    (SELECT json_agg(json_build_array(name, {_properties("node")}::json)) FROM named
-        JOIN {_VERTICES} AS node ON {_is("node", "name")}),
-    (SELECT json_agg(json_build_array(source, target, {_properties("joined")}::json)) FROM joined),
+    (SELECT json_agg(json_build_array(name, {properties_of("node")}::json)) FROM named
+        JOIN {VERTICES} AS node ON {has_name("node", "name")}),
+    (SELECT json_agg(json_build_array(source, target, {properties_of("joined")}::json)) FROM joined),
     (SELECT json_agg(json_build_array(name, {_DEGREE})) FROM counted
-        JOIN {_VERTICES} AS node ON {_is("node", "name")})"""
-_STRONGEST = f"""SELECT {_name("other")}, {_properties("near")} FROM {_VERTICES} AS node
-    CROSS JOIN LATERAL ({_NEAR}) AS near JOIN {_VERTICES} AS other ON other.id {_EQUAL} near.other
-    WHERE {_is("node", "$1")} {_HEAVIEST.format("near")}, {_name("other")} LIMIT $2"""
+        JOIN {VERTICES} AS node ON {has_name("node", "name")})"""
+_STRONGEST = f"""SELECT {name_of("other")}, {properties_of("near")} FROM {VERTICES} AS node
+    CROSS JOIN LATERAL ({_NEAR}) AS near JOIN {VERTICES} AS other ON other.id {EQUAL} near.other
+    WHERE {has_name("node", "$1")} {_HEAVIEST.format("near")}, {name_of("other")} LIMIT $2"""
 _AMONG = f"""WITH node AS (SELECT id, name FROM unnest($1::text[]) AS name
-    JOIN {_VERTICES} AS node ON {_is("node", "name")})
-    SELECT least(a.name, b.name COLLATE "C"), greatest(a.name, b.name COLLATE "C"), {_properties("edge")}
-    FROM {_EDGES} AS edge JOIN node AS a ON a.id {_EQUAL} start_id JOIN node AS b ON b.id {_EQUAL} end_id
+    JOIN {VERTICES} AS node ON {has_name("node", "name")})
+    SELECT least(a.name, b.name COLLATE "C"), greatest(a.name, b.name COLLATE "C"), {properties_of("edge")}
+    FROM {EDGES} AS edge JOIN node AS a ON a.id {EQUAL} start_id JOIN node AS b ON b.id {EQUAL} end_id
     {_HEAVIEST.format("edge")}, 1, 2 LIMIT $2"""
 # Lower case of all alphabets, whatever the database's own locale knows.
 _LOWER = 'lower({} COLLATE "und-x-icu")'
-_NAMED = f"""SELECT {_name("node")}, {_properties("node")} FROM {_VERTICES} AS node WHERE {{condition}}
-    ORDER BY {_DEGREE} DESC, {_name("node")} LIMIT $2"""
+_NAMED = f"""SELECT {name_of("node")}, {properties_of("node")} FROM {VERTICES} AS node WHERE {{condition}}
+    ORDER BY {_DEGREE} DESC, {name_of("node")} LIMIT $2"""
 _LOWER_NAME, _LOWER_TEXT = _LOWER.format(f"({ENTITY.format('node')})::text"), _LOWER.format("$1::text")
 _SAME_NAME = _NAMED.replace("{condition}", f"{_LOWER_NAME} = {_LOWER_TEXT}")
 _CONTAINING = _NAMED.replace("{condition}", f"strpos({_LOWER_NAME}, {_LOWER_TEXT}) > 0")
-_SIZES = f"SELECT (SELECT count(*) FROM {_VERTICES}), (SELECT count(*) FROM {_EDGES})"
+_SIZES = f"SELECT (SELECT count(*) FROM {VERTICES}), (SELECT count(*) FROM {EDGES})"
 
-_CUT = f"""DELETE FROM {_EDGES} AS edge USING unnest($1::text[], $2::text[]) AS pair (source, target),
-    {_VERTICES} AS a, {_VERTICES} AS b
-    WHERE {_is("a", "source")} AND {_is("b", "target")} AND {_joined("edge", "a", "b")}"""
-_CUT_OFF = f"""DELETE FROM {_EDGES} AS edge USING unnest($1::text[]) AS asked, {_VERTICES} AS node
-    WHERE {_is("node", "asked")} AND (start_id {_EQUAL} node.id OR end_id {_EQUAL} node.id)"""
-_REMOVE = f"DELETE FROM {_VERTICES} AS node USING unnest($1::text[]) AS asked WHERE {_is('node', 'asked')}"
-_WRITE = f"""INSERT INTO {_VERTICES} AS base (properties) SELECT told::ag_catalog.agtype FROM unnest($1::text[]) AS told
+_CUT = f"""DELETE FROM {EDGES} AS edge USING unnest($1::text[], $2::text[]) AS pair (source, target),
+    {VERTICES} AS a, {VERTICES} AS b
+    WHERE {has_name("a", "source")} AND {has_name("b", "target")} AND {_joined("edge", "a", "b")}"""
+_CUT_OFF = f"""DELETE FROM {EDGES} AS edge USING unnest($1::text[]) AS asked, {VERTICES} AS node
+    WHERE {has_name("node", "asked")} AND (start_id {EQUAL} node.id OR end_id {EQUAL} node.id)"""
+_REMOVE = f"DELETE FROM {VERTICES} AS node USING unnest($1::text[]) AS asked WHERE {has_name('node', 'asked')}"
+_WRITE = f"""INSERT INTO {VERTICES} AS base (properties) SELECT told::ag_catalog.agtype FROM unnest($1::text[]) AS told
     ON CONFLICT ({ENTITY.format("base")}) DO UPDATE SET properties = excluded.properties"""
-_JOIN = f"""WITH made AS (INSERT INTO {_EDGES} (start_id, end_id, properties)
+_JOIN = f"""WITH made AS (INSERT INTO {EDGES} (start_id, end_id, properties)
     SELECT a.id, b.id, told::ag_catalog.agtype
     FROM unnest($1::text[], $2::text[], $3::text[]) AS pair (source, target, told)
-    JOIN {_VERTICES} AS a ON {_is("a", "source")} JOIN {_VERTICES} AS b ON {_is("b", "target")} RETURNING 1)
+    JOIN {VERTICES} AS a ON {has_name("a", "source")} JOIN {VERTICES} AS b ON {has_name("b", "target")} RETURNING 1)
     SELECT count(*) FROM made"""
 
 

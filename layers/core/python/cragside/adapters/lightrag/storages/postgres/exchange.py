@@ -29,14 +29,17 @@ from cragside.adapters.lightrag.ledger.exchange import (
     rows_at_once,
 )
 from cragside.adapters.lightrag.ledger.failures import LedgerError
+from cragside.adapters.lightrag.ledger.postgres.listing import LIST_ALL
 from cragside.adapters.lightrag.ledger.postgres.part_writes import SEARCHED
 from cragside.adapters.lightrag.ledger.postgres.store import translating
 from cragside.adapters.lightrag.ledger.postgres.words import counted
+from cragside.adapters.lightrag.storages.postgres.graph_rows import GraphRows, graph_rows
 from cragside.adapters.lightrag.storages.postgres.near_indexes import make_near_indexes
 from cragside.adapters.lightrag.storages.postgres.tables import make_vector_tables, vector_table
 from cragside.adapters.postgres.database import PostgresDatabase
 
-_STORE = "SELECT id, key, embedding_model, dimensions, untidy FROM cragside.store WHERE workspace = $1"
+_STORE = """SELECT id, key, storages::json ->> 'graph', embedding_model, dimensions, untidy FROM cragside.store
+    WHERE workspace = $1"""
 _TABLES = {
     "llm_response_cache": "lightrag_llm_cache",
     "full_entities": "lightrag_full_entities",
@@ -73,9 +76,6 @@ _OF_STORE = "WHERE store = $1 AND $2::text IS NOT NULL"
 # `$1` is the store's number, or LightRAG's name of the workspace in LightRAG's tables.
 _WRITE: dict[type[Row], str] = {
     OriginRow: "INSERT INTO cragside.origin VALUES ($1, $2, $3)",
-    NodeRow: "INSERT INTO lightrag_graph_nodes (workspace, id, properties) VALUES ($1, $2, $3::text::jsonb)",
-    EdgeRow: "INSERT INTO lightrag_graph_edges (workspace, src_id, tgt_id, properties)"
-    " VALUES ($1, $2, $3, $4::text::jsonb)",
     MentionRow: "INSERT INTO cragside.mention VALUES ($1, $2, $3, $4)",
     EmbeddingRow: "INSERT INTO cragside.embedding (store, model, text_hash, document_id, vector)"
     " VALUES ($1, $2, $3, $4, $5)",
@@ -94,16 +94,13 @@ _ADD_JSON = f"""INSERT INTO {{0}} SELECT made.* FROM jsonb_populate_record(NULL:
 
 async def dump(database: PostgresDatabase, workspace: str) -> Batches:
     """All rows of a store, as of one moment. Raises `LedgerError`."""
-    # Neither the snapshot nor its connection is the caller's, who may write to this database meanwhile.
-    async with translating(), database.connection() as connection, connection.transaction(
-        isolation="repeatable_read", readonly=True
-    ):  # fmt: skip
+    async with translating(), database.snapshot() as connection:
         store = await connection.fetchrow(_STORE, workspace)
         if store is None:
             raise LedgerError("there is no such store", "is not there")
-        number, key, model, dimensions, untidy = store
+        number, key, graph, model, dimensions, untidy = store
         yield [FactsRow(model, dimensions, untidy)]
-        for kind, sql, make in _reads(model, dimensions):
+        for kind, sql, make in _reads(model, dimensions, graph_rows(graph, key)):
             found = await connection.cursor(sql, number, key)
             while rows := await found.fetch(rows_at_once(kind)):
                 yield [make(*row) for row in rows]
@@ -112,19 +109,24 @@ async def dump(database: PostgresDatabase, workspace: str) -> Batches:
 async def load(database: PostgresDatabase, workspace: str, batches: Batches, search_text: SearchText) -> None:
     """Write rows into a store that is empty and that nobody else uses. Raises `LedgerError`."""
     async with translating():
-        number, key, *_ = await database.one(_STORE, workspace)
-    writing = _Writing(database, number, key, search_text)
+        number, key, graph, *_ = await database.one(_STORE, workspace)
+    writing = _Writing(database, number, key, graph_rows(graph, key), search_text)
     async for batch in batches:
         async with translating(), database.transaction():
             await writing.write(batch)
+    async with translating(), database.transaction():
+        await database.value(LIST_ALL, number)
     await make_near_indexes(database, number)
 
 
 class _Writing:
-    def __init__(self, database: PostgresDatabase, number: int, key: str, search_text: SearchText) -> None:
+    def __init__(
+        self, database: PostgresDatabase, number: int, key: str, graph: GraphRows, search_text: SearchText
+    ) -> None:
         self._database = database
         self._number = number
         self._key = key
+        self._write = {**_WRITE, NodeRow: graph.add_node, EdgeRow: graph.add_edge}
         self._search_text = search_text
         # The tables of vectors, by namespaces, and this database's numbers of versions.
         self._vectors: dict[str, str] = {}
@@ -132,7 +134,7 @@ class _Writing:
 
     async def write(self, batch: Batch) -> None:
         kind = type(batch[0])
-        if statement := _WRITE.get(kind):
+        if statement := self._write.get(kind):
             first = self._key if kind in (NodeRow, EdgeRow) else self._number
             await self._database.many(statement, [(first, *_jsonable(row)) for row in batch])
         else:
@@ -202,7 +204,9 @@ class _Writing:
     }
 
 
-def _reads(model: str | None, dimensions: int | None) -> list[tuple[type[Row], str, Callable[..., Row]]]:
+def _reads(
+    model: str | None, dimensions: int | None, graph: GraphRows
+) -> list[tuple[type[Row], str, Callable[..., Row]]]:
     """Statements for all rows but the first, in the order of their kinds, with what makes rows of their results."""
     reads: list[tuple[type[Row], str, Callable[..., Row]]] = [
         (DocumentRow, f"SELECT {_DOCUMENT} FROM cragside.document {_OF_STORE} ORDER BY version", DocumentRow),
@@ -218,9 +222,7 @@ def _reads(model: str | None, dimensions: int | None) -> list[tuple[type[Row], s
         value = _JSON.format(_ANSWER if namespace == "llm_response_cache" else "")
         sql = f"SELECT '{namespace}', id, ({value})::text FROM {table} AS t WHERE {_KEYED} ORDER BY create_time, id"
         reads.append((ValueRow, sql, ValueRow))
-    nodes = f"SELECT id, properties::text FROM lightrag_graph_nodes WHERE {_KEYED} ORDER BY id"
-    edges = f"SELECT src_id, tgt_id, properties::text FROM lightrag_graph_edges WHERE {_KEYED} ORDER BY 1, 2"
-    reads += [(NodeRow, nodes, NodeRow), (EdgeRow, edges, EdgeRow), (VectorRow, _SEARCHED, _passage_vector)]
+    reads += [(NodeRow, graph.nodes, NodeRow), (EdgeRow, graph.edges, EdgeRow), (VectorRow, _SEARCHED, _passage_vector)]
     if model is not None and dimensions is not None:
         for namespace, ends in _ENDS.items():
             value = f"""jsonb_build_object({ends}, 'content', content, 'file_path', file_path,

@@ -14,9 +14,10 @@ import asyncpg
 
 from cragside.adapters.lightrag.ledger.postgres.store import PostgresStore, translating
 from cragside.adapters.lightrag.storages.postgres.tables import vector_table
-from cragside.adapters.postgres.database import CONNECT_SECONDS, PostgresDatabase
+from cragside.adapters.postgres.connections import CONNECT_SECONDS
+from cragside.adapters.postgres.database import PostgresDatabase
 
-# Comparing a question with as many vectors of 256 dimensions takes about as long as reading an index of 100,000.
+# Up to so many vectors are compared with a question one by one, which is exact.
 LARGE = 2_000
 # Of vectors that are all about equally near to a question, pgvector's defaults miss half.
 _CARE = "WITH (m = 32, ef_construction = 128)"
@@ -66,11 +67,11 @@ async def make_near_indexes(database: PostgresDatabase, store: int | None = None
     """
     made = 0
     async with translating(), _alone(database) as connection:
-        for (left,) in await connection.fetch(_LEFT):
+        for (left,) in await _rows(connection, _LEFT):
             await connection.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {left}")
-        for row in await connection.fetch(_STORES, _LONGEST, store):
+        for row in await _rows(connection, _STORES, _LONGEST, store):
             for index in _indexes(*row):
-                if await _is_large(connection, index) and not await connection.fetchval(_MADE, index.name):
+                if await _is_large(connection, index) and not await _value(connection, _MADE, index.name):
                     await _make(connection, index)
                     made += 1
     return made
@@ -92,10 +93,10 @@ def _indexes(store: int, key: str, model: str, dimensions: int) -> list[_Index]:
 
 
 async def _is_large(connection: asyncpg.Connection, index: _Index) -> bool:
-    if await connection.fetchval("SELECT to_regclass($1)", index.table) is None:
+    if await _value(connection, "SELECT to_regclass($1)", index.table) is None:
         return False
     few = f"SELECT 1 FROM {index.table} WHERE {index.condition} LIMIT {LARGE}"
-    return bool(await connection.fetchval(f"SELECT count(*) = {LARGE} FROM ({few}) AS few"))
+    return bool(await _value(connection, f"SELECT count(*) = {LARGE} FROM ({few}) AS few"))
 
 
 async def _make(connection: asyncpg.Connection, index: _Index) -> None:
@@ -113,8 +114,20 @@ async def _make(connection: asyncpg.Connection, index: _Index) -> None:
 @asynccontextmanager
 async def _alone(database: PostgresDatabase) -> AsyncIterator[asyncpg.Connection]:
     """A connection beside the pool's, which may take minutes."""
-    connection = await asyncpg.connect(**database.address.arguments(), timeout=CONNECT_SECONDS)
+    given = database.address.arguments()
+    connection = await asyncpg.connect(**given, statement_cache_size=0, timeout=CONNECT_SECONDS)
     try:
         yield connection
     finally:
         await connection.close(timeout=CONNECT_SECONDS)
+
+
+async def _rows(connection: asyncpg.Connection, sql: str, *values: object) -> list[asyncpg.Record]:
+    # A pooler may run what is not in a transaction in another session than the one that has prepared it.
+    async with connection.transaction():
+        return list(await connection.fetch(sql, *values))
+
+
+async def _value(connection: asyncpg.Connection, sql: str, *values: object) -> object:
+    ((value,),) = await _rows(connection, sql, *values) or ((None,),)
+    return value

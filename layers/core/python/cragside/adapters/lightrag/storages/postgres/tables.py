@@ -10,6 +10,12 @@ _VECTORS = "LIGHTRAG_VDB"
 # In whose schema LightRAG's other programs look. A role called cragside would make them beside the ledger's.
 _IN_PUBLIC = "SELECT set_config('search_path', 'public, ' || current_setting('search_path'), true)"
 
+# By which a passage's cached answers are found, and whether another passage uses them.
+_INDEXES = """
+CREATE INDEX IF NOT EXISTS lightrag_llm_cache_by_chunk ON lightrag_llm_cache (workspace, chunk_id);
+CREATE INDEX IF NOT EXISTS lightrag_doc_chunks_by_answer ON lightrag_doc_chunks USING gin (llm_cache_list);
+"""
+
 
 async def make_tables(connection: asyncpg.Connection) -> None:
     """Make all but those for vectors, whose length `make_vector_tables` knows."""
@@ -18,14 +24,13 @@ async def make_tables(connection: asyncpg.Connection) -> None:
         if not name.startswith(_VECTORS):
             await connection.execute(_unless_there(table["ddl"]))
     await connection.execute(GRAPH_TABLES)
+    await connection.execute(_INDEXES)
 
 
 async def make_vector_tables(database: PostgresDatabase, model: str, dimensions: int) -> None:
     """Make the tables for the vectors of a model, unless they are there. Within a transaction."""
+    missing = await missing_vector_tables(database, model, dimensions)
     async with database.connection() as connection:
-        names = {base: vector_table(base, model, dimensions) for base in TABLES if base.startswith(_VECTORS)}
-        known = "SELECT to_regclass('public.' || $1)"
-        missing = {base: name for base, name in names.items() if await connection.fetchval(known, name) is None}
         if missing:
             # PostgreSQL lets two processes fail that make one table, even unless it exists.
             await connection.execute("SELECT pg_advisory_xact_lock($1)", MIGRATING)
@@ -33,6 +38,14 @@ async def make_vector_tables(database: PostgresDatabase, model: str, dimensions:
         for base, name in missing.items():
             statement = TABLES[base]["ddl"].replace("VECTOR(dimension)", f"VECTOR({dimensions})").replace(base, name)
             await connection.execute(_unless_there(statement))
+
+
+async def missing_vector_tables(database: PostgresDatabase, model: str, dimensions: int) -> dict[str, str]:
+    """LightRAG's tables for the vectors of a model that are not there, by their names without the model."""
+    names = {base: vector_table(base, model, dimensions) for base in TABLES if base.startswith(_VECTORS)}
+    asked = "SELECT name FROM unnest($1::text[]) AS each (name) WHERE to_regclass('public.' || name) IS NULL"
+    missing = {row[0] for row in await database.all(asked, list(names.values()))}
+    return {base: name for base, name in names.items() if name in missing}
 
 
 def vector_table(base: str, model: str, dimensions: int) -> str:

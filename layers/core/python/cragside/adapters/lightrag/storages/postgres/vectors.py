@@ -37,7 +37,7 @@ class PostgresVectors(PGVectorStorage, VectorStorage):
         self.db = SharedDatabase(self._store.database)
         self._search_text = self.global_config["vector_db_storage_cls_kwargs"].get("search_text", str.lower)
         self._base = self.legacy_table_name
-        self._dimensions: int | None = await self._store.value("SELECT dimensions FROM cragside.store WHERE id = $1")
+        self._dimensions = self._store.dimensions
         self._store.vectors[self.namespace] = self
 
     @override

@@ -1,0 +1,158 @@
+"""The connections to one PostgreSQL database: how many, for how long, and what happens when they break."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+import asyncpg
+
+from cragside.adapters.postgres.address import PostgresAddress
+
+CONNECT_SECONDS = 3.0
+# How long a caller waits while all connections are in use.
+WAIT_SECONDS = 10.0
+# How long the server may take to confirm that a statement is cancelled. Then the connection is dropped.
+CLEANUP_SECONDS = 1.0
+# A connection that was idle for longer is replaced: a frozen function's connection is dead when it thaws.
+IDLE_SECONDS = 30.0
+
+_ENDED = (
+    asyncpg.PostgresConnectionError,
+    asyncpg.AdminShutdownError,
+    asyncpg.CrashShutdownError,
+    asyncpg.CannotConnectNowError,
+    asyncpg.IdleSessionTimeoutError,
+    asyncpg.InternalClientError,  # its end was read while a statement was being sent
+    ConnectionError,
+)
+_FAILURES = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError)
+
+
+class AllBusy(OSError):
+    """All connections stayed in use for as long as a caller waits."""
+
+
+class ConnectionLost(OSError):
+    """The connection ended in the middle of its use. Another one can be had."""
+
+
+class Connections:
+    """At most `most` connections, each made when it is needed. Further callers wait `wait_seconds` at most.
+
+    A pooler such as pgbouncer may give each transaction another session. Prepared statements are then used only if the
+    address has a `statement_cache_size`.
+    """
+
+    def __init__(self, address: PostgresAddress, *, most: int, wait_seconds: float = WAIT_SECONDS) -> None:
+        self._address = address
+        self._most = most
+        self._wait_seconds = wait_seconds
+        self._pool: asyncpg.Pool | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._opening = asyncio.Lock()
+        self._free = asyncio.Semaphore(most)
+        self._direct: bool | None = None
+
+    @property
+    def session_changes(self) -> bool:
+        """Whether a pooler may run two statements in two sessions, unless they are in one transaction."""
+        return self._direct is False and not self._address.statement_cache_size
+
+    @asynccontextmanager
+    async def one(self) -> AsyncIterator[asyncpg.Connection]:
+        """A connection for this block. Raises `AllBusy`, `ConnectionLost`, and what connecting raises."""
+        pool = await self._opened()
+        free = self._free
+        try:
+            async with asyncio.timeout(self._wait_seconds):
+                await free.acquire()
+        except TimeoutError:
+            raise AllBusy(f"all {self._most} connections are in use") from None
+        try:
+            connection = await pool.acquire(timeout=CONNECT_SECONDS)
+            try:
+                yield connection
+            except BaseException as error:
+                if _is_lost(connection, error):
+                    # The idle connections were probably lost with it. Those in use stay.
+                    await pool.expire_connections()
+                    if isinstance(error, _FAILURES) and not isinstance(error, TimeoutError):
+                        raise ConnectionLost("the connection to PostgreSQL was lost") from error
+                raise
+            finally:
+                await _given_back(pool, connection)
+        finally:
+            free.release()
+
+    async def close(self) -> None:
+        """Close all connections."""
+        if (pool := self._pool) is not None:
+            self._pool = None
+            try:
+                await asyncio.wait_for(pool.close(), CONNECT_SECONDS)
+            except TimeoutError:
+                pool.terminate()
+
+    async def _opened(self) -> asyncpg.Pool:
+        if self._loop is not asyncio.get_running_loop():
+            # Connections belong to the event loop that made them. That one has ended.
+            self._loop, self._pool = asyncio.get_running_loop(), None
+            self._opening, self._free = asyncio.Lock(), asyncio.Semaphore(self._most)
+        async with self._opening:
+            if self._pool is None:
+                self._pool = await asyncpg.create_pool(
+                    min_size=0,
+                    max_size=self._most,
+                    max_inactive_connection_lifetime=IDLE_SECONDS,
+                    connect=self._connect,
+                    reset=_as_it_is,
+                )
+            return self._pool
+
+    async def _connect(self, *_: Any, **given: Any) -> asyncpg.Connection:
+        """Connect, and find out at the first time whether the server itself answers or a pooler."""
+        arguments = {**given, **self._address.arguments(), "timeout": CONNECT_SECONDS}
+        if self._address.statement_cache_size is not None:
+            arguments["statement_cache_size"] = self._address.statement_cache_size
+        elif self._direct is False:
+            arguments["statement_cache_size"] = 0
+        connection = await asyncpg.connect(**arguments)
+        if self._direct is None:
+            try:
+                self._direct = await _is_direct(connection)
+            except BaseException:
+                connection.terminate()
+                raise
+            if not self._direct and self._address.statement_cache_size is None:
+                connection.terminate()
+                return await self._connect(**given)
+        return connection
+
+
+async def _is_direct(connection: asyncpg.Connection) -> bool:
+    """Whether the process that we talk to is the one that runs statements. A pooler has numbers of its own."""
+    # `execute` prepares no statement, which a pooler might refuse.
+    found = await connection.execute(f"SELECT 1 WHERE pg_backend_pid() = {connection.get_server_pid()}")
+    return bool(found == "SELECT 1")
+
+
+def _is_lost(connection: asyncpg.Connection, error: BaseException) -> bool:
+    try:
+        return isinstance(error, _ENDED) or bool(connection.is_closed())
+    except asyncpg.InterfaceError:  # it is closed and no longer ours
+        return True
+
+
+async def _given_back(pool: asyncpg.Pool, connection: asyncpg.Connection) -> None:
+    """Give it back when the server has confirmed a cancelled statement, else drop it."""
+    try:
+        await pool.release(connection, timeout=CLEANUP_SECONDS)
+    except _FAILURES:
+        # The server does not answer: the idle connections are no better than this one, which the pool has dropped.
+        with suppress(asyncpg.InterfaceError):
+            await pool.expire_connections()
+
+
+async def _as_it_is(_: asyncpg.Connection) -> None:
+    """Nothing here changes a session, so that nothing has to be reset, which would cost a round trip each time."""

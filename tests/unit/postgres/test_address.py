@@ -1,0 +1,95 @@
+"""The address of a PostgreSQL database: what it may say, and how a wrong one is told."""
+
+import ssl
+from pathlib import Path
+
+import pytest
+
+from cragside.adapters.postgres.address import PostgresAddress
+from cragside.adapters.postgres.bad_address import BadAddress
+
+
+@pytest.mark.parametrize(
+    ("uri", "host", "port", "shown"),
+    [
+        ("postgresql://me:pw@db.example.org/rag", "db.example.org", 5432, "postgresql://db.example.org:5432/rag"),
+        ("postgres://me@10.0.0.7:6543/rag", "10.0.0.7", 6543, "postgresql://10.0.0.7:6543/rag"),
+        ("postgresql://me:pw@[fd00::7]:6543/rag", "fd00::7", 6543, "postgresql://[fd00::7]:6543/rag"),
+        ("postgresql:///rag?host=/var/run/Pg", "/var/run/Pg", 5432, "postgresql:///rag?host=/var/run/Pg"),
+        ("postgresql://me@%2Fvar%2Frun%2FPg:6543/rag", "/var/run/Pg", 6543, "postgresql:///rag?host=/var/run/Pg"),
+        ("postgresql://me:pw@/rag?host=db", "db", 5432, "postgresql://db:5432/rag"),
+    ],
+)
+def test_hosts_are_names_addresses_and_sockets(uri: str, host: str, port: int, shown: str) -> None:
+    address = PostgresAddress.parse(uri)
+    assert (address.host, address.port, address.database) == (host, port, "rag")
+    assert str(address) == shown
+    assert "pw" not in repr(address)
+
+
+def test_parts_are_percent_encoded() -> None:
+    address = PostgresAddress.parse("postgresql://a%40b:p%3A%2F%3F%23%25@db/my%20rag")
+    assert (address.user, address.password, address.database) == ("a@b", "p:/?#%", "my rag")
+
+
+def test_a_server_is_told_no_setting_but_the_name_of_the_application() -> None:
+    given = PostgresAddress.parse("postgresql://me@db/rag?application_name=bot&statement_cache_size=0")
+    assert given.arguments()["server_settings"] == {"application_name": "bot"}
+    assert given.statement_cache_size == 0
+
+
+@pytest.mark.parametrize(
+    ("uri", "said"),
+    [
+        ("mysql://me:hunter2@db/rag", "begin it with postgresql://"),
+        ("db.example.org/rag", "begin it with postgresql://"),
+        ("postgresql://me:hunter2@/rag", "name the host"),
+        ("postgresql://me:hunter2@db", "name the database"),
+        ("postgresql://me:hunter2@db/", "name the database"),
+        ("postgresql://db/rag", "name the user"),
+        ("postgresql://me:hunter2@db:port/rag", "the port has to be a number"),
+        ("postgresql://me:hunter2@db:99999/rag", "the port has to be a number"),
+        ("postgresql://me:hunter2@one,two/rag", "name one host"),
+        ("postgresql://me:hunter2@one/rag?host=two", "names two hosts"),
+        ("postgresql://me:hunter2@[::1/rag", "has to be in brackets"),
+        ("postgresql://me:hun@ter2@db/rag", "write @ as %40"),
+        ("postgresql://me:hun#hunter2@db/rag", "write @ as %40"),
+        ("postgresql://me:hun/hunter2@db/rag", "write @ as %40"),
+        ("postgresql://me:1?hunter2=1@db/rag", "write @ as %40"),
+        ("postgresql://me:hunter2@db/rag?pool=9", "pool is no option here"),
+        ("postgresql://me:hunter2@db/rag?sslmode=hunter2", "sslmode has to be one of"),
+        ("postgresql://me:hunter2@db/rag?sslmode=require&sslmode=disable", "twice"),
+        ("postgresql://me:hunter2@db/rag?sslmode=verify-full&sslrootcert=/hunter2", "the file of sslrootcert"),
+        (f"postgresql://me:hunter2@db/rag?sslmode=verify-full&sslrootcert={__file__}", "holds no certificate"),
+        (f"postgresql://me:hunter2@db/rag?sslrootcert={__file__}", "needs sslmode=verify-full"),
+        (f"postgresql://me:hunter2@db/rag?sslkey={__file__}", "sslkey needs sslcert"),
+        (f"postgresql://me:hunter2@db/rag?sslmode=require&sslcert={__file__}", "no certificate with its key"),
+        ("postgresql://me:hunter2@db/rag?statement_cache_size=many", "has to be a number"),
+        ("postgresql://me:hunter2@db/rag?auth=iam&sslmode=require", "Leave the password out"),
+        ("postgresql://me@db/rag?auth=iam", "needs sslmode"),
+        ("postgresql://me:hunter2@db/rag?auth=scram", "auth has to be iam"),
+    ],
+)
+def test_a_wrong_address_says_what_to_change_and_no_secret(uri: str, said: str) -> None:
+    with pytest.raises(BadAddress) as refused:
+        PostgresAddress.parse(uri)
+    assert said in str(refused.value)
+    assert "hunter2" not in str(refused.value)
+
+
+def test_require_encrypts_and_only_the_verify_modes_verify() -> None:
+    found = {}
+    for mode in ("require", "verify-ca", "verify-full"):
+        tls = PostgresAddress.parse(f"postgresql://me@db/rag?sslmode={mode}").tls
+        assert isinstance(tls, ssl.SSLContext)
+        found[mode] = (tls.verify_mode, tls.check_hostname)
+    assert found == {
+        "require": (ssl.CERT_NONE, False),
+        "verify-ca": (ssl.CERT_REQUIRED, False),
+        "verify-full": (ssl.CERT_REQUIRED, True),
+    }
+    assert PostgresAddress.parse("postgresql://me@db/rag").tls == "prefer"
+
+
+def test_a_socket_needs_no_tls(tmp_path: Path) -> None:
+    assert PostgresAddress.parse(f"postgresql:///rag?host={tmp_path}&sslmode=require").tls == "disable"
