@@ -81,6 +81,18 @@ class PostgresDatabase:
             finally:
                 self._held.reset(token)
 
+    @asynccontextmanager
+    async def snapshot(self) -> AsyncIterator[asyncpg.Connection]:
+        """A connection of its own that only reads, and sees one state however long that takes.
+
+        Statements of this task are no part of it.
+        """
+        async with AsyncExitStack() as stack:
+            options = {"isolation": "repeatable_read", "readonly": True}
+            connection, begun = await self._connected_and_begun(stack, options)
+            await stack.enter_async_context(_finished(begun, connection, self._seconds))
+            yield connection
+
     async def close(self) -> None:
         """Close all connections."""
         await self._connections.close()

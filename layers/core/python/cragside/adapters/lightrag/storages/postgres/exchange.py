@@ -94,10 +94,7 @@ _ADD_JSON = f"""INSERT INTO {{0}} SELECT made.* FROM jsonb_populate_record(NULL:
 
 async def dump(database: PostgresDatabase, workspace: str) -> Batches:
     """All rows of a store, as of one moment. Raises `LedgerError`."""
-    # Neither the snapshot nor its connection is the caller's, who may write to this database meanwhile.
-    async with translating(), database.connection() as connection, connection.transaction(
-        isolation="repeatable_read", readonly=True
-    ):  # fmt: skip
+    async with translating(), database.snapshot() as connection:
         store = await connection.fetchrow(_STORE, workspace)
         if store is None:
             raise LedgerError("there is no such store", "is not there")
