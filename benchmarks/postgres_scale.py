@@ -30,9 +30,9 @@ ROUNDS = 3
 QUESTIONS = 60
 LIMIT = 8
 _NEAREST = 30
-_NEAR = """SELECT found FROM cragside.nearest('cragside.searched', 'seq', 'vector', 'store = ' || $1::bigint,
-    CASE WHEN $2::boolean THEN 'cragside.near_passages_' || $1 END, $3::float4[], -1, $4::integer)"""
-_STORED = """SELECT id, (SELECT passages FROM cragside.extent WHERE store = id) FROM cragside.store
+_NEAR = """SELECT found FROM crag.nearest('crag.searched', 'seq', 'vector', 'store = ' || $1::bigint,
+    CASE WHEN $2::boolean THEN 'crag.near_passages_' || $1 END, $3::float4[], -1, $4::integer)"""
+_STORED = """SELECT id, (SELECT passages FROM crag.extent WHERE store = id) FROM crag.store
     WHERE workspace = $1"""
 
 

@@ -25,13 +25,13 @@ PASSAGES_A_DOCUMENT = 10
 _BATCH = 500
 _MOST_SOURCES = 50
 _NAME = re.compile(r"[A-Z][a-z]+ (?:Institute|Harbour|Museum|Railway|Observatory|Foundry|Library|Society|Canal|Mill)")
-_DOCUMENT = """INSERT INTO cragside.document (store, id, content_hash, state, name, title, file_type, doc_type, size,
+_DOCUMENT = """INSERT INTO crag.document (store, id, content_hash, state, name, title, file_type, doc_type, size,
     characters, created_at, updated_at, track, enrich, tier1, metadata, marks, text)
     SELECT $1, id, id, 'current', id || '.txt', id || '.txt', 'txt', 'text', 0, 0, now()::text, now()::text, '', true,
     '{}', '{}', '[]', '' FROM unnest($2::text[]) AS id RETURNING version, id"""
-_PART = """INSERT INTO cragside.part SELECT version, 0, 'part', 0, $3, true, 'enriched', '', NULL, NULL
+_PART = """INSERT INTO crag.part SELECT version, 0, 'part', 0, $3, true, 'enriched', '', NULL, NULL
     FROM unnest($2::bigint[]) AS version WHERE $1::bigint IS NOT NULL"""
-_PASSAGE = """INSERT INTO cragside.passage SELECT $1, id, version, 0, number, NULL, '[]', NULL, 130, text
+_PASSAGE = """INSERT INTO crag.passage SELECT $1, id, version, 0, number, NULL, '[]', NULL, 130, text
     FROM unnest($2::text[], $3::bigint[], $4::integer[], $5::text[]) AS row (id, version, number, text)"""
 
 

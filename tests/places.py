@@ -110,15 +110,15 @@ class InPostgres:
         return settings(self.home, postgres_uri=SecretStr(self.uri))
 
     def statistics(self) -> tuple[int, int, int]:
-        counts = "count(*) - count(lease), count(lease), (SELECT count(*) FROM cragside.dead_task)"
-        return self._rows(f"SELECT {counts} FROM cragside.task")[0]  # type: ignore[return-value]
+        counts = "count(*) - count(lease), count(lease), (SELECT count(*) FROM crag.dead_task)"
+        return self._rows(f"SELECT {counts} FROM crag.task")[0]  # type: ignore[return-value]
 
     def contents(self, workspace: str) -> dict[str, Any]:
-        ((store, key),) = self._rows("SELECT id, key FROM cragside.store WHERE workspace = $1", workspace)
-        documents = "SELECT version, id, content_hash, name, state, text FROM cragside.document WHERE store = $1"
+        ((store, key),) = self._rows("SELECT id, key FROM crag.store WHERE workspace = $1", workspace)
+        documents = "SELECT version, id, content_hash, name, state, text FROM crag.document WHERE store = $1"
         versions = {row[0]: row[2] for row in self._rows(documents, store)}
         parts = """SELECT part.version, number, key, first, last, embedded, enrichment, error, tier3
-            FROM cragside.part JOIN cragside.document USING (version) WHERE store = $1"""
+            FROM crag.part JOIN crag.document USING (version) WHERE store = $1"""
         vectors = [
             row[0] for row in self._rows("SELECT table_name FROM information_schema.tables") if "_vdb_" in row[0]
         ]
@@ -126,12 +126,12 @@ class InPostgres:
             "documents": sorted(row[1:] for row in self._rows(documents, store)),
             "parts": sorted((versions[row[0]], *row[1:]) for row in self._rows(parts, store)),
             "passages": self._sorted(
-                "id, part, number, section, tier2, text FROM cragside.passage WHERE store = $1", store
+                "id, part, number, section, tier2, text FROM crag.passage WHERE store = $1", store
             ),
             "texts": self._sorted("id, content FROM lightrag_doc_chunks WHERE workspace = $1", key),
-            "words": self._sorted("id, words::text, vector::text FROM cragside.searched WHERE store = $1", store),
+            "words": self._sorted("id, words::text, vector::text FROM crag.searched WHERE store = $1", store),
             "vectors": {name: self._sorted(f"id FROM {name} WHERE workspace = $1", key) for name in vectors},
-            "mentions": self._sorted("kind, name, passage FROM cragside.mention WHERE store = $1", store),
+            "mentions": self._sorted("kind, name, passage FROM crag.mention WHERE store = $1", store),
             "nodes": {name: facts(value) for name, value in self._nodes(key)},
             "edges": {(one, two): facts(value) for one, two, value in self._edges(key)},
         }

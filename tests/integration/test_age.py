@@ -81,7 +81,7 @@ async def lightrags(uri: str) -> AsyncIterator[Any]:
     await database.initdb()
     storage = PGGraphStorage(
         namespace="chunk_entity_relation",
-        workspace=await asked(uri, "SELECT key FROM cragside.store"),
+        workspace=await asked(uri, "SELECT key FROM crag.store"),
         global_config={"max_graph_nodes": 1000},
         embedding_func=None,
     )
@@ -130,8 +130,8 @@ async def test_pgbouncer_may_give_each_transaction_another_connection(
 GRANTS = """
 GRANT CREATE, CONNECT ON DATABASE "{database}" TO {role};
 GRANT USAGE ON SCHEMA cragside, public, ag_catalog TO {role};
-GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA cragside, public TO {role};
-GRANT USAGE ON ALL SEQUENCES IN SCHEMA cragside TO {role};
+GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA crag, public TO {role};
+GRANT USAGE ON ALL SEQUENCES IN SCHEMA crag TO {role};
 """
 
 

@@ -44,7 +44,7 @@ async def test_a_retrieval_takes_few_round_trips(store: Filled, most: int) -> No
 
 async def test_another_process_that_writes_costs_no_further_round_trip(store: Filled, most: int) -> None:
     await store.retrieve("Who opened the bridge?")
-    await store.database.value("UPDATE cragside.store SET state = state + 1 RETURNING 1")
+    await store.database.value("UPDATE crag.store SET state = state + 1 RETURNING 1")
     with store.database.counted() as statements:
         await store.retrieve("Who opened the bridge?")
     assert len(statements) <= most, statements

@@ -105,7 +105,7 @@ async def tables_with(database: str, text: str) -> list[str]:
     """The tables of which a row contains a text."""
     tables = await rows(
         database,
-        "SELECT schemaname || '.' || tablename AS name FROM pg_tables WHERE schemaname IN ('public', 'cragside')",
+        "SELECT schemaname || '.' || tablename AS name FROM pg_tables WHERE schemaname IN ('public', 'crag')",
     )
     inside = "SELECT 1 FROM {} AS row WHERE strpos(lower(row::text), $1) > 0"
     return [each["name"] for each in tables if await rows(database, inside.format(each["name"]), text)]

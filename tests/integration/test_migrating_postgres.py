@@ -36,7 +36,7 @@ async def test_opening_a_workspace_takes_one_statement_after_finding_it(postgres
         with database.counted() as statements:
             await container.workspaces.prepare("zoo")
         assert [each.partition(" ")[0] for each in statements] == ["SELECT", "SELECT"]
-        assert "FROM cragside.store WHERE workspace" in statements[0]  # whether it is there
+        assert "FROM crag.store WHERE workspace" in statements[0]  # whether it is there
         await container.close()
         await database.close()
 
@@ -44,8 +44,8 @@ async def test_opening_a_workspace_takes_one_statement_after_finding_it(postgres
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ("UPDATE cragside.schema_version SET version = version + 1", "Update it"),
-        ("UPDATE cragside.schema_version SET version = version - 1", "run cragside migrate"),
+        ("UPDATE crag.schema_version SET version = version + 1", "Update it"),
+        ("UPDATE crag.schema_version SET version = version - 1", "run cragside migrate"),
         ("DROP SCHEMA cragside CASCADE", "run cragside migrate"),
     ],
 )
@@ -64,7 +64,7 @@ async def test_tables_of_another_version_are_told_with_what_to_do(
 async def test_a_check_makes_nothing_and_knows_the_tables_of_a_model(database: str) -> None:
     mine = PostgresDatabase(PostgresAddress.parse(database), most=1)
     assert not await is_complete(mine, model="embedded", dimensions=256)
-    assert await mine.value("SELECT to_regclass('cragside.store')") is None
+    assert await mine.value("SELECT to_regclass('crag.store')") is None
     await migrate(mine, model="embedded", dimensions=256)
     assert await is_complete(mine, model="embedded", dimensions=256)
     assert not await is_complete(mine, model="another", dimensions=768)
@@ -99,5 +99,5 @@ async def test_a_role_that_may_not_make_tables_is_told_who_has_to(
     mine = PostgresDatabase(PostgresAddress.parse(guest), most=1)
     with pytest.raises(LedgerError, match=said):
         await migrate(mine)
-    assert await mine.value("SELECT to_regnamespace('cragside')") is None
+    assert await mine.value("SELECT to_regnamespace('crag')") is None
     await mine.close()

@@ -85,7 +85,7 @@ async def test_a_role_without_rights_to_make_tables_indexes_and_finds(
         try:
             connection = await asyncpg.connect(role)
             with pytest.raises(asyncpg.InsufficientPrivilegeError):
-                await connection.execute("CREATE TABLE cragside.mine (n integer)")
+                await connection.execute("CREATE TABLE crag.mine (n integer)")
             await connection.close()
             indexed = cragside(role, tmp_path / "server", "ingest", str(note))
             assert (indexed.returncode, indexed.stderr) == (0, "")

@@ -13,11 +13,11 @@ from cragside.domain.errors import ServiceUnavailable
 from cragside.ports.preference_store import PreferenceStore
 
 TABLES = """
-CREATE TABLE cragside.preference (workspace text COLLATE "C" PRIMARY KEY, changes jsonb NOT NULL);
+CREATE TABLE crag.preference (workspace text COLLATE "C" PRIMARY KEY, changes jsonb NOT NULL);
 """
 # Every request asks. A change of another server applies after so many seconds.
 _FRESH_SECONDS = 2.0
-_CHANGE = """INSERT INTO cragside.preference VALUES ($1, jsonb_strip_nulls($2::text::jsonb))
+_CHANGE = """INSERT INTO crag.preference VALUES ($1, jsonb_strip_nulls($2::text::jsonb))
     ON CONFLICT (workspace) DO UPDATE SET changes = jsonb_strip_nulls(preference.changes || $2::text::jsonb)"""
 
 
@@ -33,7 +33,7 @@ class PostgresPreferences(PreferenceStore):
     async def changes(self, workspace: str) -> Mapping[str, Any]:
         if time.monotonic() - self._read >= _FRESH_SECONDS:
             try:
-                rows = await self._database.all("SELECT workspace, changes FROM cragside.preference")
+                rows = await self._database.all("SELECT workspace, changes FROM crag.preference")
             except FAILURES as error:
                 raise ServiceUnavailable("settings", f"The store of settings {meaning_of(error)[1]}.") from error
             self._known = {row[0]: json.loads(row[1]) for row in rows}

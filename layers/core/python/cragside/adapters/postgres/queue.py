@@ -21,26 +21,26 @@ from cragside.ports.index_queue import DeadLetter, Delivery, IndexQueue, QueueSt
 _POLL_SECONDS, _LONGEST_POLL_SECONDS = 0.05, 0.5
 # How often a worker looks whether others on its machine have died.
 _LOOK_SECONDS = 2.0
-_SEND = f"""WITH revived AS (DELETE FROM cragside.dead_task WHERE key = ANY($1))
-    INSERT INTO cragside.task (key, grp, {TASK})
+_SEND = f"""WITH revived AS (DELETE FROM crag.dead_task WHERE key = ANY($1))
+    INSERT INTO crag.task (key, grp, {TASK})
     SELECT key, grp, {TASK}
     FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::integer[], $7::text[])
         WITH ORDINALITY AS sent (key, grp, {TASK}, place)
-    WHERE NOT EXISTS (SELECT 1 FROM cragside.task WHERE task.key = sent.key AND lease IS NULL) ORDER BY place"""
-_RECEIVE = f"SELECT id, token, attempts + 1, {TASK} FROM cragside.take_tasks($1, $2, $3, $4)"
+    WHERE NOT EXISTS (SELECT 1 FROM crag.task WHERE task.key = sent.key AND lease IS NULL) ORDER BY place"""
+_RECEIVE = f"SELECT id, token, attempts + 1, {TASK} FROM crag.take_tasks($1, $2, $3, $4)"
 _HELD = "id = $1 AND token = $2"
-_GIVE_BACK = f"""UPDATE cragside.task SET lease = NULL, token = NULL, holder = NULL, attempts = attempts + $3,
+_GIVE_BACK = f"""UPDATE crag.task SET lease = NULL, token = NULL, holder = NULL, attempts = attempts + $3,
     due = clock_timestamp() + make_interval(secs => $4) WHERE {_HELD}"""
-_BURY = f"""WITH gone AS (DELETE FROM cragside.task WHERE {_HELD} RETURNING key, {TASK})
-    INSERT INTO cragside.dead_task (key, {TASK}, reason, attempts, at) SELECT key, {TASK}, $3, $4, $5 FROM gone"""
+_BURY = f"""WITH gone AS (DELETE FROM crag.task WHERE {_HELD} RETURNING key, {TASK})
+    INSERT INTO crag.dead_task (key, {TASK}, reason, attempts, at) SELECT key, {TASK}, $3, $4, $5 FROM gone"""
 _CHOSEN = "($1::text IS NULL OR workspace = $1) AND ($2::text IS NULL OR document_id = $2)"
-_DEAD = f"""SELECT id, reason, attempts, at, {TASK} FROM cragside.dead_task
+_DEAD = f"""SELECT id, reason, attempts, at, {TASK} FROM crag.dead_task
     WHERE {_CHOSEN} ORDER BY id DESC LIMIT $3"""
-_RETURN_ALL = """UPDATE cragside.task SET lease = NULL, token = NULL, holder = NULL
+_RETURN_ALL = """UPDATE crag.task SET lease = NULL, token = NULL, holder = NULL
     WHERE lease IS NOT NULL AND holder = $1"""
 _STATS = """SELECT count(*) FILTER (WHERE lease IS NULL), count(lease),
-    (SELECT count(*) FROM cragside.dead_task WHERE $1::text IS NULL OR workspace = $1)
-    FROM cragside.task WHERE $1::text IS NULL OR workspace = $1"""
+    (SELECT count(*) FROM crag.dead_task WHERE $1::text IS NULL OR workspace = $1)
+    FROM crag.task WHERE $1::text IS NULL OR workspace = $1"""
 
 
 class PostgresQueue(IndexQueue):
@@ -81,7 +81,7 @@ class PostgresQueue(IndexQueue):
     async def extend(self, delivery: Delivery) -> None:
         async with _translating():
             await self._database.value(
-                f"UPDATE cragside.task SET lease = clock_timestamp() + make_interval(secs => $3) WHERE {_HELD}",
+                f"UPDATE crag.task SET lease = clock_timestamp() + make_interval(secs => $3) WHERE {_HELD}",
                 *delivery.receipt,
                 self._lease_seconds,
             )
@@ -89,7 +89,7 @@ class PostgresQueue(IndexQueue):
     @override
     async def finish(self, delivery: Delivery) -> None:
         async with self._settling():
-            await self._database.value(f"DELETE FROM cragside.task WHERE {_HELD}", *delivery.receipt)
+            await self._database.value(f"DELETE FROM crag.task WHERE {_HELD}", *delivery.receipt)
 
     @override
     async def retry(self, delivery: Delivery, *, delay: float) -> None:
@@ -106,7 +106,7 @@ class PostgresQueue(IndexQueue):
         at = datetime.now(UTC).isoformat(timespec="seconds")
         async with self._settling(), self._database.transaction():
             # A new letter comes after the others.
-            await self._database.value("DELETE FROM cragside.dead_task WHERE key = $1", delivery.task.key)
+            await self._database.value("DELETE FROM crag.dead_task WHERE key = $1", delivery.task.key)
             await self._database.value(_BURY, *delivery.receipt, reason, delivery.attempt, at)
 
     @override
@@ -119,7 +119,7 @@ class PostgresQueue(IndexQueue):
     async def revive(self, *, workspace: str | None = None, document_id: str | None = None) -> int:
         async with _translating(), self._database.transaction():
             rows = await self._database.all(
-                f"DELETE FROM cragside.dead_task WHERE {_CHOSEN} RETURNING {TASK}", workspace, document_id
+                f"DELETE FROM crag.dead_task WHERE {_CHOSEN} RETURNING {TASK}", workspace, document_id
             )
             await self.send([Task(*row) for row in rows])
             return len(rows)
@@ -128,7 +128,7 @@ class PostgresQueue(IndexQueue):
     async def discard(self, *, workspace: str, document_id: str | None = None) -> None:
         async with _translating(), self._database.transaction():
             for table in ("task", "dead_task"):
-                await self._database.value(f"DELETE FROM cragside.{table} WHERE {_CHOSEN}", workspace, document_id)
+                await self._database.value(f"DELETE FROM crag.{table} WHERE {_CHOSEN}", workspace, document_id)
 
     @override
     def leads(self) -> bool:
@@ -159,7 +159,7 @@ class PostgresQueue(IndexQueue):
         if time.monotonic() - self._looked < _LOOK_SECONDS:
             return []
         self._looked = time.monotonic()
-        rows = await self._database.all("SELECT DISTINCT holder FROM cragside.task WHERE lease IS NOT NULL")
+        rows = await self._database.all("SELECT DISTINCT holder FROM crag.task WHERE lease IS NOT NULL")
         return [row[0] for row in rows if row[0] != self._holder and is_gone(row[0])]
 
     async def _stats(self, workspace: str | None) -> QueueStats:

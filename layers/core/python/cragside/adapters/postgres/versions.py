@@ -10,9 +10,9 @@ _STATE = """SELECT split_part(current_setting('server_version'), ' ', 1),
     (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'),
     current_setting('max_connections')::integer,
     (SELECT count(*) FROM pg_class WHERE relkind = 'r'
-        AND (relnamespace = to_regnamespace('cragside')
+        AND (relnamespace = to_regnamespace('crag')
             OR relnamespace = to_regnamespace('public') AND relname LIKE 'lightrag\\_%')
-        AND NOT has_table_privilege(oid, 'SELECT') OR relkind = 'r' AND relnamespace = to_regnamespace('cragside')
+        AND NOT has_table_privilege(oid, 'SELECT') OR relkind = 'r' AND relnamespace = to_regnamespace('crag')
         AND relname <> 'schema_version' AND NOT has_table_privilege(oid, 'INSERT'))"""
 
 

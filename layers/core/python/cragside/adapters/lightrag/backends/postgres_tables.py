@@ -42,7 +42,7 @@ async def migrate(database: PostgresDatabase, *, model: str = "", dimensions: in
     async with translating(), database.transaction(), database.connection() as connection:
         await connection.execute("SELECT pg_advisory_xact_lock($1)", MIGRATING)
         if missing := (version := await version_of(database)) == 0:
-            await _make_extension(connection)
+            await _make_extension(database, connection)
             await _make_schema(connection)
             await connection.execute(TABLES)
             await connection.execute(SEARCH_TABLES)
@@ -69,8 +69,8 @@ async def is_complete(database: PostgresDatabase, *, model: str, dimensions: int
         return not await missing_vector_tables(database, model, dimensions)
 
 
-async def _make_extension(connection: asyncpg.Connection) -> None:
-    if await connection.fetchval("SELECT true FROM pg_extension WHERE extname = 'vector'"):
+async def _make_extension(database: PostgresDatabase, connection: asyncpg.Connection) -> None:
+    if (await state_of(database)).vector is not None:
         return
     try:
         await connection.execute("CREATE EXTENSION vector")
@@ -83,7 +83,7 @@ async def _make_extension(connection: asyncpg.Connection) -> None:
 
 
 async def _make_schema(connection: asyncpg.Connection) -> None:
-    may = """SELECT (has_database_privilege(current_database(), 'CREATE') OR to_regnamespace('cragside') IS NOT NULL)
+    may = """SELECT (has_database_privilege(current_database(), 'CREATE') OR to_regnamespace('crag') IS NOT NULL)
         AND has_schema_privilege('public', 'CREATE')"""
     if not await connection.fetchval(may):
         remedy = "run cragside migrate as a role that has CREATE on the database and on its schema public"

@@ -13,36 +13,34 @@ from cragside.adapters.lightrag.ledger.postgres.leasing import Leasing
 from cragside.adapters.lightrag.storable import storable
 from cragside.domain.document import SourceText
 
-_VERSIONS = "SELECT version FROM cragside.document WHERE store = $1"
+_VERSIONS = "SELECT version FROM crag.document WHERE store = $1"
 # The versions of a document that are current, of one document or, without an id, of all.
 _CHOSEN = f"version IN ({_VERSIONS} AND state = 'current' AND ($2::text IS NULL OR id = $2))"
 _OF_STORE = f"version IN ({_VERSIONS})"
-_KNOWN = """SELECT version, state, coalesce((SELECT key FROM cragside.part WHERE part.version = document.version
-    ORDER BY number LIMIT 1), '') FROM cragside.document WHERE store = $1 AND id = $2 AND content_hash = $3"""
-_WANT_ENRICHMENT = f"""UPDATE cragside.part SET enrichment = 'pending'
+_KNOWN = """SELECT version, state, coalesce((SELECT key FROM crag.part WHERE part.version = document.version
+    ORDER BY number LIMIT 1), '') FROM crag.document WHERE store = $1 AND id = $2 AND content_hash = $3"""
+_WANT_ENRICHMENT = f"""UPDATE crag.part SET enrichment = 'pending'
     WHERE {_OF_STORE} AND version = $2 AND enrichment = 'none'"""
-_CLAIM = """INSERT INTO cragside.origin VALUES ($1, $2, $3)
+_CLAIM = """INSERT INTO crag.origin VALUES ($1, $2, $3)
     ON CONFLICT (store, document_id) DO UPDATE SET source = excluded.source"""
-_RENAME = """UPDATE cragside.document SET title = CASE WHEN title = name THEN $3 ELSE title END, name = $3
+_RENAME = """UPDATE crag.document SET title = CASE WHEN title = name THEN $3 ELSE title END, name = $3
     WHERE store = $1 AND id = $2 AND state <> 'gone' AND name <> $3"""
-_DESCRIBE = """UPDATE cragside.document SET title = $3, metadata = $4, track = $5, updated_at = $6
+_DESCRIBE = """UPDATE crag.document SET title = $3, metadata = $4, track = $5, updated_at = $6
     WHERE store = $1 AND id = $2 AND state = 'current'"""
-_CLEAR_PASSAGES = (
-    "UPDATE cragside.passage SET section = '', tier2 = NULL, text = NULL WHERE store = $1 AND version = $2"
-)
-_CLEAR_PARTS = f"""UPDATE cragside.part SET embedded = false, enrichment = 'none', error = '', tier3 = NULL,
+_CLEAR_PASSAGES = "UPDATE crag.passage SET section = '', tier2 = NULL, text = NULL WHERE store = $1 AND version = $2"
+_CLEAR_PARTS = f"""UPDATE crag.part SET embedded = false, enrichment = 'none', error = '', tier3 = NULL,
     enriched_at = NULL WHERE {_OF_STORE} AND version = $2"""
-_CLEAR = """UPDATE cragside.document SET state = 'gone', text = '', title = '', tier1 = '{}', metadata = '{}',
+_CLEAR = """UPDATE crag.document SET state = 'gone', text = '', title = '', tier1 = '{}', metadata = '{}',
     marks = '[]' WHERE store = $1 AND version = $2 RETURNING id, state"""
-_UNSEARCHED = "DELETE FROM cragside.searched WHERE store = $1 AND id = ANY($2)"
-_FORGET_VECTORS = "DELETE FROM cragside.embedding WHERE store = $1 AND document_id = $2"
-_ADD_PART = """INSERT INTO cragside.part SELECT $2, $3, $4, $5, $6, false, $7, '', NULL, NULL FROM cragside.store
+_UNSEARCHED = "DELETE FROM crag.searched WHERE store = $1 AND id = ANY($2)"
+_FORGET_VECTORS = "DELETE FROM crag.embedding WHERE store = $1 AND document_id = $2"
+_ADD_PART = """INSERT INTO crag.part SELECT $2, $3, $4, $5, $6, false, $7, '', NULL, NULL FROM crag.store
     WHERE id = $1 ON CONFLICT DO NOTHING"""
-_ADD_PASSAGE = """INSERT INTO cragside.passage VALUES ($1, $2, $3, $4, $5, $6, $7, NULL, $8, $9)
+_ADD_PASSAGE = """INSERT INTO crag.passage VALUES ($1, $2, $3, $4, $5, $6, $7, NULL, $8, $9)
     ON CONFLICT (store, id) DO UPDATE SET version = excluded.version, part = excluded.part, number = excluded.number,
     page = excluded.page, section = excluded.section, tier2 = NULL, tokens = excluded.tokens, text = excluded.text"""
-_SWEPT = """DELETE FROM cragside.document WHERE store = $1 AND state = 'gone'
-    AND NOT EXISTS (SELECT 1 FROM cragside.part WHERE part.version = document.version)"""
+_SWEPT = """DELETE FROM crag.document WHERE store = $1 AND state = 'gone'
+    AND NOT EXISTS (SELECT 1 FROM crag.part WHERE part.version = document.version)"""
 
 
 class DocumentWrites(Leasing):
@@ -64,7 +62,7 @@ class DocumentWrites(Leasing):
                 return False
             listing.removed(document_id)
             await self._retire("state <> 'gone'", document_id)
-            await self._store.execute("DELETE FROM cragside.origin WHERE store = $1 AND document_id = $2", document_id)
+            await self._store.execute("DELETE FROM crag.origin WHERE store = $1 AND document_id = $2", document_id)
             return True
 
     @override
@@ -88,7 +86,7 @@ class DocumentWrites(Leasing):
         async with self._transaction() as listing:
             listing.requeued(document_id)
             version = await self._store.value(
-                "UPDATE cragside.document SET enrich = true"
+                "UPDATE crag.document SET enrich = true"
                 " WHERE store = $1 AND id = $2 AND state = 'current' RETURNING version",
                 document_id,
             )
@@ -109,7 +107,7 @@ class DocumentWrites(Leasing):
         async with self._transaction() as listing:
             listing.requeued(document_id)
             for change in changes:
-                await self._store.execute(f"UPDATE cragside.{change}", document_id)
+                await self._store.execute(f"UPDATE crag.{change}", document_id)
 
     @override
     async def drop_swept(self) -> None:
@@ -118,7 +116,7 @@ class DocumentWrites(Leasing):
 
     async def _make_current(self, entry: Entry) -> int:
         created_at = await self._store.value(
-            "SELECT min(created_at) FROM cragside.document WHERE store = $1 AND id = $2 AND state <> 'gone'",
+            "SELECT min(created_at) FROM crag.document WHERE store = $1 AND id = $2 AND state <> 'gone'",
             entry.identifier,
         )
         await self._put_aside(entry.identifier)
@@ -134,9 +132,7 @@ class DocumentWrites(Leasing):
                 return int(version)
             # Its share of the graph is still to be taken out, by the passages that it had.
             aside = "content_hash = content_hash || '-' || version"
-            await self._store.execute(
-                f"UPDATE cragside.document SET {aside} WHERE store = $1 AND version = $2", version
-            )
+            await self._store.execute(f"UPDATE crag.document SET {aside} WHERE store = $1 AND version = $2", version)
         version = await self._add(entry, created_at)
         await self._add_parts(version, entry)
         return version
@@ -148,7 +144,7 @@ class DocumentWrites(Leasing):
             return
         if current.searchable and current.parts:
             await self._store.execute(
-                "UPDATE cragside.document SET state = 'replaced' WHERE store = $1 AND id = $2 AND state = 'current'",
+                "UPDATE crag.document SET state = 'replaced' WHERE store = $1 AND id = $2 AND state = 'current'",
                 identifier,
             )
             await self._store.execute(_FORGET_VECTORS, identifier)
@@ -158,9 +154,9 @@ class DocumentWrites(Leasing):
     async def _retire(self, which: str, document_id: str) -> None:
         """Make versions `gone`: nothing of their text is kept but the keys by which their share of the graph is
         found."""
-        chosen = f"SELECT version, state FROM cragside.document WHERE store = $1 AND id = $2 AND {which}"
+        chosen = f"SELECT version, state FROM crag.document WHERE store = $1 AND id = $2 AND {which}"
         for version, state in await self._store.all(chosen, document_id):
-            rows = await self._store.all("SELECT id FROM cragside.passage WHERE store = $1 AND version = $2", version)
+            rows = await self._store.all("SELECT id FROM crag.passage WHERE store = $1 AND version = $2", version)
             await self._erase_passages([row[0] for row in rows])
             for clear in (_CLEAR_PASSAGES, _CLEAR_PARTS, _CLEAR):
                 await self._store.execute(clear, version)
@@ -181,7 +177,7 @@ class DocumentWrites(Leasing):
         marks = ", ".join(f"${number}" for number in range(4, len(facts) + 4))
         return int(
             await self._store.value(
-                f"INSERT INTO cragside.document (store, id, content_hash, {', '.join(facts)})"
+                f"INSERT INTO crag.document (store, id, content_hash, {', '.join(facts)})"
                 f" VALUES ($1, $2, $3, {marks}) RETURNING version",
                 entry.identifier,
                 entry.digest,
@@ -195,16 +191,16 @@ class DocumentWrites(Leasing):
         facts = _facts(entry, created_at)
         changes = ", ".join(f"{name} = ${number}" for number, name in enumerate(facts, start=3))
         await self._store.execute(
-            f"UPDATE cragside.document SET {changes} WHERE store = $1 AND version = $2", version, *facts.values()
+            f"UPDATE crag.document SET {changes} WHERE store = $1 AND version = $2", version, *facts.values()
         )
 
     async def _embed_again_if_retitled(self, version: int, source: SourceText) -> None:
         title, name = await self._store.one(
-            "SELECT title, name FROM cragside.document WHERE store = $1 AND version = $2", version
+            "SELECT title, name FROM crag.document WHERE store = $1 AND version = $2", version
         )
         if searched_title(title, name) != searched_title(title_of(source), source.name):
             await self._store.execute(
-                f"UPDATE cragside.part SET embedded = false WHERE {_OF_STORE} AND version = $2", version
+                f"UPDATE crag.part SET embedded = false WHERE {_OF_STORE} AND version = $2", version
             )
 
     async def _add_parts(self, version: int, entry: Entry) -> None:

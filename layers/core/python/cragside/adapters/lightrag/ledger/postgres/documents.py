@@ -20,27 +20,27 @@ FIELDS = (
     "document.version, document.id, document.name, title, file_type, doc_type, content_hash, size, characters,"
     " created_at, updated_at, track, tier1, metadata, origin.source"
 )
-DOCUMENT = "cragside.document LEFT JOIN cragside.origin ON origin.store = document.store AND document_id = document.id"
+DOCUMENT = "crag.document LEFT JOIN crag.origin ON origin.store = document.store AND document_id = document.id"
 _CURRENT = f"SELECT {FIELDS} FROM {DOCUMENT} WHERE document.store = $1 AND state = 'current'"
 # Of a source, or without one and of that name.
 OF_SOURCE = """document.id IN (
-    SELECT document_id FROM cragside.origin WHERE store = $1 AND md5(source) = md5($2) AND source = $2
-    UNION ALL SELECT id FROM cragside.document AS nameless
+    SELECT document_id FROM crag.origin WHERE store = $1 AND md5(source) = md5($2) AND source = $2
+    UNION ALL SELECT id FROM crag.document AS nameless
     WHERE store = $1 AND state = 'current' AND md5(name) = md5($2) AND name = $2
-    AND NOT EXISTS (SELECT 1 FROM cragside.origin WHERE origin.store = $1 AND document_id = nameless.id))"""
+    AND NOT EXISTS (SELECT 1 FROM crag.origin WHERE origin.store = $1 AND document_id = nameless.id))"""
 _NAMED = "md5(document.name) = md5($2) AND document.name = $2"
 _NAMESAKES = f"""SELECT origin.source FROM {DOCUMENT}
     WHERE document.store = $1 AND state = 'current' AND {_NAMED} LIMIT {MOST_NAMESAKES + 1}"""
-_OF_NAMES = """SELECT name, count(*) FROM cragside.document WHERE store = $1 AND state = 'current'
+_OF_NAMES = """SELECT name, count(*) FROM crag.document WHERE store = $1 AND state = 'current'
     AND md5(name) = ANY(SELECT md5(each) FROM unnest($2::text[]) AS each) AND name = ANY($2) GROUP BY name"""
 PART_FIELDS = "version, number, first, last, embedded, enrichment, error, tier3, enriched_at"
-_PARTS = f"""SELECT {PART_FIELDS} FROM cragside.part
-    JOIN cragside.document USING (version) WHERE store = $1 AND version = ANY($2) ORDER BY version, number"""
+_PARTS = f"""SELECT {PART_FIELDS} FROM crag.part
+    JOIN crag.document USING (version) WHERE store = $1 AND version = ANY($2) ORDER BY version, number"""
 # What `DocumentRecord.status` says, for choosing and counting.
 _STATUS = """SELECT document.version, CASE
     WHEN bool_or(enrichment = 'failed' OR (error <> '' AND NOT embedded)) THEN 'failed'
     WHEN NOT bool_and(embedded) THEN 'pending' WHEN bool_and(enrichment = 'enriched') THEN 'enriched'
-    ELSE 'searchable' END AS status FROM cragside.document LEFT JOIN cragside.part USING (version)
+    ELSE 'searchable' END AS status FROM crag.document LEFT JOIN crag.part USING (version)
     WHERE store = $1 AND state = 'current' GROUP BY document.version"""
 _SOURCE = f"""SELECT name, text, title, file_type, doc_type, size, marks, tier1, metadata, origin.source FROM {DOCUMENT}
     WHERE document.store = $1 AND state = 'current' AND document.id = $2"""
@@ -86,7 +86,7 @@ class DocumentReads(Ledger):
     @override
     async def names(self) -> dict[str, str]:
         rows = await self._store.all(
-            "SELECT id, name FROM cragside.document WHERE store = $1 AND state = 'current' ORDER BY name"
+            "SELECT id, name FROM crag.document WHERE store = $1 AND state = 'current' ORDER BY name"
         )
         return {row[0]: row[1] for row in rows}
 
@@ -110,7 +110,7 @@ class DocumentReads(Ledger):
                 limit,
                 offset,
             )
-            counted = f"SELECT count(*) FROM cragside.document WHERE store = $1 AND state = 'current' AND {chosen}"
+            counted = f"SELECT count(*) FROM crag.document WHERE store = $1 AND state = 'current' AND {chosen}"
             return await self._records(rows), int(await self._store.value(counted, status, track))
 
     @override

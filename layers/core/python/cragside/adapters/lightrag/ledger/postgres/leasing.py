@@ -13,17 +13,17 @@ from cragside.adapters.lightrag.ledger.postgres.listing import Listing
 from cragside.adapters.lightrag.ledger.postgres.passages import PassageReads
 
 # A row that others may be taking is locked, so that the answer holds until the commit.
-_SEEN = """SELECT holder, expires > clock_timestamp(), epoch FROM cragside.lease
+_SEEN = """SELECT holder, expires > clock_timestamp(), epoch FROM crag.lease
     WHERE store = $1 AND name = $2 FOR UPDATE"""
-_TAKE = """INSERT INTO cragside.lease VALUES
-    ($1, $2, nextval('cragside.epoch'), $3, clock_timestamp() + make_interval(secs => $4))
+_TAKE = """INSERT INTO crag.lease VALUES
+    ($1, $2, nextval('crag.epoch'), $3, clock_timestamp() + make_interval(secs => $4))
     ON CONFLICT (store, name) DO UPDATE SET epoch = excluded.epoch, holder = excluded.holder, expires = excluded.expires
     WHERE lease.epoch = $5 RETURNING epoch"""
 _HELD = "store = $1 AND name = $2 AND holder = $3 AND epoch = $4"
-_RENEW = f"UPDATE cragside.lease SET expires = clock_timestamp() + make_interval(secs => $5) WHERE {_HELD} RETURNING 1"  # noqa: S608 (our own)
-_RETURN = f"DELETE FROM cragside.lease WHERE {_HELD}"  # noqa: S608 (our own)
+_RENEW = f"UPDATE crag.lease SET expires = clock_timestamp() + make_interval(secs => $5) WHERE {_HELD} RETURNING 1"  # noqa: S608 (our own)
+_RETURN = f"DELETE FROM crag.lease WHERE {_HELD}"  # noqa: S608 (our own)
 # Whoever takes the lease waits until this transaction has ended.
-_CHECK = f"SELECT 1 FROM cragside.lease WHERE {_HELD} FOR SHARE"  # noqa: S608 (our own)
+_CHECK = f"SELECT 1 FROM crag.lease WHERE {_HELD} FOR SHARE"  # noqa: S608 (our own)
 
 
 class Leasing(PassageReads):

@@ -20,33 +20,33 @@ from cragside.domain.query import Query
 from cragside.ports.embedder import Vectors
 from cragside.ports.rag_repository import KnowledgeStatus
 
-_KEEP = """INSERT INTO cragside.embedding (store, model, text_hash, document_id, vector) VALUES ($1, $2, $3, $4, $5)
+_KEEP = """INSERT INTO crag.embedding (store, model, text_hash, document_id, vector) VALUES ($1, $2, $3, $4, $5)
     ON CONFLICT (store, model, text_hash) DO UPDATE SET document_id = excluded.document_id"""
-_TRIM = """DELETE FROM cragside.{0} WHERE store = $1
-    AND seq <= (SELECT seq FROM cragside.{0} WHERE store = $1 ORDER BY seq DESC OFFSET $2 LIMIT 1)"""
-_SAVE_QUERY = """INSERT INTO cragside.query (store, id, text, created_at) VALUES ($1, $2, $3, $4)
+_TRIM = """DELETE FROM crag.{0} WHERE store = $1
+    AND seq <= (SELECT seq FROM crag.{0} WHERE store = $1 ORDER BY seq DESC OFFSET $2 LIMIT 1)"""
+_SAVE_QUERY = """INSERT INTO crag.query (store, id, text, created_at) VALUES ($1, $2, $3, $4)
     ON CONFLICT (store, id) DO UPDATE SET text = excluded.text, created_at = excluded.created_at"""
-_SINCE = """SELECT id, state, embedding_model FROM cragside.store
+_SINCE = """SELECT id, state, embedding_model FROM crag.store
     WHERE workspace = (SELECT $2::text) AND $1::bigint IS NOT NULL"""
 _COLUMNS = (
     "id, content_hash, state, name, title, file_type, doc_type, size, characters, created_at, updated_at, track,"
     " enrich, tier1, metadata, marks, text"
 )
 _COPY_DOCUMENT = f"""WITH chosen AS (
-    SELECT version AS old, {_COLUMNS} FROM cragside.document WHERE store = $2 AND id = $3 AND state = 'current'),
-    made AS (INSERT INTO cragside.document (store, {_COLUMNS}) SELECT $1, {_COLUMNS} FROM chosen RETURNING version)
+    SELECT version AS old, {_COLUMNS} FROM crag.document WHERE store = $2 AND id = $3 AND state = 'current'),
+    made AS (INSERT INTO crag.document (store, {_COLUMNS}) SELECT $1, {_COLUMNS} FROM chosen RETURNING version)
     SELECT old, version FROM chosen, made"""
 # The graph is empty yet.
-_COPY_PARTS = """INSERT INTO cragside.part SELECT $2, number, key, first, last, false,
+_COPY_PARTS = """INSERT INTO crag.part SELECT $2, number, key, first, last, false,
     CASE enrichment WHEN 'enriched' THEN 'pending' ELSE enrichment END, CASE WHEN embedded THEN error ELSE '' END,
-    tier3, enriched_at FROM cragside.part WHERE version = $3 AND $1::bigint IS NOT NULL"""
-_COPY_PASSAGES = """INSERT INTO cragside.passage SELECT $1, id, $3, part, number, page, section, tier2, tokens, text
-    FROM cragside.passage WHERE store = $2 AND version = $4"""
-_COPY_ORIGIN = """INSERT INTO cragside.origin SELECT $1, document_id, source FROM cragside.origin
+    tier3, enriched_at FROM crag.part WHERE version = $3 AND $1::bigint IS NOT NULL"""
+_COPY_PASSAGES = """INSERT INTO crag.passage SELECT $1, id, $3, part, number, page, section, tier2, tokens, text
+    FROM crag.passage WHERE store = $2 AND version = $4"""
+_COPY_ORIGIN = """INSERT INTO crag.origin SELECT $1, document_id, source FROM crag.origin
     WHERE store = $2 AND document_id = $3"""
 _TEXTS = """SELECT passage.id, passage.text, passage.tokens, passage.number, part.key, document.name
-    FROM cragside.passage JOIN cragside.document USING (version)
-    JOIN cragside.part ON part.version = passage.version AND part.number = passage.part
+    FROM crag.passage JOIN crag.document USING (version)
+    JOIN crag.part ON part.version = passage.version AND part.number = passage.part
     WHERE passage.store = $1 AND passage.version = $2"""
 
 
@@ -55,14 +55,14 @@ class PostgresLedger(PartWrites):
 
     @override
     async def dimensions(self) -> int | None:
-        stored: int | None = await self._store.value("SELECT dimensions FROM cragside.store WHERE id = $1")
+        stored: int | None = await self._store.value("SELECT dimensions FROM crag.store WHERE id = $1")
         return stored
 
     @override
     async def kept_vectors(self, model: str, texts: Sequence[str]) -> dict[str, Vectors]:
         by_hash = {text_hash(text): text for text in texts}
         rows = await self._store.all(
-            "SELECT text_hash, vector FROM cragside.embedding WHERE store = $1 AND model = $2 AND text_hash = ANY($3)",
+            "SELECT text_hash, vector FROM crag.embedding WHERE store = $1 AND model = $2 AND text_hash = ANY($3)",
             model,
             list(by_hash),
         )
@@ -90,20 +90,20 @@ class PostgresLedger(PartWrites):
     @override
     async def query(self, query_id: str) -> Query | None:
         row = await self._store.one(
-            "SELECT id, text, created_at FROM cragside.query WHERE store = $1 AND id = $2", storable(query_id)
+            "SELECT id, text, created_at FROM crag.query WHERE store = $1 AND id = $2", storable(query_id)
         )
         return None if row is None else Query(row[0], row[1], self._workspace, datetime.fromisoformat(row[2]))
 
     @override
     async def status(self, model: str) -> KnowledgeStatus:
         async with self._store.snapshot():
-            documents = "SELECT count(*) FROM cragside.document WHERE store = $1 AND state = 'current'"
+            documents = "SELECT count(*) FROM crag.document WHERE store = $1 AND state = 'current'"
             entities, relations = await self._store.sizes_of_graph()
             return KnowledgeStatus(
                 workspace=self._workspace,
                 embedding_model=model,
                 documents=await self._store.value(documents),
-                passages=await self._store.value("SELECT count(*) FROM cragside.searched WHERE store = $1"),
+                passages=await self._store.value("SELECT count(*) FROM crag.searched WHERE store = $1"),
                 entities=entities,
                 relations=relations,
                 by_status=await self._statuses(),
@@ -115,8 +115,8 @@ class PostgresLedger(PartWrites):
         source = _on_postgres(other)._store.number
         async with self._transaction():
             await self._store.execute(
-                "INSERT INTO cragside.query (store, id, text, created_at)"
-                " SELECT $1, id, text, created_at FROM cragside.query WHERE store = $2 ORDER BY seq",
+                "INSERT INTO crag.query (store, id, text, created_at)"
+                " SELECT $1, id, text, created_at FROM crag.query WHERE store = $2 ORDER BY seq",
                 source,
             )
 
@@ -143,11 +143,9 @@ class PostgresLedger(PartWrites):
         async with translating(), old.database.transaction():
             await old.touch()
             await self._check_leases()
-            await old.execute("UPDATE cragside.lease SET store = $2 WHERE store = $1", fresh.number)
+            await old.execute("UPDATE crag.lease SET store = $2 WHERE store = $1", fresh.number)
             await remove_here(old.database, old.workspace)
-            await old.database.value(
-                "UPDATE cragside.store SET workspace = $2 WHERE id = $1", fresh.number, old.workspace
-            )
+            await old.database.value("UPDATE crag.store SET workspace = $2 WHERE id = $1", fresh.number, old.workspace)
         old.number, old.key, old.storages = fresh.number, fresh.key, fresh.storages
 
     @override

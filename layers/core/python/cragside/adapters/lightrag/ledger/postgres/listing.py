@@ -7,7 +7,7 @@ Their texts are not repeated in LightRAG's table of whole documents: its server 
 
 from cragside.adapters.lightrag.ledger.postgres.store import PostgresStore
 
-_KEY = "(SELECT key FROM cragside.store WHERE id = $1)"
+_KEY = "(SELECT key FROM crag.store WHERE id = $1)"
 _STATUS = """CASE
     WHEN bool_or(enrichment = 'failed' OR (error <> '' AND NOT embedded)) THEN 'failed'
     WHEN NOT bool_and(embedded) THEN 'pending'
@@ -15,7 +15,7 @@ _STATUS = """CASE
     ELSE 'processed' END"""
 _ERROR = "nullif(string_agg(DISTINCT nullif(error, ''), ' '), '')"
 _TOLD = f"""SELECT document.id, {_STATUS} AS status, {_ERROR} AS error
-    FROM cragside.document LEFT JOIN cragside.part USING (version)
+    FROM crag.document LEFT JOIN crag.part USING (version)
     WHERE store = $1 AND state = 'current' AND {{}} GROUP BY document.version"""
 # The list of passages is long, so that it is written only together with the passages.
 _SHOW = f"""UPDATE lightrag_doc_status AS listed
@@ -31,10 +31,10 @@ _LISTED = f"""INSERT INTO lightrag_doc_status (workspace, id, content_summary, c
     SELECT {_KEY}, id, left(start, 250) || CASE WHEN characters > 250 THEN '...' ELSE '' END, characters,
     jsonb_array_length(passages), status, name, passages, nullif(left(track, 255), ''), '{{{{}}}}', error, content_hash,
     created_at::timestamptz AT TIME ZONE 'UTC', updated_at::timestamptz AT TIME ZONE 'UTC'
-    FROM cragside.document JOIN ({_TOLD}) AS told USING (id)
+    FROM crag.document JOIN ({_TOLD}) AS told USING (id)
     CROSS JOIN LATERAL (SELECT btrim(left(text, 1000), E' \\t\\n\\r') AS start) AS begun
     CROSS JOIN LATERAL (SELECT coalesce(jsonb_agg(passage.id ORDER BY number), '[]') AS passages
-        FROM cragside.passage WHERE passage.version = document.version) AS cut
+        FROM crag.passage WHERE passage.version = document.version) AS cut
     WHERE store = $1 AND state = 'current'
     ON CONFLICT (workspace, id) DO UPDATE SET content_summary = excluded.content_summary,
     content_length = excluded.content_length, chunks_count = excluded.chunks_count, status = excluded.status,

@@ -25,20 +25,20 @@ from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.indexing import Task
 from cragside.ports.embedder import Vectors
 
-_PART = "version IN (SELECT version FROM cragside.document WHERE store = $1) AND version = $2 AND number = $3"
-_ENRICHED = """UPDATE cragside.part SET enrichment = 'enriched', enriched_at = $4, error = '',
+_PART = "version IN (SELECT version FROM crag.document WHERE store = $1) AND version = $2 AND number = $3"
+_ENRICHED = """UPDATE crag.part SET enrichment = 'enriched', enriched_at = $4, error = '',
     tier3 = jsonb_set(coalesce(tier3, '{}')::jsonb, '{extraction}', $5::jsonb)::text
     WHERE version = $2 AND number = $3 AND version IN
-    (SELECT version FROM cragside.document WHERE store = $1 AND state = 'current') RETURNING 1"""
+    (SELECT version FROM crag.document WHERE store = $1 AND state = 'current') RETURNING 1"""
 # One statement for all rows: each statement counts words (see `search_schema`).
-SEARCHED = """INSERT INTO cragside.searched (store, id, words, often, length, vector)
+SEARCHED = """INSERT INTO crag.searched (store, id, words, often, length, vector)
     SELECT $1, id, words::tsvector, often::jsonb, length, vector::vector
     FROM unnest($2::text[], $3::text[], $4::text[], $5::integer[], $6::text[]) WITH ORDINALITY
     AS row (id, words, often, length, vector, place) ORDER BY place"""
-_BIND = """UPDATE cragside.store SET embedding_model = $2, dimensions = coalesce(dimensions, $3)
+_BIND = """UPDATE crag.store SET embedding_model = $2, dimensions = coalesce(dimensions, $3)
     WHERE id = $1 AND (embedding_model IS NULL OR (dimensions IS NULL AND $3::integer IS NOT NULL)) RETURNING 1"""
-_MENTIONED = "INSERT INTO cragside.mention VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING"
-_NAMING = """SELECT passage FROM cragside.mention
+_MENTIONED = "INSERT INTO crag.mention VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING"
+_NAMING = """SELECT passage FROM crag.mention
     WHERE store = $1 AND kind = $2 AND md5(name) = md5($3) AND name = $3 AND"""
 
 
@@ -69,11 +69,11 @@ class PartWrites(DocumentWrites):
         async with self._transaction():
             ids = await self.chunk_ids(part)
             described = [(json.dumps(dict(tier)), key) for key, tier in zip(ids, tier2, strict=True)]
-            await self._store.many("UPDATE cragside.passage SET tier2 = $2 WHERE store = $1 AND id = $3", described)
+            await self._store.many("UPDATE crag.passage SET tier2 = $2 WHERE store = $1 AND id = $3", described)
             if tier3 is not None:
                 facts = json.dumps(dict(tier3))
                 await self._store.execute(
-                    f"UPDATE cragside.part SET tier3 = $4 WHERE {_PART}", part.version, part.number, facts
+                    f"UPDATE crag.part SET tier3 = $4 WHERE {_PART}", part.version, part.number, facts
                 )
 
     @override
@@ -84,15 +84,15 @@ class PartWrites(DocumentWrites):
             listing.stepped(part.version)
             await self._bind(model, vectors.shape[1])
             words = [self._search_text(searched_text(part.title, str(row.get("content", "")))) for row in rows.values()]
-            await self._store.execute("DELETE FROM cragside.searched WHERE store = $1 AND id = ANY($2)", list(rows))
+            await self._store.execute("DELETE FROM crag.searched WHERE store = $1 AND id = ANY($2)", list(rows))
             columns = zip(*(counted(said, self._store.number) for said in words), strict=True)
             texts = [f"[{','.join(map(repr, vector.tolist()))}]" for vector in vectors]
             await self._store.execute(SEARCHED, list(rows), *map(list, columns), texts)
             await self._store.write_chunk_vectors(rows, vectors)
             await self._store.execute(
-                f"UPDATE cragside.part SET embedded = true, error = '' WHERE {_PART}", part.version, part.number
+                f"UPDATE crag.part SET embedded = true, error = '' WHERE {_PART}", part.version, part.number
             )
-            waiting = "SELECT 1 FROM cragside.part JOIN cragside.document USING (version)"
+            waiting = "SELECT 1 FROM crag.part JOIN crag.document USING (version)"
             if not await self._store.one(
                 f"{waiting} WHERE store = $1 AND version = $2 AND NOT embedded LIMIT 1", part.version
             ):
@@ -127,14 +127,14 @@ class PartWrites(DocumentWrites):
 
     @override
     async def embedding_model(self) -> str | None:
-        model: str | None = await self._store.value("SELECT embedding_model FROM cragside.store WHERE id = $1")
+        model: str | None = await self._store.value("SELECT embedding_model FROM crag.store WHERE id = $1")
         return model
 
     async def _set(self, part: StoredPart, changes: str, *values: str) -> None:
         async with self._transaction() as listing:
             listing.stepped(part.version)
             await self._store.execute(
-                f"UPDATE cragside.part SET {changes} WHERE {_PART}", part.version, part.number, *values
+                f"UPDATE crag.part SET {changes} WHERE {_PART}", part.version, part.number, *values
             )
 
     async def _check_model(self, model: str) -> None:
@@ -157,25 +157,27 @@ class PartWrites(DocumentWrites):
 
     async def _remove(self, part: StoredPart) -> bool:
         """Remove the rows of a part whose version is gone. False when it is not."""
-        state = "SELECT 1 FROM cragside.document WHERE store = $1 AND version = $2 AND state = 'gone'"
+        state = "SELECT 1 FROM crag.document WHERE store = $1 AND version = $2 AND state = 'gone'"
         if await self._store.one(state, part.version) is None:
             return False
         await self._erase_passages(await self.chunk_ids(part))
         await self._store.execute(
-            "DELETE FROM cragside.passage WHERE store = $1 AND version = $2 AND part = $3", part.version, part.number
+            "DELETE FROM crag.passage WHERE store = $1 AND version = $2 AND part = $3",
+            part.version,
+            part.number,
         )
-        await self._store.execute(f"DELETE FROM cragside.part WHERE {_PART}", part.version, part.number)
+        await self._store.execute(f"DELETE FROM crag.part WHERE {_PART}", part.version, part.number)
         return True
 
     async def _write_mentions(self, change: MentionChange) -> None:
         kind = change.kind
         await self._store.execute(
-            "DELETE FROM cragside.mention WHERE store = $1 AND kind = $2 AND passage = ANY($3)",
+            "DELETE FROM crag.mention WHERE store = $1 AND kind = $2 AND passage = ANY($3)",
             kind,
             list(change.without_passages),
         )
         await self._store.execute(
-            "DELETE FROM cragside.mention WHERE store = $1 AND kind = $2 AND name = ANY($3)",
+            "DELETE FROM crag.mention WHERE store = $1 AND kind = $2 AND name = ANY($3)",
             kind,
             list(change.without_names),
         )

@@ -13,7 +13,7 @@ from cragside.adapters.lightrag.ledger.entries import StoredPart, parsed, search
 from cragside.adapters.lightrag.ledger.postgres.documents import DOCUMENT, FIELDS, PART_FIELDS, DocumentReads
 from cragside.domain.indexing import DocumentRecord, EnrichmentStatus, Passage, Progress, Task
 
-_PARTS = "cragside.part JOIN cragside.document USING (version) WHERE document.store = $1"
+_PARTS = "crag.part JOIN crag.document USING (version) WHERE document.store = $1"
 # As `Progress` has it: first what each document's parts say together, then all of them.
 _PROGRESS = f"""SELECT count(*) FILTER (WHERE NOT failed AND NOT begun),
     count(*) FILTER (WHERE NOT failed AND begun AND NOT done), count(*) FILTER (WHERE NOT failed AND done),
@@ -31,9 +31,9 @@ _FIELDS = (
     "passage.id, passage.part, passage.number, passage.page, passage.section, passage.tier2, part.enrichment,"
     " passage.text, passage.version, document.id AS document_id"
 )
-_PASSAGE = f"""SELECT {_FIELDS} FROM cragside.passage
-    JOIN cragside.document ON document.version = passage.version
-    JOIN cragside.part ON part.version = passage.version AND part.number = passage.part WHERE passage.store = $1"""
+_PASSAGE = f"""SELECT {_FIELDS} FROM crag.passage
+    JOIN crag.document ON document.version = passage.version
+    JOIN crag.part ON part.version = passage.version AND part.number = passage.part WHERE passage.store = $1"""
 # Passages, their documents, the parts of these, and those of their names that several documents have. There are few,
 # which the planner cannot know: OFFSET 0 keeps it from reading all of a table.
 _WITH_DOCUMENTS = f"""SELECT * FROM (
@@ -42,27 +42,27 @@ chosen AS MATERIALIZED (SELECT DISTINCT version FROM found),
 owner AS MATERIALIZED (SELECT each.* FROM chosen CROSS JOIN LATERAL (SELECT {FIELDS} FROM {DOCUMENT}
     WHERE document.store = $1 AND state <> 'gone' AND document.version = chosen.version OFFSET 0) AS each),
 piece AS MATERIALIZED (SELECT each.* FROM owner CROSS JOIN LATERAL (
-    SELECT {PART_FIELDS} FROM cragside.part WHERE part.version = owner.version OFFSET 0) AS each),
+    SELECT {PART_FIELDS} FROM crag.part WHERE part.version = owner.version OFFSET 0) AS each),
 shared AS MATERIALIZED (SELECT DISTINCT name FROM owner WHERE (SELECT count(*) FROM (
-    SELECT FROM cragside.document WHERE store = $1 AND state = 'current' AND md5(document.name) = md5(owner.name)
+    SELECT FROM crag.document WHERE store = $1 AND state = 'current' AND md5(document.name) = md5(owner.name)
     AND document.name = owner.name LIMIT 2) AS namesakes) > 1)
 SELECT {", ".join(f"(SELECT json_agg({each}) FROM {each}) AS {each}" for each in ("found", "owner", "piece", "shared"))}
 ) AS told"""
 _PART = "version, number, key, first, last, embedded, enrichment, title, name"
 _TASKS = f"""SELECT document.id, content_hash, number, embedded, enrichment,
-    last = (SELECT max(last) FROM cragside.part AS other WHERE other.version = part.version) AND EXISTS
-    (SELECT 1 FROM cragside.document AS older
+    last = (SELECT max(last) FROM crag.part AS other WHERE other.version = part.version) AND EXISTS
+    (SELECT 1 FROM crag.document AS older
         WHERE older.store = $1 AND older.id = document.id AND older.state <> 'current')
     FROM {_PARTS} AND state = 'current' AND ($2::text IS NULL OR document.id = $2) ORDER BY version, number"""
-_SWEEPS = """SELECT id, content_hash, coalesce(min(number), 0) FROM cragside.document
-    LEFT JOIN cragside.part USING (version) WHERE store = $1 AND state = 'gone' AND ($2::text IS NULL OR id = $2)
+_SWEEPS = """SELECT id, content_hash, coalesce(min(number), 0) FROM crag.document
+    LEFT JOIN crag.part USING (version) WHERE store = $1 AND state = 'gone' AND ($2::text IS NULL OR id = $2)
     GROUP BY version ORDER BY version"""
-_CHUNK_IDS = """SELECT id FROM cragside.passage WHERE store = $1 AND version = $2 AND number BETWEEN $3 AND $4
+_CHUNK_IDS = """SELECT id FROM crag.passage WHERE store = $1 AND version = $2 AND number BETWEEN $3 AND $4
     ORDER BY number"""
 _ENTITIES = "kind = 'entity' AND md5(name) = ANY(SELECT md5(each) FROM unnest($2::text[]) AS each) AND name = ANY($2)"
-_MENTIONING = """SELECT document.id, document.name, min(document.created_at) FROM cragside.mention
-    JOIN cragside.passage ON passage.store = mention.store AND passage.id = mention.passage
-    JOIN cragside.document ON document.version = passage.version
+_MENTIONING = """SELECT document.id, document.name, min(document.created_at) FROM crag.mention
+    JOIN crag.passage ON passage.store = mention.store AND passage.id = mention.passage
+    JOIN crag.document ON document.version = passage.version
     WHERE mention.store = $1 AND kind = 'entity' AND md5(mention.name) = md5($2) AND mention.name = $2
     AND document.state <> 'gone' GROUP BY document.id, document.name
     ORDER BY min(document.created_at), document.name LIMIT $3"""
@@ -145,14 +145,15 @@ class PassageReads(DocumentReads):
     @override
     async def mentions(self, names: Sequence[str]) -> dict[str, int]:
         rows = await self._store.all(
-            f"SELECT name, count(*) FROM cragside.mention WHERE store = $1 AND {_ENTITIES} GROUP BY name", list(names)
+            f"SELECT name, count(*) FROM crag.mention WHERE store = $1 AND {_ENTITIES} GROUP BY name",
+            list(names),
         )
         return {row[0]: row[1] for row in rows}
 
     @override
     async def mentioned_by(self, passage_ids: Sequence[str]) -> dict[str, int]:
         rows = await self._store.all(
-            "SELECT name, count(*) FROM cragside.mention"
+            "SELECT name, count(*) FROM crag.mention"
             " WHERE store = $1 AND passage = ANY($2) AND kind = 'entity' GROUP BY name",
             list(passage_ids),
         )

@@ -18,7 +18,7 @@ async def remove(database: PostgresDatabase, workspace: str) -> None:
 async def remove_here(database: PostgresDatabase, workspace: str) -> None:
     """As `remove`, in the transaction that is under way."""
     removed = await database.one(
-        "DELETE FROM cragside.store WHERE workspace = $1 RETURNING key, storages::json ->> 'graph'", workspace
+        "DELETE FROM crag.store WHERE workspace = $1 RETURNING key, storages::json ->> 'graph'", workspace
     )
     if removed is None:
         return

@@ -12,68 +12,68 @@ MIGRATING = 0x6372_6167
 # not all of the current one is embedded, and what is `gone` waits for its share of the graph to be taken out.
 # Names may be longer than what an index holds, so that some indexes hold a digest or a beginning.
 TABLES = """
-CREATE SCHEMA IF NOT EXISTS cragside;
+CREATE SCHEMA IF NOT EXISTS crag;
 CREATE EXTENSION IF NOT EXISTS vector;
-CREATE TABLE cragside.schema_version (version integer NOT NULL);
-CREATE TABLE cragside.store (
+CREATE TABLE crag.schema_version (version integer NOT NULL);
+CREATE TABLE crag.store (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, workspace text COLLATE "C" NOT NULL UNIQUE,
     key text NOT NULL UNIQUE, storages text NOT NULL, state bigint NOT NULL DEFAULT 0, embedding_model text,
     dimensions integer, untidy boolean NOT NULL DEFAULT false);
-CREATE TABLE cragside.document (
+CREATE TABLE crag.document (
     version bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    store bigint NOT NULL REFERENCES cragside.store ON DELETE CASCADE, id text COLLATE "C" NOT NULL,
+    store bigint NOT NULL REFERENCES crag.store ON DELETE CASCADE, id text COLLATE "C" NOT NULL,
     content_hash text NOT NULL, state text NOT NULL, name text COLLATE "C" NOT NULL, title text NOT NULL,
     file_type text NOT NULL, doc_type text NOT NULL, size bigint NOT NULL, characters bigint NOT NULL,
     created_at text NOT NULL, updated_at text NOT NULL, track text NOT NULL, enrich boolean NOT NULL,
     tier1 text NOT NULL, metadata text NOT NULL, marks text NOT NULL, text text NOT NULL,
     UNIQUE (store, id, content_hash));
-CREATE UNIQUE INDEX document_current ON cragside.document (store, id) WHERE state = 'current';
-CREATE INDEX document_by_name ON cragside.document (store, md5(name)) WHERE state = 'current';
-CREATE INDEX document_by_time ON cragside.document (store, updated_at, version) WHERE state = 'current';
-CREATE INDEX document_by_hash ON cragside.document (store, content_hash);
-CREATE INDEX document_by_state ON cragside.document (store, state) WHERE state <> 'current';
-CREATE TABLE cragside.origin (
-    store bigint NOT NULL REFERENCES cragside.store ON DELETE CASCADE, document_id text COLLATE "C" NOT NULL,
+CREATE UNIQUE INDEX document_current ON crag.document (store, id) WHERE state = 'current';
+CREATE INDEX document_by_name ON crag.document (store, md5(name)) WHERE state = 'current';
+CREATE INDEX document_by_time ON crag.document (store, updated_at, version) WHERE state = 'current';
+CREATE INDEX document_by_hash ON crag.document (store, content_hash);
+CREATE INDEX document_by_state ON crag.document (store, state) WHERE state <> 'current';
+CREATE TABLE crag.origin (
+    store bigint NOT NULL REFERENCES crag.store ON DELETE CASCADE, document_id text COLLATE "C" NOT NULL,
     source text COLLATE "C" NOT NULL, PRIMARY KEY (store, document_id));
-CREATE UNIQUE INDEX origin_by_source ON cragside.origin (store, md5(source));
-CREATE INDEX origin_by_folder ON cragside.origin (store, left(source, 400));
-CREATE TABLE cragside.part (
-    version bigint NOT NULL REFERENCES cragside.document ON DELETE CASCADE, number integer NOT NULL, key text NOT NULL,
+CREATE UNIQUE INDEX origin_by_source ON crag.origin (store, md5(source));
+CREATE INDEX origin_by_folder ON crag.origin (store, left(source, 400));
+CREATE TABLE crag.part (
+    version bigint NOT NULL REFERENCES crag.document ON DELETE CASCADE, number integer NOT NULL, key text NOT NULL,
     first integer NOT NULL, last integer NOT NULL, embedded boolean NOT NULL, enrichment text NOT NULL,
     error text NOT NULL, tier3 text, enriched_at text, PRIMARY KEY (version, number));
-CREATE TABLE cragside.passage (
-    store bigint NOT NULL REFERENCES cragside.store ON DELETE CASCADE, id text COLLATE "C" NOT NULL,
+CREATE TABLE crag.passage (
+    store bigint NOT NULL REFERENCES crag.store ON DELETE CASCADE, id text COLLATE "C" NOT NULL,
     version bigint NOT NULL, part integer NOT NULL, number integer NOT NULL, page integer, section text NOT NULL,
     tier2 text, tokens integer NOT NULL, text text, PRIMARY KEY (store, id));
-CREATE INDEX passage_by_version ON cragside.passage (version, number);
-CREATE TABLE cragside.mention (
-    store bigint NOT NULL REFERENCES cragside.store ON DELETE CASCADE, kind text NOT NULL,
+CREATE INDEX passage_by_version ON crag.passage (version, number);
+CREATE TABLE crag.mention (
+    store bigint NOT NULL REFERENCES crag.store ON DELETE CASCADE, kind text NOT NULL,
     name text COLLATE "C" NOT NULL, passage text COLLATE "C" NOT NULL);
-CREATE UNIQUE INDEX mention_by_name ON cragside.mention (store, kind, md5(name), passage);
-CREATE INDEX mention_by_passage ON cragside.mention (store, passage, kind);
-CREATE TABLE cragside.embedding (
+CREATE UNIQUE INDEX mention_by_name ON crag.mention (store, kind, md5(name), passage);
+CREATE INDEX mention_by_passage ON crag.mention (store, passage, kind);
+CREATE TABLE crag.embedding (
     seq bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    store bigint NOT NULL REFERENCES cragside.store ON DELETE CASCADE, model text NOT NULL, text_hash bytea NOT NULL,
+    store bigint NOT NULL REFERENCES crag.store ON DELETE CASCADE, model text NOT NULL, text_hash bytea NOT NULL,
     document_id text COLLATE "C" NOT NULL, vector bytea NOT NULL, UNIQUE (store, model, text_hash));
-CREATE INDEX embedding_by_document ON cragside.embedding (store, document_id);
-CREATE INDEX embedding_by_age ON cragside.embedding (store, seq);
-CREATE TABLE cragside.query (
+CREATE INDEX embedding_by_document ON crag.embedding (store, document_id);
+CREATE INDEX embedding_by_age ON crag.embedding (store, seq);
+CREATE TABLE crag.query (
     seq bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    store bigint NOT NULL REFERENCES cragside.store ON DELETE CASCADE, id text COLLATE "C" NOT NULL,
+    store bigint NOT NULL REFERENCES crag.store ON DELETE CASCADE, id text COLLATE "C" NOT NULL,
     text text NOT NULL, created_at text NOT NULL, UNIQUE (store, id));
-CREATE INDEX query_by_age ON cragside.query (store, seq);
-CREATE SEQUENCE cragside.epoch;
-CREATE TABLE cragside.lease (
-    store bigint NOT NULL REFERENCES cragside.store ON DELETE CASCADE, name text COLLATE "C" NOT NULL,
+CREATE INDEX query_by_age ON crag.query (store, seq);
+CREATE SEQUENCE crag.epoch;
+CREATE TABLE crag.lease (
+    store bigint NOT NULL REFERENCES crag.store ON DELETE CASCADE, name text COLLATE "C" NOT NULL,
     epoch bigint NOT NULL, holder text NOT NULL, expires timestamptz NOT NULL, PRIMARY KEY (store, name));
 """
 
 
 async def version_of(database: PostgresDatabase) -> int:
     """The number of the tables' format, 0 without tables."""
-    if await database.value("SELECT to_regclass('cragside.schema_version')") is None:
+    if await database.value("SELECT to_regclass('crag.schema_version')") is None:
         return 0
-    return int(await database.value("SELECT max(version) FROM cragside.schema_version") or 0)
+    return int(await database.value("SELECT max(version) FROM crag.schema_version") or 0)
 
 
 def check_version(version: int | None) -> None:
@@ -86,4 +86,4 @@ def check_version(version: int | None) -> None:
 
 async def record_version(database: PostgresDatabase) -> None:
     """Note that the tables have this program's format."""
-    await database.value("INSERT INTO cragside.schema_version VALUES ($1)", SCHEMA_VERSION)
+    await database.value("INSERT INTO crag.schema_version VALUES ($1)", SCHEMA_VERSION)

@@ -11,7 +11,7 @@ from cragside.domain.indexing import DocumentKey, Stored
 
 _SIZE = "greatest(size, characters) + length(metadata)"
 _STORED = f"""SELECT count(*) FILTER (WHERE state = 'current'), coalesce(sum({_SIZE}), 0)::bigint
-    FROM cragside.document WHERE store = $1 AND state <> 'gone'"""  # noqa: S608 (our own text)
+    FROM crag.document WHERE store = $1 AND state <> 'gone'"""  # noqa: S608 (our own text)
 _SIZES = f"""SELECT {_SIZE}, track FROM {DOCUMENT}
     WHERE document.store = $1 AND state = 'current' AND {OF_SOURCE}"""  # noqa: S608 (our own text)
 
@@ -19,7 +19,7 @@ _SIZES = f"""SELECT {_SIZE}, track FROM {DOCUMENT}
 async def stored_in(database: PostgresDatabase, workspace: str, keys: Collection[DocumentKey]) -> Stored:
     """What `Ledger.stored` says. Counts and sizes are of one moment."""
     async with translating(), database.transaction(snapshot=True):
-        store = await database.value("SELECT id FROM cragside.store WHERE workspace = $1", workspace)
+        store = await database.value("SELECT id FROM crag.store WHERE workspace = $1", workspace)
         if store is None:
             return Stored()
         documents, total = await database.one(_STORED, store)

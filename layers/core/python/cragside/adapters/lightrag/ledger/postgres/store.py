@@ -26,16 +26,16 @@ logger = logging.getLogger("cragside")
 
 SearchText = Callable[[str], str]
 
-_IS_THERE = "SELECT 1 FROM cragside.store WHERE workspace = $1"
+_IS_THERE = "SELECT 1 FROM crag.store WHERE workspace = $1"
 # One row, with the format of the tables even if there is no such store.
 _FIND = """SELECT format.version, store.id, key, storages, embedding_model, dimensions
-    FROM (SELECT max(version) AS version FROM cragside.schema_version) AS format
-    LEFT JOIN cragside.store ON workspace = $1"""
-_MAKE = "INSERT INTO cragside.store (workspace, key, storages) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING RETURNING key"
+    FROM (SELECT max(version) AS version FROM crag.schema_version) AS format
+    LEFT JOIN crag.store ON workspace = $1"""
+_MAKE = "INSERT INTO crag.store (workspace, key, storages) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING RETURNING key"
 # First in each transaction: two of a store never wait for each other halfway, because the second one waits here.
-_TOUCH = "UPDATE cragside.store SET state = state + 1 WHERE id = $1"
+_TOUCH = "UPDATE crag.store SET state = state + 1 WHERE id = $1"
 # A model's answers quote the passage that they are about. Those that a passage of the same words uses stay.
-_FORGET_ANSWERS = """WITH workspace AS (SELECT key FROM cragside.store WHERE id = $1), going AS (
+_FORGET_ANSWERS = """WITH workspace AS (SELECT key FROM crag.store WHERE id = $1), going AS (
     SELECT cached.id FROM workspace JOIN lightrag_llm_cache AS cached ON cached.workspace = key
     WHERE chunk_id = ANY($2)
     UNION SELECT jsonb_array_elements_text(llm_cache_list) FROM workspace
@@ -273,7 +273,7 @@ async def _make(database: PostgresDatabase, workspace: str, new: NewStores) -> N
 async def names_in(database: PostgresDatabase) -> list[str]:
     """The workspaces of a database, in order. Raises `LedgerError`."""
     async with translating():
-        return [row[0] for row in await database.all("SELECT workspace FROM cragside.store ORDER BY workspace")]
+        return [row[0] for row in await database.all("SELECT workspace FROM crag.store ORDER BY workspace")]
 
 
 async def is_in(database: PostgresDatabase, workspace: str) -> bool:

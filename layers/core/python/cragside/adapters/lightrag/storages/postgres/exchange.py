@@ -38,7 +38,7 @@ from cragside.adapters.lightrag.storages.postgres.near_indexes import make_near_
 from cragside.adapters.lightrag.storages.postgres.tables import make_vector_tables, vector_table
 from cragside.adapters.postgres.database import PostgresDatabase
 
-_STORE = """SELECT id, key, storages::json ->> 'graph', embedding_model, dimensions, untidy FROM cragside.store
+_STORE = """SELECT id, key, storages::json ->> 'graph', embedding_model, dimensions, untidy FROM crag.store
     WHERE workspace = $1"""
 _TABLES = {
     "llm_response_cache": "lightrag_llm_cache",
@@ -63,28 +63,28 @@ _DOCUMENT = ", ".join(DocumentRow._fields)
 _PART = "version, number, key, first, last, embedded, enrichment, error, part.tier3, enriched_at"
 _PASSAGES = f"""SELECT p.id, version, part, number, page, section, tier2,
     CASE WHEN t.id IS NOT NULL THEN ({_JSON.format("")})::text END
-    FROM cragside.passage AS p LEFT JOIN {_TEXTS} AS t ON t.workspace = $2 AND t.id = p.id
+    FROM crag.passage AS p LEFT JOIN {_TEXTS} AS t ON t.workspace = $2 AND t.id = p.id
     WHERE store = $1 ORDER BY version, number"""
 _SEARCHED = f"""SELECT s.id, p.text, part.key, t.file_path, document.title, document.name, s.vector::float4[]
-    FROM cragside.searched AS s JOIN cragside.passage AS p USING (store, id)
-    JOIN cragside.document ON document.version = p.version
-    JOIN cragside.part ON part.version = p.version AND part.number = p.part
+    FROM crag.searched AS s JOIN crag.passage AS p USING (store, id)
+    JOIN crag.document ON document.version = p.version
+    JOIN crag.part ON part.version = p.version AND part.number = p.part
     LEFT JOIN {_TEXTS} AS t ON t.workspace = $2 AND t.id = s.id WHERE s.store = $1 ORDER BY s.seq"""
 _KEYED = "$1::bigint IS NOT NULL AND workspace = $2"
 _OF_STORE = "WHERE store = $1 AND $2::text IS NOT NULL"
 
 # `$1` is the store's number, or LightRAG's name of the workspace in LightRAG's tables.
 _WRITE: dict[type[Row], str] = {
-    OriginRow: "INSERT INTO cragside.origin VALUES ($1, $2, $3)",
-    MentionRow: "INSERT INTO cragside.mention VALUES ($1, $2, $3, $4)",
-    EmbeddingRow: "INSERT INTO cragside.embedding (store, model, text_hash, document_id, vector)"
+    OriginRow: "INSERT INTO crag.origin VALUES ($1, $2, $3)",
+    MentionRow: "INSERT INTO crag.mention VALUES ($1, $2, $3, $4)",
+    EmbeddingRow: "INSERT INTO crag.embedding (store, model, text_hash, document_id, vector)"
     " VALUES ($1, $2, $3, $4, $5)",
-    QueryRow: "INSERT INTO cragside.query (store, id, text, created_at) VALUES ($1, $2, $3, $4)",
+    QueryRow: "INSERT INTO crag.query (store, id, text, created_at) VALUES ($1, $2, $3, $4)",
 }
-_ADD_DOCUMENT = f"""INSERT INTO cragside.document (store, {_DOCUMENT.removeprefix("version, ")})
+_ADD_DOCUMENT = f"""INSERT INTO crag.document (store, {_DOCUMENT.removeprefix("version, ")})
     VALUES ($1, {", ".join(f"${number}" for number in range(2, 19))}) RETURNING version"""
-_ADD_PART = "INSERT INTO cragside.part VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)"
-_ADD_PASSAGE = "INSERT INTO cragside.passage VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)"
+_ADD_PART = "INSERT INTO crag.part VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)"
+_ADD_PASSAGE = "INSERT INTO crag.passage VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)"
 # PostgreSQL gives each field of the JSON the type of its column, and leaves out fields without one.
 _TIME = "'{0}_time', to_timestamp(coalesce(($3::text::jsonb ->> '{0}_time')::float8, 0)) AT TIME ZONE 'UTC'"
 _ADD_JSON = f"""INSERT INTO {{0}} SELECT made.* FROM jsonb_populate_record(NULL::{{0}},
@@ -143,7 +143,7 @@ class _Writing:
     async def _facts(self, batch: Any) -> None:
         model, dimensions, untidy = batch[0]
         await self._database.value(
-            "UPDATE cragside.store SET embedding_model = $2, dimensions = $3, untidy = $4 WHERE id = $1",
+            "UPDATE crag.store SET embedding_model = $2, dimensions = $3, untidy = $4 WHERE id = $1",
             self._number, model, dimensions, untidy,
         )  # fmt: skip
         if model is not None and dimensions is not None:
@@ -209,11 +209,11 @@ def _reads(
 ) -> list[tuple[type[Row], str, Callable[..., Row]]]:
     """Statements for all rows but the first, in the order of their kinds, with what makes rows of their results."""
     reads: list[tuple[type[Row], str, Callable[..., Row]]] = [
-        (DocumentRow, f"SELECT {_DOCUMENT} FROM cragside.document {_OF_STORE} ORDER BY version", DocumentRow),
-        (OriginRow, f"SELECT document_id, source FROM cragside.origin {_OF_STORE}", OriginRow),
+        (DocumentRow, f"SELECT {_DOCUMENT} FROM crag.document {_OF_STORE} ORDER BY version", DocumentRow),
+        (OriginRow, f"SELECT document_id, source FROM crag.origin {_OF_STORE}", OriginRow),
         (
             PartRow,
-            f"SELECT {_PART} FROM cragside.part JOIN cragside.document USING (version) {_OF_STORE} ORDER BY 1, 2",
+            f"SELECT {_PART} FROM crag.part JOIN crag.document USING (version) {_OF_STORE} ORDER BY 1, 2",
             PartRow,
         ),
         (PassageRow, _PASSAGES, PassageRow),
@@ -233,13 +233,13 @@ def _reads(
             reads.append((VectorRow, sql, _vector))
     return [
         *reads,
-        (MentionRow, f"SELECT kind, name, passage FROM cragside.mention {_OF_STORE}", MentionRow),
+        (MentionRow, f"SELECT kind, name, passage FROM crag.mention {_OF_STORE}", MentionRow),
         (
             EmbeddingRow,
-            f"SELECT model, text_hash, document_id, vector FROM cragside.embedding {_OF_STORE} ORDER BY seq",
+            f"SELECT model, text_hash, document_id, vector FROM crag.embedding {_OF_STORE} ORDER BY seq",
             EmbeddingRow,
         ),
-        (QueryRow, f"SELECT id, text, created_at FROM cragside.query {_OF_STORE} ORDER BY seq", QueryRow),
+        (QueryRow, f"SELECT id, text, created_at FROM crag.query {_OF_STORE} ORDER BY seq", QueryRow),
     ]
 
 

@@ -23,14 +23,14 @@ LARGE = 2_000
 _CARE = "WITH (m = 32, ef_construction = 128)"
 # pgvector cannot index longer ones.
 _LONGEST = 4_000
-_STORES = """SELECT id, key, embedding_model, dimensions FROM cragside.store
+_STORES = """SELECT id, key, embedding_model, dimensions FROM crag.store
     WHERE embedding_model IS NOT NULL AND dimensions <= $1 AND ($2::bigint IS NULL OR id = $2) ORDER BY id"""
 _MADE = """SELECT indisvalid OR EXISTS (SELECT FROM pg_stat_progress_create_index WHERE index_relid = indexrelid)
     FROM pg_index WHERE indexrelid = to_regclass($1)"""
 # Numbers of stores are never used again.
 _LEFT = """SELECT indexrelid::regclass::text FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid
     WHERE relname ~ '^(near_passages|cragside_near_[a-z]+)_[0-9]+$'
-    AND NOT EXISTS (SELECT FROM cragside.store WHERE id = substring(relname from '[0-9]+$')::bigint)"""
+    AND NOT EXISTS (SELECT FROM crag.store WHERE id = substring(relname from '[0-9]+$')::bigint)"""
 _NAMESPACES = {"LIGHTRAG_VDB_ENTITY": "entities", "LIGHTRAG_VDB_RELATION": "relationships"}
 
 
@@ -44,7 +44,7 @@ class _Index(NamedTuple):
 
 def index_of_passages(store: str) -> str:
     """The name of the index, where `store` is SQL for the store's number."""
-    return f"'cragside.near_passages_' || {store}"
+    return f"'crag.near_passages_' || {store}"
 
 
 def index_of_rows(namespace: str, store: str) -> str:
@@ -56,7 +56,7 @@ async def make_near_indexes_of(store: PostgresStore) -> None:
     """Make the missing indexes of a workspace if it is large. Raises `LedgerError`."""
     # So few passages hold no large number of relations either.
     few = LARGE // 10
-    if await store.value("SELECT passages >= $2 FROM cragside.extent WHERE store = $1", few):
+    if await store.value("SELECT passages >= $2 FROM crag.extent WHERE store = $1", few):
         await make_near_indexes(store.database, store.number)
 
 
@@ -78,7 +78,7 @@ async def make_near_indexes(database: PostgresDatabase, store: int | None = None
 
 
 def _indexes(store: int, key: str, model: str, dimensions: int) -> list[_Index]:
-    passages = _Index(f"cragside.near_passages_{store}", "cragside.searched", "vector", f"store = {store}", dimensions)
+    passages = _Index(f"crag.near_passages_{store}", "crag.searched", "vector", f"store = {store}", dimensions)
     rows = [
         _Index(
             f"cragside_near_{namespace}_{store}",

@@ -24,10 +24,10 @@ SELECT seq, id, sum(weight * times * 2.2 / (times + 1.2 * (0.25 + 0.75 * length 
             SELECT word, asked, word.passages::float8 AS holders, min(word.passages) OVER () AS rarest,
                 extent.passages::float8 AS passages, extent.length::float8 / extent.passages AS mean
             FROM unnest({words}::text[], {asked}::text[]) AS each (word, asked)
-            JOIN cragside.word USING (word) JOIN cragside.extent USING (store) WHERE store = {store}) AS counted
+            JOIN crag.word USING (word) JOIN crag.extent USING (store) WHERE store = {store}) AS counted
         WHERE passages <= {common} OR holders <= greatest({share} * passages, {common}, rarest)) AS telling
     CROSS JOIN LATERAL (
-        SELECT * FROM cragside.searched WHERE words @@ query AND store + 0 = {store} OFFSET 0) AS found) AS counted
+        SELECT * FROM crag.searched WHERE words @@ query AND store + 0 = {store} OFFSET 0) AS found) AS counted
 GROUP BY seq, id ORDER BY score DESC, seq LIMIT {most}"""
 
 
@@ -52,9 +52,7 @@ def near_passages(values: Values, vector: Vectors, least: float, most: int | Non
     """The nearest passages: `found_seq`, `found` (the id) and `cosine`, nearest first."""
     named = f"'store = ' || {values.store}, {index_of_passages(values.store)}"
     asked = f"{values.vector(vector)}, {values.mark(least, 'float8')}, {values.mark(most, 'integer')}"
-    return (
-        f"SELECT found_seq, found, cosine FROM cragside.nearest('cragside.searched', 'seq', 'vector', {named}, {asked})"
-    )
+    return f"SELECT found_seq, found, cosine FROM crag.nearest('crag.searched', 'seq', 'vector', {named}, {asked})"
 
 
 def near_rows(
@@ -73,7 +71,7 @@ def near_rows(
     asked = f"{values.vector(vector)}, {values.mark(least, 'float8')}, {values.mark(most, 'integer')}"
     return (
         f"SELECT {columns}, cosine AS distance"
-        f" FROM cragside.nearest('{table}', '0::bigint', 'content_vector', {named}, {asked})"
+        f" FROM crag.nearest('{table}', '0::bigint', 'content_vector', {named}, {asked})"
         f" JOIN {table} AS stored ON stored.workspace = {own} AND stored.id = found ORDER BY cosine DESC, found"
     )
 

@@ -22,7 +22,7 @@ from cragside.domain.filter import Filter
 from cragside.ports.embedder import Vectors
 
 _PASSAGES = "chunks"
-_TEXTS = "SELECT id, text FROM cragside.passage WHERE store = $1 AND id = ANY($2)"
+_TEXTS = "SELECT id, text FROM crag.passage WHERE store = $1 AND id = ANY($2)"
 
 
 @final
@@ -96,7 +96,7 @@ class PostgresVectors(PGVectorStorage, VectorStorage):
     @override
     async def get_vectors_by_ids(self, ids: list[str]) -> dict[str, Vectors]:
         if self.namespace == _PASSAGES:
-            sql = "SELECT id, vector::float4[] FROM cragside.searched WHERE store = $1 AND id = ANY($2)"
+            sql = "SELECT id, vector::float4[] FROM crag.searched WHERE store = $1 AND id = ANY($2)"
             rows = await self._store.all(sql, ids)
         elif await self._table() is None:
             return {}
@@ -185,7 +185,7 @@ class PostgresVectors(PGVectorStorage, VectorStorage):
     async def _table(self) -> str | None:
         """LightRAG's table for the model that built the store; None while there is none."""
         if self._dimensions is None:
-            self._dimensions = await self._store.value("SELECT dimensions FROM cragside.store WHERE id = $1")
+            self._dimensions = await self._store.value("SELECT dimensions FROM crag.store WHERE id = $1")
         if self._dimensions is None:
             return None
         self.table_name = vector_table(self._base, str(self.embedding_func.model_name), self._dimensions)
