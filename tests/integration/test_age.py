@@ -129,7 +129,7 @@ async def test_pgbouncer_may_give_each_transaction_another_connection(
 
 GRANTS = """
 GRANT CREATE, CONNECT ON DATABASE "{database}" TO {role};
-GRANT USAGE ON SCHEMA cragside, public, ag_catalog TO {role};
+GRANT USAGE ON SCHEMA crag, public, ag_catalog TO {role};
 GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA crag, public TO {role};
 GRANT USAGE ON ALL SEQUENCES IN SCHEMA crag TO {role};
 """

@@ -46,7 +46,7 @@ async def test_opening_a_workspace_takes_one_statement_after_finding_it(postgres
     [
         ("UPDATE crag.schema_version SET version = version + 1", "Update it"),
         ("UPDATE crag.schema_version SET version = version - 1", "run cragside migrate"),
-        ("DROP SCHEMA cragside CASCADE", "run cragside migrate"),
+        ("DROP SCHEMA crag CASCADE", "run cragside migrate"),
     ],
 )
 async def test_tables_of_another_version_are_told_with_what_to_do(
