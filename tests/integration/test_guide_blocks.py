@@ -34,6 +34,7 @@ NOT_RUN = {
         "docs/postgresql.md",
         "pip install",
     ): "needs PostgreSQL; tests/integration/test_on_postgres.py runs these commands",
+    ("docs/postgresql.md", "export RAG_GRAPH_STORAGE"): "needs PostgreSQL with AGE",
     ("docs/how-to/move-to-postgresql.md", "export TEAM"): COPYING,
     ("docs/how-to/move-to-postgresql.md", "cragside copy"): COPYING,
     ("docs/how-to/move-to-postgresql.md", "cragside bake"): COPYING,
