@@ -21,7 +21,8 @@ from pathlib import Path
 from typing import Any
 
 # The command line and the proxy's server run elsewhere; what they import is not in the layer.
-# Functions parse no files either and read no repositories: the libraries for that are left out of the layer.
+# Functions parse no files either, read no repositories, and keep no store in PostgreSQL: the libraries for that are left
+# out of the layer.
 NOT_IN_A_FUNCTION = (
     "cragside.entrypoints.cli",
     "cragside.entrypoints.metrics",
@@ -81,7 +82,8 @@ def main() -> None:
         modules = sorted(_modules())
         for module in modules:
             importlib.import_module(module)
-        libraries = sorted({*BY_NAME, *(library for module in modules for library in _imports(module))})
+        imported = {*BY_NAME, *(library for module in modules for library in _imports(module))}
+        libraries = sorted(library for library in imported if not library.startswith(NOT_IN_A_FUNCTION))
         for library in libraries:
             importlib.import_module(library)
         with tempfile.TemporaryDirectory() as home:
