@@ -21,8 +21,7 @@ from pathlib import Path
 from typing import Any
 
 # The command line and the proxy's server run elsewhere; what they import is not in the layer.
-# Functions parse no files either, read no repositories, and keep no store in PostgreSQL: the libraries for that are left
-# out of the layer.
+# Functions parse no files either, read no repositories, and keep no store in PostgreSQL: the layer lacks the libraries.
 NOT_IN_A_FUNCTION = (
     "cragside.entrypoints.cli",
     "cragside.entrypoints.metrics",
