@@ -1,13 +1,12 @@
 """Removing a workspace, on each backend, while others have it open."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from cragside.adapters.lightrag.backends.interface import Backend
-from cragside.adapters.lightrag.backends.memory import MemoryBackend
 from cragside.adapters.lightrag.backends.sqlite import SqliteBackend
 from cragside.adapters.lightrag.ledger.sqlite.database import Database
 from cragside.adapters.lightrag.workspaces import EmbeddedWorkspaces
@@ -15,6 +14,7 @@ from cragside.domain.document import SourceText
 from cragside.domain.memory_name import memory_of
 from tests.embedded_workspaces import embedded_workspaces, store_of
 from tests.fakes import WordGrader
+from tests.services.backends import made
 from tests.unit.lightrag.test_workspaces import LetterEmbedder
 
 OTTER = SourceText("otter.md", "Sea otters eat urchins in the kelp forest.", "Sea otter")
@@ -32,10 +32,10 @@ def workspaces(home: Path, backend: Backend) -> EmbeddedWorkspaces:
 Build = Callable[[], EmbeddedWorkspaces]
 
 
-@pytest.fixture(params=[SqliteBackend, MemoryBackend])
-def backend(request: pytest.FixtureRequest) -> Backend:
-    made: Backend = request.param()
-    return made
+@pytest.fixture(params=["sqlite", "memory", pytest.param("postgres", marks=pytest.mark.services("postgres"))])
+def backend(request: pytest.FixtureRequest) -> Iterator[Backend]:
+    with made(request) as backend:
+        yield backend
 
 
 @pytest.fixture

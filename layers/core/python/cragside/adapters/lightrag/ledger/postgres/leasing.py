@@ -5,10 +5,12 @@ from contextlib import asynccontextmanager
 from copy import copy
 from typing import Self
 
+import asyncpg
 from typing_extensions import override
 
 from cragside.adapters.holders import is_gone
-from cragside.adapters.lightrag.ledger.leases import Lease, LeaseLost
+from cragside.adapters.lightrag.ledger.failures import LedgerError
+from cragside.adapters.lightrag.ledger.leases import Lease, LeaseLost, StoreRemoved
 from cragside.adapters.lightrag.ledger.postgres.listing import Listing
 from cragside.adapters.lightrag.ledger.postgres.passages import PassageReads
 
@@ -33,13 +35,18 @@ class Leasing(PassageReads):
 
     @override
     async def take_lease(self, name: str, holder: str, seconds: float) -> Lease | None:
-        async with self._store.note():
-            row = await self._store.one(_SEEN, name)
-            if row and row[0] != holder and row[1] and not is_gone(row[0]):
-                return None
-            # Only what was seen is replaced: another may have taken the lease since.
-            epoch = await self._store.value(_TAKE, name, holder, seconds, row[2] if row else None)
-            return None if epoch is None else Lease(name, holder, epoch)
+        try:
+            async with self._store.note():
+                row = await self._store.one(_SEEN, name)
+                if row and row[0] != holder and row[1] and not is_gone(row[0]):
+                    return None
+                # Only what was seen is replaced: another may have taken the lease since.
+                epoch = await self._store.value(_TAKE, name, holder, seconds, row[2] if row else None)
+                return None if epoch is None else Lease(name, holder, epoch)
+        except LedgerError as error:
+            if isinstance(error.__cause__, asyncpg.ForeignKeyViolationError):
+                raise StoreRemoved from error
+            raise
 
     @override
     async def renew_lease(self, lease: Lease, seconds: float) -> bool:

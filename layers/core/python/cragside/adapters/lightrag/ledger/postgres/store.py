@@ -15,6 +15,7 @@ import numpy as np
 from cragside.adapters.lightrag.ledger.changes import GraphChange, Row, VectorChange
 from cragside.adapters.lightrag.ledger.cutting import TEXTS
 from cragside.adapters.lightrag.ledger.failures import LedgerError
+from cragside.adapters.lightrag.ledger.leases import StoreRemoved
 from cragside.adapters.lightrag.ledger.postgres.schema import check_version
 from cragside.adapters.postgres.database import PostgresDatabase
 from cragside.adapters.postgres.failures import FAILURES, meaning_of
@@ -33,7 +34,7 @@ _FIND = """SELECT format.version, store.id, key, storages, embedding_model, dime
     LEFT JOIN crag.store ON workspace = $1"""
 _MAKE = "INSERT INTO crag.store (workspace, key, storages) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING RETURNING key"
 # First in each transaction: two of a store never wait for each other halfway, because the second one waits here.
-_TOUCH = "UPDATE crag.store SET state = state + 1 WHERE id = $1"
+_TOUCH = "UPDATE crag.store SET state = state + 1 WHERE id = $1 RETURNING 1"
 # A model's answers quote the passage that they are about. Those that a passage of the same words uses stay.
 _FORGET_ANSWERS = """WITH workspace AS (SELECT key FROM crag.store WHERE id = $1), going AS (
     SELECT cached.id FROM workspace JOIN lightrag_llm_cache AS cached ON cached.workspace = key
@@ -230,8 +231,9 @@ class PostgresStore:
             self._indexing = asyncio.create_task(self._index())
 
     async def touch(self) -> None:
-        """Lock the store until the transaction ends, and change its state."""
-        await self.database.value(_TOUCH, self.number)
+        """Lock the store until the transaction ends, and change its state. Raises `StoreRemoved`."""
+        if await self.database.value(_TOUCH, self.number) is None:
+            raise StoreRemoved
 
     async def settle(self) -> None:
         """Have the workspace indexed as it is now."""
