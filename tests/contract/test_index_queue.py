@@ -308,3 +308,17 @@ async def test_it_can_be_used_again_after_it_was_closed(queue: IndexQueue) -> No
     await queue.send([task()])
     await queue.close()
     assert await tasks_of(queue) == [task()]
+
+
+async def test_a_worker_that_wakes_late_renews_nothing(make: Make) -> None:
+    late, other = make(), make()
+    await late.send([task(stage="enrich")])
+    (delivery,) = await received(late)
+    await late.close()
+    (taken,) = await received(other)
+    await late.extend(delivery)
+    await late.finish(delivery)
+    assert await received(other) == []
+    await other.finish(taken)
+    assert (await other.stats()).processing == 0
+    await other.close()

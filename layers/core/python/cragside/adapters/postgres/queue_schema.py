@@ -74,9 +74,10 @@ BEGIN
     IF NOT pg_try_advisory_xact_lock({_CHOOSING}) THEN
         RETURN;
     END IF;
-    UPDATE crag.task SET lease = NULL, holder = NULL, attempts = attempts + 1 WHERE lease <= clock_timestamp();
+    UPDATE crag.task SET lease = NULL, token = NULL, holder = NULL, attempts = attempts + 1
+        WHERE lease <= clock_timestamp();
     -- A worker with many tasks in hand may die of any of them, or of none: none is blamed until it was alone.
-    UPDATE crag.task SET lease = NULL, holder = NULL, deaths = deaths + 1,
+    UPDATE crag.task SET lease = NULL, token = NULL, holder = NULL, deaths = deaths + 1,
         attempts = attempts + (deaths >= {DEATHS_TOLERATED})::integer,
         due = CASE WHEN deaths < {DEATHS_TOLERATED} THEN due
             ELSE clock_timestamp() + make_interval(secs => least(60, 1 << least(attempts, 6))) END

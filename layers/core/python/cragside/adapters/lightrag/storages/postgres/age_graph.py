@@ -132,7 +132,8 @@ class AgeGraph(GraphStorage):
 
     @override
     async def finalize(self) -> None:
-        self._store.graph = None
+        if self._store.graph is self:
+            self._store.graph = None
         self._store.release()
 
     @override

@@ -65,7 +65,8 @@ class PostgresGraph(PGTableGraphStorage, GraphStorage):
 
     @override
     async def finalize(self) -> None:
-        self._store.graph = None
+        if self._store.graph is self:
+            self._store.graph = None
         self._store.release()
 
     @override

@@ -25,7 +25,9 @@ class PostgresValues(PGKVStorage, ValueStorage):
 
     @override
     async def finalize(self) -> None:
-        self._store.values.pop(self.namespace, None)
+        # The store may have been opened anew meanwhile.
+        if self._store.values.get(self.namespace) is self:
+            del self._store.values[self.namespace]
         self._store.release()
 
     @override

@@ -42,7 +42,9 @@ class PostgresVectors(PGVectorStorage, VectorStorage):
 
     @override
     async def finalize(self) -> None:
-        self._store.vectors.pop(self.namespace, None)
+        # The store may have been opened anew meanwhile.
+        if self._store.vectors.get(self.namespace) is self:
+            del self._store.vectors[self.namespace]
         self._store.release()
 
     @override
