@@ -93,9 +93,10 @@ class InFiles:
                 "graph vectors": sorted(ask("SELECT namespace, id FROM vector WHERE namespace <> 'chunks'").fetchall()),
                 "mentions": sorted(ask("SELECT kind, name, passage FROM mention").fetchall()),
                 "nodes": {
-                    key: (facts(value), degree) for key, value, degree in ask("SELECT id, value, degree FROM node")
+                    key: (facts(value), degree)
+                    for key, value, degree in ask("SELECT id, value, degree FROM node ORDER BY id")
                 },
-                "edges": {(one, two): facts(value) for one, two, value in ask(edges)},
+                "edges": {(one, two): facts(value) for one, two, value in sorted(ask(edges))},
             }
 
 
@@ -132,8 +133,8 @@ class InPostgres:
             "words": self._sorted("id, words::text, vector::text FROM crag.searched WHERE store = $1", store),
             "vectors": {name: self._sorted(f"id FROM {name} WHERE workspace = $1", key) for name in vectors},
             "mentions": self._sorted("kind, name, passage FROM crag.mention WHERE store = $1", store),
-            "nodes": {name: facts(value) for name, value in self._nodes(key)},
-            "edges": {(one, two): facts(value) for one, two, value in self._edges(key)},
+            "nodes": {name: facts(value) for name, value in sorted(self._nodes(key))},
+            "edges": {(one, two): facts(value) for one, two, value in sorted(self._edges(key))},
         }
 
     def _nodes(self, key: str) -> list[tuple[Any, ...]]:

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 _OTHERS = """SELECT pg_terminate_backend(pid) FROM pg_stat_activity
     WHERE datname = current_database() AND pid <> pg_backend_pid()"""
 
+_COUNTED = """SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
+    AND backend_type = 'client backend' AND application_name <> 'counting'"""
+
 
 @pytest.fixture
 async def shared(database: str) -> AsyncIterator[PostgresDatabase]:
@@ -35,11 +38,10 @@ async def cut(uri: str) -> None:
 
 
 async def connections(uri: str) -> int:
-    """How many others there are."""
-    connection = await asyncpg.connect(uri)
+    """Count the connections of everybody but this function: the server sees its last one end a moment later."""
+    connection = await asyncpg.connect(uri, server_settings={"application_name": "counting"})
     try:
-        counted = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
-        return int(await connection.fetchval(counted))
+        return int(await connection.fetchval(_COUNTED))
     finally:
         await connection.close()
 

@@ -137,7 +137,7 @@ async def test_no_connection_leaks_whatever_happens_to_its_users(database: str, 
     await asyncio.wait(tasks)
     await _idle(mine, 3)  # all of them can be had at the same time
     assert await watching.value(_MINE, "leaks") == 3
-    assert await watching.value("SELECT count(*) FROM pg_stat_activity WHERE state LIKE 'idle in transaction%'") == 0
+    assert await watching.value(f"{_MINE} AND state LIKE 'idle in transaction%'", "leaks") == 0
 
 
 async def test_a_second_event_loop_gets_connections_of_its_own(database: str, opened: Opened) -> None:
