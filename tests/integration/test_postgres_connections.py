@@ -134,8 +134,13 @@ async def test_a_pooler_that_keeps_no_statements_is_named_with_the_remedy(
     pgbouncer: "Pgbouncer", database: str
 ) -> None:
     uri = f"{pgbouncer.through(database)}?statement_cache_size=100"
-    pooled = PostgresDatabase(PostgresAddress.parse(uri), most=3)
-    asked = [pooled.value(f"SELECT {number % 3}, pg_sleep(0.01)") for number in range(60)]
-    failures = [each for each in await asyncio.gather(*asked, return_exceptions=True) if isinstance(each, FAILURES)]
-    assert any("statement_cache_size=0" in meaning_of(failure)[1] for failure in failures)
+    pooled = PostgresDatabase(PostgresAddress.parse(uri), most=2)
+    async with pooled.connection() as one, pooled.connection() as another:
+        await one.fetchval("SELECT 1")
+        # The session that has just been used is the first to be given away.
+        async with another.transaction():
+            await another.execute("SELECT 2")
+            with pytest.raises(FAILURES) as failed:
+                await one.fetchval("SELECT 1")
+    assert "statement_cache_size=0" in meaning_of(failed.value)[1]
     await pooled.close()
