@@ -110,6 +110,12 @@ class Ledger(Catalogue):
         Raises `ServiceUnavailable` when the store has vectors of another model.
         """
 
+    async def catch_up(self) -> None:
+        """Have the whole graph be what was committed. Whoever changes it calls this first.
+
+        The graph lags behind where another database has it. Raises `LedgerError` while that is out of reach.
+        """
+
     @abstractmethod
     async def naming(self, kind: str, name: str, going: Collection[str], most: int) -> list[str]:
         """Those of the passages `going` that mention an entity or a relation, and at most `most` others."""

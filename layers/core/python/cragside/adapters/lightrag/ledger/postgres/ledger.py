@@ -12,9 +12,9 @@ from typing_extensions import override
 
 from cragside.adapters.lightrag.ledger.entries import text_hash
 from cragside.adapters.lightrag.ledger.interface import Ledger, Since
+from cragside.adapters.lightrag.ledger.postgres.failing import translating
 from cragside.adapters.lightrag.ledger.postgres.part_writes import PartWrites
 from cragside.adapters.lightrag.ledger.postgres.removal import remove_here
-from cragside.adapters.lightrag.ledger.postgres.store import translating
 from cragside.adapters.lightrag.storable import storable
 from cragside.domain.query import Query
 from cragside.ports.embedder import Vectors
@@ -147,6 +147,7 @@ class PostgresLedger(PartWrites):
             await remove_here(old.database, old.workspace)
             await old.database.value("UPDATE crag.store SET workspace = $2 WHERE id = $1", fresh.number, old.workspace)
         old.number, old.key, old.storages = fresh.number, fresh.key, fresh.storages
+        await old.journal.drop_removed()
 
     @override
     async def state(self) -> str:

@@ -16,11 +16,12 @@ from cragside.adapters.lightrag.ledger.changes import GraphChange, Row, VectorCh
 from cragside.adapters.lightrag.ledger.cutting import TEXTS
 from cragside.adapters.lightrag.ledger.failures import LedgerError
 from cragside.adapters.lightrag.ledger.leases import StoreRemoved
+from cragside.adapters.lightrag.ledger.postgres.failing import translating
 from cragside.adapters.lightrag.ledger.postgres.schema import check_version
 from cragside.adapters.postgres.database import PostgresDatabase
-from cragside.adapters.postgres.failures import FAILURES, meaning_of
 
 if TYPE_CHECKING:
+    from cragside.adapters.lightrag.ledger.postgres.journal import Journal
     from cragside.ports.embedder import Vectors
 
 logger = logging.getLogger("cragside")
@@ -98,8 +99,9 @@ class PostgresStore:
 
     _open: ClassVar[dict[Path, "PostgresStore"]] = {}
 
-    def __init__(self, database: PostgresDatabase, folder: Path) -> None:
+    def __init__(self, database: PostgresDatabase, folder: Path, journal: "Journal") -> None:
         self.database = database
+        self.journal = journal
         self.number = 0
         # LightRAG's name of the workspace.
         self.key = ""
@@ -118,7 +120,9 @@ class PostgresStore:
         self._indexing: asyncio.Task[None] | None = None
 
     @classmethod
-    async def acquire(cls, folder: Path, database: PostgresDatabase, new: NewStores | None = None) -> "PostgresStore":
+    async def acquire(
+        cls, folder: Path, database: PostgresDatabase, journal: "Journal", new: NewStores | None = None
+    ) -> "PostgresStore":
         """The store of a folder's name; each acquire needs its `release`. Without `new`, it has to be there.
 
         Raises `LedgerError`, and `StoreFormatError` for tables of another version of cragside.
@@ -131,7 +135,7 @@ class PostgresStore:
                 version, number, *facts = await database.one(_FIND, folder.name)
         if number is None:
             raise LedgerError("there is no such store", "is not there")
-        known = cls._open.setdefault(folder, cls(database, folder))
+        known = cls._open.setdefault(folder, cls(database, folder, journal))
         # The workspace may have been built anew.
         known.number = number
         known.key, storages, known.model, known.dimensions = facts
@@ -216,6 +220,19 @@ class PostgresStore:
             if values:
                 await self.values[namespace].write(dict(values))
 
+    async def publish(self) -> None:
+        """Have what was just committed written to the other databases, or leave it to whoever writes next."""
+        if self.journal.targets:
+            try:
+                await self.catch_up()
+            except LedgerError as error:
+                logger.warning("A change of workspace %s waits to be written: %s", self.workspace, error.reason)
+
+    async def catch_up(self) -> None:
+        """Have all that was committed written to the other databases. Raises `LedgerError`."""
+        if self.journal.targets:
+            await self.journal.drain(self.number, self.key)
+
     async def sizes_of_graph(self) -> tuple[int, int]:
         """How many entities and relations there are."""
         return await self.graph.sizes() if self.graph else (0, 0)
@@ -282,12 +299,3 @@ async def is_in(database: PostgresDatabase, workspace: str) -> bool:
     """Whether a database has a store of a workspace. Raises `LedgerError`."""
     async with translating():
         return await database.one(_IS_THERE, workspace) is not None
-
-
-@asynccontextmanager
-async def translating() -> AsyncIterator[None]:
-    """What PostgreSQL says, as the ledger's own exception."""
-    try:
-        yield
-    except FAILURES as error:
-        raise LedgerError(*meaning_of(error)) from error
