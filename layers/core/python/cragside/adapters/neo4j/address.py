@@ -3,11 +3,9 @@
 from dataclasses import dataclass, field
 from urllib.parse import unquote, urlsplit, urlunsplit
 
+from cragside.adapters.bad_address import BadAddress
+
 _SCHEMES = ("neo4j", "neo4j+s", "neo4j+ssc", "bolt", "bolt+s", "bolt+ssc")
-
-
-class BadAddress(ValueError):
-    """An address that does not say where the database is. The message says what to change, and holds no secret."""
 
 
 @dataclass(frozen=True, slots=True)
