@@ -182,7 +182,10 @@ class Ledger(Catalogue):
 
     @abstractmethod
     async def copy_document_from(self, other: "Ledger", document_id: str) -> None:
-        """Take over a current document of another ledger, without its vectors and its share of the graph."""
+        """Take over a current document of another ledger, with what models said of it.
+
+        Its vectors and its share of the graph stay behind.
+        """
 
     @abstractmethod
     async def replace_by(self, other: "Ledger") -> None:

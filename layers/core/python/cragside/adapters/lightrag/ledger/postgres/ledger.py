@@ -44,6 +44,15 @@ _COPY_PASSAGES = """INSERT INTO crag.passage SELECT $1, id, $3, part, number, pa
     FROM crag.passage WHERE store = $2 AND version = $4"""
 _COPY_ORIGIN = """INSERT INTO crag.origin SELECT $1, document_id, source FROM crag.origin
     WHERE store = $2 AND document_id = $3"""
+# What a model said of the passages.
+_COPY_ANSWERS = """INSERT INTO lightrag_llm_cache
+    SELECT (jsonb_populate_record(kept, jsonb_build_object('workspace', fresh.key))).*
+    FROM crag.store AS old, crag.store AS fresh, lightrag_llm_cache AS kept
+    WHERE fresh.id = $1 AND old.id = $2 AND kept.workspace = old.key AND kept.id IN (
+        SELECT jsonb_array_elements_text(llm_cache_list) FROM crag.passage
+        JOIN lightrag_doc_chunks AS text ON text.workspace = old.key AND text.id = passage.id
+        WHERE passage.store = $2 AND passage.version = $3)
+    ON CONFLICT DO NOTHING"""
 _TEXTS = """SELECT passage.id, passage.text, passage.tokens, passage.number, part.key, document.name
     FROM crag.passage JOIN crag.document USING (version)
     JOIN crag.part ON part.version = passage.version AND part.number = passage.part
@@ -130,6 +139,7 @@ class PostgresLedger(PartWrites):
             await self._store.execute(_COPY_PASSAGES, source, new, old)
             await self._store.execute(_COPY_ORIGIN, source, document_id)
             await self._store.write_texts(await self._texts(new))
+            await self._store.execute(_COPY_ANSWERS, source, old)
 
     async def _texts(self, version: int) -> dict[str, dict[str, Any] | None]:
         """Passages as LightRAG reads them."""

@@ -36,10 +36,11 @@ _FIND = """SELECT format.version, store.id, key, storages, embedding_model, dime
 _MAKE = "INSERT INTO crag.store (workspace, key, storages) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING RETURNING key"
 # First in each transaction: two of a store never wait for each other halfway, because the second one waits here.
 _TOUCH = "UPDATE crag.store SET state = state + 1 WHERE id = $1 RETURNING 1"
-# A model's answers quote the passage that they are about. Those that a passage of the same words uses stay.
+# A model's answers quote the passage that they are about. Those that a passage of the same words uses stay. Summaries
+# of descriptions do not tell which passages they quote.
 _FORGET_ANSWERS = """WITH workspace AS (SELECT key FROM crag.store WHERE id = $1), going AS (
     SELECT cached.id FROM workspace JOIN lightrag_llm_cache AS cached ON cached.workspace = key
-    WHERE chunk_id = ANY($2)
+    WHERE chunk_id = ANY($2) OR cache_type = 'summary'
     UNION SELECT jsonb_array_elements_text(llm_cache_list) FROM workspace
     JOIN lightrag_doc_chunks AS chunk ON chunk.workspace = key WHERE id = ANY($2))
     DELETE FROM lightrag_llm_cache USING workspace, going
