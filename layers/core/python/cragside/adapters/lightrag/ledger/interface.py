@@ -111,9 +111,10 @@ class Ledger(Catalogue):
         """
 
     async def catch_up(self) -> None:
-        """Have the whole graph be what was committed. Whoever changes it calls this first.
+        """Have the graph be all that was committed. Whoever changes or shows it calls this first.
 
-        The graph lags behind where another database has it. Raises `LedgerError` while that is out of reach.
+        The graph lags behind where another database has it. Raises `LedgerError` while that database is out of reach,
+        and when it has the graph of another time.
         """
 
     @abstractmethod

@@ -225,14 +225,15 @@ class PostgresStore:
         """Have what was just committed written to the other databases, or leave it to whoever writes next."""
         if self.journal.targets:
             try:
-                await self.catch_up()
+                await self.journal.drain(self.number, self.key)
             except LedgerError as error:
                 logger.warning("A change of workspace %s waits to be written: %s", self.workspace, error.reason)
 
     async def catch_up(self) -> None:
-        """Have all that was committed written to the other databases. Raises `LedgerError`."""
+        """Have all that was committed written to the other databases, and compare. Raises `LedgerError`."""
         if self.journal.targets:
             await self.journal.drain(self.number, self.key)
+            await self.journal.check(self.number, self.key)
 
     async def sizes_of_graph(self) -> tuple[int, int]:
         """How many entities and relations there are."""
