@@ -12,11 +12,14 @@ from cragside.domain.counted import counted
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
 
 if TYPE_CHECKING:
+    from cragside.adapters.lightrag.storages.neo4j.fence import FencedGraph
     from cragside.adapters.neo4j.database import Neo4jDatabase
     from cragside.adapters.postgres.database import PostgresDatabase
     from cragside.ports.embedder import Embedder
     from cragside.settings import Settings
 
+# Its statements have scoped subqueries, `CALL (node) { … }`.
+_OLDEST_NEO4J = (5, 23)
 # Of each process. PostgreSQL's default is 100 for all. A function has one request at a time.
 _CONNECTIONS, _CONNECTIONS_ON_LAMBDA = 10, 2
 
@@ -97,6 +100,15 @@ async def examine(database: "PostgresDatabase", *, needs_age: bool = False) -> D
         complete = found == known and (server.age or not needs_age)
         remedy = "" if complete else "Run `cragside migrate`."
     return DatabaseState(server.version, detail, remedy)
+
+
+async def examine_graphs(graphs: "FencedGraph") -> DatabaseState:
+    """What Neo4j is. Raises `ServiceUnavailable`."""
+    version, edition, database = await graphs.server()
+    detail = f"{graphs.address}, database {database}, {edition} edition"
+    old = tuple(int(part) for part in version.split(".")[:2] if part.isdigit()) < _OLDEST_NEO4J
+    remedy = f"cragside needs Neo4j {'.'.join(map(str, _OLDEST_NEO4J))} or later." if old else ""
+    return DatabaseState(version, detail, remedy)
 
 
 async def is_migrated(database: "PostgresDatabase", embedder: "Embedder") -> bool:

@@ -104,6 +104,20 @@ class PostgresBackend(Backend):
         await self._journal.sweep()
 
     @override
+    async def disagreement(self, folder: Path) -> str:
+        from cragside.adapters.lightrag.ledger.postgres.store import PostgresStore
+
+        store = await PostgresStore.acquire(folder, self._database, self._journal)
+        try:
+            if store.storages["graph"] != NEO4J_STORAGE:
+                return ""
+            from cragside.adapters.lightrag.storages.neo4j.checkup import disagreement
+
+            return await disagreement(store)
+        finally:
+            store.release()
+
+    @override
     async def dump(self, folder: Path) -> Batches:
         """See the base. While a graph in Neo4j is read, nobody writes to it."""
         from cragside.adapters.lightrag.ledger.postgres.store import PostgresStore

@@ -36,8 +36,8 @@ class ShareLost(LedgerError):
 
     def __init__(self) -> None:
         super().__init__(
-            "the graph is of another time than PostgreSQL",
-            "does not agree with its graph, which was restored from a backup or emptied. Run cragside repair",
+            "the graph was restored from a backup or emptied: run cragside repair",
+            "does not agree with its graph, which was restored from a backup or emptied: run cragside repair",
         )
 
 

@@ -36,6 +36,7 @@ _FIND = """SELECT format.version, store.id, key, storages, embedding_model, dime
 _MAKE = "INSERT INTO crag.store (workspace, key, storages) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING RETURNING key"
 # First in each transaction: two of a store never wait for each other halfway, because the second one waits here.
 _TOUCH = "UPDATE crag.store SET state = state + 1 WHERE id = $1 RETURNING 1"
+_NAMED = "SELECT kind, count(DISTINCT name) FROM crag.mention WHERE store = $1 GROUP BY kind"
 # A model's answers quote the passage that they are about. Those that a passage of the same words uses stay. Summaries
 # of descriptions do not tell which passages they quote.
 _FORGET_ANSWERS = """WITH workspace AS (SELECT key FROM crag.store WHERE id = $1), going AS (
@@ -237,7 +238,16 @@ class PostgresStore:
 
     async def sizes_of_graph(self) -> tuple[int, int]:
         """How many entities and relations there are."""
-        return await self.graph.sizes() if self.graph else (0, 0)
+        try:
+            return await self.graph.sizes() if self.graph else (0, 0)
+        except LedgerError:
+            # The other database is out of reach, but what is in it is known here.
+            return await self.sizes_by_mentions()
+
+    async def sizes_by_mentions(self) -> tuple[int, int]:
+        """How many entities and relations passages name."""
+        found = dict(await self.all(_NAMED))
+        return found.get("entity", 0), found.get("relation", 0)
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[None]:

@@ -23,6 +23,9 @@ _BORN = (
     "CREATE CONSTRAINT cragside_fence IF NOT EXISTS FOR (fence:CragsideFence) REQUIRE fence.workspace IS UNIQUE",
     "CREATE CONSTRAINT `cragside_{label}` IF NOT EXISTS FOR (node:`{label}`) REQUIRE node.entity_id IS UNIQUE",
 )
+_SERVER = """CALL dbms.components() YIELD versions, edition CALL db.info() YIELD name
+    RETURN versions[0], edition, name"""
+_SIZES = "RETURN COUNT {{ (:`{label}`) }}, COUNT {{ (:`{label}`)-[:DIRECTED]->() }}"
 # Edges of a removed node go with it. `SET node = row` also removes the properties that the row lacks.
 _CHANGES = (
     "UNWIND $edges AS row WITH row WHERE row[2] IS NULL"
@@ -52,10 +55,25 @@ class FencedGraph(Outside):
     def __init__(self, database: Neo4jDatabase) -> None:
         self._database = database
 
+    @property
+    def address(self) -> str:
+        """Where the database is, without user and password."""
+        return str(self._database.address)
+
+    async def server(self) -> tuple[str, str, str]:
+        """The server's version and edition, and the name of the database. Raises `LedgerError`."""
+        ((version, edition, database),) = await self.rows(_SERVER)
+        return version, edition, database
+
     async def rows(self, cypher: str, **values: Any) -> list[Any]:
         """The records of a query that only reads. Raises `LedgerError`."""
         async with _translating():
             return await self._database.rows(cypher, **values)
+
+    async def sizes(self, key: str) -> tuple[int, int]:
+        """How many nodes and edges the graph of a store has. Raises `LedgerError`."""
+        ((nodes, edges),) = await self.rows(_SIZES.format(label=key))
+        return nodes, edges
 
     @override
     async def write(self, key: str, seq: int, change_id: UUID, change: dict[str, Any]) -> bool:

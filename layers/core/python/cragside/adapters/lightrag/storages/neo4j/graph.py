@@ -171,8 +171,7 @@ class Neo4jGraph(GraphStorage):
 
     async def sizes(self) -> tuple[int, int]:
         """How many nodes and edges there are."""
-        rows = await self._rows("RETURN COUNT {{ (:`{label}`) }}, COUNT {{ (:`{label}`)-[:DIRECTED]->() }}")
-        return rows[0][0], rows[0][1]
+        return await graph_of(self._store).sizes(self._store.key)
 
     async def _named(self, condition: str, text: str, limit: int) -> list[Any]:
         return await self._rows(_NAMED, {"condition": condition}, text=text, limit=limit)
