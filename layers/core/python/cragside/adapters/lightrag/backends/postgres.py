@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 NEO4J_STORAGE = "Neo4JStorage"
 REDIS_KV_STORAGE, REDIS_DOC_STATUS_STORAGE = "RedisKVStorage", "RedisDocStatusStorage"
-QDRANT_STORAGE = "QdrantVectorDBStorage"
 _LEASE_SECONDS = 30.0
 DEFAULTS = {
     "kv": "PGKVStorage",
@@ -134,12 +133,12 @@ class PostgresBackend(Backend):
         store = await PostgresStore.acquire(folder, self._database, self._journal)
         try:
             async with _still(store):
-                values = vectors = None
+                values = None
                 if store.is_outside("kv"):
                     from cragside.adapters.lightrag.storages.redis.shares import values_of
 
                     values = values_of(store)
-                batches = dump(store, values, vectors)
+                batches = dump(store, values)
                 if store.storages["graph"] == NEO4J_STORAGE:
                     from cragside.adapters.lightrag.storages.neo4j.exchange import with_graph
                     from cragside.adapters.lightrag.storages.neo4j.graph import graph_of

@@ -111,12 +111,10 @@ _ADD_JSON = f"""INSERT INTO {{0}} SELECT made.* FROM jsonb_populate_record(NULL:
     'workspace', $1::text, 'id', $2::text, {_TIME.format("create")}, {_TIME.format("update")})) AS made"""
 
 
-async def dump(
-    store: PostgresStore, values: KeptValues | None = None, vectors: Callable[[], Batches] | None = None
-) -> Batches:
+async def dump(store: PostgresStore, values: KeptValues | None = None) -> Batches:
     """All rows of a store, as of one moment. Raises `LedgerError`.
 
-    `values` and `vectors` are other databases that have them. Nobody may write to these meanwhile.
+    `values` is the database that has them, if it is another one. Nobody may write to it meanwhile.
     """
     async with translating(), store.database.snapshot() as connection:
         facts = await connection.fetchrow(_STORE, store.number)
@@ -124,13 +122,10 @@ async def dump(
             raise LedgerError("there is no such store", "is not there")
         model, dimensions, untidy = facts
         yield [FactsRow(model, dimensions, untidy)]
-        for read in _reads(store, model, dimensions, values, in_tables=vectors is None):
+        for read in _reads(store, model, dimensions, values):
             found = await connection.cursor(read.sql, store.number, store.key)
             while rows := await found.fetch(rows_at_once(read.kind)):
                 if batch := await read.make(rows):
-                    yield batch
-            if vectors is not None and read.kind is VectorRow:
-                async for batch in vectors():
                     yield batch
 
 
@@ -256,9 +251,7 @@ def _read(kind: type[Row], sql: str, make: Callable[..., Row] | None = None) -> 
     return _Read(kind, sql, made)
 
 
-def _reads(
-    store: PostgresStore, model: str | None, dimensions: int | None, values: KeptValues | None, *, in_tables: bool
-) -> list[_Read]:
+def _reads(store: PostgresStore, model: str | None, dimensions: int | None, values: KeptValues | None) -> list[_Read]:
     """The statements for all rows but the first, in the order of their kinds."""
     graph = graph_rows(store.storages["graph"], store.key)
     reads = [
@@ -272,7 +265,7 @@ def _reads(
         _read(EdgeRow, graph.edges),
         _read(VectorRow, _SEARCHED, _passage_vector),
     ]
-    if in_tables and model is not None and dimensions is not None:
+    if model is not None and dimensions is not None:
         for namespace, ends in _ENDS.items():
             value = f"""jsonb_build_object({ends}, 'content', content, 'file_path', file_path,
                 'source_id', array_to_string(chunk_ids, '<SEP>'), 'created_at', {_EPOCH.format("create")})"""
@@ -326,8 +319,9 @@ def _kept_values(store: PostgresStore, values: KeptValues) -> list[_Read]:
 
 def _kept_passage(kept: bytes | None, *row: Any) -> PassageRow:
     version, part, number, page, section, tier2, *text = row
-    said = kept or (None if text[1] is None else orjson.dumps(text_row(*text)))
-    return PassageRow(text[0], version, part, number, page, section, tier2, said and said.decode())
+    if kept is None and text[1] is not None:
+        kept = orjson.dumps(text_row(*text))
+    return PassageRow(text[0], version, part, number, page, section, tier2, None if kept is None else kept.decode())
 
 
 def _passage_vector(*row: Any) -> VectorRow:
