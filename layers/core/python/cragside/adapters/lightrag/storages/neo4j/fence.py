@@ -23,6 +23,10 @@ _BORN = (
     "CREATE CONSTRAINT cragside_fence IF NOT EXISTS FOR (fence:CragsideFence) REQUIRE fence.workspace IS UNIQUE",
     "CREATE CONSTRAINT `cragside_{label}` IF NOT EXISTS FOR (node:`{label}`) REQUIRE node.entity_id IS UNIQUE",
 )
+# LightRAG's server makes an index where there is no constraint. The constraint cannot be made beside it.
+_INDEXES = """SHOW INDEXES YIELD name, type, labelsOrTypes, properties, owningConstraint
+    WHERE type = 'RANGE' AND labelsOrTypes = [$label] AND properties = ['entity_id'] AND owningConstraint IS NULL
+    RETURN name"""
 _SERVER = """CALL dbms.components() YIELD versions, edition CALL db.info() YIELD name
     RETURN versions[0], edition, name"""
 _SIZES = "RETURN COUNT {{ (:`{label}`) }}, COUNT {{ (:`{label}`)-[:DIRECTED]->() }}"
@@ -117,6 +121,8 @@ class FencedGraph(Outside):
         """Make what a store's graph needs, with its first change."""
         if await self._database.rows(_APPLIED, key=key):
             return
+        for (name,) in await self._database.rows(_INDEXES, label=key):
+            await self._database.execute(f"DROP INDEX `{name}` IF EXISTS")
         for cypher in _BORN:
             await self._database.execute(cypher.format(label=key))
 
