@@ -44,18 +44,10 @@ class Neo4jDatabase:
     In a cluster, all statements go to the leader: another server may lack what was just written.
     """
 
-    def __init__(
-        self,
-        address: Neo4jAddress,
-        *,
-        most: int,
-        statement_seconds: float = STATEMENT_SECONDS,
-        pause_seconds: float = PAUSE_SECONDS,
-    ) -> None:
+    def __init__(self, address: Neo4jAddress, *, most: int, statement_seconds: float = STATEMENT_SECONDS) -> None:
         self.address = address
         self._most = most
         self._seconds = statement_seconds
-        self._pause = pause_seconds
         self._driver: neo4j.AsyncDriver | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._free = asyncio.Semaphore(most)
@@ -155,12 +147,12 @@ class Neo4jDatabase:
         if self._outage is not None:
             if time.monotonic() < self._next_try:
                 raise Neo4jFailure(self._outage.reason, self._outage.unusable)
-            self._next_try = time.monotonic() + self._pause
+            self._next_try = time.monotonic() + PAUSE_SECONDS
 
     def _noted(self, error: BaseException) -> Neo4jFailure:
         failure = _failure(error)
         if isinstance(error, DriverError | OSError | DatabaseUnavailable) or _is_refused(error):
-            self._outage, self._next_try = failure, time.monotonic() + self._pause
+            self._outage, self._next_try = failure, time.monotonic() + PAUSE_SECONDS
         return failure
 
     def _opened(self) -> neo4j.AsyncDriver:
