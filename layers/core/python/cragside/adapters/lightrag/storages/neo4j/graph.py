@@ -154,6 +154,9 @@ class Neo4jGraph(LedgerGraph):
         return await self._rows(_NAMED, {"condition": condition}, text=text, limit=limit)
 
     async def _rows(self, cypher: str, parts: Mapping[str, str] | None = None, **values: Any) -> list[Any]:
+        asked = [value for value in values.values() if isinstance(value, list)]
+        if asked and not any(asked):
+            return []
         return await graph_of(self._store).rows(cypher.format(label=self._store.key, **(parts or {})), **values)
 
 
