@@ -50,6 +50,12 @@ class PostgresBackend(Backend):
         return home / workspace
 
     @override
+    def place_of(self, folder: Path) -> str:
+        from cragside.adapters.lightrag.ledger.postgres.store import place_of
+
+        return place_of(self._database, folder)
+
+    @override
     def files_of(self, folder: Path) -> Path:
         return Path(tempfile.gettempdir())
 
@@ -103,7 +109,12 @@ class PostgresBackend(Backend):
 
     @override
     async def sweep(self, home: Path) -> None:
-        """Finish what other databases still have to do: in PostgreSQL a removal is one transaction."""
+        """Remove stores that killed processes were building, and finish what other databases still have to do."""
+        from cragside.adapters.lightrag.ledger.postgres.removal import remove
+        from cragside.adapters.lightrag.ledger.postgres.store import abandoned_in
+
+        for name in await abandoned_in(self._database):
+            await remove(self._database, name)
         await self._journal.sweep()
 
     @override

@@ -67,7 +67,7 @@ class Engine(LightRAG):
 
 
 def build_engine(
-    store: Path,
+    place: str,
     *,
     folder: Path,
     workspace: str,
@@ -98,7 +98,7 @@ def build_engine(
         working_dir=str(folder),
         workspace=workspace,
         **registered(storages),
-        vector_db_storage_cls_kwargs={"search_text": search_text, "store": str(store)},
+        vector_db_storage_cls_kwargs={"search_text": search_text, "store": place},
         embedding_func=Embedding(embedding_dim=0, func=embed, max_token_size=None, model_name=embedder.name),
         embedding_func_max_async=max(parallel, 8),
         embedding_batch_num=32,

@@ -29,6 +29,9 @@ logger = logging.getLogger("cragside")
 
 SearchText = Callable[[str], str]
 
+# A leading dot: a store that is being built. Whoever builds it holds a lease of it.
+_ABANDONED = """SELECT workspace FROM crag.store WHERE starts_with(workspace, '.') AND NOT EXISTS (
+    SELECT FROM crag.lease WHERE lease.store = crag.store.id AND expires > clock_timestamp()) ORDER BY workspace"""
 _IS_THERE = "SELECT 1 FROM crag.store WHERE workspace = $1"
 # One row, with the format of the tables even if there is no such store.
 _FIND = """SELECT format.version, store.id, key, storages, embedding_model, dimensions
@@ -100,7 +103,7 @@ class PostgresStore:
     `$1` of each statement is the store's number.
     """
 
-    _open: ClassVar[dict[Path, "PostgresStore"]] = {}
+    _open: ClassVar[dict[str, "PostgresStore"]] = {}
 
     def __init__(self, database: PostgresDatabase, folder: Path, journal: "Journal") -> None:
         self.database = database
@@ -138,7 +141,7 @@ class PostgresStore:
                 version, number, *facts = await database.one(_FIND, folder.name)
         if number is None:
             raise LedgerError("there is no such store", "is not there")
-        known = cls._open.setdefault(folder, cls(database, folder, journal))
+        known = cls._open.setdefault(place_of(database, folder), cls(database, folder, journal))
         # The workspace may have been built anew.
         known.number = number
         known.key, storages, known.model, known.dimensions = facts
@@ -149,7 +152,7 @@ class PostgresStore:
     @classmethod
     def of_storage(cls, global_config: Mapping[str, Any]) -> "PostgresStore":
         """The store of a storage's configuration, which its ledger has opened; it needs its `release`."""
-        known = cls._open[Path(global_config["vector_db_storage_cls_kwargs"]["store"])]
+        known = cls._open[global_config["vector_db_storage_cls_kwargs"]["store"]]
         known._users += 1
         return known
 
@@ -166,7 +169,7 @@ class PostgresStore:
         """Give it back; the last one closes it."""
         self._users -= 1
         if self._users == 0:
-            self._open.pop(self._folder, None)
+            self._open.pop(place_of(self.database, self._folder), None)
 
     async def all(self, sql: str, *values: Any) -> list[Any]:
         """All rows of a query."""
@@ -307,6 +310,11 @@ class PostgresStore:
             yield
 
 
+def place_of(database: PostgresDatabase, folder: Path) -> str:
+    """By what an open store is found. A process may have several databases, with workspaces of the same names."""
+    return f"{id(database)}/{folder}"
+
+
 async def _make(database: PostgresDatabase, workspace: str, new: NewStores) -> None:
     """Make a store, unless another process does so first."""
     async with database.transaction():
@@ -319,6 +327,12 @@ async def names_in(database: PostgresDatabase) -> list[str]:
     """The workspaces of a database, in order. Raises `LedgerError`."""
     async with translating():
         return [row[0] for row in await database.all("SELECT workspace FROM crag.store ORDER BY workspace")]
+
+
+async def abandoned_in(database: PostgresDatabase) -> list[str]:
+    """The stores that nobody builds any more, though they are not complete. Raises `LedgerError`."""
+    async with translating():
+        return [row[0] for row in await database.all(_ABANDONED)]
 
 
 async def is_in(database: PostgresDatabase, workspace: str) -> bool:
