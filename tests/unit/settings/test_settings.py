@@ -152,7 +152,7 @@ def test_a_given_environment_is_all_that_counts(monkeypatch: pytest.MonkeyPatch)
         ),
         (
             {"RAG_DOC_STATUS_STORAGE": "MongoDocStatusStorage"},
-            "RAG_DOC_STATUS_STORAGE: Input should be 'PGDocStatusStorage' or 'SqliteDocStatusStorage'",
+            "RAG_DOC_STATUS_STORAGE: Input should be 'PGDocStatusStorage', 'RedisDocStatusStorage' or 'SqliteDoc",
         ),
     ],
 )

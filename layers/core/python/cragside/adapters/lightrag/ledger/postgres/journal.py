@@ -34,10 +34,11 @@ class ChangesMissing(LedgerError):
 class ShareLost(LedgerError):
     """Another database has lost changes of a store, or has some that PostgreSQL has lost."""
 
-    def __init__(self) -> None:
+    def __init__(self, role: str = "graph") -> None:
+        share = "graph" if role == "graph" else "share in another database"
         super().__init__(
-            "the graph was restored from a backup or emptied: run cragside repair",
-            "does not agree with its graph, which was restored from a backup or emptied: run cragside repair",
+            f"the {share} was restored from a backup or emptied: run cragside repair",
+            f"does not agree with its {share}, which was restored from a backup or emptied: run cragside repair",
         )
 
 
@@ -95,7 +96,7 @@ class Journal:
             shares = await self._database.all(_SHARES, number)
         for role, _, lost, first in shares:
             if lost:
-                raise ShareLost
+                raise ShareLost(role)
             if first is not None:
                 await self._drain(number, key, role)
 
@@ -105,7 +106,7 @@ class Journal:
             shares = await self._database.all(_SHARES, number)
         for role, seq, lost, first in shares:
             if lost:
-                raise ShareLost
+                raise ShareLost(role)
             applied = await self.target(role).applied(key)
             if not (seq if first is None else first - 1) <= applied <= seq:
                 # Others may have written meanwhile.
@@ -175,4 +176,4 @@ class Journal:
     async def _lose(self, number: int, role: str) -> None:
         async with translating():
             await self._database.value(_LOST, number, role)
-        raise ShareLost
+        raise ShareLost(role)
