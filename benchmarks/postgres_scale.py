@@ -44,9 +44,9 @@ async def _prepare(container: Container, sizes: tuple[int, ...]) -> None:
     for size in sizes:
         if await container.database.one(_STORED, _name(size)) is None:
             await fill(container, _name(size), corpus.passages(size))
+    await migrate(container.database, WordLlamaEmbedder())  # indexes
     async with container.database.connection() as connection:
         await connection.execute("ANALYZE", timeout=600)
-    await migrate(container.database, WordLlamaEmbedder())  # indexes
 
 
 def _name(size: int) -> str:

@@ -69,10 +69,12 @@ def near_rows(
     own = values.mark(workspace, "text")
     named = f"format('workspace = %L', {own}), {index_of_rows(namespace, values.store)}"
     asked = f"{values.vector(vector)}, {values.mark(least, 'float8')}, {values.mark(most, 'integer')}"
+    # OFFSET 0 has each row looked up by its key, whatever the planner believes of a workspace that has just grown.
     return (
         f"SELECT {columns}, cosine AS distance"
-        f" FROM crag.nearest('{table}', '0::bigint', 'content_vector', {named}, {asked})"
-        f" JOIN {table} AS stored ON stored.workspace = {own} AND stored.id = found ORDER BY cosine DESC, found"
+        f" FROM crag.nearest('{table}', '0::bigint', 'content_vector', {named}, {asked}) CROSS JOIN LATERAL"
+        f" (SELECT * FROM {table} WHERE workspace = {own} AND id = found OFFSET 0) AS stored"
+        " ORDER BY cosine DESC, found"
     )
 
 
