@@ -43,7 +43,9 @@ NOT_IN_A_FUNCTION = (
     "cragside.adapters.postgres",
     "cragside.adapters.lightrag.backends.postgres",
     "cragside.adapters.lightrag.ledger.postgres",
+    "cragside.adapters.lightrag.storages.neo4j",
     "cragside.adapters.lightrag.storages.postgres",
+    "cragside.adapters.neo4j",
 )
 # Powertools imports it by its name where tracing is on.
 BY_NAME = ("aws_xray_sdk.core",)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from cragside.adapters.embedded.language_model import EmbeddedLanguageModel
 from cragside.adapters.lightrag.backends.interface import Backend
 from cragside.adapters.lightrag.backends.memory import MemoryBackend
 from cragside.adapters.lightrag.backends.sqlite import SqliteBackend
@@ -568,6 +569,24 @@ async def test_a_rebuilt_store_gives_the_same_answers(
     after = await told(container)
     assert after == before
     assert await container.workspaces.names() == ["w"]
+
+
+async def test_a_rebuilt_store_asks_no_model_again_about_a_passage(
+    container: Container, library: Library, indexer: PartIndexer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for source in (text("a.md", LONG), text("b.md", SWAN)):
+        await take(library, indexer, source)
+    before = await told(container)
+    answer, asked = EmbeddedLanguageModel.complete, []
+
+    async def noting(model: EmbeddedLanguageModel, prompt: str, **more: Any) -> str:
+        asked.append(prompt)
+        return await answer(model, prompt, **more)
+
+    monkeypatch.setattr(EmbeddedLanguageModel, "complete", noting)
+    assert await container.workspaces.reindex("w", lambda _: None) == 2
+    assert await told(container) == before
+    assert [prompt for prompt in asked if "Extract entities" in prompt] == []
 
 
 SEVERN = LONG.replace("Coquet", "Severn").replace("William Armstrong", "Thomas Telford")

@@ -12,6 +12,7 @@ from cragside.adapters.lightrag.backends.memory import MemoryBackend
 from cragside.adapters.lightrag.backends.sqlite import SqliteBackend
 
 if TYPE_CHECKING:
+    from tests.services.neo4j_server import Neo4j
     from tests.services.postgres import Postgres
 
 # Parameters of a fixture, which gets the backend by `made`.
@@ -21,6 +22,7 @@ BACKENDS = [
     "sqlite",
     pytest.param("postgres", marks=pytest.mark.services("postgres")),
     pytest.param("postgres_age", marks=pytest.mark.services("postgres_age")),
+    pytest.param("postgres_neo4j", marks=pytest.mark.services("postgres", "neo4j")),
 ]
 # By way of pgbouncer, which gives each transaction any of its few sessions.
 THROUGH_POOLER = pytest.param(POOLED, marks=pytest.mark.services("postgres", "pgbouncer"))
@@ -39,6 +41,9 @@ def made(request: pytest.FixtureRequest) -> Iterator[Backend]:
     elif request.param == POOLED:
         pooler = request.getfixturevalue("pgbouncer")
         with _on_postgres(request.getfixturevalue("postgres"), _GRAPHS["postgres"], pooler.through) as backend:
+            yield backend
+    elif request.param == "postgres_neo4j":
+        with _on_neo4j(request.getfixturevalue("postgres"), request.getfixturevalue("neo4j")) as backend:
             yield backend
     else:
         with _on_postgres(request.getfixturevalue(request.param), _GRAPHS[request.param]) as backend:
@@ -64,6 +69,21 @@ def _on_postgres(server: "Postgres", graph: str, way: Callable[[str], str] = str
     with migrated(server) as uri:
         database = PostgresDatabase(PostgresAddress.parse(way(uri)), most=5)
         yield PostgresBackend(database, {**DEFAULTS, "graph": graph})
+
+
+@contextmanager
+def _on_neo4j(server: "Postgres", graphs: "Neo4j") -> Iterator[Backend]:
+    from cragside.adapters.lightrag.backends.postgres import DEFAULTS, NEO4J_STORAGE, PostgresBackend
+    from cragside.adapters.lightrag.storages.neo4j.fence import FencedGraph
+    from cragside.adapters.neo4j.address import Neo4jAddress
+    from cragside.adapters.neo4j.database import Neo4jDatabase
+    from cragside.adapters.postgres.address import PostgresAddress
+    from cragside.adapters.postgres.database import PostgresDatabase
+
+    with migrated(server) as uri:
+        database = PostgresDatabase(PostgresAddress.parse(uri), most=5)
+        graph = FencedGraph(Neo4jDatabase(Neo4jAddress.parse(graphs.uri), most=5))
+        yield PostgresBackend(database, {**DEFAULTS, "graph": NEO4J_STORAGE}, {"graph": graph})
 
 
 async def _migrate(uri: str) -> None:

@@ -87,6 +87,7 @@ class Replacements:
     opened: list[str] = field(default_factory=list)
     asked: list[tuple[dict[str, Any], str | None]] = field(default_factory=list)
     reindexed: list[str] = field(default_factory=list)
+    disagreements: dict[str, str] = field(default_factory=dict)
     made_worker: Any = None
     intake: FakeIntake = field(default_factory=FakeIntake)
     built: CountingContainer | None = None
@@ -100,6 +101,7 @@ class Replacements:
             reindex=self._reindex,
             check=self._check,
             names=self._names,
+            disagreement=self._disagreement,
         )
         self.built = CountingContainer(
             settings,
@@ -136,6 +138,10 @@ class Replacements:
 
     async def _names(self) -> Sequence[str]:
         return self.names
+
+    async def _disagreement(self, name: str) -> str:
+        await self._check()
+        return self.disagreements.get(name, "")
 
     async def _reindex(self, workspace: str, progress: Callable[[str], None]) -> int:
         self.reindexed.append(workspace)

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from cragside.adapters.bad_address import BadAddress
 from cragside.adapters.postgres.address import PostgresAddress
-from cragside.adapters.postgres.bad_address import BadAddress
 
 
 @pytest.mark.parametrize(

@@ -145,6 +145,7 @@ def test_a_given_environment_is_all_that_counts(monkeypatch: pytest.MonkeyPatch)
             {"RAG_GRAPH_STORAGE": "Neo4JStorage", "POSTGRES_URI": "postgresql://u:hush@db/rag"},
             "RAG_GRAPH_STORAGE is Neo4JStorage, which needs NEO4J_URI",
         ),
+        ({"NEO4J_URI": "neo4j://graphs:7687"}, "NEO4J_URI is set without POSTGRES_URI"),
         (
             {"RAG_VECTOR_STORAGE": "SqliteVectorStorage", "POSTGRES_URI": "postgresql://u:hush@db/rag"},
             "RAG_VECTOR_STORAGE is SqliteVectorStorage, but POSTGRES_URI is set. Unset one of them",

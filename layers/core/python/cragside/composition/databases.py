@@ -6,15 +6,20 @@ from typing import TYPE_CHECKING
 
 from pydantic import SecretStr
 
+from cragside.adapters.bad_address import BadAddress
 from cragside.adapters.postgres.address import PostgresAddress
-from cragside.adapters.postgres.bad_address import BadAddress
 from cragside.domain.counted import counted
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
 
 if TYPE_CHECKING:
+    from cragside.adapters.lightrag.storages.neo4j.fence import FencedGraph
+    from cragside.adapters.neo4j.database import Neo4jDatabase
     from cragside.adapters.postgres.database import PostgresDatabase
     from cragside.ports.embedder import Embedder
+    from cragside.settings import Settings
 
+# Its statements have scoped subqueries, `CALL (node) { … }`.
+_OLDEST_NEO4J = (5, 23)
 # Of each process. PostgreSQL's default is 100 for all. A function has one request at a time.
 _CONNECTIONS, _CONNECTIONS_ON_LAMBDA = 10, 2
 
@@ -35,8 +40,36 @@ def postgres_of(uri: SecretStr, connections: int | None = None) -> "PostgresData
 
         tokens = DatabaseTokens(address.host, address.port, address.user or "")
         address = replace(address, password=tokens.make)
-    usual = _CONNECTIONS_ON_LAMBDA if "AWS_LAMBDA_FUNCTION_NAME" in os.environ else _CONNECTIONS
-    return PostgresDatabase(address, most=connections or usual)
+    return PostgresDatabase(address, most=connections or _usual())
+
+
+def neo4j_of(settings: "Settings") -> "Neo4jDatabase":
+    """The database of NEO4J_URI. Raises `ConfigurationError`."""
+    from cragside.adapters.neo4j.address import Neo4jAddress
+
+    try:
+        address = Neo4jAddress.parse(
+            _secret(settings.neo4j_uri),
+            user=settings.neo4j_username,
+            password=_secret(settings.neo4j_password),
+            database=settings.neo4j_database,
+        )
+    except BadAddress as error:
+        raise ConfigurationError(f"NEO4J_URI: {error}.", variable="NEO4J_URI") from None
+    try:
+        from cragside.adapters.neo4j.database import Neo4jDatabase
+    except ModuleNotFoundError as error:
+        missing = f"NEO4J_URI is set, but {error.name} is not installed. Install cragside[servers]."
+        raise ConfigurationError(missing, variable="NEO4J_URI") from error
+    return Neo4jDatabase(address, most=settings.neo4j_connections or _usual())
+
+
+def _secret(value: SecretStr | None) -> str:
+    return value.get_secret_value() if value else ""
+
+
+def _usual() -> int:
+    return _CONNECTIONS_ON_LAMBDA if "AWS_LAMBDA_FUNCTION_NAME" in os.environ else _CONNECTIONS
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +100,15 @@ async def examine(database: "PostgresDatabase", *, needs_age: bool = False) -> D
         complete = found == known and (server.age or not needs_age)
         remedy = "" if complete else "Run `cragside migrate`."
     return DatabaseState(server.version, detail, remedy)
+
+
+async def examine_graphs(graphs: "FencedGraph") -> DatabaseState:
+    """What Neo4j is. Raises `ServiceUnavailable`."""
+    version, edition, database = await graphs.server()
+    detail = f"{graphs.address}, database {database}, {edition} edition"
+    old = tuple(int(part) for part in version.split(".")[:2] if part.isdigit()) < _OLDEST_NEO4J
+    remedy = f"cragside needs Neo4j {'.'.join(map(str, _OLDEST_NEO4J))} or later." if old else ""
+    return DatabaseState(version, detail, remedy)
 
 
 async def is_migrated(database: "PostgresDatabase", embedder: "Embedder") -> bool:

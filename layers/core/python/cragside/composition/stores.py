@@ -19,6 +19,7 @@ from cragside.settings import BucketAddress
 
 if TYPE_CHECKING:
     from cragside.adapters.lightrag.backends.interface import Backend
+    from cragside.adapters.lightrag.storages.neo4j.fence import FencedGraph
     from cragside.adapters.local.conversations import Conversations
     from cragside.adapters.postgres.database import PostgresDatabase
 
@@ -86,13 +87,28 @@ class Stores(Models):
         return self._connected(database, database.close)
 
     @cached_property
+    def graphs(self) -> "FencedGraph | None":
+        """Neo4j, which has the graphs of workspaces, None when none is configured."""
+        if self.settings.neo4j_uri is None:
+            return None
+        from cragside.composition.databases import neo4j_of
+
+        database = neo4j_of(self.settings)
+        from cragside.adapters.lightrag.storages.neo4j.fence import FencedGraph
+
+        graphs = FencedGraph(database)
+        return self._connected(graphs, graphs.close)
+
+    @cached_property
     def backend(self) -> "Backend":
         """Where the knowledge bases are stored."""
         if self.database is not None:
-            from cragside.adapters.lightrag.backends.postgres import DEFAULTS, PostgresBackend
+            from cragside.adapters.lightrag.backends.postgres import DEFAULTS, NEO4J_STORAGE, PostgresBackend
 
+            usual = DEFAULTS if self.graphs is None else {**DEFAULTS, "graph": NEO4J_STORAGE}
             chosen = self.settings.storages
-            return PostgresBackend(self.database, {role: chosen[role] or name for role, name in DEFAULTS.items()})
+            outside = {} if self.graphs is None else {"graph": self.graphs}
+            return PostgresBackend(self.database, {role: chosen[role] or name for role, name in usual.items()}, outside)
         from cragside.adapters.lightrag.backends.sqlite import SqliteBackend
 
         return SqliteBackend()

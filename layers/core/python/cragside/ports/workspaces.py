@@ -75,3 +75,11 @@ class Workspaces(Protocol):
         `progress` is called with the name of each finished source. The old store stays until the new one is complete.
         """
         ...
+
+    async def disagreement(self, workspace: str) -> str:
+        """How the graph of a workspace or of its memory differs from its documents, "" if neither does.
+
+        It may where another database has the graph and was restored from a backup or emptied. `reindex` mends it.
+        Raises `ServiceUnavailable`.
+        """
+        ...

@@ -34,10 +34,10 @@ def load_settings(environment: Mapping[str, str] = os.environ) -> Settings:
 
 def _conflicts(settings: Settings) -> Iterator[tuple[str, str]]:
     """Settings that contradict others: the variable, and what to do."""
-    if settings.neo4j_uri is not None:
+    if settings.neo4j_uri is not None and settings.postgres_uri is None:
         yield (
             "NEO4J_URI",
-            "NEO4J_URI is set, but this version keeps the graph in PostgreSQL or SQLite. Unset it.",
+            "NEO4J_URI is set without POSTGRES_URI, where the documents of a graph in Neo4j are. Set both, or neither.",
         )
     yield from storages.conflicts(
         settings.storages, {"POSTGRES_URI": settings.postgres_uri, "NEO4J_URI": settings.neo4j_uri}

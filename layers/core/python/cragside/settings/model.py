@@ -65,7 +65,22 @@ class Settings(BaseModel):
         "Unset: 10, and 2 on AWS Lambda.",
     )
     neo4j_uri: SecretStr | None = Field(
-        None, validation_alias="NEO4J_URI", description="Reserved for the server storages; refused for now."
+        None,
+        validation_alias="NEO4J_URI",
+        description="Neo4j, `neo4j://HOST:7687`, or `neo4j+s://` for TLS. Workspaces made from then on have their "
+        "graph there; everything else stays in PostgreSQL, so that POSTGRES_URI is needed too.",
+    )
+    neo4j_username: str | None = Field(None, validation_alias="NEO4J_USERNAME", description="The user of NEO4J_URI.")
+    neo4j_password: SecretStr | None = Field(
+        None, validation_alias="NEO4J_PASSWORD", description="The password of NEO4J_USERNAME."
+    )
+    neo4j_database: str | None = Field(
+        None,
+        validation_alias="NEO4J_DATABASE",
+        description="The database of NEO4J_URI, which has to exist. Unset: the user's own, usually `neo4j`.",
+    )
+    neo4j_connections: int | None = Field(
+        None, ge=1, le=1000, description="As RAG_POSTGRES_CONNECTIONS, of each process to Neo4j."
     )
 
     kv_storage: KvStorage | None = Field(
@@ -81,7 +96,8 @@ class Settings(BaseModel):
     graph_storage: GraphStorage | None = Field(
         None,
         description="LightRAG's class that stores the graph. `PGGraphStorage` needs the extension AGE in PostgreSQL. "
-        "Unset: `PGTableGraphStorage` with POSTGRES_URI, else `SqliteGraphStorage`. A workspace opens only with the "
+        "Unset: `Neo4JStorage` with NEO4J_URI, `PGTableGraphStorage` with POSTGRES_URI alone, else "
+        "`SqliteGraphStorage`. A workspace opens only with the "
         "storages that it was built with; `cragside reindex` builds it anew with those that are set.",
     )
     doc_status_storage: DocStatusStorage | None = Field(

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from cragside.adapters.lightrag.lean import GRAPH_FIELD_SEP
 from cragside.adapters.lightrag.ledger.failures import LedgerError
 from cragside.adapters.lightrag.storable import storable
-from cragside.adapters.lightrag.storages.interface import GraphStorage
+from cragside.adapters.lightrag.storages.interface import GraphStorage, ordered
 from cragside.adapters.lightrag.store import Store, StoreAccess
 from cragside.domain.errors import ServiceUnavailable
 from cragside.ports.knowledge_graph import (
@@ -50,13 +50,13 @@ class LightRagKnowledgeGraph(KnowledgeGraph):
         to it.
         """
         with _reading():
-            store = await self._access.existing()
+            store = await self._current()
             return await _Graph(store).entity(name, connections, documents) if store else None
 
     async def of_passages(self, passage_ids: Sequence[str], *, limit: int = 20) -> list[str]:
         """Names of the entities that passages mention: by how many of the passages, then by their connections."""
         with _reading():
-            store = await self._access.existing()
+            store = await self._current()
             return await _Graph(store).of_passages(passage_ids, limit) if store else []
 
     async def of_each_passage(self, passage_ids: Sequence[str], *, limit: int = 20) -> dict[str, list[str]]:
@@ -71,7 +71,7 @@ class LightRagKnowledgeGraph(KnowledgeGraph):
         `limit` is 100 at most; of the relationships the strongest are told, 4 for each entity. Descriptions are brief.
         """
         with _reading():
-            store = await self._access.existing()
+            store = await self._current()
             if store is None:
                 return Neighbourhood()
             return await _Graph(store).expand(names, min(depth, DEEPEST), min(limit, MOST_ENTITIES))
@@ -79,8 +79,15 @@ class LightRagKnowledgeGraph(KnowledgeGraph):
     async def search(self, text: str, *, limit: int = 20) -> list[Entity]:
         """Entities whose name contains the text in any case, best connected first; described in brief."""
         with _reading():
-            store = await self._access.existing()
+            store = await self._current()
             return await _Graph(store).search(text, limit) if store else []
+
+    async def _current(self) -> Store | None:
+        """The store, with all of its graph."""
+        store = await self._access.existing()
+        if store is not None:
+            await store.ledger.catch_up()
+        return store
 
 
 class _Graph:
@@ -93,13 +100,16 @@ class _Graph:
         if found is None:
             return None
         known, value = found
+        if not (described := await self._described([known])):
+            return None
         sources = await self._ledger.mentioning(known, max(documents, 1))
         (brief,) = await self._entities([known])
         first_seen = sources[0][2] if sources else None
         told = sources[:documents]
         labels = await self._ledger.labels([identifier for identifier, *_ in told])
+        description = _readable(value.get("description")) if described[known] else ""
         return EntityView(
-            replace(brief, description=_readable(value.get("description")), first_seen=first_seen),
+            replace(brief, description=description, first_seen=first_seen),
             tuple(await self._connections(known, connections)),
             tuple((identifier, labels.get(identifier, name)) for identifier, name, _ in told),
         )
@@ -130,7 +140,7 @@ class _Graph:
             capped = len(reached) + len(level) > limit
             reached = [*reached, *level][:limit]
         most = RELATIONSHIPS_AN_ENTITY * len(reached)
-        rows = await self._graph.among(reached, most + 1)
+        rows = await self._relations(await self._graph.among(reached, most + 1))
         entities = tuple(await self._entities(reached))
         return Neighbourhood(entities, tuple(_relationship(*row) for row in rows[:most]), capped or len(rows) > most)
 
@@ -152,8 +162,10 @@ class _Graph:
 
     async def _connections(self, name: str, limit: int) -> list[Connection]:
         found: list[Connection] = []
-        for other, value, forward in await self._graph.strongest(name, limit):
-            source, target = (name, other) if forward else (other, name)
+        strong = await self._graph.strongest(name, limit)
+        rows = [(*((name, other) if forward else (other, name)), value) for other, value, forward in strong]
+        for source, target, value in await self._relations(rows):
+            other = target if source == name else source
             away = _first_of(source, target, value.get("description")) == name
             direction: Literal["outgoing", "incoming"] = "outgoing" if away else "incoming"
             found.append(Connection(other, _type(value), direction, _brief(value.get("description"))))
@@ -170,8 +182,33 @@ class _Graph:
         return sorted(weights, key=lambda name: (-weights[name], name))[:limit]
 
     async def _entities(self, names: Sequence[str]) -> list[Entity]:
-        found, mentions = await self._graph.nodes(names), await self._ledger.mentions(names)
-        return [_entity(name, found[name], mentions.get(name, 0)) for name in names if name in found]
+        found, mentions, described = (
+            await self._graph.nodes(names),
+            await self._ledger.mentions(names),
+            await self._described(names),
+        )
+        return [
+            _entity(name, found[name] if described[name] else _undescribed(found[name]), mentions.get(name, 0))
+            for name in names
+            if name in found and name in described
+        ]
+
+    async def _described(self, names: Sequence[str]) -> dict[str, bool]:
+        """Those of the entities that a passage still names, and whether nothing that was removed describes them."""
+        fading = await self._ledger.fading("entity", names)
+        return {name: name not in fading for name in names if fading.get(name, True)}
+
+    async def _relations(
+        self, rows: Sequence[tuple[str, str, dict[str, Any]]]
+    ) -> list[tuple[str, str, dict[str, Any]]]:
+        """Those of the edges that a passage still names. What was removed no longer describes them."""
+        keys = [GRAPH_FIELD_SEP.join(ordered(source, target)) for source, target, _ in rows]
+        fading = await self._ledger.fading("relation", keys)
+        return [
+            (source, target, _undescribed(value) if key in fading else value)
+            for key, (source, target, value) in zip(keys, rows, strict=True)
+            if fading.get(key, True)
+        ]
 
 
 @contextmanager
@@ -180,6 +217,10 @@ def _reading() -> Iterator[None]:
         yield
     except LedgerError as error:
         raise ServiceUnavailable("knowledge_base", f"The graph cannot be read: {error.reason}.") from error.__cause__
+
+
+def _undescribed(value: dict[str, Any]) -> dict[str, Any]:
+    return {**value, "description": None, "keywords": None}
 
 
 def _entity(name: str, value: dict[str, Any], mentions: int) -> Entity:

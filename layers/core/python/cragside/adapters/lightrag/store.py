@@ -71,12 +71,15 @@ class Store:
     async def writing(self, task: Task | None = None) -> AsyncIterator[Ledger]:
         """Keep every other writer of the graph out, of this process and of others."""
         async with self.leases.held(GRAPH) as lease:
+            await self.ledger.catch_up()
             yield self._under(lease, task)
 
     @asynccontextmanager
     async def writing_if_free(self) -> AsyncIterator[Ledger | None]:
         """As `writing`, but None if somebody is writing."""
         async with self.leases.held_if_free(GRAPH) as lease:
+            if lease:
+                await self.ledger.catch_up()
             yield self.ledger.under(lease) if lease else None
 
     @asynccontextmanager

@@ -127,6 +127,17 @@ class EmbeddedWorkspaces(Workspaces):
         removed = [await self._taken_away(name) for name in (memory_of(workspace), workspace)]
         return any(removed)
 
+    @override
+    async def disagreement(self, workspace: str) -> str:
+        for name in (workspace, memory_of(workspace)):
+            if not self._home.read_only and await self._has_store(name):
+                try:
+                    if found := await self._backend.disagreement(self.folder(name)):
+                        return found
+                except LedgerError as error:
+                    raise unopened(name, error, read_only=False) from error.__cause__
+        return ""
+
     async def close(self) -> None:
         """Close every workspace. One that fails to open or to close does not keep the others open."""
         await self._home.close()

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
-from cragside.adapters.postgres.bad_address import BadAddress
+from cragside.adapters.bad_address import BadAddress
 from cragside.adapters.postgres.tls import tls_of
 
 _FORM = "postgresql://USER:PASSWORD@HOST:5432/DATABASE"

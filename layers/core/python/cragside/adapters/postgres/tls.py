@@ -4,7 +4,7 @@ import ssl
 from collections.abc import Mapping
 from pathlib import Path
 
-from cragside.adapters.postgres.bad_address import BadAddress
+from cragside.adapters.bad_address import BadAddress
 
 _MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
 _FILES = ("sslrootcert", "sslcert", "sslkey")

@@ -27,6 +27,7 @@ from cragside.entrypoints.cli.memory import memory
 from cragside.entrypoints.cli.migrate import migrate
 from cragside.entrypoints.cli.query import query
 from cragside.entrypoints.cli.reindex import reindex
+from cragside.entrypoints.cli.repair import repair
 from cragside.entrypoints.cli.serve import serve
 from cragside.entrypoints.cli.session import Session, session_of
 from cragside.entrypoints.cli.status import status
@@ -109,7 +110,7 @@ def cragside(
 
 _COMMANDS = (
     demo, ask, serve, worker, enrich, ingest, sync, index, documents, enrich_docs, query, graph, bake, forget, status,
-    reindex, migrate, copy, doctor, config,
+    reindex, repair, migrate, copy, doctor, config,
 )  # fmt: skip
 for _command in _COMMANDS:
     app.command()(_command)

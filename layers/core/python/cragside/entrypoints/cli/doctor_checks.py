@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from cragside import __version__
-from cragside.composition.databases import examine
+from cragside.composition.databases import examine, examine_graphs
 from cragside.composition.store_files import damage_in, is_baked, may_be_damaged, misplaced
 from cragside.domain.counted import counted
 from cragside.domain.errors import CragsideError, ServiceUnavailable
@@ -82,12 +82,13 @@ async def examine_components(container: "Container") -> list[Finding]:
         ),
     )
     shared = await _patiently("postgres", lambda: _postgres(container), _postgres_remedy)
+    graphs = await _patiently("neo4j", lambda: _neo4j(container), _neo4j_remedy)
     # Opening a store imports LightRAG and keeps the event loop busy for seconds: a server would seem not to answer.
     store = await _patiently("store", lambda: _store(container), lambda error: _store_remedy(settings, error))
     places = {"ollama": settings.ollama_base_url, "searxng": settings.searxng_host}
     return [
         finding if finding.detail or finding.component not in places else _at(finding, places[finding.component])
-        for findings in (shared, store, *servers)
+        for findings in (shared, graphs, store, *servers)
         for finding in findings
     ]
 
@@ -124,6 +125,24 @@ async def _postgres(container: "Container") -> list[Finding]:
 
 def _postgres_remedy(error: Exception) -> str:
     return "" if isinstance(error, CragsideError) else "Start it, or correct POSTGRES_URI."
+
+
+async def _neo4j(container: "Container") -> list[Finding]:
+    if container.graphs is None:
+        return []
+    found = await examine_graphs(container.graphs)
+    if found.remedy:
+        return [Finding("neo4j", "error", found.version, found.detail, found.remedy)]
+    names = await container.workspaces.names()
+    wrong = [name for name in names if await container.workspaces.disagreement(name)]
+    if not wrong:
+        return [Finding("neo4j", "ok", found.version, found.detail)]
+    detail = f"{found.detail}; the graph of {', '.join(wrong)} does not agree with its documents"
+    return [Finding("neo4j", "error", found.version, detail, "Run `cragside repair`.")]
+
+
+def _neo4j_remedy(error: Exception) -> str:
+    return "" if isinstance(error, CragsideError) else "Start it, or correct NEO4J_URI."
 
 
 async def _store(container: "Container") -> list[Finding]:

@@ -86,6 +86,13 @@ class Backend(ABC):
     async def remove(self, folder: Path) -> None:
         """Remove a store that nobody has open. It is no error when there is none."""
 
+    async def disagreement(self, folder: Path) -> str:
+        """How the graph of a store differs from its documents, "" if it does not.
+
+        It may where another database has the graph. Raises `LedgerError`.
+        """
+        return ""
+
     @abstractmethod
     def dump(self, folder: Path) -> "Batches":
         """All that a store holds, its leases aside, as of one moment, however long the reading takes.

@@ -3,6 +3,7 @@
 import tempfile
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from typing_extensions import override
 
@@ -10,9 +11,14 @@ from cragside.adapters.lightrag.backends.interface import Backend, Storages
 from cragside.adapters.lightrag.ledger.exchange import Batches
 from cragside.adapters.lightrag.ledger.interface import Ledger
 from cragside.adapters.lightrag.ledger.postgres.age import AGE_STORAGE, make_graph
+from cragside.adapters.lightrag.ledger.postgres.journal import Journal, Outside
 from cragside.adapters.postgres.database import PostgresDatabase
 from cragside.domain.indexing import DocumentKey, Stored
 
+if TYPE_CHECKING:
+    from cragside.adapters.lightrag.storages.interface import GraphStorage
+
+NEO4J_STORAGE = "Neo4JStorage"
 DEFAULTS = {
     "kv": "PGKVStorage",
     "vector": "PGVectorStorage",
@@ -24,10 +30,16 @@ DEFAULTS = {
 class PostgresBackend(Backend):
     """Ledger and storages of all workspaces share a database and its transactions. A folder is a name alone."""
 
-    def __init__(self, database: PostgresDatabase, names: Mapping[str, str] = DEFAULTS) -> None:
-        """`names` are the classes of LightRAG's storages by their roles."""
+    def __init__(
+        self,
+        database: PostgresDatabase,
+        names: Mapping[str, str] = DEFAULTS,
+        outside: "Mapping[str, Outside] | None" = None,
+    ) -> None:
+        """`names` are the classes of LightRAG's storages by their roles, `outside` the databases of some of them."""
         self._database = database
         self._names = names
+        self._journal = Journal(database, outside or {})
 
     @override
     def folder_of(self, home: Path, workspace: str) -> Path:
@@ -58,18 +70,16 @@ class PostgresBackend(Backend):
         from cragside.adapters.lightrag.ledger.postgres.store import NewStores, PostgresStore
 
         make = make_graph if self._names["graph"] == AGE_STORAGE else None
-        store = await PostgresStore.acquire(folder, self._database, None if read_only else NewStores(self._names, make))
+        new = None if read_only else NewStores(self._names, make)
+        store = await PostgresStore.acquire(folder, self._database, self._journal, new)
         return PostgresLedger(store, workspace, search_text)
 
     @override
     def storages(self) -> Storages:
-        from cragside.adapters.lightrag.storages.postgres.age_graph import AgeGraph
-        from cragside.adapters.lightrag.storages.postgres.graph import PostgresGraph
         from cragside.adapters.lightrag.storages.postgres.values import PostgresValues
         from cragside.adapters.lightrag.storages.postgres.vectors import PostgresVectors
 
-        graph = AgeGraph if self._names["graph"] == AGE_STORAGE else PostgresGraph
-        return Storages(PostgresValues, PostgresVectors, graph, self._names)
+        return Storages(PostgresValues, PostgresVectors, _graph(self._names["graph"]), self._names)
 
     @override
     async def stored(self, folder: Path, keys: Collection[DocumentKey]) -> Stored:
@@ -82,6 +92,7 @@ class PostgresBackend(Backend):
         from cragside.adapters.lightrag.ledger.postgres.removal import remove
 
         await remove(self._database, folder.name)
+        await self._journal.drop_removed()
 
     @override
     async def take_away(self, folder: Path) -> None:
@@ -89,20 +100,71 @@ class PostgresBackend(Backend):
 
     @override
     async def sweep(self, home: Path) -> None:
-        """A removal is one transaction."""
+        """Finish what other databases still have to do: in PostgreSQL a removal is one transaction."""
+        await self._journal.sweep()
 
     @override
-    def dump(self, folder: Path) -> Batches:
+    async def disagreement(self, folder: Path) -> str:
+        from cragside.adapters.lightrag.ledger.postgres.store import PostgresStore
+
+        store = await PostgresStore.acquire(folder, self._database, self._journal)
+        try:
+            if store.storages["graph"] != NEO4J_STORAGE:
+                return ""
+            from cragside.adapters.lightrag.storages.neo4j.checkup import disagreement
+
+            return await disagreement(store)
+        finally:
+            store.release()
+
+    @override
+    async def dump(self, folder: Path) -> Batches:
+        """See the base. While a graph in Neo4j is read, nobody writes to it."""
+        from cragside.adapters.lightrag.ledger.postgres.store import PostgresStore
         from cragside.adapters.lightrag.storages.postgres.exchange import dump
 
-        return dump(self._database, folder.name)
+        store = await PostgresStore.acquire(folder, self._database, self._journal)
+        try:
+            if store.storages["graph"] != NEO4J_STORAGE:
+                async for batch in dump(self._database, folder.name):
+                    yield batch
+                return
+            from cragside.adapters.lightrag.storages.neo4j.exchange import reading, with_graph
+
+            async with reading(store) as graph:
+                async for batch in with_graph(dump(self._database, folder.name), graph, store.key):
+                    yield batch
+        finally:
+            store.release()
 
     @override
     async def load(self, folder: Path, workspace: str, batches: Batches, *, search_text: Callable[[str], str]) -> None:
+        from cragside.adapters.lightrag.ledger.postgres.store import PostgresStore
         from cragside.adapters.lightrag.storages.postgres.exchange import load
 
-        await load(self._database, folder.name, batches, search_text)
+        store = await PostgresStore.acquire(folder, self._database, self._journal)
+        try:
+            if store.storages["graph"] == NEO4J_STORAGE:
+                from cragside.adapters.lightrag.storages.neo4j.exchange import without_graph
+
+                batches = without_graph(batches, store)
+            await load(self._database, folder.name, batches, search_text)
+        finally:
+            store.release()
 
     async def close(self) -> None:
         """Close the connections."""
+        await self._journal.close()
         await self._database.close()
+
+
+def _graph(name: str) -> "type[GraphStorage]":
+    """The storage that has the graph of LightRAG's class of this name. Neo4j's driver is not always installed."""
+    if name == NEO4J_STORAGE:
+        from cragside.adapters.lightrag.storages.neo4j.graph import Neo4jGraph
+
+        return Neo4jGraph
+    from cragside.adapters.lightrag.storages.postgres.age_graph import AgeGraph
+    from cragside.adapters.lightrag.storages.postgres.graph import PostgresGraph
+
+    return AgeGraph if name == AGE_STORAGE else PostgresGraph

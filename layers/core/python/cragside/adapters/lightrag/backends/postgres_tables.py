@@ -4,6 +4,7 @@ import asyncpg
 
 from cragside.adapters.lightrag.ledger.failures import LedgerError
 from cragside.adapters.lightrag.ledger.postgres.age import install_age
+from cragside.adapters.lightrag.ledger.postgres.failing import translating
 from cragside.adapters.lightrag.ledger.postgres.schema import (
     MIGRATING,
     SCHEMA_VERSION,
@@ -13,7 +14,6 @@ from cragside.adapters.lightrag.ledger.postgres.schema import (
     version_of,
 )
 from cragside.adapters.lightrag.ledger.postgres.search_schema import TABLES as SEARCH_TABLES
-from cragside.adapters.lightrag.ledger.postgres.store import translating
 from cragside.adapters.lightrag.storages.postgres.near_indexes import make_near_indexes
 from cragside.adapters.lightrag.storages.postgres.tables import make_tables, make_vector_tables, missing_vector_tables
 from cragside.adapters.postgres import preferences, queue_schema

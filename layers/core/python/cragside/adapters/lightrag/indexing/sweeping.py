@@ -26,13 +26,12 @@ async def sweep_if_free(store: Store) -> None:
     """Sweep at once, unless somebody is writing to the graph, it takes long, or it fails: a worker does it then."""
     if not await store.ledger.sweeps():
         return
-    async with store.writing_if_free() as ledger:
-        if ledger:
-            try:
-                async with asyncio.timeout(_AT_ONCE_SECONDS):
-                    await _swept(store, ledger)
-            except Exception as error:
-                logger.warning("Workspace %s is swept later: %s", store.workspace, type(error).__name__)
+    try:
+        async with asyncio.timeout(_AT_ONCE_SECONDS), store.writing_if_free() as ledger:
+            if ledger:
+                await _swept(store, ledger)
+    except Exception as error:
+        logger.warning("Workspace %s is swept later: %s", store.workspace, type(error).__name__)
 
 
 async def _swept(store: Store, ledger: Ledger) -> None:

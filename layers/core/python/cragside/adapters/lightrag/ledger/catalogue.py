@@ -113,5 +113,12 @@ class Catalogue(ABC):
         """The entities that passages mention: pairs of a passage's id and a name."""
 
     @abstractmethod
+    async def fading(self, kind: str, names: Sequence[str]) -> dict[str, bool]:
+        """Those of these entities or relations that a removed passage named, until the graph is rid of it.
+
+        The value says whether a passage that is still there names it too.
+        """
+
+    @abstractmethod
     async def mentioning(self, name: str, limit: int) -> list[tuple[str, str, str]]:
         """Ids, names and times of acceptance of the documents that mention an entity, earliest first, then by name."""

@@ -110,6 +110,13 @@ class Ledger(Catalogue):
         Raises `ServiceUnavailable` when the store has vectors of another model.
         """
 
+    async def catch_up(self) -> None:
+        """Have the graph be all that was committed. Whoever changes or shows it calls this first.
+
+        The graph lags behind where another database has it. Raises `LedgerError` while that database is out of reach,
+        and when it has the graph of another time.
+        """
+
     @abstractmethod
     async def naming(self, kind: str, name: str, going: Collection[str], most: int) -> list[str]:
         """Those of the passages `going` that mention an entity or a relation, and at most `most` others."""
@@ -176,7 +183,10 @@ class Ledger(Catalogue):
 
     @abstractmethod
     async def copy_document_from(self, other: "Ledger", document_id: str) -> None:
-        """Take over a current document of another ledger, without its vectors and its share of the graph."""
+        """Take over a current document of another ledger, with what models said of it.
+
+        Its vectors and its share of the graph stay behind.
+        """
 
     @abstractmethod
     async def replace_by(self, other: "Ledger") -> None:

@@ -186,6 +186,14 @@ class MemoryCatalogue(MemoryLeasing):
         return [(passage, name) for name, passage in self._memory.mentions["entity"] if passage in passage_ids]
 
     @override
+    async def fading(self, kind: str, names: Sequence[str]) -> dict[str, bool]:
+        versions = self._memory.versions.values()
+        gone = {key for version in versions if version.state == "gone" for key in version.chunks}
+        named = [each for each in self._memory.mentions[kind] if each[0] in names]
+        stay = {name for name, passage in named if passage not in gone}
+        return {name: name in stay for name, passage in named if passage in gone}
+
+    @override
     async def mentioning(self, name: str, limit: int) -> list[tuple[str, str, str]]:
         passages = [passage for known, passage in self._memory.mentions["entity"] if known == name]
         versions = [self._memory.versions[chunk.version] for key in passages if (chunk := self._memory.chunks.get(key))]

@@ -89,6 +89,9 @@ class MemoryLedger(MemoryParts):
         self._memory.chunks.update(chunks)
         texts = {key: {**old.values[TEXTS][key], "llm_cache_list": []} for key in chunks if key in old.values[TEXTS]}
         self._memory.values[TEXTS].update(texts)
+        named = {each for key in texts for each in old.values[TEXTS][key].get("llm_cache_list", ())}
+        answers = {key: value for key, value in old.values[_ANSWERS].items() if key in named}
+        self._memory.values[_ANSWERS].update(answers)
         self._memory.origins.update({key: source for key, source in old.origins.items() if key == document_id})
 
     @override

@@ -12,9 +12,9 @@ from typing_extensions import override
 
 from cragside.adapters.lightrag.ledger.entries import text_hash
 from cragside.adapters.lightrag.ledger.interface import Ledger, Since
+from cragside.adapters.lightrag.ledger.postgres.failing import translating
 from cragside.adapters.lightrag.ledger.postgres.part_writes import PartWrites
 from cragside.adapters.lightrag.ledger.postgres.removal import remove_here
-from cragside.adapters.lightrag.ledger.postgres.store import translating
 from cragside.adapters.lightrag.storable import storable
 from cragside.domain.query import Query
 from cragside.ports.embedder import Vectors
@@ -44,6 +44,15 @@ _COPY_PASSAGES = """INSERT INTO crag.passage SELECT $1, id, $3, part, number, pa
     FROM crag.passage WHERE store = $2 AND version = $4"""
 _COPY_ORIGIN = """INSERT INTO crag.origin SELECT $1, document_id, source FROM crag.origin
     WHERE store = $2 AND document_id = $3"""
+# What a model said of the passages.
+_COPY_ANSWERS = """INSERT INTO lightrag_llm_cache
+    SELECT (jsonb_populate_record(kept, jsonb_build_object('workspace', fresh.key))).*
+    FROM crag.store AS old, crag.store AS fresh, lightrag_llm_cache AS kept
+    WHERE fresh.id = $1 AND old.id = $2 AND kept.workspace = old.key AND kept.id IN (
+        SELECT jsonb_array_elements_text(llm_cache_list) FROM crag.passage
+        JOIN lightrag_doc_chunks AS text ON text.workspace = old.key AND text.id = passage.id
+        WHERE passage.store = $2 AND passage.version = $3)
+    ON CONFLICT DO NOTHING"""
 _TEXTS = """SELECT passage.id, passage.text, passage.tokens, passage.number, part.key, document.name
     FROM crag.passage JOIN crag.document USING (version)
     JOIN crag.part ON part.version = passage.version AND part.number = passage.part
@@ -130,6 +139,7 @@ class PostgresLedger(PartWrites):
             await self._store.execute(_COPY_PASSAGES, source, new, old)
             await self._store.execute(_COPY_ORIGIN, source, document_id)
             await self._store.write_texts(await self._texts(new))
+            await self._store.execute(_COPY_ANSWERS, source, old)
 
     async def _texts(self, version: int) -> dict[str, dict[str, Any] | None]:
         """Passages as LightRAG reads them."""
@@ -147,6 +157,7 @@ class PostgresLedger(PartWrites):
             await remove_here(old.database, old.workspace)
             await old.database.value("UPDATE crag.store SET workspace = $2 WHERE id = $1", fresh.number, old.workspace)
         old.number, old.key, old.storages = fresh.number, fresh.key, fresh.storages
+        await old.journal.drop_removed()
 
     @override
     async def state(self) -> str:

@@ -100,6 +100,15 @@ class PartWrites(DocumentWrites):
 
     @override
     async def apply(self, change: GraphChange, guard: ChangeGuard, model: str) -> bool:
+        applied = await self._committed(change, guard, model)
+        await self._store.publish()
+        return applied
+
+    @override
+    async def catch_up(self) -> None:
+        await self._store.catch_up()
+
+    async def _committed(self, change: GraphChange, guard: ChangeGuard, model: str) -> bool:
         async with self._transaction() as listing:
             await self._check_model(model)
             if isinstance(guard, WhileCurrent):

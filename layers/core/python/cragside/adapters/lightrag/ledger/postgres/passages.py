@@ -67,6 +67,14 @@ _MENTIONING = """SELECT document.id, document.name, min(document.created_at) FRO
     AND document.state <> 'gone' GROUP BY document.id, document.name
     ORDER BY min(document.created_at), document.name LIMIT $3"""
 
+_FADING = """WITH gone AS MATERIALIZED (SELECT passage.id FROM crag.document JOIN crag.passage USING (version)
+        WHERE document.store = $1 AND state = 'gone'),
+    named AS (SELECT DISTINCT name FROM gone JOIN crag.mention ON mention.store = $1 AND mention.passage = gone.id
+        AND mention.kind = $2 WHERE name = ANY($3))
+    SELECT name, EXISTS (SELECT FROM crag.mention AS other WHERE other.store = $1 AND other.kind = $2
+        AND md5(other.name) = md5(named.name) AND other.name = named.name
+        AND NOT EXISTS (SELECT FROM gone WHERE gone.id = other.passage)) FROM named"""
+
 
 class PassageReads(DocumentReads):
     """Reads parts, their passages and their tasks."""
@@ -157,6 +165,10 @@ class PassageReads(DocumentReads):
             list(passage_ids),
         )
         return [(row[0], row[1]) for row in rows]
+
+    @override
+    async def fading(self, kind: str, names: Sequence[str]) -> dict[str, bool]:
+        return dict(await self._store.all(_FADING, kind, list(names)))
 
     @override
     async def mentioning(self, name: str, limit: int) -> list[tuple[str, str, str]]:

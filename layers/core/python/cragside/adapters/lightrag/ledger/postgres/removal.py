@@ -1,12 +1,16 @@
 """Removing the content of a workspace, LightRAG's share of it included."""
 
 from cragside.adapters.lightrag.ledger.postgres.age import AGE_STORAGE, drop_graph
-from cragside.adapters.lightrag.ledger.postgres.store import translating
+from cragside.adapters.lightrag.ledger.postgres.failing import translating
 from cragside.adapters.postgres.database import PostgresDatabase
 
 # LightRAG's tables that have a workspace's name.
 _LIGHTRAG_TABLES = """SELECT DISTINCT table_name FROM information_schema.columns
     WHERE table_schema = 'public' AND table_name LIKE 'lightrag\\_%' AND column_name = 'workspace'"""
+
+# What other databases have of it is removed afterwards.
+_DROPPED = """INSERT INTO crag.dropped SELECT key, role FROM crag.outside JOIN crag.store ON store.id = outside.store
+    WHERE workspace = $1"""
 
 
 async def remove(database: PostgresDatabase, workspace: str) -> None:
@@ -17,6 +21,7 @@ async def remove(database: PostgresDatabase, workspace: str) -> None:
 
 async def remove_here(database: PostgresDatabase, workspace: str) -> None:
     """As `remove`, in the transaction that is under way."""
+    await database.value(_DROPPED, workspace)
     removed = await database.one(
         "DELETE FROM crag.store WHERE workspace = $1 RETURNING key, storages::json ->> 'graph'", workspace
     )

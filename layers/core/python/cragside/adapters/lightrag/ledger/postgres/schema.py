@@ -10,6 +10,8 @@ MIGRATING = 0x6372_6167
 # A row of `store` is the content of a workspace. When a workspace is built anew, its name goes to another row.
 # A row of `document` is one version of a document. Of each id one is `current`; the one before it is `replaced` while
 # not all of the current one is embedded, and what is `gone` waits for its share of the graph to be taken out.
+# A row of `outside` is what another database has of a store: its latest change's number, and whether some are lost.
+# `journal` has the changes that are not written there yet, `dropped` what is still there of removed stores.
 # Names may be longer than what an index holds, so that some indexes hold a digest or a beginning.
 TABLES = """
 CREATE SCHEMA IF NOT EXISTS crag;
@@ -66,6 +68,14 @@ CREATE SEQUENCE crag.epoch;
 CREATE TABLE crag.lease (
     store bigint NOT NULL REFERENCES crag.store ON DELETE CASCADE, name text COLLATE "C" NOT NULL,
     epoch bigint NOT NULL, holder text NOT NULL, expires timestamptz NOT NULL, PRIMARY KEY (store, name));
+CREATE TABLE crag.outside (
+    store bigint NOT NULL REFERENCES crag.store ON DELETE CASCADE, role text NOT NULL, seq bigint NOT NULL,
+    lost boolean NOT NULL DEFAULT false, PRIMARY KEY (store, role));
+CREATE TABLE crag.journal (
+    store bigint NOT NULL, role text NOT NULL, seq bigint NOT NULL, id uuid NOT NULL DEFAULT gen_random_uuid(),
+    change text NOT NULL, PRIMARY KEY (store, role, seq),
+    FOREIGN KEY (store, role) REFERENCES crag.outside ON DELETE CASCADE);
+CREATE TABLE crag.dropped (key text NOT NULL, role text NOT NULL, PRIMARY KEY (key, role));
 """
 
 

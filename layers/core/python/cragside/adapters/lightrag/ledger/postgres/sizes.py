@@ -4,7 +4,7 @@ from collections.abc import Collection
 
 from cragside.adapters.lightrag.ledger.entries import behind
 from cragside.adapters.lightrag.ledger.postgres.documents import DOCUMENT, OF_SOURCE
-from cragside.adapters.lightrag.ledger.postgres.store import translating
+from cragside.adapters.lightrag.ledger.postgres.failing import translating
 from cragside.adapters.lightrag.storable import storable
 from cragside.adapters.postgres.database import PostgresDatabase
 from cragside.domain.indexing import DocumentKey, Stored

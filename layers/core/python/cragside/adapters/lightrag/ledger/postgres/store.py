@@ -16,11 +16,12 @@ from cragside.adapters.lightrag.ledger.changes import GraphChange, Row, VectorCh
 from cragside.adapters.lightrag.ledger.cutting import TEXTS
 from cragside.adapters.lightrag.ledger.failures import LedgerError
 from cragside.adapters.lightrag.ledger.leases import StoreRemoved
+from cragside.adapters.lightrag.ledger.postgres.failing import translating
 from cragside.adapters.lightrag.ledger.postgres.schema import check_version
 from cragside.adapters.postgres.database import PostgresDatabase
-from cragside.adapters.postgres.failures import FAILURES, meaning_of
 
 if TYPE_CHECKING:
+    from cragside.adapters.lightrag.ledger.postgres.journal import Journal
     from cragside.ports.embedder import Vectors
 
 logger = logging.getLogger("cragside")
@@ -35,10 +36,12 @@ _FIND = """SELECT format.version, store.id, key, storages, embedding_model, dime
 _MAKE = "INSERT INTO crag.store (workspace, key, storages) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING RETURNING key"
 # First in each transaction: two of a store never wait for each other halfway, because the second one waits here.
 _TOUCH = "UPDATE crag.store SET state = state + 1 WHERE id = $1 RETURNING 1"
-# A model's answers quote the passage that they are about. Those that a passage of the same words uses stay.
+_NAMED = "SELECT kind, count(DISTINCT name) FROM crag.mention WHERE store = $1 GROUP BY kind"
+# A model's answers quote the passage that they are about. Those that a passage of the same words uses stay. Summaries
+# of descriptions do not tell which passages they quote.
 _FORGET_ANSWERS = """WITH workspace AS (SELECT key FROM crag.store WHERE id = $1), going AS (
     SELECT cached.id FROM workspace JOIN lightrag_llm_cache AS cached ON cached.workspace = key
-    WHERE chunk_id = ANY($2)
+    WHERE chunk_id = ANY($2) OR cache_type = 'summary'
     UNION SELECT jsonb_array_elements_text(llm_cache_list) FROM workspace
     JOIN lightrag_doc_chunks AS chunk ON chunk.workspace = key WHERE id = ANY($2))
     DELETE FROM lightrag_llm_cache USING workspace, going
@@ -98,8 +101,9 @@ class PostgresStore:
 
     _open: ClassVar[dict[Path, "PostgresStore"]] = {}
 
-    def __init__(self, database: PostgresDatabase, folder: Path) -> None:
+    def __init__(self, database: PostgresDatabase, folder: Path, journal: "Journal") -> None:
         self.database = database
+        self.journal = journal
         self.number = 0
         # LightRAG's name of the workspace.
         self.key = ""
@@ -118,7 +122,9 @@ class PostgresStore:
         self._indexing: asyncio.Task[None] | None = None
 
     @classmethod
-    async def acquire(cls, folder: Path, database: PostgresDatabase, new: NewStores | None = None) -> "PostgresStore":
+    async def acquire(
+        cls, folder: Path, database: PostgresDatabase, journal: "Journal", new: NewStores | None = None
+    ) -> "PostgresStore":
         """The store of a folder's name; each acquire needs its `release`. Without `new`, it has to be there.
 
         Raises `LedgerError`, and `StoreFormatError` for tables of another version of cragside.
@@ -131,7 +137,7 @@ class PostgresStore:
                 version, number, *facts = await database.one(_FIND, folder.name)
         if number is None:
             raise LedgerError("there is no such store", "is not there")
-        known = cls._open.setdefault(folder, cls(database, folder))
+        known = cls._open.setdefault(folder, cls(database, folder, journal))
         # The workspace may have been built anew.
         known.number = number
         known.key, storages, known.model, known.dimensions = facts
@@ -216,9 +222,32 @@ class PostgresStore:
             if values:
                 await self.values[namespace].write(dict(values))
 
+    async def publish(self) -> None:
+        """Have what was just committed written to the other databases, or leave it to whoever writes next."""
+        if self.journal.targets:
+            try:
+                await self.journal.drain(self.number, self.key)
+            except LedgerError as error:
+                logger.warning("A change of workspace %s waits to be written: %s", self.workspace, error.reason)
+
+    async def catch_up(self) -> None:
+        """Have all that was committed written to the other databases, and compare. Raises `LedgerError`."""
+        if self.journal.targets:
+            await self.journal.drain(self.number, self.key)
+            await self.journal.check(self.number, self.key)
+
     async def sizes_of_graph(self) -> tuple[int, int]:
         """How many entities and relations there are."""
-        return await self.graph.sizes() if self.graph else (0, 0)
+        try:
+            return await self.graph.sizes() if self.graph else (0, 0)
+        except LedgerError:
+            # The other database is out of reach, but what is in it is known here.
+            return await self.sizes_by_mentions()
+
+    async def sizes_by_mentions(self) -> tuple[int, int]:
+        """How many entities and relations passages name."""
+        found = dict(await self.all(_NAMED))
+        return found.get("entity", 0), found.get("relation", 0)
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[None]:
@@ -282,12 +311,3 @@ async def is_in(database: PostgresDatabase, workspace: str) -> bool:
     """Whether a database has a store of a workspace. Raises `LedgerError`."""
     async with translating():
         return await database.one(_IS_THERE, workspace) is not None
-
-
-@asynccontextmanager
-async def translating() -> AsyncIterator[None]:
-    """What PostgreSQL says, as the ledger's own exception."""
-    try:
-        yield
-    except FAILURES as error:
-        raise LedgerError(*meaning_of(error)) from error

@@ -12,6 +12,12 @@ _COLUMNS = (
     " enrich, tier1, metadata, marks, text"
 )
 
+# What a model said of a version's passages.
+_ANSWERS = """SELECT DISTINCT kept.namespace, kept.id, kept.value FROM chunk
+    JOIN kv AS text ON text.namespace = 'text_chunks' AND text.id = chunk.id
+    JOIN json_each(text.value, '$.llm_cache_list') AS named
+    JOIN kv AS kept ON kept.namespace = 'llm_response_cache' AND kept.id = named.value WHERE chunk.version = ?"""
+
 
 class Copying(Notes):
     """Takes documents and exchanges from one store to another."""
@@ -39,6 +45,7 @@ class Copying(Notes):
             " JOIN chunk ON chunk.id = kv.id WHERE namespace = 'text_chunks' AND version = ?",
             (version,),
         )
+        answers = old.all(_ANSWERS, (version,))
         origins = old.all("SELECT document_id, source FROM origin WHERE document_id = ?", (document_id,))
         with self._transaction() as connection:
             marks = ", ".join("?" * len(row))
@@ -49,7 +56,7 @@ class Copying(Notes):
             connection.executemany(
                 "INSERT INTO chunk VALUES (?, ?, ?, ?, ?, ?, ?)", [(chunk[0], added, *chunk[1:]) for chunk in chunks]
             )
-            connection.executemany("INSERT INTO kv VALUES (?, ?, ?)", texts)
+            connection.executemany("INSERT OR IGNORE INTO kv VALUES (?, ?, ?)", [*texts, *answers])
             connection.executemany("INSERT INTO origin VALUES (?, ?)", origins)
             # The graph is empty yet.
             connection.execute(

@@ -72,6 +72,13 @@ def _size_of(connection: sqlite3.Connection, key: DocumentKey) -> int | None:
     return min(int(size) for size, _ in found) if found and fits else None
 
 
+_FADING = """WITH gone AS MATERIALIZED (SELECT chunk.id FROM document JOIN chunk USING (version) WHERE state = 'gone')
+    SELECT DISTINCT name, EXISTS (SELECT 1 FROM mention AS other WHERE other.kind = ?1 AND other.name = mention.name
+        AND other.passage NOT IN (SELECT id FROM gone))
+    FROM mention WHERE kind = ?1 AND passage IN (SELECT id FROM gone)
+    AND name IN (SELECT value FROM json_each(?2))"""
+
+
 class PassageReads(DocumentReads):
     """Reads parts, their passages and their tasks."""
 
@@ -182,6 +189,11 @@ class PassageReads(DocumentReads):
     @override
     async def mentioned_by(self, passage_ids: Sequence[str]) -> list[tuple[str, str]]:
         return self._database.all(_MENTIONED, (orjson.dumps(passage_ids).decode(),))
+
+    @override
+    async def fading(self, kind: str, names: Sequence[str]) -> dict[str, bool]:
+        rows = self._database.all(_FADING, (kind, orjson.dumps(names).decode()))
+        return {name: bool(stays) for name, stays in rows}
 
     @override
     async def mentioning(self, name: str, limit: int) -> list[tuple[str, str, str]]:

@@ -13,7 +13,8 @@ from typing_extensions import override
 from cragside.adapters.lightrag.ledger.changes import Row
 from cragside.adapters.lightrag.ledger.failures import LedgerError
 from cragside.adapters.lightrag.ledger.postgres.age import ENTITY, graph_of
-from cragside.adapters.lightrag.ledger.postgres.store import PostgresStore, translating
+from cragside.adapters.lightrag.ledger.postgres.failing import translating
+from cragside.adapters.lightrag.ledger.postgres.store import PostgresStore
 from cragside.adapters.lightrag.storages.interface import Expansion, GraphStorage, Properties, Strong, ordered
 
 # All names are qualified, because a search path would have to be set anew on each connection.

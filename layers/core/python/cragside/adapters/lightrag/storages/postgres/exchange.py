@@ -29,9 +29,9 @@ from cragside.adapters.lightrag.ledger.exchange import (
     rows_at_once,
 )
 from cragside.adapters.lightrag.ledger.failures import LedgerError
+from cragside.adapters.lightrag.ledger.postgres.failing import translating
 from cragside.adapters.lightrag.ledger.postgres.listing import LIST_ALL
 from cragside.adapters.lightrag.ledger.postgres.part_writes import SEARCHED
-from cragside.adapters.lightrag.ledger.postgres.store import translating
 from cragside.adapters.lightrag.ledger.postgres.words import counted
 from cragside.adapters.lightrag.storages.postgres.graph_rows import GraphRows, graph_rows
 from cragside.adapters.lightrag.storages.postgres.near_indexes import make_near_indexes

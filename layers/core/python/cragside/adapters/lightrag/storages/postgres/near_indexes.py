@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 import asyncpg
 
-from cragside.adapters.lightrag.ledger.postgres.store import PostgresStore, translating
+from cragside.adapters.lightrag.ledger.postgres.failing import translating
+from cragside.adapters.lightrag.ledger.postgres.store import PostgresStore
 from cragside.adapters.lightrag.storages.postgres.tables import vector_table
 from cragside.adapters.postgres.connections import CONNECT_SECONDS
 from cragside.adapters.postgres.database import PostgresDatabase

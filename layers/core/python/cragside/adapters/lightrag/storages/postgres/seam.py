@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 import asyncpg
 from typing_extensions import override
 
-from cragside.adapters.lightrag.ledger.postgres.store import translating
+from cragside.adapters.lightrag.ledger.postgres.failing import translating
 from cragside.adapters.lightrag.storages.postgres.lightrag_postgres import PostgreSQLDB
 from cragside.adapters.postgres.database import PostgresDatabase
 

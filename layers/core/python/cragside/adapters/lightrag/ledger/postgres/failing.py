@@ -1,0 +1,16 @@
+"""Failures of PostgreSQL as those of the ledger."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from cragside.adapters.lightrag.ledger.failures import LedgerError
+from cragside.adapters.postgres.failures import FAILURES, meaning_of
+
+
+@asynccontextmanager
+async def translating() -> AsyncIterator[None]:
+    """What PostgreSQL says, as the ledger's own exception."""
+    try:
+        yield
+    except FAILURES as error:
+        raise LedgerError(*meaning_of(error)) from error

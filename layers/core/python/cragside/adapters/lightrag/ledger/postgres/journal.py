@@ -1,0 +1,165 @@
+"""The journal of changes that go to databases outside of PostgreSQL."""
+
+import logging
+from collections.abc import Mapping
+from typing import Any, Protocol
+from uuid import UUID
+
+import orjson
+
+from cragside.adapters.lightrag.ledger.failures import LedgerError
+from cragside.adapters.lightrag.ledger.postgres.failing import translating
+from cragside.adapters.postgres.database import PostgresDatabase
+
+logger = logging.getLogger("cragside")
+
+_NOTE = """WITH next AS (INSERT INTO crag.outside VALUES ($1, $2, 1)
+        ON CONFLICT (store, role) DO UPDATE SET seq = outside.seq + 1 RETURNING seq)
+    INSERT INTO crag.journal (store, role, seq, change) SELECT $1, $2, seq, $3 FROM next"""
+_WAITING = "SELECT seq, id, change FROM crag.journal WHERE store = $1 AND role = $2 ORDER BY seq LIMIT 100"
+_WAITS = "SELECT 1 FROM crag.journal WHERE store = $1 AND role = $2 AND seq = $3 AND id = $4"
+_DONE = "DELETE FROM crag.journal WHERE store = $1 AND role = $2 AND seq = $3 AND id = $4"
+_LOST = "UPDATE crag.outside SET lost = true WHERE store = $1 AND role = $2"
+_SHARES = """SELECT role, seq, lost, (SELECT min(seq) FROM crag.journal WHERE store = $1 AND role = outside.role)
+    FROM crag.outside WHERE store = $1 ORDER BY role"""
+_BEHIND = """SELECT DISTINCT store.id, store.key FROM crag.journal JOIN crag.store ON store.id = journal.store
+    WHERE role = ANY($1)"""
+_DROPPED = "SELECT key, role FROM crag.dropped WHERE role = ANY($1)"
+
+
+class ChangesMissing(LedgerError):
+    """The other database lacks changes that came before this one."""
+
+
+class ShareLost(LedgerError):
+    """Another database has lost changes of a store, or has some that PostgreSQL has lost."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the graph was restored from a backup or emptied: run cragside repair",
+            "does not agree with its graph, which was restored from a backup or emptied: run cragside repair",
+        )
+
+
+class Outside(Protocol):
+    """A database outside of PostgreSQL that holds a share of each store. All methods may raise `LedgerError`."""
+
+    async def write(self, key: str, seq: int, change_id: UUID, change: dict[str, Any]) -> bool:
+        """Write the `seq`-th change of the store with this key, whole.
+
+        One that is written already stays as it is. Returns False, and writes nothing, if a later one or another one of
+        this number is there. Raises `ChangesMissing` if the one before is not.
+        """
+
+    async def applied(self, key: str) -> int:
+        """The number of the latest change of a store that was written, 0 without any."""
+
+    async def drop(self, key: str) -> None:
+        """Remove all of a store. No later change of it is written."""
+
+    async def close(self) -> None:
+        """Close the connections."""
+
+
+class Journal:
+    """Notes changes in the ledger's transaction, and has them written outside in their order.
+
+    Any process may write what another one has noted. `targets` are the databases by the roles of LightRAG's storages.
+    """
+
+    def __init__(self, database: PostgresDatabase, targets: Mapping[str, Outside]) -> None:
+        self._database = database
+        self.targets = targets
+
+    async def note(self, number: int, role: str, change: dict[str, Any]) -> None:
+        """Note a change of a store in the transaction that is under way."""
+        async with translating():
+            await self._database.value(_NOTE, number, role, orjson.dumps(change).decode())
+
+    async def drain(self, number: int, key: str) -> None:
+        """Have all noted changes of a store written. Raises `LedgerError`, and `ShareLost` until it is repaired."""
+        async with translating():
+            shares = await self._database.all(_SHARES, number)
+        for role, _, lost, first in shares:
+            if lost:
+                raise ShareLost
+            if first is not None:
+                await self._drain(number, key, role)
+
+    async def check(self, number: int, key: str) -> None:
+        """Compare what the other databases have of a store with the journal. Raises `LedgerError` and `ShareLost`."""
+        async with translating():
+            shares = await self._database.all(_SHARES, number)
+        for role, seq, lost, first in shares:
+            if lost:
+                raise ShareLost
+            applied = await self.targets[role].applied(key)
+            if not (seq if first is None else first - 1) <= applied <= seq:
+                # Others may have written meanwhile.
+                async with translating():
+                    now = await self._database.all(_SHARES, number)
+                if now == shares:
+                    await self._lose(number, role)
+
+    async def sweep(self) -> None:
+        """Finish what interrupted processes left. What fails is left to the next sweep."""
+        if not self.targets:
+            return
+        async with translating():
+            stores = await self._database.all(_BEHIND, list(self.targets))
+        for number, key in stores:
+            try:
+                await self.drain(number, key)
+            except LedgerError as error:
+                logger.warning("A change of a graph waits to be written: %s", error.reason)
+        await self.drop_removed()
+
+    async def drop_removed(self) -> None:
+        """Remove the shares of stores that are gone from PostgreSQL. What fails is left to `sweep`."""
+        if not self.targets:
+            return
+        async with translating():
+            dropped = await self._database.all(_DROPPED, list(self.targets))
+        for key, role in dropped:
+            try:
+                await self.targets[role].drop(key)
+            except LedgerError as error:
+                logger.warning("The graph of a removed workspace is still there: %s", error.reason)
+                continue
+            async with translating():
+                await self._database.value("DELETE FROM crag.dropped WHERE key = $1 AND role = $2", key, role)
+
+    async def close(self) -> None:
+        """Close the connections to the other databases."""
+        for target in self.targets.values():
+            await target.close()
+
+    async def _drain(self, number: int, key: str, role: str) -> None:
+        async with translating():
+            waiting = await self._database.all(_WAITING, number, role)
+        while waiting:
+            for seq, change_id, change in waiting:
+                await self._write(number, key, role, seq, change_id, orjson.loads(change))
+            async with translating():
+                waiting = await self._database.all(_WAITING, number, role)
+
+    async def _write(self, number: int, key: str, role: str, seq: int, change_id: UUID, change: dict[str, Any]) -> None:
+        this = number, role, seq, change_id
+        try:
+            written = await self.targets[role].write(key, seq, change_id, change)
+        except ChangesMissing:
+            written = False
+        if not written:
+            # Another process that wrote it, and later ones, has taken it out of the journal before.
+            async with translating():
+                waits = await self._database.value(_WAITS, *this)
+            if waits:
+                await self._lose(number, role)
+            return
+        async with translating():
+            await self._database.value(_DONE, *this)
+
+    async def _lose(self, number: int, role: str) -> None:
+        async with translating():
+            await self._database.value(_LOST, number, role)
+        raise ShareLost

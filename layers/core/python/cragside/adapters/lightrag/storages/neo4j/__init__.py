@@ -1,0 +1,1 @@
+"""LightRAG's graph in Neo4j, which the ledger in PostgreSQL writes through its journal."""

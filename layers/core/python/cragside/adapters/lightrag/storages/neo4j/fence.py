@@ -1,0 +1,134 @@
+"""Writes of the journal's changes to Neo4j, in order and once each."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+from uuid import UUID
+
+from typing_extensions import override
+
+from cragside.adapters.lightrag.ledger.failures import LedgerError
+from cragside.adapters.lightrag.ledger.postgres.journal import ChangesMissing, Outside
+from cragside.adapters.neo4j.database import Neo4jDatabase, Neo4jFailure, Run
+
+# One node for each store. Writing to it locks it until the transaction ends.
+_FENCE = """MATCH (fence:CragsideFence {workspace: $key}) SET fence.locked = true
+    RETURN fence.applied, fence.change"""
+_APPLIED = "MATCH (fence:CragsideFence {workspace: $key}) RETURN fence.applied"
+_PASSED = "MATCH (fence:CragsideFence {workspace: $key}) SET fence.applied = $seq, fence.change = $change"
+_FIRST = "MERGE (fence:CragsideFence {workspace: $key}) ON CREATE SET fence.applied = 0, fence.change = ''"
+_CLOSED = """MERGE (fence:CragsideFence {workspace: $key})
+    SET fence.applied = $seq, fence.change = '', fence.closed = timestamp()"""
+_BORN = (
+    "CREATE CONSTRAINT cragside_fence IF NOT EXISTS FOR (fence:CragsideFence) REQUIRE fence.workspace IS UNIQUE",
+    "CREATE CONSTRAINT `cragside_{label}` IF NOT EXISTS FOR (node:`{label}`) REQUIRE node.entity_id IS UNIQUE",
+)
+_SERVER = """CALL dbms.components() YIELD versions, edition CALL db.info() YIELD name
+    RETURN versions[0], edition, name"""
+_SIZES = "RETURN COUNT {{ (:`{label}`) }}, COUNT {{ (:`{label}`)-[:DIRECTED]->() }}"
+# Edges of a removed node go with it. `SET node = row` also removes the properties that the row lacks.
+_CHANGES = (
+    "UNWIND $edges AS row WITH row WHERE row[2] IS NULL"
+    " MATCH (:`{label}` {{entity_id: row[0]}})-[edge:DIRECTED]-(:`{label}` {{entity_id: row[1]}}) DELETE edge",
+    "UNWIND $nodes AS row WITH row WHERE row[1] IS NULL MATCH (node:`{label}` {{entity_id: row[0]}})"
+    " DETACH DELETE node",
+    "UNWIND $nodes AS row WITH row WHERE row[1] IS NOT NULL MERGE (node:`{label}` {{entity_id: row[0]}})"
+    " SET node = row[1], node.entity_id = row[0]",
+    "UNWIND $edges AS row WITH row WHERE row[2] IS NOT NULL"
+    " MATCH (source:`{label}` {{entity_id: row[0]}}) MATCH (target:`{label}` {{entity_id: row[1]}})"
+    " MERGE (source)-[edge:DIRECTED]-(target) SET edge = row[2]",
+)
+# Whatever a stopped writer still has to write comes before this.
+_NEVER_AGAIN = 2**62
+# No writer is stopped for longer than a week.
+_FORGET = "MATCH (fence:CragsideFence) WHERE fence.closed < timestamp() - 604800000 DELETE fence"
+_DROP = (
+    "DROP CONSTRAINT `cragside_{label}` IF EXISTS",
+    "DROP INDEX `entity_id_fulltext_idx_{label}` IF EXISTS",
+    "MATCH (node:`{label}`) CALL (node) {{ DETACH DELETE node }} IN TRANSACTIONS OF 10000 ROWS",
+)
+
+
+class FencedGraph(Outside):
+    """The graphs of all stores in a Neo4j database, each under its key as label."""
+
+    def __init__(self, database: Neo4jDatabase) -> None:
+        self._database = database
+
+    @property
+    def address(self) -> str:
+        """Where the database is, without user and password."""
+        return str(self._database.address)
+
+    async def server(self) -> tuple[str, str, str]:
+        """The server's version and edition, and the name of the database. Raises `LedgerError`."""
+        ((version, edition, database),) = await self.rows(_SERVER)
+        return version, edition, database
+
+    async def rows(self, cypher: str, **values: Any) -> list[Any]:
+        """The records of a query that only reads. Raises `LedgerError`."""
+        async with _translating():
+            return await self._database.rows(cypher, **values)
+
+    async def sizes(self, key: str) -> tuple[int, int]:
+        """How many nodes and edges the graph of a store has. Raises `LedgerError`."""
+        ((nodes, edges),) = await self.rows(_SIZES.format(label=key))
+        return nodes, edges
+
+    @override
+    async def write(self, key: str, seq: int, change_id: UUID, change: dict[str, Any]) -> bool:
+        async def apply(run: Run) -> bool:
+            found = await run(_FENCE, key=key)
+            applied, last = found[0] if found else (-1, "")
+            if applied >= seq:
+                return bool(applied == seq and last == str(change_id))
+            if applied != seq - 1:
+                raise ChangesMissing("the graph lacks earlier changes", "has an older graph in Neo4j")
+            for cypher in _CHANGES:
+                await run(cypher.format(label=key), nodes=change["nodes"], edges=change["edges"])
+            await run(_PASSED, key=key, seq=seq, change=str(change_id))
+            return True
+
+        async with _translating():
+            if seq == 1:
+                await self._bear(key)
+            return await self._database.write(apply)
+
+    @override
+    async def applied(self, key: str) -> int:
+        found = await self.rows(_APPLIED, key=key)
+        return found[0][0] if found else 0
+
+    @override
+    async def drop(self, key: str) -> None:
+        async def close(run: Run) -> None:
+            await run(_CLOSED, key=key, seq=_NEVER_AGAIN)
+
+        async with _translating():
+            await self._database.write(close)
+            for cypher in (*_DROP, _FORGET):
+                await self._database.execute(cypher.format(label=key))
+
+    @override
+    async def close(self) -> None:
+        await self._database.close()
+
+    async def _bear(self, key: str) -> None:
+        """Make what a store's graph needs, with its first change."""
+        if await self._database.rows(_APPLIED, key=key):
+            return
+        for cypher in _BORN:
+            await self._database.execute(cypher.format(label=key))
+
+        async def first(run: Run) -> None:
+            await run(_FIRST, key=key)
+
+        await self._database.write(first)
+
+
+@asynccontextmanager
+async def _translating() -> AsyncIterator[None]:
+    try:
+        yield
+    except Neo4jFailure as error:
+        raise LedgerError(error.reason, error.unusable) from error

@@ -1,0 +1,45 @@
+"""Where a Neo4j database is."""
+
+from dataclasses import dataclass, field
+from urllib.parse import unquote, urlsplit, urlunsplit
+
+from cragside.adapters.bad_address import BadAddress
+
+_SCHEMES = ("neo4j", "neo4j+s", "neo4j+ssc", "bolt", "bolt+s", "bolt+ssc")
+
+
+@dataclass(frozen=True, slots=True)
+class Neo4jAddress:
+    """A server's address, a user, the password, and the name of a database, None for the user's own."""
+
+    uri: str
+    user: str
+    password: str = field(repr=False)
+    database: str | None = None
+
+    @classmethod
+    def parse(
+        cls, uri: str, *, user: str | None = None, password: str | None = None, database: str | None = None
+    ) -> "Neo4jAddress":
+        """The parts of `neo4j://USER:PASSWORD@HOST:PORT`. Those given beside it come first. Raises `BadAddress`."""
+        parts = urlsplit(uri)
+        if parts.scheme not in _SCHEMES:
+            raise BadAddress(f"begin it with one of {', '.join(f'{scheme}://' for scheme in _SCHEMES)}")
+        try:
+            host, _ = parts.hostname, parts.port
+        except ValueError:
+            raise BadAddress("the port has to be a number up to 65535") from None
+        if not host:
+            raise BadAddress("name the host: neo4j://HOST:7687")
+        if parts.path.strip("/"):
+            raise BadAddress("name the database in NEO4J_DATABASE, not behind the host")
+        user = user or unquote(parts.username or "")
+        password = password or unquote(parts.password or "")
+        if not user or not password:
+            raise BadAddress("set NEO4J_USERNAME and NEO4J_PASSWORD too")
+        bare = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
+        return cls(bare, user, password, database or None)
+
+    def __str__(self) -> str:
+        """For messages: without user and password."""
+        return self.uri

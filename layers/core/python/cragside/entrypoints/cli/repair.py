@@ -1,0 +1,57 @@
+"""`cragside repair`: mends graphs."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cragside.domain.counted import counted
+from cragside.entrypoints.cli import exit_codes
+from cragside.entrypoints.cli.api import LocalWorkspace
+from cragside.entrypoints.cli.session import session_of
+from cragside.entrypoints.cli.terminal import notices, output, printable
+
+if TYPE_CHECKING:
+    from cragside.bootstrap import Container
+
+
+def repair(
+    context: typer.Context,
+    workspace: LocalWorkspace = None,
+    check: Annotated[bool, typer.Option("--check", help="Change nothing; fail if a graph needs repair.")] = False,
+) -> None:
+    """Find graphs that do not agree with their documents, and build them anew.
+
+    That happens when Neo4j was restored from a backup or emptied, or PostgreSQL was restored alone. Without
+    `--workspace` all workspaces are looked at. What models said of passages is used again. Each graph stays as it is
+    until the new one is complete. Servers and workers may run.
+    """
+    session = session_of(context)
+    settings = session.settings(workspace)
+
+    async def work(container: "Container") -> int:
+        names = [settings.workspace] if workspace else await container.workspaces.names()
+        wrong = 0
+        for name in names:
+            if not (found := await container.workspaces.disagreement(name)):
+                output().print(f"{name}: the graph agrees with the documents")
+                continue
+            wrong += 1
+            output().print(f"{name}: {found}")
+            if not check:
+                output().print(
+                    f"{name}: the graph was built anew from {counted(await _rebuilt(container, name), 'text')}"
+                )
+        if not names:
+            output().print("There are no workspaces")
+        return wrong
+
+    if session.run(settings, work) and check:
+        output().print("Build these graphs anew: run cragside repair")
+        raise typer.Exit(exit_codes.FAILED)
+
+
+async def _rebuilt(container: "Container", name: str) -> int:
+    with notices().status(f"Indexing {name} ...") as shown:
+        return await container.workspaces.reindex(
+            name, lambda source: shown.update(f"{name}: indexed {printable(source)} ...")
+        )
