@@ -1,8 +1,9 @@
-"""Retrieval and `/rag` over a store in PostgreSQL, compared with lightrag-server on the same database.
+"""Retrieval and `/rag` over a store in PostgreSQL, and in Neo4j, beside lightrag-server on the same databases.
 
-`python -m benchmarks.shared_store --postgres URI [--quick] [--rounds N] [--workers N] [--json FILE]`
+`python -m benchmarks.shared_store --postgres URI [--neo4j URI] [--quick] [--rounds N] [--workers N] [--json FILE]`
 
-URI names an empty database, to which the role may add schemas, tables and the extension `vector`. cragside indexes
+The first URI names an empty database, to which the role may add schemas, tables and the extension `vector`. With the
+second one, `bolt://USER:PASSWORD@HOST:7687`, the graph is in Neo4j. cragside indexes
 1,000 passages there, and both servers read this one workspace. They get the same requests to `/query/data`: the same
 questions, keywords, mode and limits, so that neither asks a chat model. A stub Ollama embeds for both, in 2 ms. Rounds
 are interleaved, ratios are taken within each round.
@@ -13,21 +14,17 @@ processes need more than 400 MB.
 """
 
 import argparse
-import asyncio
 import json
 import statistics
 import subprocess
 import sys
-import time
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import ExitStack, asynccontextmanager
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
-import aiohttp
-import asyncpg
 import uvloop
 
 from benchmarks import corpus
@@ -39,10 +36,8 @@ from benchmarks.harness import (
     cpu_seconds,
     cragside,
     environment,
-    family,
     get_json,
     machine,
-    memory_mb,
     post_all,
     post_each,
     report,
@@ -51,26 +46,17 @@ from benchmarks.harness import (
     table,
 )
 from benchmarks.peers.environment import LIGHTRAG_VERSION
-from benchmarks.peers.lightrag_server import lightrag_server
+from benchmarks.peers.lightrag_server import lightrag_server, on_databases
+from benchmarks.shared_prompts import APPLICATION, CONCURRENCY, CONNECTIONS, Prompts, measure_prompts, promises
 from benchmarks.stores import CHUNKING
-from benchmarks.stubs.ollama import CHAT_MODEL, EMBEDDING_MODEL
+from benchmarks.stubs.ollama import EMBEDDING_MODEL
 from cragside.adapters.embedded.keywords import keywords_of
 
 PASSAGES = 1_000
 QUICK_PASSAGES = 200
 PASSAGES_A_DOCUMENT = 10
-CONCURRENCY = 100
 LIMIT = 8
-CONNECTIONS = 10
-MEGABYTES = 400
 EMBED_MS, CHAT_MS = 2, 300
-_APPLICATION = "cragside-benchmark"
-_STORAGES = {
-    "LIGHTRAG_KV_STORAGE": "PGKVStorage",
-    "LIGHTRAG_VECTOR_STORAGE": "PGVectorStorage",
-    "LIGHTRAG_GRAPH_STORAGE": "PGTableGraphStorage",
-    "LIGHTRAG_DOC_STATUS_STORAGE": "PGDocStatusStorage",
-}
 
 
 @dataclass(frozen=True)
@@ -110,18 +96,6 @@ class Round:
     peer_burst: Load = field(default_factory=Load)
     cpu_ms: float = 0.0
     peer_cpu_ms: float = 0.0
-
-
-@dataclass
-class Prompts:
-    """What 100 `/rag` prompts at once took, and what cragside used meanwhile."""
-
-    single: Load = field(default_factory=Load)
-    burst: Load = field(default_factory=Load)
-    connections: int = 0
-    allowed: int = 0
-    memory: float = 0.0
-    cpu_ms: float = 0.0
 
 
 class Questions:
@@ -195,86 +169,9 @@ def measure_round(servers: Servers, sizes: Sizes, questions: Questions) -> Round
     return done
 
 
-async def prompted(server: str, questions: Sequence[str], *, concurrency: int) -> Load:
-    """Send `/rag` prompts to the proxy. A prompt without local evidence, or a degraded one, counts as a failure."""
-    load, waiting = Load(), iter(questions)
-    timeout = aiohttp.ClientTimeout(total=300)
-    connector = aiohttp.TCPConnector(limit=concurrency)
-    async with aiohttp.ClientSession(connector=connector, timeout=timeout, trust_env=False) as session:
-
-        async def client() -> None:
-            for question in waiting:
-                message = {"role": "user", "content": f"/rag {question}"}
-                body = {"model": CHAT_MODEL, "messages": [message], "stream": False}
-                sent = time.perf_counter()
-                async with session.post(f"{server}/api/chat", json=body) as response:
-                    answer = await response.read()
-                    told = {name.lower(): value for name, value in response.headers.items()}
-                wrong = told.get("x-rag-verdict") != "local" or "x-rag-degraded" in told
-                check = json.dumps(told) if wrong else ""
-                load.took((time.perf_counter() - sent) * 1000, response.status, answer, lambda _, said=check: said)
-
-        began = time.perf_counter()
-        await asyncio.gather(*(client() for _ in range(concurrency)))
-        load.seconds = time.perf_counter() - began
-    return load
-
-
-@asynccontextmanager
-async def watched(postgres: str, pid: int, done: Prompts) -> AsyncIterator[None]:
-    """Note the most connections and memory of cragside while the block runs."""
-    connection = await asyncpg.connect(postgres, timeout=10)
-    sql = "SELECT count(*) FROM pg_stat_activity WHERE application_name = $1"
-
-    async def watch() -> None:
-        while True:
-            done.connections = max(done.connections, await connection.fetchval(sql, _APPLICATION))
-            done.memory = max(done.memory, memory_mb(pid))
-            await asyncio.sleep(0.1)
-
-    watching = asyncio.create_task(watch())
-    try:
-        yield
-    finally:
-        watching.cancel()
-        await asyncio.gather(watching, return_exceptions=True)
-        await connection.close()
-
-
-def measure_prompts(servers: Servers, postgres: str, sizes: Sizes, questions: Questions) -> Prompts:
-    """`/rag` prompts, one at a time and 100 at once."""
-    done = Prompts()
-
-    def asked(count: int) -> list[str]:
-        return [question for question, _ in questions.next(count)]
-
-    async def measure() -> None:
-        await prompted(servers.cragside, asked(CONCURRENCY), concurrency=CONCURRENCY)
-        done.single = await prompted(servers.cragside, asked(sizes.single), concurrency=1)
-        async with watched(postgres, servers.cragside_pid, done):
-            before = cpu_seconds(servers.cragside_pid)
-            done.burst = await prompted(servers.cragside, asked(sizes.prompts), concurrency=CONCURRENCY)
-            done.cpu_ms = (cpu_seconds(servers.cragside_pid) - before) * 1000 / sizes.prompts
-
-    uvloop.run(measure())
-    done.allowed = CONNECTIONS * len(family(servers.cragside_pid))
-    return done
-
-
-def database_of(postgres: str) -> dict[str, str]:
-    """LightRAG's settings for the same database."""
-    parts = urlsplit(postgres)
-    return {
-        "POSTGRES_HOST": parts.hostname or "",
-        "POSTGRES_PORT": str(parts.port or 5432),
-        "POSTGRES_USER": unquote(parts.username or ""),
-        "POSTGRES_PASSWORD": unquote(parts.password or ""),
-        "POSTGRES_DATABASE": parts.path.removeprefix("/"),
-        "POSTGRES_SERVER_SETTINGS": "search_path=public",
-    }
-
-
-def start(stack: ExitStack, folder: Path, postgres: str, passages: Sequence[corpus.Passage], workers: int) -> Servers:
+def start(
+    stack: ExitStack, folder: Path, postgres: str, neo4j: str | None, passages: Sequence[corpus.Passage], workers: int
+) -> Servers:
     """Index the passages, then start both servers on them."""
     ollama = stack.enter_context(stub("ollama", "--embed-ms", str(EMBED_MS), "--chat-ms", str(CHAT_MS)))
     texts, home = folder / "texts", folder / "home"
@@ -283,11 +180,12 @@ def start(stack: ExitStack, folder: Path, postgres: str, passages: Sequence[corp
         (texts / name).write_text(text)
     variables = {
         "OLLAMA_BASE_URL": ollama,
-        "POSTGRES_URI": f"{postgres}{'&' if urlsplit(postgres).query else '?'}application_name={_APPLICATION}",
+        "POSTGRES_URI": f"{postgres}{'&' if urlsplit(postgres).query else '?'}application_name={APPLICATION}",
         "RAG_POSTGRES_CONNECTIONS": str(CONNECTIONS),
         "RAG_EMBEDDING_MODEL": EMBEDDING_MODEL,
         "RAG_OLLAMA_PARALLEL": str(2 * CONCURRENCY),
         **CHUNKING,
+        **({"NEO4J_URI": neo4j} if neo4j else {}),
     }
 
     def run(*command: str) -> str:
@@ -306,7 +204,11 @@ def start(stack: ExitStack, folder: Path, postgres: str, passages: Sequence[corp
     if status["passages"] != len(passages):
         raise SystemExit(f"The workspace has {status['passages']:,} passages. Name an empty database.")
     address, pid = stack.enter_context(cragside(home, log=folder / "cragside.log", workers=workers, **variables))
-    told = {**_STORAGES, **database_of(postgres), "WORKSPACE": status["lightrag_workspace"], "RERANK_BINDING": "null"}
+    told = {
+        **on_databases(postgres, neo4j),
+        "WORKSPACE": status["lightrag_workspace"],
+        "RERANK_BINDING": "null",
+    }
     peer, peer_pid = stack.enter_context(lightrag_server(folder, ollama, **told))
     return Servers(address, pid, peer, peer_pid)
 
@@ -332,15 +234,6 @@ def targets(rounds: Sequence[Round], prompts: Prompts) -> list[Target]:
             1 / 3,
         ),
         *promises(prompts),
-    ]
-
-
-def promises(prompts: Prompts) -> list[Target]:
-    """The figures that do not depend on the machine's speed."""
-    return [
-        Target(f"/rag, {CONCURRENCY} at once, failures", len(prompts.single.failures + prompts.burst.failures), 0),
-        Target("/rag, connections to PostgreSQL", prompts.connections, prompts.allowed),
-        Target("/rag, memory of cragside's processes", prompts.memory, MEGABYTES, "MB"),
     ]
 
 
@@ -374,6 +267,7 @@ def main() -> None:
     """Measure and print. Ends with 1 for a broken promise that is not about time."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--postgres", metavar="URI", required=True, help="an empty database with pgvector")
+    parser.add_argument("--neo4j", metavar="URI", help="a Neo4j for the graph, with user and password")
     parser.add_argument("--quick", action="store_true", help="a smoke test of one small round with 200 passages")
     parser.add_argument("--rounds", type=int, help="interleaved rounds (3)")
     parser.add_argument("--workers", type=int, default=1, help="processes of cragside serve (1, as lightrag-server)")
@@ -384,14 +278,16 @@ def main() -> None:
     passages = corpus.passages(sizes.passages)
     questions = Questions(passages)
     with scratch() as folder, ExitStack() as stack:
-        servers = start(stack, folder, arguments.postgres, passages, arguments.workers)
+        servers = start(stack, folder, arguments.postgres, arguments.neo4j, passages, arguments.workers)
         asked = questions.next(sizes.peer_single)
         found = [share_found(server, asked) for server in (servers.cragside, servers.lightrag)]  # and warms up
         rounds = []
         for number in range(arguments.rounds or sizes.rounds):
             print(f"round {number + 1} ...", flush=True)
             rounds.append(measure_round(servers, sizes, questions))
-        prompts = measure_prompts(servers, arguments.postgres, sizes, questions)
+        one, many = ([question for question, _ in questions.next(count)] for count in (sizes.single, sizes.prompts))
+        ask_prompts = measure_prompts(servers.cragside, servers.cragside_pid, arguments.postgres, one, many)
+        prompts = uvloop.run(ask_prompts)
     print(f"\n{table(['', 'p50 ms', 'p95 ms', 'requests/s', 'CPU ms per request*'], details(rounds, prompts))}")
     print("* of the server's own processes, without PostgreSQL")
     if wrong := prompts.single.failures + prompts.burst.failures:
@@ -405,7 +301,13 @@ def main() -> None:
         "found": found,
         "peer": f"lightrag-hku[api] {LIGHTRAG_VERSION}",
     }
-    report("A store in PostgreSQL", targets(rounds, prompts), saved, machine_line=line, file=arguments.json)
+    report(
+        f"A store in PostgreSQL{' and Neo4j' if arguments.neo4j else ''}",
+        targets(rounds, prompts),
+        saved,
+        machine_line=line,
+        file=arguments.json,
+    )
     sys.exit(0 if all(promise.met for promise in promises(prompts)) else 1)
 
 

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from cragside.adapters.lightrag.lean import GRAPH_FIELD_SEP
 from cragside.adapters.lightrag.ledger.failures import LedgerError
 from cragside.adapters.lightrag.storable import storable
-from cragside.adapters.lightrag.storages.interface import GraphStorage, ordered
+from cragside.adapters.lightrag.storages.interface import GraphStorage, Properties, ordered
 from cragside.adapters.lightrag.store import Store, StoreAccess
 from cragside.domain.errors import ServiceUnavailable
 from cragside.ports.knowledge_graph import (
@@ -62,7 +62,7 @@ class LightRagKnowledgeGraph(KnowledgeGraph):
     async def of_each_passage(self, passage_ids: Sequence[str], *, limit: int = 20) -> dict[str, list[str]]:
         """Names of the entities that each passage mentions, best connected first."""
         with _reading():
-            store = await self._access.existing()
+            store = await self._current()
             return await _Graph(store).of_each_passage(passage_ids, limit) if store else {}
 
     async def expand(self, names: Sequence[str], *, depth: int = 2, limit: int = 50) -> Neighbourhood:
@@ -94,6 +94,7 @@ class _Graph:
     def __init__(self, store: Store) -> None:
         self._graph: GraphStorage = store.engine.chunk_entity_relation_graph
         self._ledger = store.ledger
+        self._read: dict[str, Properties] = {}
 
     async def entity(self, name: str, connections: int, documents: int) -> EntityView | None:
         found = await self._named(name)
@@ -153,9 +154,15 @@ class _Graph:
     async def _known(self, names: Sequence[str]) -> list[str]:
         """The entities of these names that are there. Exact names take one read together."""
         wanted = list(dict.fromkeys(map(storable, names)))
-        exact = await self._graph.nodes(wanted)
+        exact = await self._nodes(wanted)
         found = [(name,) if name in exact else await self._named(name) for name in wanted]
         return list(dict.fromkeys(each[0] for each in found if each))
+
+    async def _nodes(self, names: Sequence[str]) -> dict[str, Properties]:
+        """The nodes that are there. Each is read once."""
+        if missing := [name for name in names if name not in self._read]:
+            self._read |= await self._graph.nodes(missing)
+        return {name: self._read[name] for name in names if name in self._read}
 
     async def _named(self, name: str) -> tuple[str, dict[str, Any]] | None:
         return await self._graph.named(storable(name))
@@ -183,7 +190,7 @@ class _Graph:
 
     async def _entities(self, names: Sequence[str]) -> list[Entity]:
         found, mentions, described = (
-            await self._graph.nodes(names),
+            await self._nodes(names),
             await self._ledger.mentions(names),
             await self._described(names),
         )
