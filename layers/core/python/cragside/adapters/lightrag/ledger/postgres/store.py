@@ -16,6 +16,7 @@ from cragside.adapters.lightrag.ledger.changes import GraphChange, Row, VectorCh
 from cragside.adapters.lightrag.ledger.cutting import TEXTS
 from cragside.adapters.lightrag.ledger.failures import LedgerError
 from cragside.adapters.lightrag.ledger.leases import StoreRemoved
+from cragside.adapters.lightrag.ledger.postgres.answers import forget_answers
 from cragside.adapters.lightrag.ledger.postgres.failing import translating
 from cragside.adapters.lightrag.ledger.postgres.schema import check_version
 from cragside.adapters.postgres.database import PostgresDatabase
@@ -160,6 +161,10 @@ class PostgresStore:
         """The name by which the database knows it."""
         return self._folder.name
 
+    def is_outside(self, role: str) -> bool:
+        """Whether another database has what is in LightRAG's storage of a role."""
+        return not self.storages[role].startswith("PG")
+
     def release(self) -> None:
         """Give it back; the last one closes it."""
         self._users -= 1
@@ -203,7 +208,10 @@ class PostgresStore:
 
     async def erase_texts(self, ids: "Collection[str]") -> None:
         """Take passages out of LightRAG's storages."""
-        await self.execute(_FORGET_ANSWERS, list(ids))
+        if self.is_outside("kv"):
+            await forget_answers(self, ids)
+        else:
+            await self.execute(_FORGET_ANSWERS, list(ids))
         await self.write_texts(dict.fromkeys(ids))
         if storage := self.vectors.get("chunks"):
             await storage.write(VectorChange(list(ids), {}, {}, np.empty((0, 0), np.float32)))
@@ -254,10 +262,16 @@ class PostgresStore:
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[None]:
-        """Everything or nothing, one at a time for each store; what any process shows of the store's state changes."""
+        """Everything or nothing, one at a time for each store; what any process shows of the store's state changes.
+
+        What is noted for other databases is written there afterwards.
+        """
+        noted = self.journal.noted
         async with translating(), self.database.transaction():
             await self.touch()
             yield
+        if self.journal.noted != noted:
+            await self.publish()
         self._writes += 1
         if self._writes >= _WRITES and (self._indexing is None or self._indexing.done()):
             self._indexing = asyncio.create_task(self._index())
