@@ -4,10 +4,12 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, get_args
 
+import httpx
 import pytest
 
 from cragside.adapters.lightrag.engine.engine import Engine
 from cragside.domain.search import Mode
+from cragside.entrypoints.http.app import create_app
 from tests.services.filled_store import Filled, filled, questions
 
 # With AGE and Neo4j, the graph is asked in a statement of its own.
@@ -58,6 +60,18 @@ async def test_another_process_that_writes_costs_no_further_round_trip(store: Fi
     with store.database.counted() as statements:
         await store.retrieve("Who opened the bridge?")
     assert len(statements) <= most, statements
+
+
+async def test_the_graph_around_the_passages_takes_no_round_trip_for_each_of_them(store: Filled, most: int) -> None:
+    transport = httpx.ASGITransport(create_app(store.container))
+    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as http:
+        for number, question in enumerate(questions()):
+            with store.database.counted() as statements:
+                found = (await http.post("/query/data", json={"query": question, "mode": "mix"})).json()["data"]
+            assert len(found["chunks"]) == 8
+            assert len(found["entities"]) > 8
+            if number:
+                assert len(statements) <= most + 13, statements
 
 
 @pytest.mark.parametrize("mode", get_args(Mode))

@@ -78,7 +78,7 @@ async def ledger(place: Place, tmp_path: Path) -> AsyncIterator[PostgresLedger]:
     assert isinstance(ledger, PostgresLedger)
     place.key = ledger._store.key
     ours = place.backend.storages()
-    async with opened(ours.values, ours.vectors, ours.graph, tmp_path):
+    async with opened(ours.values, ours.vectors, ours.graph, tmp_path, place.backend.place_of(tmp_path)):
         yield ledger
         ledger.release()
 
