@@ -45,7 +45,9 @@ NOT_IN_A_FUNCTION = (
     "cragside.adapters.lightrag.ledger.postgres",
     "cragside.adapters.lightrag.storages.neo4j",
     "cragside.adapters.lightrag.storages.postgres",
+    "cragside.adapters.lightrag.storages.redis",
     "cragside.adapters.neo4j",
+    "cragside.adapters.redis",
 )
 # Powertools imports it by its name where tracing is on.
 BY_NAME = ("aws_xray_sdk.core",)

@@ -1,4 +1,4 @@
-"""Stores with their queues, in files and in PostgreSQL, whose whole contents tests compare."""
+"""Stores with their queues, in files and in databases, whose whole contents tests compare."""
 
 import asyncio
 import json
@@ -23,6 +23,7 @@ KINDS = [
     "files",
     pytest.param("postgres", marks=pytest.mark.services("postgres")),
     pytest.param("postgres_age", marks=pytest.mark.services("postgres_age")),
+    pytest.param("postgres_neo4j", marks=pytest.mark.services("postgres", "neo4j")),
 ]
 
 
@@ -34,7 +35,9 @@ def places(kind: str, home: Path, request: pytest.FixtureRequest) -> Iterator["C
         def make(name: str) -> Place:
             if kind == "files":
                 return InFiles(home / name)
-            uri = stack.enter_context(migrated(request.getfixturevalue(kind)))
+            uri = stack.enter_context(migrated(request.getfixturevalue(kind.removesuffix("_neo4j"))))
+            if kind == "postgres_neo4j":
+                return InNeo4j(home / name, uri, request.getfixturevalue("neo4j").uri)
             return InAge(home / name, uri) if kind == "postgres_age" else InPostgres(home / name, uri)
 
         yield make
@@ -175,6 +178,52 @@ class InAge(InPostgres):
     def _asked(self, key: str, cypher: str, columns: str) -> list[tuple[Any, ...]]:
         graph = f"'{key}_chunk_entity_relation', $$ {cypher} $$"
         return self._rows(f"SELECT * FROM cypher({graph}) AS ({columns})", path='ag_catalog, "$user", public')
+
+
+@dataclass(frozen=True)
+class InNeo4j(InPostgres):
+    """A database of PostgreSQL, with the graph in Neo4j."""
+
+    graphs: str
+
+    def waiting(self) -> int:
+        """How many changes have not reached Neo4j for certain."""
+        return int(self._rows("SELECT count(*) FROM crag.journal")[0][0])
+
+    def settings(self) -> Settings:
+        return settings(self.home, postgres_uri=SecretStr(self.uri), neo4j_uri=SecretStr(self.graphs))
+
+    def contents(self, workspace: str) -> dict[str, Any]:
+        """See the base. Every change has reached Neo4j, where each entity and each relation is once."""
+        assert self.waiting() == 0
+        ((key, last),) = self._rows(
+            "SELECT key, seq FROM crag.store LEFT JOIN crag.outside ON store = id WHERE workspace = $1", workspace
+        )
+        fences = self._asked("MATCH (fence:CragsideFence {workspace: $key}) RETURN fence.applied", key)
+        assert fences == ([] if last is None else [(last,)])
+        return super().contents(workspace)
+
+    def _nodes(self, key: str) -> list[tuple[Any, ...]]:
+        nodes = self._asked(f"MATCH (node:`{key}`) RETURN node.entity_id, properties(node)", key)
+        assert len({name for name, _ in nodes}) == len(nodes)
+        return [(name, json.dumps(told)) for name, told in nodes]
+
+    def _edges(self, key: str) -> list[tuple[Any, ...]]:
+        asked = (
+            f"MATCH (:`{key}`)-[edge]->() RETURN startNode(edge).entity_id, endNode(edge).entity_id, properties(edge)"
+        )
+        edges = [(*sorted((one, other)), json.dumps(told)) for one, other, told in self._asked(asked, key)]
+        assert len({(one, other) for one, other, _ in edges}) == len(edges)
+        return edges
+
+    def _asked(self, cypher: str, key: str) -> list[Any]:
+        import neo4j
+
+        from cragside.adapters.neo4j.address import Neo4jAddress
+
+        address = Neo4jAddress.parse(self.graphs)
+        with neo4j.GraphDatabase.driver(address.uri, auth=(address.user, address.password)) as driver:
+            return [tuple(record) for record in driver.execute_query(cypher, key=key).records]
 
 
 def facts(value: str) -> dict[str, Any]:

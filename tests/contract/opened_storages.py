@@ -23,13 +23,18 @@ async def embed(texts: list[str], **_: Any) -> np.ndarray[Any, Any]:
 
 
 @asynccontextmanager
-async def opened(values: Any, vectors: Any, graph: Any, folder: Path) -> AsyncIterator[SimpleNamespace]:
-    """Storages of these classes for a store in `folder`. Where there is a ledger, it is open already."""
+async def opened(
+    values: Any, vectors: Any, graph: Any, folder: Path, place: str = ""
+) -> AsyncIterator[SimpleNamespace]:
+    """Storages of these classes for a store in `folder`, or at a `place` of its backend.
+
+    Where there is a ledger, it is open already.
+    """
     initialize_share_data()
     config = {
         "working_dir": str(folder),
         "embedding_batch_num": 4,
-        "vector_db_storage_cls_kwargs": {"cosine_better_than_threshold": 0.2, "store": str(folder)},
+        "vector_db_storage_cls_kwargs": {"cosine_better_than_threshold": 0.2, "store": place or str(folder)},
         "max_graph_nodes": 1000,
     }
     function = EmbeddingFunc(embedding_dim=DIMENSIONS, func=embed, model_name="letters")

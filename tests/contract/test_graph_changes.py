@@ -36,7 +36,7 @@ CHANGE = GraphChange(
 async def ledger(tmp_path: Path, backend: Backend) -> AsyncIterator[Ledger]:
     ledger = await backend.open_ledger(tmp_path, "w", search_text=str.lower)
     ours = backend.storages()
-    async with opened(ours.values, ours.vectors, ours.graph, tmp_path):
+    async with opened(ours.values, ours.vectors, ours.graph, tmp_path, backend.place_of(tmp_path)):
         yield ledger
         ledger.release()
 

@@ -135,6 +135,7 @@ async def check_what_is_found(place: Place, texts: dict[tuple[str, str], str]) -
         ("files", 1, 100),
         pytest.param("postgres", 2, 50, marks=pytest.mark.services("postgres")),
         pytest.param("postgres_age", 2, 15, marks=pytest.mark.services("postgres_age")),
+        pytest.param("postgres_neo4j", 2, 15, marks=pytest.mark.services("postgres", "neo4j")),
     ],
 )
 def test_killed_workers_lose_nothing_and_double_nothing(

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import asyncpg
@@ -26,6 +26,9 @@ from cragside.settings import Settings
 from tests.indexing import work
 from tests.services.backends import migrated
 from tests.services.lightrag_server import LightRagServer
+
+if TYPE_CHECKING:
+    from tests.services.neo4j_server import Neo4j
 
 pytestmark = pytest.mark.services
 
@@ -77,6 +80,21 @@ async def container(tmp_path: Path, database: str) -> AsyncIterator[Container]:
     await container.close()
 
 
+@pytest.fixture(params=[None, pytest.param("neo4j", marks=pytest.mark.services("postgres", "neo4j"))])
+def graphs(request: pytest.FixtureRequest) -> "Neo4j | None":
+    """Neo4j, where it has the graph."""
+    return request.getfixturevalue(request.param) if request.param else None
+
+
+@pytest.fixture
+async def indexing(tmp_path: Path, database: str, graphs: "Neo4j | None") -> AsyncIterator[Container]:
+    """A process whose graph is where LightRAG's server reads it."""
+    uri = SecretStr(graphs.uri) if graphs else None
+    container = Container(Settings(home=tmp_path, postgres_uri=SecretStr(database), neo4j_uri=uri))
+    yield container
+    await container.close()
+
+
 async def asked(server: LightRagServer, path: str, body: Any = None) -> Any:
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(server.url + path, data, {"Content-Type": "application/json"})
@@ -112,9 +130,9 @@ async def tables_with(database: str, text: str) -> list[str]:
 
 
 async def test_lightrags_server_shows_what_cragside_has_indexed_and_nothing_that_was_deleted(
-    container: Container, database: str, models: str, started: Any
+    indexing: Container, database: str, graphs: "Neo4j | None", models: str, started: Any
 ) -> None:
-    workspace = await container.workspaces.open("a-b.C_9")
+    workspace = await indexing.workspaces.open("a-b.C_9")
     texts = {"keeper.md": KEEPER, "swan.md": SWAN, "gone.md": GONE}
     await workspace.passages.save_documents([SourceText(name, text) for name, text in texts.items()])
     (gone,) = await workspace.documents.named("gone.md")
@@ -125,7 +143,7 @@ async def test_lightrags_server_shows_what_cragside_has_indexed_and_nothing_that
     embedder = WordLlamaEmbedder()
     model = embedder.name, embedder.dimensions
     key = (await workspace.passages.status()).lightrag_workspace
-    server = started("lightrag-server", lambda: LightRagServer(database, key, models, model))
+    server = started("lightrag-server", lambda: LightRagServer(database, key, models, model, graphs))
 
     async def documents() -> set[tuple[str, str, int]]:
         page = await asked(server, "/documents/paginated", {"page": 1, "page_size": 10})
@@ -151,6 +169,8 @@ async def test_lightrags_server_shows_what_cragside_has_indexed_and_nothing_that
     await workspace.passages.save_documents([SourceText("gone.md", GONE)])
     assert ("gone.md", "processed", 1) in await documents()
     assert GONE in {each["content"] for each in (await found("Zebedee Quill", "spoon"))["chunks"]}
+    assert "Zebedee Quill" in await asked(server, "/graph/label/list")
+    assert [line for line in server.log.splitlines() if line.startswith("ERROR")] == []
 
 
 async def test_the_list_of_lightrags_server_follows_each_step_of_a_document(

@@ -14,7 +14,7 @@ from cragside.adapters.lightrag.ledger.postgres.journal import ChangesMissing, S
 from cragside.adapters.lightrag.ledger.postgres.ledger import PostgresLedger
 from cragside.adapters.lightrag.storages.neo4j.fence import FencedGraph
 from cragside.adapters.neo4j.address import Neo4jAddress
-from cragside.adapters.neo4j.database import Neo4jDatabase
+from cragside.adapters.neo4j.database import Neo4jDatabase, Neo4jFailure
 from cragside.adapters.postgres.address import PostgresAddress
 from cragside.adapters.postgres.database import PostgresDatabase
 from tests.contract.opened_storages import opened
@@ -78,7 +78,7 @@ async def ledger(place: Place, tmp_path: Path) -> AsyncIterator[PostgresLedger]:
     assert isinstance(ledger, PostgresLedger)
     place.key = ledger._store.key
     ours = place.backend.storages()
-    async with opened(ours.values, ours.vectors, ours.graph, tmp_path):
+    async with opened(ours.values, ours.vectors, ours.graph, tmp_path, place.backend.place_of(tmp_path)):
         yield ledger
         ledger.release()
 
@@ -188,6 +188,17 @@ async def test_neo4j_refuses_a_second_node_of_an_entity(place: Place, ledger: Po
             await database.execute(f"CREATE (:`{place.key}` {{entity_id: 'Swan'}})")
     finally:
         await database.close()
+
+
+async def test_an_index_that_lightrags_server_made_before_the_first_change_gives_way_to_the_constraint(
+    place: Place, ledger: PostgresLedger
+) -> None:
+    await place.graphs.execute(f"CREATE INDEX IF NOT EXISTS FOR (n:`{place.key}`) ON (n.entity_id)")
+    await add(ledger, "Swan")
+    assert await place.names() == ["Swan"]
+    assert await place.waiting() == 0
+    with pytest.raises(Neo4jFailure, match="ConstraintValidationFailed"):
+        await place.graphs.execute(f"CREATE (:`{place.key}` {{entity_id: 'Swan'}})")
 
 
 async def test_the_graph_of_a_removed_workspace_goes_even_if_its_removal_was_interrupted(

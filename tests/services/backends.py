@@ -14,6 +14,7 @@ from cragside.adapters.lightrag.backends.sqlite import SqliteBackend
 if TYPE_CHECKING:
     from tests.services.neo4j_server import Neo4j
     from tests.services.postgres import Postgres
+    from tests.services.redis_server import Redis
 
 # Parameters of a fixture, which gets the backend by `made`.
 POOLED = "pgbouncer"
@@ -23,6 +24,7 @@ BACKENDS = [
     pytest.param("postgres", marks=pytest.mark.services("postgres")),
     pytest.param("postgres_age", marks=pytest.mark.services("postgres_age")),
     pytest.param("postgres_neo4j", marks=pytest.mark.services("postgres", "neo4j")),
+    pytest.param("postgres_redis", marks=pytest.mark.services("postgres", "redis")),
 ]
 # By way of pgbouncer, which gives each transaction any of its few sessions.
 THROUGH_POOLER = pytest.param(POOLED, marks=pytest.mark.services("postgres", "pgbouncer"))
@@ -41,6 +43,9 @@ def made(request: pytest.FixtureRequest) -> Iterator[Backend]:
     elif request.param == POOLED:
         pooler = request.getfixturevalue("pgbouncer")
         with _on_postgres(request.getfixturevalue("postgres"), _GRAPHS["postgres"], pooler.through) as backend:
+            yield backend
+    elif request.param == "postgres_redis":
+        with _on_redis(request.getfixturevalue("postgres"), request.getfixturevalue("redis")) as backend:
             yield backend
     elif request.param == "postgres_neo4j":
         with _on_neo4j(request.getfixturevalue("postgres"), request.getfixturevalue("neo4j")) as backend:
@@ -84,6 +89,32 @@ def _on_neo4j(server: "Postgres", graphs: "Neo4j") -> Iterator[Backend]:
         database = PostgresDatabase(PostgresAddress.parse(uri), most=5)
         graph = FencedGraph(Neo4jDatabase(Neo4jAddress.parse(graphs.uri), most=5))
         yield PostgresBackend(database, {**DEFAULTS, "graph": NEO4J_STORAGE}, {"graph": graph})
+
+
+@contextmanager
+def _on_redis(server: "Postgres", kept: "Redis") -> Iterator[Backend]:
+    from cragside.adapters.lightrag.backends.postgres import (
+        DEFAULTS,
+        REDIS_DOC_STATUS_STORAGE,
+        REDIS_KV_STORAGE,
+        PostgresBackend,
+    )
+    from cragside.adapters.lightrag.storages.redis.shares import RedisKv, RedisListing
+    from cragside.adapters.postgres.address import PostgresAddress
+    from cragside.adapters.postgres.database import PostgresDatabase
+    from cragside.adapters.redis.address import RedisAddress
+    from cragside.adapters.redis.database import RedisDatabase
+
+    # In a thread, because the test's event loop may be running.
+    with (
+        migrated(server) as uri,
+        start_blocking_portal() as portal,
+        portal.wrap_async_context_manager(kept.database()) as address,
+    ):
+        redis = RedisDatabase(RedisAddress.parse(address), most=5)
+        names = {**DEFAULTS, "kv": REDIS_KV_STORAGE, "doc_status": REDIS_DOC_STATUS_STORAGE}
+        outside = {"kv": RedisKv(redis), "doc_status": RedisListing(redis)}
+        yield PostgresBackend(PostgresDatabase(PostgresAddress.parse(uri), most=5), names, outside)
 
 
 async def _migrate(uri: str) -> None:

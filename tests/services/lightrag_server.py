@@ -1,13 +1,17 @@
-"""LightRAG's own server from its package, on PostgreSQL, on a free loopback port."""
+"""LightRAG's own server from its package, on PostgreSQL and Neo4j, on a free loopback port."""
 
 from importlib.metadata import version
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from tests.services import tools
 from tests.services.server import Server
 
-_WITH = ("asyncpg", "pgvector")
+if TYPE_CHECKING:
+    from tests.services.neo4j_server import Neo4j
+
+_WITH = ("asyncpg", "pgvector", "neo4j")
 # Only for the tables inside: LightRAG's tokenizer would download them otherwise.
 _TABLES = "litellm==1.106.2"
 _STORAGES = {
@@ -19,14 +23,20 @@ _STORAGES = {
 
 
 class LightRagServer(Server):
-    """A server on the workspace of a database. `models` is the address of an API in OpenAI's form."""
+    """A server on the workspace of a database. `models` is the address of an API in OpenAI's form.
 
-    def __init__(self, database: str, workspace: str, models: str, embedding: tuple[str, int]) -> None:
+    With `graphs`, the graph is in that Neo4j.
+    """
+
+    def __init__(
+        self, database: str, workspace: str, models: str, embedding: tuple[str, int], graphs: "Neo4j | None" = None
+    ) -> None:
         super().__init__("lightrag-server", "/health")
         self._database = urlsplit(database)
         self._workspace = workspace
         self._models = models
         self._embedding = embedding
+        self._graphs = graphs
 
     def version(self) -> str:
         """The version of cragside's own LightRAG."""
@@ -65,6 +75,19 @@ class LightRagServer(Server):
             "EMBEDDING_DIM": str(dimensions),
             "RERANK_BINDING": "null",
             "TIKTOKEN_CACHE_DIR": str(_tables()),
+            **self._neo4j(),
+        }
+
+    def _neo4j(self) -> dict[str, str]:
+        if self._graphs is None:
+            return {}
+        user, password = self._graphs.auth
+        return {
+            "LIGHTRAG_GRAPH_STORAGE": "Neo4JStorage",
+            "NEO4J_URI": self._graphs.address,
+            "NEO4J_USERNAME": user,
+            "NEO4J_PASSWORD": password,
+            "NEO4J_DATABASE": "neo4j",
         }
 
 

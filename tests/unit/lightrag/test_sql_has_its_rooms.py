@@ -15,6 +15,7 @@ ADAPTERS = PACKAGE / "adapters"
 ROOMS = (
     ADAPTERS / "lightrag" / "ledger" / "postgres",
     ADAPTERS / "lightrag" / "ledger" / "sqlite",
+    ADAPTERS / "lightrag" / "storages" / "neo4j",  # Cypher has some of the same words
     ADAPTERS / "lightrag" / "storages" / "postgres",
     ADAPTERS / "lightrag" / "storages" / "sqlite",
     ADAPTERS / "local",

@@ -63,6 +63,15 @@ class SilentEmbedder(LetterEmbedder):
         raise ServiceUnavailable("embedder", "no answer")
 
 
+class PumplessEmbedder(LetterEmbedder):
+    """A model that does not answer about pumps."""
+
+    async def embed(self, texts: Sequence[str]) -> Vectors:
+        if any("pump" in text for text in texts):
+            raise ServiceUnavailable("embedder", "no answer")
+        return await super().embed(texts)
+
+
 Build = Callable[..., EmbeddedWorkspaces]
 
 
@@ -214,7 +223,7 @@ async def test_a_failed_rebuild_keeps_the_old_store(build: Build) -> None:
     store = build()
     await (await store.open("w")).passages.save_documents([OTTER, PUMP])
     await store.close()
-    again = build(embedding_model="large", model=Silent())
+    again = build(embedding_model="large", embedder=PumplessEmbedder("large", 48))
     with pytest.raises(ServiceUnavailable, match="as it was"):
         await again.reindex("w", lambda _: None)
     await again.close()

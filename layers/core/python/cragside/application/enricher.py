@@ -22,6 +22,8 @@ from cragside.ports.workspaces import Workspaces
 
 # Memory gets this share of the time that is left after the evidence.
 _MEMORY_SHARE = 0.8
+# Recording a query takes milliseconds, and nobody waits longer for it.
+_REMEMBER_SECONDS = 2.0
 _KINDS = {str: "a string", dict: "an object", bool: "true or false"}
 
 
@@ -180,7 +182,7 @@ class Enricher:
     async def _remember(self, query: Query, deadline: Deadline) -> None:
         # Evidence is not withheld because a record cannot be written in time. Retrieval reports failures of the store.
         with suppress(CragsideError, OSError, TimeoutError):
-            async with asyncio.timeout(deadline.remaining()):
+            async with asyncio.timeout(min(deadline.remaining(), _REMEMBER_SECONDS)):
                 await (await self._workspaces.open(query.workspace)).passages.save_query(query)
 
 

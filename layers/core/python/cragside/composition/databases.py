@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from cragside.adapters.lightrag.storages.neo4j.fence import FencedGraph
     from cragside.adapters.neo4j.database import Neo4jDatabase
     from cragside.adapters.postgres.database import PostgresDatabase
+    from cragside.adapters.redis.database import RedisDatabase
     from cragside.ports.embedder import Embedder
     from cragside.settings import Settings
 
@@ -62,6 +63,22 @@ def neo4j_of(settings: "Settings") -> "Neo4jDatabase":
         missing = f"NEO4J_URI is set, but {error.name} is not installed. Install cragside[servers]."
         raise ConfigurationError(missing, variable="NEO4J_URI") from error
     return Neo4jDatabase(address, most=settings.neo4j_connections or _usual())
+
+
+def redis_of(settings: "Settings") -> "RedisDatabase":
+    """The database of REDIS_URI. Raises `ConfigurationError`."""
+    from cragside.adapters.redis.address import RedisAddress
+
+    try:
+        address = RedisAddress.parse(_secret(settings.redis_uri))
+    except BadAddress as error:
+        raise ConfigurationError(f"REDIS_URI: {error}.", variable="REDIS_URI") from None
+    try:
+        from cragside.adapters.redis.database import RedisDatabase
+    except ModuleNotFoundError as error:
+        missing = f"REDIS_URI is set, but {error.name} is not installed. Install cragside[servers]."
+        raise ConfigurationError(missing, variable="REDIS_URI") from error
+    return RedisDatabase(address, most=settings.redis_connections or _usual())
 
 
 def _secret(value: SecretStr | None) -> str:

@@ -19,9 +19,11 @@ from cragside.settings import BucketAddress
 
 if TYPE_CHECKING:
     from cragside.adapters.lightrag.backends.interface import Backend
+    from cragside.adapters.lightrag.ledger.postgres.journal import Outside
     from cragside.adapters.lightrag.storages.neo4j.fence import FencedGraph
     from cragside.adapters.local.conversations import Conversations
     from cragside.adapters.postgres.database import PostgresDatabase
+    from cragside.adapters.redis.database import RedisDatabase
 
 
 class Stores(Models):
@@ -100,6 +102,16 @@ class Stores(Models):
         return self._connected(graphs, graphs.close)
 
     @cached_property
+    def redis(self) -> "RedisDatabase | None":
+        """Redis, which may have values and the list of documents, None when none is configured."""
+        if self.settings.redis_uri is None:
+            return None
+        from cragside.composition.databases import redis_of
+
+        database = redis_of(self.settings)
+        return self._connected(database, database.close)
+
+    @cached_property
     def backend(self) -> "Backend":
         """Where the knowledge bases are stored."""
         if self.database is not None:
@@ -107,11 +119,22 @@ class Stores(Models):
 
             usual = DEFAULTS if self.graphs is None else {**DEFAULTS, "graph": NEO4J_STORAGE}
             chosen = self.settings.storages
-            outside = {} if self.graphs is None else {"graph": self.graphs}
-            return PostgresBackend(self.database, {role: chosen[role] or name for role, name in usual.items()}, outside)
+            names = {role: chosen[role] or name for role, name in usual.items()}
+            return PostgresBackend(self.database, names, self._outside())
         from cragside.adapters.lightrag.backends.sqlite import SqliteBackend
 
         return SqliteBackend()
+
+    def _outside(self) -> "dict[str, Outside]":
+        """The databases that have a share of each store, by the roles of LightRAG's storages."""
+        outside: dict[str, Outside] = {}
+        if self.graphs is not None:
+            outside["graph"] = self.graphs
+        if self.redis is not None:
+            from cragside.adapters.lightrag.storages.redis.shares import RedisKv, RedisListing
+
+            outside |= {"kv": RedisKv(self.redis), "doc_status": RedisListing(self.redis)}
+        return outside
 
     @cached_property
     def lease_seconds(self) -> float:

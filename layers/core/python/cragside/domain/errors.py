@@ -42,8 +42,11 @@ class CragsideError(Exception):
     @property
     def where(self) -> str:
         """Its place, or the place of its cause."""
-        cause = self.__cause__
-        return self.place or (cause.where if isinstance(cause, CragsideError) else "")
+        error, seen = self, set[int]()
+        while not error.place and isinstance(error.__cause__, CragsideError) and id(error) not in seen:
+            seen.add(id(error))  # causes may lead in a circle
+            error = error.__cause__
+        return error.place
 
     @property
     def told_to_operator(self) -> str:

@@ -83,10 +83,20 @@ class Settings(BaseModel):
         None, ge=1, le=1000, description="As RAG_POSTGRES_CONNECTIONS, of each process to Neo4j."
     )
 
+    redis_uri: SecretStr | None = Field(
+        None,
+        validation_alias="REDIS_URI",
+        description="Redis, `redis://USER:PASSWORD@HOST:6379/0`, or `rediss://` for TLS, for RAG_KV_STORAGE and "
+        "RAG_DOC_STATUS_STORAGE. It has to keep what it has: no eviction of keys, an append-only file.",
+    )
+    redis_connections: int | None = Field(
+        None, ge=1, le=1000, description="As RAG_POSTGRES_CONNECTIONS, of each process to Redis."
+    )
+
     kv_storage: KvStorage | None = Field(
         None,
-        description="LightRAG's class that stores passages by their ids. Unset: `PGKVStorage` with POSTGRES_URI, else "
-        "`SqliteKVStorage`.",
+        description="LightRAG's class that stores passages by their ids and the answers of models. `RedisKVStorage` "
+        "needs REDIS_URI. Unset: `PGKVStorage` with POSTGRES_URI, else `SqliteKVStorage`.",
     )
     vector_storage: VectorStorage | None = Field(
         None,
@@ -102,8 +112,9 @@ class Settings(BaseModel):
     )
     doc_status_storage: DocStatusStorage | None = Field(
         None,
-        description="LightRAG's class that stores the states of documents, which LightRAG's server lists. Unset: "
-        "`PGDocStatusStorage` with POSTGRES_URI, else `SqliteDocStatusStorage`.",
+        description="LightRAG's class that stores the states of documents, which LightRAG's server lists. "
+        "`RedisDocStatusStorage` needs REDIS_URI. Unset: `PGDocStatusStorage` with POSTGRES_URI, else "
+        "`SqliteDocStatusStorage`.",
     )
 
     home: StorePlace = Field(
@@ -315,7 +326,7 @@ class Settings(BaseModel):
 
     def in_files(self, home: Path) -> "Settings":
         """These settings for a store in a folder that nobody else uses, with its own queue."""
-        elsewhere = ("home_sha256", "postgres_uri", "neo4j_uri", "queue_url")
+        elsewhere = ("home_sha256", "postgres_uri", "neo4j_uri", "redis_uri", "queue_url")
         return self.model_copy(update={"home": home, **dict.fromkeys(elsewhere)})
 
     @property

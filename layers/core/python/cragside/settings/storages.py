@@ -3,13 +3,17 @@
 from collections.abc import Iterator, Mapping
 from typing import Literal
 
-KvStorage = Literal["PGKVStorage", "SqliteKVStorage"]
+KvStorage = Literal["PGKVStorage", "RedisKVStorage", "SqliteKVStorage"]
 VectorStorage = Literal["PGVectorStorage", "SqliteVectorStorage"]
 GraphStorage = Literal["PGTableGraphStorage", "PGGraphStorage", "Neo4JStorage", "SqliteGraphStorage"]
-DocStatusStorage = Literal["PGDocStatusStorage", "SqliteDocStatusStorage"]
+DocStatusStorage = Literal["PGDocStatusStorage", "RedisDocStatusStorage", "SqliteDocStatusStorage"]
 
 # The settings that a storage needs, by the beginning of its name. The first one is what it is in.
-_NEEDS = {"PG": ("POSTGRES_URI",), "Neo4J": ("NEO4J_URI", "POSTGRES_URI")}
+_NEEDS = {
+    "PG": ("POSTGRES_URI",),
+    "Neo4J": ("NEO4J_URI", "POSTGRES_URI"),
+    "Redis": ("REDIS_URI", "POSTGRES_URI"),
+}
 _EMBEDDED = "Sqlite"
 
 

@@ -96,8 +96,7 @@ class Copier:
     async def _filled(self, name: str, count: "_Count") -> AsyncIterator["Ledger"]:
         """A store beside those of workspaces that holds what the source has; it is removed in the end."""
         backend = self.target.backend
-        # A leading dot: no workspace can have this name.
-        scratch = self.target.home.folder / f".copying-{name}"
+        scratch = self.target.home.beside(name, "copying")
         # First what a copy left that was killed.
         for leftover in (await backend.has_store(scratch), False):
             ledger = await backend.open_ledger(scratch, name, search_text=self.search_text)
@@ -125,7 +124,7 @@ class Copier:
             return
         if manifest := self.source.home.baked():
             self.source.home.check(manifest, self.source.home.baked_name(manifest, name) or name)
-        scratch = self.target.home.folder / f".copying-{name}"
+        scratch = self.target.home.beside(name, "copying")
         dump = self.source.backend.dump(self.source.home.folder_of(name))
         try:
             async with aclosing(dump), aclosing(count.counted(dump)) as rows:

@@ -64,10 +64,11 @@ class StoreOpener:
             storages = self.backend.storages()
             if check:
                 _check_storages(workspace, ledger.storages, storages.names)
+            place = self.backend.place_of(folder)
             engine = build_engine(
-                folder,
+                place,
                 folder=self.backend.files_of(folder),
-                workspace=_lock_name(folder),
+                workspace=_lock_name(place),
                 storages=storages,
                 embedder=embedder,
                 model=self.model,
@@ -152,6 +153,6 @@ def out_of_reach(workspace: str, error: OSError) -> ServiceUnavailable:
     return ServiceUnavailable("knowledge_base", said)
 
 
-def _lock_name(folder: Path) -> str:
-    """LightRAG keeps its locks by workspace name for the whole process. The same name in two homes has to differ."""
-    return hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:16]
+def _lock_name(place: str) -> str:
+    """LightRAG keeps its locks by workspace name for the whole process. The same name in two places has to differ."""
+    return hashlib.sha256(place.encode()).hexdigest()[:16]

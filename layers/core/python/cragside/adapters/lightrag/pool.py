@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
     Open = Callable[[], Coroutine[Any, Any, Store]]
 
+# How long those who need a place wait for a store to close.
+_CLOSING_SECONDS = 1.0
+
 
 class StorePool:
     """Keeps at most `most` stores open. Each takes descriptors, and memory for its vectors.
@@ -106,8 +109,8 @@ class StorePool:
         del self._admitted[workspace]
         self._closing.add(closing)
         closing.add_done_callback(self._closing.discard)
-        # Whoever waits may give up. The store is closed all the same.
-        await asyncio.shield(closing)
+        # Whoever waits may give up. The store is closed all the same, which takes minutes if it makes an index.
+        await asyncio.wait([closing], timeout=None if len(self._closing) > self._most else _CLOSING_SECONDS)
         return True
 
     def _is_idle(self, workspace: str) -> bool:

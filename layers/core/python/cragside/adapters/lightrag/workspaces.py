@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from cragside.adapters.lightrag.repository import Keywords
     from cragside.adapters.lightrag.store import Store
 
+# The lease of whoever builds a store that is to replace another one.
+REBUILDING = "rebuilding"
 MOST_OPEN = 64
 PATIENCE_SECONDS = 30.0
 
@@ -124,7 +126,11 @@ class EmbeddedWorkspaces(Workspaces):
         self._home.refuse_baked()
         await self._backend.sweep(self._home.folder)
         # Documents last: until they are gone, the workspace is listed, and removing it again completes it.
-        removed = [await self._taken_away(name) for name in (memory_of(workspace), workspace)]
+        names = memory_of(workspace), workspace
+        removed = [await self._taken_away(name) for name in names]
+        for name in names:  # what a reindex or a copy left that was killed
+            await self._backend.remove(self._home.beside(name, "reindexing"))
+            await self._backend.remove(self._home.beside(name, "copying"))
         return any(removed)
 
     @override
@@ -144,28 +150,35 @@ class EmbeddedWorkspaces(Workspaces):
         await self._pool.close()
 
     async def _rebuilt(self, workspace: str, progress: Callable[[str], None]) -> int:
-        from cragside.adapters.lightrag.indexing.reindexing import rebuild
-
         if not await self._has_store(workspace):
             return 0
         # Texts are read back without their vectors, so the old model may be out of reach.
         old = await self._opener.open(workspace, self.folder(workspace), check=False)
-        # A leading dot: no workspace can have this name.
-        scratch = self._home.folder / f".reindexing-{workspace}"
-        await self._backend.remove(scratch)
         try:
             async with old.alone() as ledger:
-                fresh = await self._opener.open(workspace, scratch)
-                try:
-                    await fresh.embedder.prepare()
-                    count = await rebuild(old, fresh, progress)
-                    await ledger.replace_by(fresh.ledger)
-                finally:
-                    await fresh.close()
+                count = await self._replaced(workspace, old, ledger, progress)
             await self._pool.drop(workspace)
             return count
         finally:
             await old.close()
+
+    async def _replaced(self, workspace: str, old: "Store", ledger: "Ledger", progress: Callable[[str], None]) -> int:
+        """Build a store beside the old one, which nobody else writes to, and put it in its place."""
+        from cragside.adapters.lightrag.indexing.reindexing import rebuild
+
+        scratch = self._home.beside(workspace, "reindexing")
+        await self._backend.remove(scratch)
+        try:
+            fresh = await self._opener.open(workspace, scratch)
+            try:
+                async with fresh.leases.held(REBUILDING):
+                    await fresh.embedder.prepare()
+                    count = await rebuild(old, fresh, progress)
+                await ledger.replace_by(fresh.ledger)
+            finally:
+                await fresh.close()
+            return count
+        finally:
             await self._backend.remove(scratch)
 
     async def _taken_away(self, workspace: str) -> bool:

@@ -1,18 +1,29 @@
 """Connections to one Neo4j database."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeVar
 
 import neo4j
-from neo4j.exceptions import AuthError, ClientError, DriverError, Neo4jError
+from neo4j.exceptions import AuthError, ClientError, DatabaseUnavailable, DriverError, Neo4jError
 
 from cragside.adapters.neo4j.address import Neo4jAddress
 
 CONNECT_SECONDS = 3.0
 STATEMENT_SECONDS = 30.0
+# How long a caller waits while all connections are in use.
+WAIT_SECONDS = 10.0
+# While the server does not answer, one read in so many seconds tries it. The others fail at once.
+PAUSE_SECONDS = 5.0
 # A connection that was idle for longer is tested before it is used.
 _IDLE_SECONDS = 30.0
+# Pauses before further attempts, after a deadlock or a broken connection. What failed slowly is not tried again.
+_PAUSES = (0.0, 0.1, 0.3)
+_SLOW_SECONDS = 1.0
+_ALL_ROWS = -1
+_REFUSED = ("Neo.ClientError.Security.Unauthorized", "Neo.ClientError.Security.AuthenticationRateLimit")
 
 T = TypeVar("T")
 Run = Callable[..., Awaitable[list[Any]]]
@@ -28,7 +39,10 @@ class Neo4jFailure(Exception):
 
 
 class Neo4jDatabase:
-    """At most `most` connections to a database, each made when it is needed. All methods may raise `Neo4jFailure`."""
+    """At most `most` connections to a database, each made when it is needed. All methods may raise `Neo4jFailure`.
+
+    In a cluster, all statements go to the leader: another server may lack what was just written.
+    """
 
     def __init__(self, address: Neo4jAddress, *, most: int, statement_seconds: float = STATEMENT_SECONDS) -> None:
         self.address = address
@@ -36,69 +50,135 @@ class Neo4jDatabase:
         self._seconds = statement_seconds
         self._driver: neo4j.AsyncDriver | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._free = asyncio.Semaphore(most)
+        self._outage: Neo4jFailure | None = None
+        self._next_try = 0.0
 
     async def rows(self, cypher: str, **values: Any) -> list[Any]:
-        """The records of a query that only reads."""
+        """The records of a query that only reads. While the server does not answer, most reads fail at once."""
 
-        async def read(run: Run) -> list[Any]:
-            return await run(cypher, **values)
+        async def read(session: neo4j.AsyncSession) -> list[Any]:
+            return [record async for record in await session.run(self._bounded(cypher), values)]
 
-        return await self._in_transaction(read, neo4j.READ_ACCESS)
+        return await self._run(read, patient=False)
 
     async def write(self, work: Callable[[Run], Awaitable[T]]) -> T:
         """Run statements in one transaction. `work` may run again after a deadlock or a broken connection."""
-        return await self._in_transaction(work, neo4j.WRITE_ACCESS)
+
+        async def write(session: neo4j.AsyncSession) -> T:
+            async with await session.begin_transaction(timeout=self._seconds) as transaction:
+
+                async def run(cypher: str, **values: Any) -> list[Any]:
+                    return [record async for record in await transaction.run(cypher, values)]
+
+                result = await work(run)
+                await transaction.commit()
+                return result
+
+        return await self._run(write)
 
     async def execute(self, cypher: str, **values: Any) -> None:
         """Run a statement that changes the schema, or that makes transactions of its own."""
-        try:
-            async with self._opened().session(database=self.address.database) as session:
-                await (await session.run(cypher, values)).consume()
-        except (Neo4jError, DriverError, OSError) as error:
-            raise _failure(error) from error
+
+        async def execute(session: neo4j.AsyncSession) -> None:
+            await (await session.run(self._bounded(cypher), values)).consume()
+
+        await self._run(execute)
 
     async def close(self) -> None:
         """Close all connections."""
         driver, self._driver = self._driver, None
         if driver is not None:
-            await driver.close()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(CONNECT_SECONDS):
+                    await driver.close()
 
-    async def _in_transaction(self, work: Callable[[Run], Awaitable[T]], access: str) -> T:
-        @neo4j.unit_of_work(timeout=self._seconds)
-        async def unit(transaction: neo4j.AsyncManagedTransaction) -> T:
-            async def run(cypher: str, **values: Any) -> list[Any]:
-                return [record async for record in await transaction.run(cypher, values)]
+    def _bounded(self, cypher: str) -> neo4j.Query:
+        return neo4j.Query(cypher, timeout=self._seconds)
 
-            return await work(run)
+    async def _run(self, work: Callable[[neo4j.AsyncSession], Awaitable[T]], *, patient: bool = True) -> T:
+        began = time.monotonic()
+        for pause in (*_PAUSES, None):
+            try:
+                return await self._once(work, patient=patient)
+            except (Neo4jError, DriverError, OSError) as error:
+                slow = time.monotonic() - began > _SLOW_SECONDS
+                if pause is None or slow or isinstance(error, OSError) or not error.is_retryable():
+                    raise self._noted(error) from error
+            await asyncio.sleep(pause)
+        raise AssertionError  # the last attempt returns or raises
 
+    async def _once(self, work: Callable[[neo4j.AsyncSession], Awaitable[T]], *, patient: bool) -> T:
+        driver = self._opened()
+        async with self._turn():
+            if not patient:
+                self._check_outage()
+            began = time.monotonic()
+            try:
+                # The server ends a statement that takes too long. This ends the wait for a server that hangs.
+                async with (
+                    asyncio.timeout(CONNECT_SECONDS + self._seconds),
+                    driver.session(database=self.address.database, fetch_size=_ALL_ROWS) as session,
+                ):
+                    result = await work(session)
+            except asyncio.CancelledError:
+                if time.monotonic() - began >= CONNECT_SECONDS:
+                    self._noted(TimeoutError())  # the caller gave up waiting
+                raise
+        self._outage = None
+        return result
+
+    @asynccontextmanager
+    async def _turn(self) -> AsyncIterator[None]:
+        """One of the connections may be used in this block. The driver's own queue would not look for an outage."""
+        free = self._free
         try:
-            async with self._opened().session(database=self.address.database) as session:
-                execute = session.execute_read if access == neo4j.READ_ACCESS else session.execute_write
-                return await execute(unit)
-        except (Neo4jError, DriverError, OSError) as error:
-            raise _failure(error) from error
+            async with asyncio.timeout(WAIT_SECONDS):
+                await free.acquire()
+        except TimeoutError:
+            busy = f"all {self._most} connections to Neo4j are in use"
+            raise Neo4jFailure(busy, f"is busy: {busy}") from None
+        try:
+            yield
+        finally:
+            free.release()
+
+    def _check_outage(self) -> None:
+        if self._outage is not None:
+            if time.monotonic() < self._next_try:
+                raise Neo4jFailure(self._outage.reason, self._outage.unusable)
+            self._next_try = time.monotonic() + PAUSE_SECONDS
+
+    def _noted(self, error: BaseException) -> Neo4jFailure:
+        failure = _failure(error)
+        if isinstance(error, DriverError | OSError | DatabaseUnavailable) or _is_refused(error):
+            self._outage, self._next_try = failure, time.monotonic() + PAUSE_SECONDS
+        return failure
 
     def _opened(self) -> neo4j.AsyncDriver:
         loop = asyncio.get_running_loop()
         if self._driver is None or self._loop is not loop:
             # Connections belong to the event loop that made them.
-            self._loop = loop
+            self._loop, self._free = loop, asyncio.Semaphore(self._most)
             self._driver = neo4j.AsyncGraphDatabase.driver(
                 self.address.uri,
                 auth=(self.address.user, self.address.password),
                 max_connection_pool_size=self._most,
                 connection_timeout=CONNECT_SECONDS,
-                connection_acquisition_timeout=CONNECT_SECONDS + self._seconds,
-                max_transaction_retry_time=CONNECT_SECONDS,
+                connection_acquisition_timeout=CONNECT_SECONDS,
                 liveness_check_timeout=_IDLE_SECONDS,
                 notifications_min_severity="OFF",
             )
         return self._driver
 
 
+def _is_refused(error: BaseException) -> bool:
+    return isinstance(error, Neo4jError) and error.code in _REFUSED
+
+
 def _failure(error: BaseException) -> Neo4jFailure:
     """What it means for whoever runs cragside."""
-    if isinstance(error, AuthError):
+    if isinstance(error, AuthError) or _is_refused(error):
         return Neo4jFailure("the user or the password of Neo4j is wrong", "is refused by Neo4j: check NEO4J_USERNAME")
     if isinstance(error, ClientError) and error.code == "Neo.ClientError.Database.DatabaseNotFound":
         return Neo4jFailure("Neo4j has no such database", "has no graph: NEO4J_DATABASE names none that is there")

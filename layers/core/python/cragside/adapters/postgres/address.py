@@ -127,7 +127,9 @@ def _options(query: str) -> dict[str, str]:
     pairs = parse_qsl(query, keep_blank_values=True)
     options = dict(pairs)
     if unknown := sorted(options.keys() - set(_OPTIONS)):
-        raise BadAddress(f"{unknown[0]} is no option here; those are {', '.join(_OPTIONS[:-1])} and {_OPTIONS[-1]}")
+        # Without a value it may be a piece of a password, in which `?` was not written as %3F.
+        named = unknown[0] if options[unknown[0]] else "what follows the question mark"
+        raise BadAddress(f"{named} is no option here; those are {', '.join(_OPTIONS[:-1])} and {_OPTIONS[-1]}")
     if len(options) < len(pairs):
         raise BadAddress("an option is there twice. Leave one of the two out")
     return options

@@ -44,8 +44,11 @@ class Connections:
     address has a `statement_cache_size`.
     """
 
-    def __init__(self, address: PostgresAddress, *, most: int, wait_seconds: float = WAIT_SECONDS) -> None:
+    def __init__(
+        self, address: PostgresAddress, *, most: int, statement_seconds: float, wait_seconds: float = WAIT_SECONDS
+    ) -> None:
         self._address = address
+        self._statement_seconds = statement_seconds
         self._most = most
         self._wait_seconds = wait_seconds
         self._pool: asyncpg.Pool | None = None
@@ -58,6 +61,11 @@ class Connections:
     def session_changes(self) -> bool:
         """Whether a pooler may run two statements in two sessions, unless they are in one transaction."""
         return self._direct is False and not self._address.statement_cache_size
+
+    @property
+    def bounds(self) -> str:
+        """What a transaction has to set so that the server bounds it, "" if its session is bounded."""
+        return _bounds(self._statement_seconds, "LOCAL ") if self._direct is False else ""
 
     @asynccontextmanager
     async def one(self) -> AsyncIterator[asyncpg.Connection]:
@@ -74,7 +82,10 @@ class Connections:
             try:
                 yield connection
             except BaseException as error:
-                if _is_lost(connection, error):
+                if isinstance(error, asyncpg.ReadOnlySQLTransactionError):
+                    # The server was read-only when the sessions began, or they lead to a replica.
+                    await pool.expire_connections()
+                elif _is_lost(connection, error):
                     # The idle connections were probably lost with it. Those in use stay.
                     await pool.expire_connections()
                     if isinstance(error, _FAILURES) and not isinstance(error, TimeoutError):
@@ -113,6 +124,7 @@ class Connections:
     async def _connect(self, *_: Any, **given: Any) -> asyncpg.Connection:
         """Connect, and find out at the first time whether the server itself answers or a pooler."""
         arguments = {**given, **self._address.arguments(), "timeout": CONNECT_SECONDS}
+        arguments["command_timeout"] = self._statement_seconds
         if self._address.statement_cache_size is not None:
             arguments["statement_cache_size"] = self._address.statement_cache_size
         elif self._direct is False:
@@ -127,7 +139,19 @@ class Connections:
             if not self._direct and self._address.statement_cache_size is None:
                 connection.terminate()
                 return await self._connect(**given)
+        if self._direct:
+            await connection.execute(_bounds(self._statement_seconds))
         return connection
+
+
+def _bounds(statement_seconds: float, local: str = "") -> str:
+    """A client that is stopped or cut off keeps no locks, and waits for none, for longer than this."""
+    bounds = {
+        "statement_timeout": 2 * statement_seconds,  # the client gives up first
+        "lock_timeout": statement_seconds * 2 / 3,
+        "idle_in_transaction_session_timeout": IDLE_SECONDS,
+    }
+    return "; ".join(f"SET {local}{name} = {max(int(seconds * 1000), 1)}" for name, seconds in bounds.items())
 
 
 async def _is_direct(connection: asyncpg.Connection) -> bool:

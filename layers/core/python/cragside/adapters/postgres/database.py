@@ -12,6 +12,7 @@ from cragside.adapters.postgres.address import PostgresAddress
 from cragside.adapters.postgres.connections import CLEANUP_SECONDS, WAIT_SECONDS, ConnectionLost, Connections
 
 STATEMENT_SECONDS = 30.0
+_SLOWEST_READER_SECONDS = 600
 
 
 class PostgresDatabase:
@@ -30,7 +31,9 @@ class PostgresDatabase:
         wait_seconds: float = WAIT_SECONDS,
     ) -> None:
         self.address = address
-        self._connections = Connections(address, most=most, wait_seconds=wait_seconds)
+        self._connections = Connections(
+            address, most=most, statement_seconds=statement_seconds, wait_seconds=wait_seconds
+        )
         self._seconds = statement_seconds
         self._held: ContextVar[asyncpg.Connection | None] = ContextVar("held", default=None)
 
@@ -91,7 +94,16 @@ class PostgresDatabase:
             options = {"isolation": "repeatable_read", "readonly": True}
             connection, begun = await self._connected_and_begun(stack, options)
             await stack.enter_async_context(_finished(begun, connection, self._seconds))
+            # Whoever takes the rows may take its time.
+            await connection.execute(
+                f"SET LOCAL idle_in_transaction_session_timeout = {_SLOWEST_READER_SECONDS * 1000}"
+            )
             yield connection
+
+    @property
+    def is_pooled(self) -> bool:
+        """Whether a pooler answered, which gives sessions to others. False before the first connection."""
+        return bool(self._connections.bounds)
 
     async def close(self) -> None:
         """Close all connections."""
@@ -101,6 +113,7 @@ class PostgresDatabase:
         return self._connections.one()
 
     async def _run(self, method: str, sql: str, values: Sequence[Any]) -> Any:
+        values = [_without_nul(value) for value in values]
         try:
             async with self.connection() as connection:
                 return await getattr(connection, method)(sql, *values, timeout=self._seconds)
@@ -131,6 +144,8 @@ class PostgresDatabase:
         try:
             async with asyncio.timeout(self._seconds):
                 await transaction.start()
+                if bounds := self._connections.bounds:
+                    await connection.execute(bounds)
         except BaseException:
             _drop(connection)
             raise
@@ -157,6 +172,11 @@ async def _finished(begun: Any, connection: asyncpg.Connection, seconds: float) 
     except BaseException:
         _drop(connection)
         raise
+
+
+def _without_nul(value: Any) -> Any:
+    """The one character that PostgreSQL cannot hold is in nothing that it stores. Who asks for it finds nothing."""
+    return value.replace("\0", "\ufffd") if isinstance(value, str) else value
 
 
 def _drop(connection: asyncpg.Connection) -> None:

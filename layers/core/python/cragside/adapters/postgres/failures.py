@@ -15,6 +15,16 @@ _MEANINGS = (
         "has no tables yet: run cragside migrate",
     ),
     (asyncpg.InsufficientPrivilegeError, "the role may not do that", "may not be used by the role in POSTGRES_URI"),
+    (
+        asyncpg.LockNotAvailableError,
+        "another client locks what is needed",
+        "waits for another client of PostgreSQL, which locks what is needed. Try again; pg_stat_activity shows it",
+    ),
+    (
+        asyncpg.ReadOnlySQLTransactionError,
+        "PostgreSQL is read-only",
+        "cannot be written: PostgreSQL is read-only. Use the primary server, or see why this one became read-only",
+    ),
     (asyncpg.DiskFullError, "its disk is full", "has a full disk"),
     (
         (asyncpg.InvalidSQLStatementNameError, asyncpg.DuplicatePreparedStatementError),

@@ -31,8 +31,8 @@ _RECEIVE = f"SELECT id, token, attempts + 1, {TASK} FROM crag.take_tasks($1, $2,
 _HELD = "id = $1 AND token = $2"
 _GIVE_BACK = f"""UPDATE crag.task SET lease = NULL, token = NULL, holder = NULL, attempts = attempts + $3,
     due = clock_timestamp() + make_interval(secs => $4) WHERE {_HELD}"""
-_BURY = f"""WITH gone AS (DELETE FROM crag.task WHERE {_HELD} RETURNING key, {TASK})
-    INSERT INTO crag.dead_task (key, {TASK}, reason, attempts, at) SELECT key, {TASK}, $3, $4, $5 FROM gone"""
+_BURY = f"""INSERT INTO crag.dead_task (key, {TASK}, reason, attempts, at)
+    SELECT key, {TASK}, $3, $4, $5 FROM crag.task WHERE {_HELD}"""
 _CHOSEN = "($1::text IS NULL OR workspace = $1) AND ($2::text IS NULL OR document_id = $2)"
 _DEAD = f"""SELECT id, reason, attempts, at, {TASK} FROM crag.dead_task
     WHERE {_CHOSEN} ORDER BY id DESC LIMIT $3"""
@@ -105,9 +105,13 @@ class PostgresQueue(IndexQueue):
     async def bury(self, delivery: Delivery, reason: str) -> None:
         at = datetime.now(UTC).isoformat(timespec="seconds")
         async with self._settling(), self._database.transaction():
+            held = f"SELECT key FROM crag.task WHERE {_HELD} FOR UPDATE"
+            if (key := await self._database.value(held, *delivery.receipt)) is None:
+                return  # another worker has it, or has buried it
             # A new letter comes after the others.
-            await self._database.value("DELETE FROM crag.dead_task WHERE key = $1", delivery.task.key)
+            await self._database.value("DELETE FROM crag.dead_task WHERE key = $1", key)
             await self._database.value(_BURY, *delivery.receipt, reason, delivery.attempt, at)
+            await self._database.value(f"DELETE FROM crag.task WHERE {_HELD}", *delivery.receipt)
 
     @override
     async def dead(self, *, workspace: str | None = None, limit: int = 100) -> list[DeadLetter]:
@@ -129,6 +133,8 @@ class PostgresQueue(IndexQueue):
         async with _translating(), self._database.transaction():
             for table in ("task", "dead_task"):
                 await self._database.value(f"DELETE FROM crag.{table} WHERE {_CHOSEN}", workspace, document_id)
+            if document_id is None:
+                await self._database.value("DELETE FROM crag.queue_turn WHERE workspace = $1", workspace)
 
     @override
     def leads(self) -> bool:

@@ -39,6 +39,10 @@ class Backend(ABC):
         """A folder that may be made for the files of a store; where the database has none, one that is there."""
         return folder
 
+    def place_of(self, folder: Path) -> str:
+        """By what LightRAG's storages find the open store of a folder. No store of another database has the same."""
+        return str(folder)
+
     @abstractmethod
     async def names(self, home: Path) -> list[str]:
         """The workspaces below a home that have a store, in order."""

@@ -1,7 +1,8 @@
 """Workspaces in PostgreSQL, which several servers and workers share."""
 
 import tempfile
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,14 +12,17 @@ from cragside.adapters.lightrag.backends.interface import Backend, Storages
 from cragside.adapters.lightrag.ledger.exchange import Batches
 from cragside.adapters.lightrag.ledger.interface import Ledger
 from cragside.adapters.lightrag.ledger.postgres.age import AGE_STORAGE, make_graph
-from cragside.adapters.lightrag.ledger.postgres.journal import Journal, Outside
+from cragside.adapters.lightrag.ledger.postgres.journal import Journal, Outside, ShareLost
 from cragside.adapters.postgres.database import PostgresDatabase
 from cragside.domain.indexing import DocumentKey, Stored
 
 if TYPE_CHECKING:
-    from cragside.adapters.lightrag.storages.interface import GraphStorage
+    from cragside.adapters.lightrag.ledger.postgres.store import PostgresStore
+    from cragside.adapters.lightrag.storages.interface import GraphStorage, ValueStorage
 
 NEO4J_STORAGE = "Neo4JStorage"
+REDIS_KV_STORAGE, REDIS_DOC_STATUS_STORAGE = "RedisKVStorage", "RedisDocStatusStorage"
+_LEASE_SECONDS = 30.0
 DEFAULTS = {
     "kv": "PGKVStorage",
     "vector": "PGVectorStorage",
@@ -44,6 +48,12 @@ class PostgresBackend(Backend):
     @override
     def folder_of(self, home: Path, workspace: str) -> Path:
         return home / workspace
+
+    @override
+    def place_of(self, folder: Path) -> str:
+        from cragside.adapters.lightrag.ledger.postgres.store import place_of
+
+        return place_of(self._database, folder)
 
     @override
     def files_of(self, folder: Path) -> Path:
@@ -76,10 +86,9 @@ class PostgresBackend(Backend):
 
     @override
     def storages(self) -> Storages:
-        from cragside.adapters.lightrag.storages.postgres.values import PostgresValues
         from cragside.adapters.lightrag.storages.postgres.vectors import PostgresVectors
 
-        return Storages(PostgresValues, PostgresVectors, _graph(self._names["graph"]), self._names)
+        return Storages(_values(self._names["kv"]), PostgresVectors, _graph(self._names["graph"]), self._names)
 
     @override
     async def stored(self, folder: Path, keys: Collection[DocumentKey]) -> Stored:
@@ -100,7 +109,12 @@ class PostgresBackend(Backend):
 
     @override
     async def sweep(self, home: Path) -> None:
-        """Finish what other databases still have to do: in PostgreSQL a removal is one transaction."""
+        """Remove stores that killed processes were building, and finish what other databases still have to do."""
+        from cragside.adapters.lightrag.ledger.postgres.removal import remove
+        from cragside.adapters.lightrag.ledger.postgres.store import abandoned_in
+
+        for name in await abandoned_in(self._database):
+            await remove(self._database, name)
         await self._journal.sweep()
 
     @override
@@ -109,30 +123,39 @@ class PostgresBackend(Backend):
 
         store = await PostgresStore.acquire(folder, self._database, self._journal)
         try:
-            if store.storages["graph"] != NEO4J_STORAGE:
-                return ""
-            from cragside.adapters.lightrag.storages.neo4j.checkup import disagreement
+            if store.storages["graph"] == NEO4J_STORAGE:
+                from cragside.adapters.lightrag.storages.neo4j.checkup import disagreement
 
-            return await disagreement(store)
+                return await disagreement(store)
+            try:
+                await store.catch_up()
+            except ShareLost as error:
+                return error.reason
+            return ""
         finally:
             store.release()
 
     @override
     async def dump(self, folder: Path) -> Batches:
-        """See the base. While a graph in Neo4j is read, nobody writes to it."""
+        """See the base. While other databases are read, nobody writes to the graph."""
         from cragside.adapters.lightrag.ledger.postgres.store import PostgresStore
         from cragside.adapters.lightrag.storages.postgres.exchange import dump
 
         store = await PostgresStore.acquire(folder, self._database, self._journal)
         try:
-            if store.storages["graph"] != NEO4J_STORAGE:
-                async for batch in dump(self._database, folder.name):
-                    yield batch
-                return
-            from cragside.adapters.lightrag.storages.neo4j.exchange import reading, with_graph
+            async with _still(store):
+                values = None
+                if store.is_outside("kv"):
+                    from cragside.adapters.lightrag.storages.redis.shares import values_of
 
-            async with reading(store) as graph:
-                async for batch in with_graph(dump(self._database, folder.name), graph, store.key):
+                    values = values_of(store)
+                batches = dump(store, values)
+                if store.storages["graph"] == NEO4J_STORAGE:
+                    from cragside.adapters.lightrag.storages.neo4j.exchange import with_graph
+                    from cragside.adapters.lightrag.storages.neo4j.graph import graph_of
+
+                    batches = with_graph(batches, graph_of(store), store.key)
+                async for batch in batches:
                     yield batch
         finally:
             store.release()
@@ -148,7 +171,7 @@ class PostgresBackend(Backend):
                 from cragside.adapters.lightrag.storages.neo4j.exchange import without_graph
 
                 batches = without_graph(batches, store)
-            await load(self._database, folder.name, batches, search_text)
+            await load(store, batches, search_text)
         finally:
             store.release()
 
@@ -168,3 +191,31 @@ def _graph(name: str) -> "type[GraphStorage]":
     from cragside.adapters.lightrag.storages.postgres.graph import PostgresGraph
 
     return AgeGraph if name == AGE_STORAGE else PostgresGraph
+
+
+def _values(name: str) -> "type[ValueStorage]":
+    if name == REDIS_KV_STORAGE:
+        from cragside.adapters.lightrag.storages.redis.values import RedisValues
+
+        return RedisValues
+    from cragside.adapters.lightrag.storages.postgres.values import PostgresValues
+
+    return PostgresValues
+
+
+@asynccontextmanager
+async def _still(store: "PostgresStore") -> AsyncIterator[None]:
+    """Nobody writes to what other databases have of a store. Raises `LedgerError`."""
+    if not any(store.is_outside(role) for role in ("kv", "vector", "graph")):
+        yield
+        return
+    from cragside.adapters.lightrag.leases import GRAPH, Leases
+    from cragside.adapters.lightrag.ledger.postgres.ledger import PostgresLedger
+
+    leases = Leases(PostgresLedger(store, store.workspace, str), _LEASE_SECONDS)
+    try:
+        async with leases.held(GRAPH):
+            await store.catch_up()
+            yield
+    finally:
+        await leases.close()

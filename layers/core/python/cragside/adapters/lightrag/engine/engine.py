@@ -24,8 +24,8 @@ from cragside.ports.language_model import LanguageModel
 
 T = TypeVar("T")
 
-# LightRAG's own cosine bound for rows worth looking at; the grader decides what is relevant.
-COSINE_FLOOR = 0.05
+# LightRAG's default, which our storages in SQLite and in memory use: all databases have to find the same passages.
+COSINE_FLOOR = 0.2
 
 
 class Embedding(EmbeddingFunc):
@@ -67,7 +67,7 @@ class Engine(LightRAG):
 
 
 def build_engine(
-    store: Path,
+    place: str,
     *,
     folder: Path,
     workspace: str,
@@ -98,7 +98,7 @@ def build_engine(
         working_dir=str(folder),
         workspace=workspace,
         **registered(storages),
-        vector_db_storage_cls_kwargs={"search_text": search_text, "store": str(store)},
+        vector_db_storage_cls_kwargs={"search_text": search_text, "store": place},
         embedding_func=Embedding(embedding_dim=0, func=embed, max_token_size=None, model_name=embedder.name),
         embedding_func_max_async=max(parallel, 8),
         embedding_batch_num=32,

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from pathlib import Path
+from typing import Literal
 
 from cragside.adapters.lightrag.backends.interface import Backend
 from cragside.adapters.lightrag.files.manifest import (
@@ -17,6 +18,9 @@ from cragside.domain.errors import ConfigurationError, ReadOnlyStore, ServiceUna
 from cragside.ports.object_store import ObjectStore
 
 _log = logging.getLogger("cragside")
+
+# What builds a store beside that of a workspace.
+Beside = Literal["reindexing", "copying"]
 
 
 class Home:
@@ -49,6 +53,10 @@ class Home:
         if manifest := self.baked():
             return self.folder / (self.baked_name(manifest, workspace) or workspace)
         return self._backend.folder_of(self.folder, workspace)
+
+    def beside(self, workspace: str, what: Beside) -> Path:
+        """Where the store is built that is to replace a workspace's. The dot keeps workspaces from having this name."""
+        return self.folder / f".{what}-{workspace}"
 
     def baked_name(self, manifest: Manifest, workspace: str) -> str | None:
         """What a baked store calls a workspace, None when it has none. Older ones have names with capitals."""

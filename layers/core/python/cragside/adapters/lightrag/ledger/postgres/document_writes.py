@@ -2,7 +2,6 @@
 
 # ruff: noqa: S608 - statements are put together from names in this module, values are bound
 
-import json
 from datetime import UTC, datetime
 
 from typing_extensions import override
@@ -10,7 +9,7 @@ from typing_extensions import override
 from cragside.adapters.lightrag.ledger.cutting import parts_of
 from cragside.adapters.lightrag.ledger.entries import Entry, json_of, searched_title, title_of
 from cragside.adapters.lightrag.ledger.postgres.leasing import Leasing
-from cragside.adapters.lightrag.storable import storable
+from cragside.adapters.lightrag.ledger.sql_rows import columns_of
 from cragside.domain.document import SourceText
 
 _VERSIONS = "SELECT version FROM crag.document WHERE store = $1"
@@ -173,7 +172,7 @@ class DocumentWrites(Leasing):
         await self._store.execute(_RENAME, document_id, name)
 
     async def _add(self, entry: Entry, created_at: str | None) -> int:
-        facts = _facts(entry, created_at)
+        facts = columns_of(entry, created_at)
         marks = ", ".join(f"${number}" for number in range(4, len(facts) + 4))
         return int(
             await self._store.value(
@@ -188,7 +187,7 @@ class DocumentWrites(Leasing):
     async def _update(self, version: int, entry: Entry, created_at: str | None) -> None:
         """Make a version that is there the current one, with what was said of it this time."""
         await self._embed_again_if_retitled(version, entry.source)
-        facts = _facts(entry, created_at)
+        facts = columns_of(entry, created_at)
         changes = ", ".join(f"{name} = ${number}" for number, name in enumerate(facts, start=3))
         await self._store.execute(
             f"UPDATE crag.document SET {changes} WHERE store = $1 AND version = $2", version, *facts.values()
@@ -217,27 +216,3 @@ class DocumentWrites(Leasing):
         await self._store.many(_ADD_PART, parts)
         await self._store.many(_ADD_PASSAGE, passages)
         await self._store.write_texts(texts)
-
-
-def _facts(entry: Entry, created_at: str | None) -> dict[str, object]:
-    """What a version's row says, but for whose version of which text it is."""
-    source, now = entry.source, datetime.now(UTC).isoformat()
-    return {
-        "state": "current",
-        "name": source.name,
-        "title": title_of(source),
-        "file_type": source.file_type,
-        "doc_type": source.doc_type,
-        "size": len(source.text.encode()) if source.size is None else source.size,
-        "characters": len(source.text),
-        "created_at": created_at or now,
-        "updated_at": now,
-        "track": entry.track,
-        "enrich": entry.enrich,
-        "tier1": json_of(source.tier1),
-        "metadata": json_of(source.metadata),
-        "marks": json.dumps(
-            [[mark.start, mark.page, storable(mark.section), *([True] if mark.apart else [])] for mark in source.marks]
-        ),
-        "text": source.text,
-    }

@@ -11,11 +11,18 @@ from typing_extensions import override
 from cragside.adapters.lightrag.ledger.entries import parsed, parsed_metadata
 from cragside.adapters.lightrag.ledger.interface import Ledger
 from cragside.adapters.lightrag.ledger.postgres.store import PostgresStore
+from cragside.adapters.lightrag.ledger.sql_rows import (
+    PART_COLUMNS,
+    label_of,
+    parts_by_version,
+    record_of,
+    sources_by_name,
+)
 from cragside.domain.document import Mark, SourceText
-from cragside.domain.indexing import DocumentRecord, DocumentStatus, Part
+from cragside.domain.indexing import DocumentRecord, DocumentStatus
 from cragside.domain.naming import MOST_NAMESAKES, in_full, names_below, told_apart
 
-# In the order of `_record`.
+# In the order of `record_of`.
 FIELDS = (
     "document.version, document.id, document.name, title, file_type, doc_type, content_hash, size, characters,"
     " created_at, updated_at, track, tier1, metadata, origin.source"
@@ -33,8 +40,7 @@ _NAMESAKES = f"""SELECT origin.source FROM {DOCUMENT}
     WHERE document.store = $1 AND state = 'current' AND {_NAMED} LIMIT {MOST_NAMESAKES + 1}"""
 _OF_NAMES = """SELECT name, count(*) FROM crag.document WHERE store = $1 AND state = 'current'
     AND md5(name) = ANY(SELECT md5(each) FROM unnest($2::text[]) AS each) AND name = ANY($2) GROUP BY name"""
-PART_FIELDS = "version, number, first, last, embedded, enrichment, error, tier3, enriched_at"
-_PARTS = f"""SELECT {PART_FIELDS} FROM crag.part
+_PARTS = f"""SELECT {PART_COLUMNS} FROM crag.part
     JOIN crag.document USING (version) WHERE store = $1 AND version = ANY($2) ORDER BY version, number"""
 # What `DocumentRecord.status` says, for choosing and counting.
 _STATUS = """SELECT document.version, CASE
@@ -94,7 +100,7 @@ class DocumentReads(Ledger):
     async def labels(self, ids: Collection[str]) -> dict[str, str]:
         rows = await self._store.all(f"{_CURRENT} AND document.id = ANY($2)", list(ids))
         labels = await self._labels(rows, await self._shared_names(rows))
-        return {row[1]: labels[row[0]] for row in rows}
+        return {row[1]: label_of(row, labels) for row in rows}
 
     @override
     async def page(
@@ -152,29 +158,20 @@ class DocumentReads(Ledger):
         self, rows: Sequence[Sequence[Any]], parts: Iterable[Sequence[Any]], shared: Collection[str]
     ) -> list[tuple[Sequence[Any], DocumentRecord]]:
         """Documents with their parts. `shared` are the names that several documents have."""
-        of_version: dict[int, list[Part]] = {}
-        for version, number, first, last, embedded, enrichment, error, tier3, enriched_at in parts:
-            known = None if tier3 is None else parsed(tier3)
-            part = Part(number, first, last, embedded, enrichment, error, known, enriched_at)
-            of_version.setdefault(version, []).append(part)
-        labels = await self._labels(rows, shared)
-        return [(row, _record(row, of_version.get(row[0], ()), labels[row[0]])) for row in rows]
+        of_version, labels = parts_by_version(parts), await self._labels(rows, shared)
+        return [(row, record_of(row, of_version.get(row[0], ()), labels)) for row in rows]
 
     async def _shared_names(self, rows: Sequence[Sequence[Any]]) -> set[str]:
         names = list({row[2] for row in rows})
         return {name for name, count in await self._store.all(_OF_NAMES, names) if count > 1}
 
-    async def _labels(self, rows: Sequence[Sequence[Any]], shared: Collection[str]) -> dict[int, str]:
-        sources: dict[str, set[str]] = {}
-        for row in rows:
-            sources.setdefault(row[2], set()).add(row[14] or row[2])
-        labels = {
+    async def _labels(self, rows: Sequence[Sequence[Any]], shared: Collection[str]) -> dict[str, dict[str, str]]:
+        return {
             name: await self._told_apart(name, wanted)
             if name in shared or len(wanted) > 1
             else dict.fromkeys(wanted, name)
-            for name, wanted in sources.items()
+            for name, wanted in sources_by_name(rows).items()
         }
-        return {row[0]: labels[row[2]][row[14] or row[2]] for row in rows}
 
     async def _told_apart(self, name: str, wanted: Collection[str]) -> dict[str, str]:
         namesakes = {source or name for (source,) in await self._store.all(_NAMESAKES, name)}
@@ -183,26 +180,3 @@ class DocumentReads(Ledger):
         longer = {each for source in {*wanted, *namesakes} for each in names_below(source)}
         taken = {row[0] for row in await self._store.all(_OF_NAMES, list(longer))}
         return told_apart(name, {*wanted, *namesakes}, taken=lambda asked: [each for each in asked if each in taken])
-
-
-def _record(row: Sequence[Any], parts: Iterable[Part], label: str) -> DocumentRecord:
-    _, identifier, name, title, file_type, doc_type, digest, size, characters, created, updated, track, *more = row
-    tier1, metadata, source = more
-    return DocumentRecord(
-        id=identifier,
-        name=name,
-        title=title,
-        file_type=file_type,
-        doc_type=doc_type,
-        content_hash=digest,
-        size=size,
-        characters=characters,
-        created_at=created,
-        updated_at=updated,
-        track=track,
-        tier1=parsed(tier1),
-        metadata=parsed_metadata(metadata),
-        parts=tuple(parts),
-        source=source or name,
-        label=label,
-    )

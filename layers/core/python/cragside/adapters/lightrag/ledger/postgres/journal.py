@@ -70,9 +70,22 @@ class Journal:
     def __init__(self, database: PostgresDatabase, targets: Mapping[str, Outside]) -> None:
         self._database = database
         self.targets = targets
+        # How many changes this process has noted.
+        self.noted = 0
+
+    def target(self, role: str) -> Outside:
+        """The database of a role. Raises `LedgerError` if none is configured."""
+        if role not in self.targets:
+            setting = f"RAG_{role.upper()}_STORAGE"
+            raise LedgerError(
+                "the address of another database is not set",
+                f"is partly in another database, whose address is not set: see {setting}",
+            )
+        return self.targets[role]
 
     async def note(self, number: int, role: str, change: dict[str, Any]) -> None:
         """Note a change of a store in the transaction that is under way."""
+        self.noted += 1
         async with translating():
             await self._database.value(_NOTE, number, role, orjson.dumps(change).decode())
 
@@ -93,7 +106,7 @@ class Journal:
         for role, seq, lost, first in shares:
             if lost:
                 raise ShareLost
-            applied = await self.targets[role].applied(key)
+            applied = await self.target(role).applied(key)
             if not (seq if first is None else first - 1) <= applied <= seq:
                 # Others may have written meanwhile.
                 async with translating():
@@ -146,7 +159,7 @@ class Journal:
     async def _write(self, number: int, key: str, role: str, seq: int, change_id: UUID, change: dict[str, Any]) -> None:
         this = number, role, seq, change_id
         try:
-            written = await self.targets[role].write(key, seq, change_id, change)
+            written = await self.target(role).write(key, seq, change_id, change)
         except ChangesMissing:
             written = False
         if not written:

@@ -12,6 +12,7 @@ from typing_extensions import override
 
 from cragside.adapters.lightrag.ledger.entries import text_hash
 from cragside.adapters.lightrag.ledger.interface import Ledger, Since
+from cragside.adapters.lightrag.ledger.postgres.answers import copy_answers
 from cragside.adapters.lightrag.ledger.postgres.failing import translating
 from cragside.adapters.lightrag.ledger.postgres.part_writes import PartWrites
 from cragside.adapters.lightrag.ledger.postgres.removal import remove_here
@@ -44,15 +45,6 @@ _COPY_PASSAGES = """INSERT INTO crag.passage SELECT $1, id, $3, part, number, pa
     FROM crag.passage WHERE store = $2 AND version = $4"""
 _COPY_ORIGIN = """INSERT INTO crag.origin SELECT $1, document_id, source FROM crag.origin
     WHERE store = $2 AND document_id = $3"""
-# What a model said of the passages.
-_COPY_ANSWERS = """INSERT INTO lightrag_llm_cache
-    SELECT (jsonb_populate_record(kept, jsonb_build_object('workspace', fresh.key))).*
-    FROM crag.store AS old, crag.store AS fresh, lightrag_llm_cache AS kept
-    WHERE fresh.id = $1 AND old.id = $2 AND kept.workspace = old.key AND kept.id IN (
-        SELECT jsonb_array_elements_text(llm_cache_list) FROM crag.passage
-        JOIN lightrag_doc_chunks AS text ON text.workspace = old.key AND text.id = passage.id
-        WHERE passage.store = $2 AND passage.version = $3)
-    ON CONFLICT DO NOTHING"""
 _TEXTS = """SELECT passage.id, passage.text, passage.tokens, passage.number, part.key, document.name
     FROM crag.passage JOIN crag.document USING (version)
     JOIN crag.part ON part.version = passage.version AND part.number = passage.part
@@ -131,7 +123,8 @@ class PostgresLedger(PartWrites):
 
     @override
     async def copy_document_from(self, other: Ledger, document_id: str) -> None:
-        source = _on_postgres(other)._store.number
+        origin = _on_postgres(other)._store
+        source = origin.number
         async with self._transaction() as listing:
             listing.entered(document_id)
             old, new = await self._store.one(_COPY_DOCUMENT, source, document_id)
@@ -139,7 +132,7 @@ class PostgresLedger(PartWrites):
             await self._store.execute(_COPY_PASSAGES, source, new, old)
             await self._store.execute(_COPY_ORIGIN, source, document_id)
             await self._store.write_texts(await self._texts(new))
-            await self._store.execute(_COPY_ANSWERS, source, old)
+            await copy_answers(self._store, origin, old)
 
     async def _texts(self, version: int) -> dict[str, dict[str, Any] | None]:
         """Passages as LightRAG reads them."""

@@ -5,6 +5,10 @@ Their texts are not repeated in LightRAG's table of whole documents: its server 
 
 # ruff: noqa: S608 - statements are put together from names in this module, values are bound
 
+import json
+from datetime import UTC, datetime
+from typing import Any
+
 from cragside.adapters.lightrag.ledger.postgres.store import PostgresStore
 
 _KEY = "(SELECT key FROM crag.store WHERE id = $1)"
@@ -22,27 +26,32 @@ _SHOW = f"""UPDATE lightrag_doc_status AS listed
     SET status = told.status, error_msg = told.error, updated_at = clock_timestamp() AT TIME ZONE 'UTC'
     FROM ({_TOLD}) AS told WHERE listed.workspace = {_KEY} AND listed.id = told.id
     AND (listed.status, listed.error_msg) IS DISTINCT FROM (told.status, told.error)"""
-_SHOW_VERSION = _SHOW.format("version = $2")
-_SHOW_DOCUMENT = _SHOW.format("document.id = $2")
-_SHOW_ALL = _SHOW.format("true")
+_OF_VERSION, _OF_DOCUMENT, _OF_STORE = "version = $2", "document.id = $2", "true"
 # LightRAG shows the first 250 characters of a text, and times of UTC without saying so.
-_LISTED = f"""INSERT INTO lightrag_doc_status (workspace, id, content_summary, content_length, chunks_count, status,
-    file_path, chunks_list, track_id, metadata, error_msg, content_hash, created_at, updated_at)
-    SELECT {_KEY}, id, left(start, 250) || CASE WHEN characters > 250 THEN '...' ELSE '' END, characters,
+_FACTS = f"""id, left(start, 250) || CASE WHEN characters > 250 THEN '...' ELSE '' END, characters,
     jsonb_array_length(passages), status, name, passages, nullif(left(track, 255), ''), '{{{{}}}}', error, content_hash,
     created_at::timestamptz AT TIME ZONE 'UTC', updated_at::timestamptz AT TIME ZONE 'UTC'
     FROM crag.document JOIN ({_TOLD}) AS told USING (id)
     CROSS JOIN LATERAL (SELECT btrim(left(text, 1000), E' \\t\\n\\r') AS start) AS begun
     CROSS JOIN LATERAL (SELECT coalesce(jsonb_agg(passage.id ORDER BY number), '[]') AS passages
         FROM crag.passage WHERE passage.version = document.version) AS cut
-    WHERE store = $1 AND state = 'current'
+    WHERE store = $1 AND state = 'current'"""
+_LISTED = f"""INSERT INTO lightrag_doc_status (workspace, id, content_summary, content_length, chunks_count, status,
+    file_path, chunks_list, track_id, metadata, error_msg, content_hash, created_at, updated_at)
+    SELECT {_KEY}, {_FACTS}
     ON CONFLICT (workspace, id) DO UPDATE SET content_summary = excluded.content_summary,
     content_length = excluded.content_length, chunks_count = excluded.chunks_count, status = excluded.status,
     file_path = excluded.file_path, chunks_list = excluded.chunks_list, track_id = excluded.track_id,
     error_msg = excluded.error_msg, content_hash = excluded.content_hash, updated_at = excluded.updated_at"""
-_LIST = _LISTED.format("document.id = $2")
-LIST_ALL = _LISTED.format("true")
 _UNLIST = f"DELETE FROM lightrag_doc_status WHERE workspace = {_KEY} AND id = $2"
+
+
+_FIELDS = (
+    *("content_summary", "content_length", "chunks_count", "status", "file_path", "chunks_list", "track_id"),
+    *("metadata", "error_msg", "content_hash", "created_at", "updated_at"),
+)
+# What the journal calls the list.
+ROLE = "doc_status"
 
 
 class Listing:
@@ -53,25 +62,64 @@ class Listing:
 
     def __init__(self, store: PostgresStore) -> None:
         self._store = store
-        self._statements: dict[str, tuple[str | int, ...]] = {}
+        self._entered: str | None = None
+        self._removed: str | None = None
+        self._stepped: dict[str, tuple[str | int, ...]] = {}
 
     def entered(self, document_id: str) -> None:
         """A document has another text, name or description."""
-        self._statements[_LIST] = (document_id,)
+        self._entered = document_id
 
     def removed(self, document_id: str) -> None:
         """A document is gone."""
-        self._statements[_UNLIST] = (document_id,)
+        self._removed = document_id
 
     def stepped(self, version: int) -> None:
         """A part of a version has another state."""
-        self._statements[_SHOW_VERSION] = (version,)
+        self._stepped[_OF_VERSION] = (version,)
 
     def requeued(self, document_id: str | None) -> None:
         """Parts of a document, or of all, are to be indexed again."""
-        self._statements |= {_SHOW_ALL: ()} if document_id is None else {_SHOW_DOCUMENT: (document_id,)}
+        self._stepped |= {_OF_STORE: ()} if document_id is None else {_OF_DOCUMENT: (document_id,)}
 
     async def write(self) -> None:
         """Write it."""
-        for statement, values in self._statements.items():
-            await self._store.execute(statement, *values)
+        if self._store.is_outside(ROLE):
+            await self._note()
+            return
+        if self._entered is not None:
+            await self._store.execute(_LISTED.format(_OF_DOCUMENT), self._entered)
+        if self._removed is not None:
+            await self._store.execute(_UNLIST, self._removed)
+        for condition, values in self._stepped.items():
+            await self._store.execute(_SHOW.format(condition), *values)
+
+    async def _note(self) -> None:
+        rows: dict[str, Any] = {} if self._removed is None else {self._removed: None}
+        if self._entered is not None:
+            rows |= await _rows(self._store, _OF_DOCUMENT, self._entered)
+        steps, now = {}, datetime.now(UTC).isoformat()
+        for condition, values in self._stepped.items():
+            for key, status, error in await self._store.all(_TOLD.format(condition), *values):
+                steps[key] = {"status": status, "error_msg": error, "updated_at": now}
+        if rows or steps:
+            await self._store.journal.note(self._store.number, ROLE, {"rows": rows, "steps": steps})
+
+
+async def list_all(store: PostgresStore) -> None:
+    """List all documents of a store that is new, in the transaction that is under way."""
+    if not store.is_outside(ROLE):
+        await store.execute(_LISTED.format(_OF_STORE))
+    elif rows := await _rows(store, _OF_STORE):
+        await store.journal.note(store.number, ROLE, {"rows": rows})
+
+
+async def _rows(store: PostgresStore, condition: str, *values: str) -> dict[str, dict[str, Any]]:
+    """Documents as LightRAG's storages have them in JSON."""
+    rows = await store.all(f"SELECT {_FACTS.format(condition)}", *values)
+    return {key: _listed(dict(zip(_FIELDS, facts, strict=True))) for key, *facts in rows}
+
+
+def _listed(row: dict[str, Any]) -> dict[str, Any]:
+    times = {name: row[name].replace(tzinfo=UTC).isoformat() for name in ("created_at", "updated_at")}
+    return {**row, **times, "chunks_list": json.loads(row["chunks_list"]), "metadata": {}}

@@ -100,15 +100,6 @@ class PartWrites(DocumentWrites):
 
     @override
     async def apply(self, change: GraphChange, guard: ChangeGuard, model: str) -> bool:
-        applied = await self._committed(change, guard, model)
-        await self._store.publish()
-        return applied
-
-    @override
-    async def catch_up(self) -> None:
-        await self._store.catch_up()
-
-    async def _committed(self, change: GraphChange, guard: ChangeGuard, model: str) -> bool:
         async with self._transaction() as listing:
             await self._check_model(model)
             if isinstance(guard, WhileCurrent):
@@ -125,6 +116,10 @@ class PartWrites(DocumentWrites):
             for mentions in change.mentions:
                 await self._write_mentions(mentions)
             return True
+
+    @override
+    async def catch_up(self) -> None:
+        await self._store.catch_up()
 
     @override
     async def naming(self, kind: str, name: str, going: Collection[str], most: int) -> list[str]:

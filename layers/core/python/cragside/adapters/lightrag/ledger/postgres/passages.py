@@ -10,7 +10,8 @@ from typing_extensions import override
 
 from cragside.adapters.lightrag.ledger.cutting import sections_in
 from cragside.adapters.lightrag.ledger.entries import StoredPart, parsed, searched_title
-from cragside.adapters.lightrag.ledger.postgres.documents import DOCUMENT, FIELDS, PART_FIELDS, DocumentReads
+from cragside.adapters.lightrag.ledger.postgres.documents import DOCUMENT, FIELDS, DocumentReads
+from cragside.adapters.lightrag.ledger.sql_rows import PART_COLUMNS
 from cragside.domain.indexing import DocumentRecord, EnrichmentStatus, Passage, Progress, Task
 
 _PARTS = "crag.part JOIN crag.document USING (version) WHERE document.store = $1"
@@ -42,7 +43,7 @@ chosen AS MATERIALIZED (SELECT DISTINCT version FROM found),
 owner AS MATERIALIZED (SELECT each.* FROM chosen CROSS JOIN LATERAL (SELECT {FIELDS} FROM {DOCUMENT}
     WHERE document.store = $1 AND state <> 'gone' AND document.version = chosen.version OFFSET 0) AS each),
 piece AS MATERIALIZED (SELECT each.* FROM owner CROSS JOIN LATERAL (
-    SELECT {PART_FIELDS} FROM crag.part WHERE part.version = owner.version OFFSET 0) AS each),
+    SELECT {PART_COLUMNS} FROM crag.part WHERE part.version = owner.version OFFSET 0) AS each),
 shared AS MATERIALIZED (SELECT DISTINCT name FROM owner WHERE (SELECT count(*) FROM (
     SELECT FROM crag.document WHERE store = $1 AND state = 'current' AND md5(document.name) = md5(owner.name)
     AND document.name = owner.name LIMIT 2) AS namesakes) > 1)

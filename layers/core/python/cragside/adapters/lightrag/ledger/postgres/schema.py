@@ -12,6 +12,7 @@ MIGRATING = 0x6372_6167
 # not all of the current one is embedded, and what is `gone` waits for its share of the graph to be taken out.
 # A row of `outside` is what another database has of a store: its latest change's number, and whether some are lost.
 # `journal` has the changes that are not written there yet, `dropped` what is still there of removed stores.
+# `answer` has the passages of the answers of models that another database keeps.
 # Names may be longer than what an index holds, so that some indexes hold a digest or a beginning.
 TABLES = """
 CREATE SCHEMA IF NOT EXISTS crag;
@@ -59,6 +60,11 @@ CREATE TABLE crag.embedding (
     document_id text COLLATE "C" NOT NULL, vector bytea NOT NULL, UNIQUE (store, model, text_hash));
 CREATE INDEX embedding_by_document ON crag.embedding (store, document_id);
 CREATE INDEX embedding_by_age ON crag.embedding (store, seq);
+CREATE TABLE crag.answer (
+    seq bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    store bigint NOT NULL REFERENCES crag.store ON DELETE CASCADE, id text COLLATE "C" NOT NULL,
+    passage text COLLATE "C" NOT NULL, UNIQUE (store, passage, id));
+CREATE INDEX answer_by_id ON crag.answer (store, id);
 CREATE TABLE crag.query (
     seq bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     store bigint NOT NULL REFERENCES crag.store ON DELETE CASCADE, id text COLLATE "C" NOT NULL,

@@ -16,6 +16,7 @@ from cragside.adapters.lightrag.ledger.changes import GraphChange, Row, VectorCh
 from cragside.adapters.lightrag.ledger.cutting import TEXTS
 from cragside.adapters.lightrag.ledger.failures import LedgerError
 from cragside.adapters.lightrag.ledger.leases import StoreRemoved
+from cragside.adapters.lightrag.ledger.postgres.answers import forget_answers
 from cragside.adapters.lightrag.ledger.postgres.failing import translating
 from cragside.adapters.lightrag.ledger.postgres.schema import check_version
 from cragside.adapters.postgres.database import PostgresDatabase
@@ -28,6 +29,9 @@ logger = logging.getLogger("cragside")
 
 SearchText = Callable[[str], str]
 
+# A leading dot: a store that is being built. Whoever builds it holds a lease of it.
+_ABANDONED = """SELECT workspace FROM crag.store WHERE starts_with(workspace, '.') AND NOT EXISTS (
+    SELECT FROM crag.lease WHERE lease.store = crag.store.id AND expires > clock_timestamp()) ORDER BY workspace"""
 _IS_THERE = "SELECT 1 FROM crag.store WHERE workspace = $1"
 # One row, with the format of the tables even if there is no such store.
 _FIND = """SELECT format.version, store.id, key, storages, embedding_model, dimensions
@@ -99,7 +103,7 @@ class PostgresStore:
     `$1` of each statement is the store's number.
     """
 
-    _open: ClassVar[dict[Path, "PostgresStore"]] = {}
+    _open: ClassVar[dict[str, "PostgresStore"]] = {}
 
     def __init__(self, database: PostgresDatabase, folder: Path, journal: "Journal") -> None:
         self.database = database
@@ -137,7 +141,7 @@ class PostgresStore:
                 version, number, *facts = await database.one(_FIND, folder.name)
         if number is None:
             raise LedgerError("there is no such store", "is not there")
-        known = cls._open.setdefault(folder, cls(database, folder, journal))
+        known = cls._open.setdefault(place_of(database, folder), cls(database, folder, journal))
         # The workspace may have been built anew.
         known.number = number
         known.key, storages, known.model, known.dimensions = facts
@@ -148,7 +152,7 @@ class PostgresStore:
     @classmethod
     def of_storage(cls, global_config: Mapping[str, Any]) -> "PostgresStore":
         """The store of a storage's configuration, which its ledger has opened; it needs its `release`."""
-        known = cls._open[Path(global_config["vector_db_storage_cls_kwargs"]["store"])]
+        known = cls._open[global_config["vector_db_storage_cls_kwargs"]["store"]]
         known._users += 1
         return known
 
@@ -157,11 +161,15 @@ class PostgresStore:
         """The name by which the database knows it."""
         return self._folder.name
 
+    def is_outside(self, role: str) -> bool:
+        """Whether another database has what is in LightRAG's storage of a role."""
+        return not self.storages[role].startswith("PG")
+
     def release(self) -> None:
         """Give it back; the last one closes it."""
         self._users -= 1
         if self._users == 0:
-            self._open.pop(self._folder, None)
+            self._open.pop(place_of(self.database, self._folder), None)
 
     async def all(self, sql: str, *values: Any) -> list[Any]:
         """All rows of a query."""
@@ -200,7 +208,10 @@ class PostgresStore:
 
     async def erase_texts(self, ids: "Collection[str]") -> None:
         """Take passages out of LightRAG's storages."""
-        await self.execute(_FORGET_ANSWERS, list(ids))
+        if self.is_outside("kv"):
+            await forget_answers(self, ids)
+        else:
+            await self.execute(_FORGET_ANSWERS, list(ids))
         await self.write_texts(dict.fromkeys(ids))
         if storage := self.vectors.get("chunks"):
             await storage.write(VectorChange(list(ids), {}, {}, np.empty((0, 0), np.float32)))
@@ -251,10 +262,16 @@ class PostgresStore:
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[None]:
-        """Everything or nothing, one at a time for each store; what any process shows of the store's state changes."""
+        """Everything or nothing, one at a time for each store; what any process shows of the store's state changes.
+
+        What is noted for other databases is written there afterwards.
+        """
+        noted = self.journal.noted
         async with translating(), self.database.transaction():
             await self.touch()
             yield
+        if self.journal.noted != noted:
+            await self.publish()
         self._writes += 1
         if self._writes >= _WRITES and (self._indexing is None or self._indexing.done()):
             self._indexing = asyncio.create_task(self._index())
@@ -293,6 +310,11 @@ class PostgresStore:
             yield
 
 
+def place_of(database: PostgresDatabase, folder: Path) -> str:
+    """By what an open store is found. A process may have several databases, with workspaces of the same names."""
+    return f"{id(database)}/{folder}"
+
+
 async def _make(database: PostgresDatabase, workspace: str, new: NewStores) -> None:
     """Make a store, unless another process does so first."""
     async with database.transaction():
@@ -305,6 +327,12 @@ async def names_in(database: PostgresDatabase) -> list[str]:
     """The workspaces of a database, in order. Raises `LedgerError`."""
     async with translating():
         return [row[0] for row in await database.all("SELECT workspace FROM crag.store ORDER BY workspace")]
+
+
+async def abandoned_in(database: PostgresDatabase) -> list[str]:
+    """The stores that nobody builds any more, though they are not complete. Raises `LedgerError`."""
+    async with translating():
+        return [row[0] for row in await database.all(_ABANDONED)]
 
 
 async def is_in(database: PostgresDatabase, workspace: str) -> bool:

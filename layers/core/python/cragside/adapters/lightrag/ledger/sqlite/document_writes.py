@@ -10,11 +10,11 @@ from typing_extensions import override
 
 from cragside.adapters.lightrag.ledger.cutting import TEXTS, parts_of
 from cragside.adapters.lightrag.ledger.entries import Entry, json_of, searched_title, title_of
+from cragside.adapters.lightrag.ledger.sql_rows import columns_of
 from cragside.adapters.lightrag.ledger.sqlite.leasing import Leasing
 from cragside.adapters.lightrag.ledger.sqlite.schema import UNTIDY
 from cragside.adapters.lightrag.ledger.sqlite.values import erase_values
 from cragside.adapters.lightrag.ledger.sqlite.vectors import erase_vectors
-from cragside.adapters.lightrag.storable import storable
 from cragside.domain.document import SourceText
 
 _ADD_TEXT = f"INSERT OR REPLACE INTO kv VALUES ('{TEXTS}', ?, ?)"
@@ -168,7 +168,7 @@ def disown(connection: Connection, document_id: str) -> None:
 
 
 def _add(connection: Connection, entry: Entry, created_at: str | None) -> int:
-    facts = _facts(entry, created_at)
+    facts = columns_of(entry, created_at)
     names, marks = ", ".join(facts), ", ".join("?" * len(facts))
     added = connection.execute(
         f"INSERT INTO document (id, content_hash, {names}) VALUES (?, ?, {marks})",
@@ -180,7 +180,7 @@ def _add(connection: Connection, entry: Entry, created_at: str | None) -> int:
 def _update(connection: Connection, version: int, entry: Entry, created_at: str | None) -> int:
     """Make a version that is there the current one, with what was said of it this time."""
     _embed_again_if_retitled(connection, version, entry.source)
-    facts = _facts(entry, created_at)
+    facts = columns_of(entry, created_at)
     changes = ", ".join(f"{name} = ?" for name in facts)
     connection.execute(f"UPDATE document SET {changes} WHERE version = ?", (*facts.values(), version))
     return version
@@ -207,27 +207,3 @@ def _add_parts(connection: Connection, version: int, entry: Entry) -> int:
     connection.executemany("INSERT OR REPLACE INTO chunk VALUES (?, ?, ?, ?, ?, ?, NULL)", chunks)
     connection.executemany(_ADD_TEXT, texts)
     return version
-
-
-def _facts(entry: Entry, created_at: str | None) -> dict[str, object]:
-    """What a version's row says, but for whose version of which text it is."""
-    source, now = entry.source, datetime.now(UTC).isoformat()
-    return {
-        "state": "current",
-        "name": source.name,
-        "title": title_of(source),
-        "file_type": source.file_type,
-        "doc_type": source.doc_type,
-        "size": len(source.text.encode()) if source.size is None else source.size,
-        "characters": len(source.text),
-        "created_at": created_at or now,
-        "updated_at": now,
-        "track": entry.track,
-        "enrich": int(entry.enrich),
-        "tier1": json_of(source.tier1),
-        "metadata": json_of(source.metadata),
-        "marks": json.dumps(
-            [[mark.start, mark.page, storable(mark.section), *([True] if mark.apart else [])] for mark in source.marks]
-        ),
-        "text": source.text,
-    }

@@ -3,16 +3,23 @@
 # ruff: noqa: S608 - statements are put together from names in this module, values are bound
 
 import json
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from typing_extensions import override
 
 from cragside.adapters.lightrag.ledger.entries import parsed, parsed_metadata
 from cragside.adapters.lightrag.ledger.interface import Ledger
+from cragside.adapters.lightrag.ledger.sql_rows import (
+    PART_COLUMNS,
+    label_of,
+    parts_by_version,
+    record_of,
+    sources_by_name,
+)
 from cragside.adapters.lightrag.ledger.sqlite.database import Database
 from cragside.domain.document import Mark, SourceText
-from cragside.domain.indexing import DocumentRecord, DocumentStatus, Part
+from cragside.domain.indexing import DocumentRecord, DocumentStatus
 from cragside.domain.naming import MOST_NAMESAKES, in_full, told_apart
 
 FIELDS = (
@@ -73,7 +80,7 @@ class DocumentReads(Ledger):
     async def labels(self, ids: Collection[str]) -> dict[str, str]:
         rows = list(self._database.within(_CURRENT.format("id IN ({})"), ids))
         labels = self._labels(rows)
-        return {row[1]: labels[row[0]] for row in rows}
+        return {row[1]: label_of(row, labels) for row in rows}
 
     @override
     async def page(
@@ -135,28 +142,17 @@ class DocumentReads(Ledger):
         return [record for _, record in self._with_rows(rows)]
 
     def _with_rows(self, rows: Sequence[Sequence[Any]]) -> list[tuple[Sequence[Any], DocumentRecord]]:
-        parts: dict[int, list[Part]] = {}
-        for version, number, first, last, embedded, enrichment, error, tier3, enriched_at in self._database.within(
-            "SELECT version, number, first, last, embedded, enrichment, error, tier3, enriched_at FROM part"
-            " WHERE version IN ({}) ORDER BY version, number",
-            [row[0] for row in rows],
-        ):
-            known = None if tier3 is None else parsed(tier3)
-            part = Part(number, first, last, bool(embedded), enrichment, error, known, enriched_at)
-            parts.setdefault(version, []).append(part)
-        labels = self._labels(rows)
-        return [(row, _record(row, parts.get(row[0], ()), labels[row[0]])) for row in rows]
+        sql = f"SELECT {PART_COLUMNS} FROM part WHERE version IN ({{}}) ORDER BY version, number"
+        parts, labels = parts_by_version(self._database.within(sql, [row[0] for row in rows])), self._labels(rows)
+        return [(row, record_of(row, parts.get(row[0], ()), labels)) for row in rows]
 
-    def _labels(self, rows: Sequence[Sequence[Any]]) -> dict[int, str]:
-        sources: dict[str, set[str]] = {}
-        for _, _, name, *_, source in rows:
-            sources.setdefault(name, set()).add(source or name)
+    def _labels(self, rows: Sequence[Sequence[Any]]) -> dict[str, dict[str, str]]:
+        sources = sources_by_name(rows)
         shared = {name for (name,) in self._database.within(_SHARED_NAMES, sources)}
-        labels = {
+        return {
             name: self._told_apart(name, wanted) if name in shared or len(wanted) > 1 else dict.fromkeys(wanted, name)
             for name, wanted in sources.items()
         }
-        return {row[0]: labels[row[2]][row[-1] or row[2]] for row in rows}
 
     def _told_apart(self, name: str, wanted: Collection[str]) -> dict[str, str]:
         namesakes = [source or name for (source,) in self._database.all(_NAMESAKES, (name,))]
@@ -167,26 +163,3 @@ class DocumentReads(Ledger):
     def _names_among(self, names: Collection[str]) -> list[str]:
         rows = self._database.within("SELECT name FROM document WHERE state = 'current' AND name IN ({})", names)
         return [row[0] for row in rows]
-
-
-def _record(row: Sequence[Any], parts: Iterable[Part], label: str) -> DocumentRecord:
-    _, identifier, name, title, file_type, doc_type, digest, size, characters, created, updated, track, *more = row
-    tier1, metadata, source = more
-    return DocumentRecord(
-        id=identifier,
-        name=name,
-        title=title,
-        file_type=file_type,
-        doc_type=doc_type,
-        content_hash=digest,
-        size=size,
-        characters=characters,
-        created_at=created,
-        updated_at=updated,
-        track=track,
-        tier1=parsed(tier1),
-        metadata=parsed_metadata(metadata),
-        parts=tuple(parts),
-        source=source or name,
-        label=label,
-    )

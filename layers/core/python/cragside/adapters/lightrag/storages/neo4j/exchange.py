@@ -1,12 +1,10 @@
 """The graph's rows among those of a store, which come from PostgreSQL and go there."""
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any
 
 import orjson
 
-from cragside.adapters.lightrag.leases import GRAPH, Leases
 from cragside.adapters.lightrag.ledger.exchange import (
     Batch,
     Batches,
@@ -18,31 +16,17 @@ from cragside.adapters.lightrag.ledger.exchange import (
     VectorRow,
     rows_at_once,
 )
-from cragside.adapters.lightrag.ledger.postgres.ledger import PostgresLedger
 from cragside.adapters.lightrag.ledger.postgres.store import PostgresStore
 from cragside.adapters.lightrag.storages.interface import ordered
 from cragside.adapters.lightrag.storages.neo4j.fence import FencedGraph
-from cragside.adapters.lightrag.storages.neo4j.graph import ROLE, graph_of
+from cragside.adapters.lightrag.storages.neo4j.graph import ROLE
 
-_LEASE_SECONDS = 30.0
 _AFTER = (VectorRow, MentionRow, EmbeddingRow, QueryRow)
 _NODES = """MATCH (node:`{label}`) WHERE node.entity_id > $after
     RETURN node.entity_id, properties(node) ORDER BY node.entity_id LIMIT $most"""
 _EDGES = """UNWIND $names AS name MATCH (node:`{label}` {{entity_id: name}})-[edge:DIRECTED]-(end)
     WHERE end.entity_id >= name WITH name, end, head(collect(edge)) AS edge
     RETURN name, end.entity_id, properties(edge) ORDER BY name, end.entity_id"""
-
-
-@asynccontextmanager
-async def reading(store: PostgresStore) -> AsyncIterator[FencedGraph]:
-    """The graph of a store, which nobody writes to meanwhile. Raises `LedgerError`."""
-    leases = Leases(PostgresLedger(store, store.workspace, str), _LEASE_SECONDS)
-    try:
-        async with leases.held(GRAPH):
-            await store.catch_up()
-            yield graph_of(store)
-    finally:
-        await leases.close()
 
 
 async def with_graph(batches: Batches, graph: FencedGraph, key: str) -> Batches:

@@ -1,6 +1,6 @@
 """Writes of the journal's changes to Neo4j, in order and once each."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
 from uuid import UUID
@@ -23,21 +23,22 @@ _BORN = (
     "CREATE CONSTRAINT cragside_fence IF NOT EXISTS FOR (fence:CragsideFence) REQUIRE fence.workspace IS UNIQUE",
     "CREATE CONSTRAINT `cragside_{label}` IF NOT EXISTS FOR (node:`{label}`) REQUIRE node.entity_id IS UNIQUE",
 )
+# LightRAG's server makes an index where there is no constraint. The constraint cannot be made beside it.
+_INDEXES = """SHOW INDEXES YIELD name, type, labelsOrTypes, properties, owningConstraint
+    WHERE type = 'RANGE' AND labelsOrTypes = [$label] AND properties = ['entity_id'] AND owningConstraint IS NULL
+    RETURN name"""
 _SERVER = """CALL dbms.components() YIELD versions, edition CALL db.info() YIELD name
     RETURN versions[0], edition, name"""
 _SIZES = "RETURN COUNT {{ (:`{label}`) }}, COUNT {{ (:`{label}`)-[:DIRECTED]->() }}"
 # Edges of a removed node go with it. `SET node = row` also removes the properties that the row lacks.
-_CHANGES = (
-    "UNWIND $edges AS row WITH row WHERE row[2] IS NULL"
-    " MATCH (:`{label}` {{entity_id: row[0]}})-[edge:DIRECTED]-(:`{label}` {{entity_id: row[1]}}) DELETE edge",
-    "UNWIND $nodes AS row WITH row WHERE row[1] IS NULL MATCH (node:`{label}` {{entity_id: row[0]}})"
-    " DETACH DELETE node",
-    "UNWIND $nodes AS row WITH row WHERE row[1] IS NOT NULL MERGE (node:`{label}` {{entity_id: row[0]}})"
-    " SET node = row[1], node.entity_id = row[0]",
-    "UNWIND $edges AS row WITH row WHERE row[2] IS NOT NULL"
-    " MATCH (source:`{label}` {{entity_id: row[0]}}) MATCH (target:`{label}` {{entity_id: row[1]}})"
-    " MERGE (source)-[edge:DIRECTED]-(target) SET edge = row[2]",
-)
+_REMOVE_EDGES = """UNWIND $rows AS row
+    MATCH (:`{label}` {{entity_id: row[0]}})-[edge:DIRECTED]-(:`{label}` {{entity_id: row[1]}}) DELETE edge"""
+_REMOVE_NODES = "UNWIND $rows AS row MATCH (node:`{label}` {{entity_id: row[0]}}) DETACH DELETE node"
+_WRITE_NODES = """UNWIND $rows AS row MERGE (node:`{label}` {{entity_id: row[0]}})
+    SET node = row[1], node.entity_id = row[0]"""
+_WRITE_EDGES = """UNWIND $rows AS row
+    MATCH (source:`{label}` {{entity_id: row[0]}}) MATCH (target:`{label}` {{entity_id: row[1]}})
+    MERGE (source)-[edge:DIRECTED]-(target) SET edge = row[2]"""
 # Whatever a stopped writer still has to write comes before this.
 _NEVER_AGAIN = 2**62
 # No writer is stopped for longer than a week.
@@ -84,8 +85,9 @@ class FencedGraph(Outside):
                 return bool(applied == seq and last == str(change_id))
             if applied != seq - 1:
                 raise ChangesMissing("the graph lacks earlier changes", "has an older graph in Neo4j")
-            for cypher in _CHANGES:
-                await run(cypher.format(label=key), nodes=change["nodes"], edges=change["edges"])
+            for cypher, rows in _statements(change):
+                if rows:
+                    await run(cypher.format(label=key), rows=rows)
             await run(_PASSED, key=key, seq=seq, change=str(change_id))
             return True
 
@@ -117,6 +119,8 @@ class FencedGraph(Outside):
         """Make what a store's graph needs, with its first change."""
         if await self._database.rows(_APPLIED, key=key):
             return
+        for (name,) in await self._database.rows(_INDEXES, label=key):
+            await self._database.execute(f"DROP INDEX `{name}` IF EXISTS")
         for cypher in _BORN:
             await self._database.execute(cypher.format(label=key))
 
@@ -124,6 +128,15 @@ class FencedGraph(Outside):
             await run(_FIRST, key=key)
 
         await self._database.write(first)
+
+
+def _statements(change: dict[str, Any]) -> Iterator[tuple[str, list[Any]]]:
+    """What makes a change, in this order. The last field of a row that is removed is None."""
+    nodes, edges = change["nodes"], change["edges"]
+    yield _REMOVE_EDGES, [row for row in edges if row[-1] is None]
+    yield _REMOVE_NODES, [row for row in nodes if row[-1] is None]
+    yield _WRITE_NODES, [row for row in nodes if row[-1] is not None]
+    yield _WRITE_EDGES, [row for row in edges if row[-1] is not None]
 
 
 @asynccontextmanager

@@ -2,17 +2,17 @@
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from copy import copy
 from dataclasses import dataclass
-from typing import Any, Self, final
+from typing import Any, final
 
 from typing_extensions import override
 
 from cragside.adapters.lightrag.ledger.changes import Row
 from cragside.adapters.lightrag.ledger.failures import LedgerError
 from cragside.adapters.lightrag.ledger.postgres.store import PostgresStore
-from cragside.adapters.lightrag.storages.interface import Expansion, GraphStorage, Properties, Strong, ordered
+from cragside.adapters.lightrag.storages.interface import Expansion, Properties, Strong, ordered
 from cragside.adapters.lightrag.storages.neo4j.fence import FencedGraph
+from cragside.adapters.lightrag.storages.postgres.ledger_graph import LedgerGraph
 
 logger = logging.getLogger("cragside")
 
@@ -64,27 +64,8 @@ ROLE = "graph"
 
 @final
 @dataclass
-class Neo4jGraph(GraphStorage):
+class Neo4jGraph(LedgerGraph):
     """Nodes and edges with LightRAG's labels and properties, so that LightRAG's own server reads the same graph."""
-
-    edges_per_node: int | None = None
-
-    @override
-    async def initialize(self) -> None:
-        self._store = PostgresStore.of_storage(self.global_config)
-        self._store.graph = self
-
-    @override
-    async def finalize(self) -> None:
-        if self._store.graph is self:
-            self._store.graph = None
-        self._store.release()
-
-    @override
-    def bounded(self, edges_per_node: int) -> Self:
-        view = copy(self)
-        view.edges_per_node = edges_per_node
-        return view
 
     @override
     async def get_nodes_edges_batch(self, node_ids: list[str]) -> dict[str, list[tuple[str, str]]]:
@@ -131,10 +112,6 @@ class Neo4jGraph(GraphStorage):
         return [Strong(other, properties, forward=name <= other) for other, properties in rows]
 
     @override
-    async def neighbours(self, name: str, limit: int) -> list[tuple[str, float | None]]:
-        return [(each.other, each.value.get("weight")) for each in await self.strongest(name, limit)]
-
-    @override
     async def expand(self, names: Sequence[str], ends: Sequence[tuple[str, str]]) -> Expansion:
         """See the base. While Neo4j is out of reach nothing is there: vectors and words still find passages."""
         asked, pairs = {*names, *(name for pair in ends for name in pair)}, {ordered(*pair) for pair in ends}
@@ -177,6 +154,9 @@ class Neo4jGraph(GraphStorage):
         return await self._rows(_NAMED, {"condition": condition}, text=text, limit=limit)
 
     async def _rows(self, cypher: str, parts: Mapping[str, str] | None = None, **values: Any) -> list[Any]:
+        asked = [value for value in values.values() if isinstance(value, list)]
+        if asked and not any(asked):
+            return []
         return await graph_of(self._store).rows(cypher.format(label=self._store.key, **(parts or {})), **values)
 
 

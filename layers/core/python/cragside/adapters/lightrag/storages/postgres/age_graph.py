@@ -4,9 +4,8 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from copy import copy
 from dataclasses import dataclass
-from typing import Any, Self, final
+from typing import Any, final
 
 from typing_extensions import override
 
@@ -14,8 +13,8 @@ from cragside.adapters.lightrag.ledger.changes import Row
 from cragside.adapters.lightrag.ledger.failures import LedgerError
 from cragside.adapters.lightrag.ledger.postgres.age import ENTITY, graph_of
 from cragside.adapters.lightrag.ledger.postgres.failing import translating
-from cragside.adapters.lightrag.ledger.postgres.store import PostgresStore
-from cragside.adapters.lightrag.storages.interface import Expansion, GraphStorage, Properties, Strong, ordered
+from cragside.adapters.lightrag.storages.interface import Expansion, Properties, Strong, ordered
+from cragside.adapters.lightrag.storages.postgres.ledger_graph import LedgerGraph
 
 # All names are qualified, because a search path would have to be set anew on each connection.
 EQUAL = "OPERATOR(ag_catalog.=)"
@@ -115,33 +114,17 @@ _JOIN = f"""WITH made AS (INSERT INTO {EDGES} (start_id, end_id, properties)
 
 @final
 @dataclass
-class AgeGraph(GraphStorage):
+class AgeGraph(LedgerGraph):
     """LightRAG's graph and labels in AGE, read and written in SQL. Each edge is stored once.
 
     LightRAG's own class names the graphs of several workspaces alike, sets a search path for the session, and sends a
     Cypher text for each node and edge.
     """
 
-    edges_per_node: int | None = None
-
     @override
     async def initialize(self) -> None:
-        self._store = PostgresStore.of_storage(self.global_config)
-        self.workspace = self._store.key
+        await super().initialize()
         self._graph = graph_of(self._store.key)
-        self._store.graph = self
-
-    @override
-    async def finalize(self) -> None:
-        if self._store.graph is self:
-            self._store.graph = None
-        self._store.release()
-
-    @override
-    def bounded(self, edges_per_node: int) -> Self:
-        view = copy(self)
-        view.edges_per_node = edges_per_node
-        return view
 
     @override
     async def get_nodes_edges_batch(self, node_ids: list[str]) -> dict[str, list[tuple[str, str]]]:
@@ -200,10 +183,6 @@ class AgeGraph(GraphStorage):
     async def strongest(self, name: str, limit: int) -> list[Strong]:
         rows = await self._rows(_STRONGEST, name, limit)
         return [Strong(other, json.loads(properties), name <= other) for other, properties in rows]
-
-    @override
-    async def neighbours(self, name: str, limit: int) -> list[tuple[str, float | None]]:
-        return [(each.other, each.value.get("weight")) for each in await self.strongest(name, limit)]
 
     async def write(self, nodes: Mapping[str, Row | None], edges: Mapping[tuple[str, str], Row | None]) -> None:
         """Write nodes and edges as they are to be, and remove those that are None. Within a transaction."""

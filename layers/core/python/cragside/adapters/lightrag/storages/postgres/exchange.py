@@ -2,12 +2,14 @@
 
 # ruff: noqa: S608 - statements are put together from names in this module and of LightRAG's tables, values are bound
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Awaitable, Callable
+from typing import Any, NamedTuple
+from urllib.parse import quote
 
 import numpy as np
 import orjson
 
+from cragside.adapters.lightrag.ledger.cutting import TEXTS
 from cragside.adapters.lightrag.ledger.entries import searched_text, searched_title
 from cragside.adapters.lightrag.ledger.exchange import (
     Batch,
@@ -29,17 +31,24 @@ from cragside.adapters.lightrag.ledger.exchange import (
     rows_at_once,
 )
 from cragside.adapters.lightrag.ledger.failures import LedgerError
+from cragside.adapters.lightrag.ledger.postgres.answers import (
+    ANSWERS,
+    PASSAGES,
+    TEXT,
+    KeptValues,
+    note_values,
+    text_row,
+)
 from cragside.adapters.lightrag.ledger.postgres.failing import translating
-from cragside.adapters.lightrag.ledger.postgres.listing import LIST_ALL
+from cragside.adapters.lightrag.ledger.postgres.listing import list_all
 from cragside.adapters.lightrag.ledger.postgres.part_writes import SEARCHED
+from cragside.adapters.lightrag.ledger.postgres.store import PostgresStore
 from cragside.adapters.lightrag.ledger.postgres.words import counted
-from cragside.adapters.lightrag.storages.postgres.graph_rows import GraphRows, graph_rows
+from cragside.adapters.lightrag.storages.postgres.graph_rows import graph_rows
 from cragside.adapters.lightrag.storages.postgres.near_indexes import make_near_indexes
 from cragside.adapters.lightrag.storages.postgres.tables import make_vector_tables, vector_table
-from cragside.adapters.postgres.database import PostgresDatabase
 
-_STORE = """SELECT id, key, storages::json ->> 'graph', embedding_model, dimensions, untidy FROM crag.store
-    WHERE workspace = $1"""
+_STORE = "SELECT embedding_model, dimensions, untidy FROM crag.store WHERE id = $1"
 _TABLES = {
     "llm_response_cache": "lightrag_llm_cache",
     "full_entities": "lightrag_full_entities",
@@ -70,6 +79,16 @@ _SEARCHED = f"""SELECT s.id, p.text, part.key, t.file_path, document.title, docu
     JOIN crag.document ON document.version = p.version
     JOIN crag.part ON part.version = p.version AND part.number = p.part
     LEFT JOIN {_TEXTS} AS t ON t.workspace = $2 AND t.id = s.id WHERE s.store = $1 ORDER BY s.seq"""
+_KEPT_PASSAGES = f"""SELECT passage.version, passage.part, passage.number, page, section, tier2, {TEXT}
+    FROM {PASSAGES} WHERE passage.store = $1 AND $2::text IS NOT NULL ORDER BY passage.version, passage.number"""
+_PARTS = """SELECT part.key FROM crag.part JOIN crag.document USING (version)
+    WHERE store = $1 AND $2::text IS NOT NULL ORDER BY 1"""
+# By namespaces, the ids of the values that another database has.
+_KEPT = {
+    ANSWERS: "SELECT DISTINCT id FROM crag.answer WHERE store = $1 AND $2::text IS NOT NULL ORDER BY id",
+    "full_entities": _PARTS,
+    "full_relations": _PARTS,
+}
 _KEYED = "$1::bigint IS NOT NULL AND workspace = $2"
 _OF_STORE = "WHERE store = $1 AND $2::text IS NOT NULL"
 
@@ -92,40 +111,46 @@ _ADD_JSON = f"""INSERT INTO {{0}} SELECT made.* FROM jsonb_populate_record(NULL:
     'workspace', $1::text, 'id', $2::text, {_TIME.format("create")}, {_TIME.format("update")})) AS made"""
 
 
-async def dump(database: PostgresDatabase, workspace: str) -> Batches:
-    """All rows of a store, as of one moment. Raises `LedgerError`."""
-    async with translating(), database.snapshot() as connection:
-        store = await connection.fetchrow(_STORE, workspace)
-        if store is None:
+async def dump(store: PostgresStore, values: KeptValues | None = None) -> Batches:
+    """All rows of a store, as of one moment. Raises `LedgerError`.
+
+    `values` is the database that has them, if it is another one. Nobody may write to it meanwhile.
+    """
+    async with translating(), store.database.snapshot() as connection:
+        facts = await connection.fetchrow(_STORE, store.number)
+        if facts is None:
             raise LedgerError("there is no such store", "is not there")
-        number, key, graph, model, dimensions, untidy = store
+        model, dimensions, untidy = facts
         yield [FactsRow(model, dimensions, untidy)]
-        for kind, sql, make in _reads(model, dimensions, graph_rows(graph, key)):
-            found = await connection.cursor(sql, number, key)
-            while rows := await found.fetch(rows_at_once(kind)):
-                yield [make(*row) for row in rows]
+        for read in _reads(store, model, dimensions, values):
+            found = await connection.cursor(read.sql, store.number, store.key)
+            while rows := await found.fetch(rows_at_once(read.kind)):
+                if batch := await read.make(rows):
+                    yield batch
 
 
-async def load(database: PostgresDatabase, workspace: str, batches: Batches, search_text: SearchText) -> None:
+async def load(store: PostgresStore, batches: Batches, search_text: SearchText) -> None:
     """Write rows into a store that is empty and that nobody else uses. Raises `LedgerError`."""
-    async with translating():
-        number, key, graph, *_ = await database.one(_STORE, workspace)
-    writing = _Writing(database, number, key, graph_rows(graph, key), search_text)
+    writing, noted = _Writing(store, search_text), store.journal.noted
     async for batch in batches:
-        async with translating(), database.transaction():
+        async with store.note():
             await writing.write(batch)
-    async with translating(), database.transaction():
-        await database.value(LIST_ALL, number)
-    await make_near_indexes(database, number)
+        if store.journal.noted != noted:
+            noted = store.journal.noted
+            await store.catch_up()
+    async with store.note():
+        await list_all(store)
+    await store.catch_up()
+    await make_near_indexes(store.database, store.number)
 
 
 class _Writing:
-    def __init__(
-        self, database: PostgresDatabase, number: int, key: str, graph: GraphRows, search_text: SearchText
-    ) -> None:
-        self._database = database
-        self._number = number
-        self._key = key
+    def __init__(self, store: PostgresStore, search_text: SearchText) -> None:
+        self._store = store
+        self._database = store.database
+        self._number = store.number
+        self._key = store.key
+        graph = graph_rows(store.storages["graph"], store.key)
         self._write = {**_WRITE, NodeRow: graph.add_node, EdgeRow: graph.add_edge}
         self._search_text = search_text
         # The tables of vectors, by namespaces, and this database's numbers of versions.
@@ -164,14 +189,21 @@ class _Writing:
             own = (self._versions[row.version], *row[2:7], text.get("tokens", 0), text.get("content"))
             rows.append((self._number, row.id, *own))
         await self._database.many(_ADD_PASSAGE, rows)
-        await self._add_json(_TEXTS, [(row.id, row.text) for row in batch if row.text is not None])
+        await self._add_values(TEXTS, _TEXTS, [(row.id, row.text) for row in batch if row.text is not None])
 
     async def _values(self, batch: Any) -> None:
         for namespace in dict.fromkeys(row.namespace for row in batch):
             chosen = [(row.id, row.value) for row in batch if row.namespace == namespace]
-            if namespace == "llm_response_cache":
-                chosen = [(key, _renamed(value, {"return": "return_value"})) for key, value in chosen]
-            await self._add_json(_TABLES[namespace], chosen)
+            await self._add_values(namespace, _TABLES[namespace], chosen)
+
+    async def _add_values(self, namespace: str, table: str, rows: list[tuple[str, str]]) -> None:
+        if self._store.is_outside("kv"):
+            told = {key: {"create_time": 0, "update_time": 0, **orjson.loads(value)} for key, value in rows}
+            await note_values(self._store, namespace, told)
+            return
+        if namespace == ANSWERS:
+            rows = [(key, _renamed(value, {"return": "return_value"})) for key, value in rows]
+        await self._add_json(table, rows)
 
     async def _rows(self, batch: Any) -> None:
         for namespace in dict.fromkeys(row.namespace for row in batch):
@@ -204,25 +236,35 @@ class _Writing:
     }
 
 
-def _reads(
-    model: str | None, dimensions: int | None, graph: GraphRows
-) -> list[tuple[type[Row], str, Callable[..., Row]]]:
-    """Statements for all rows but the first, in the order of their kinds, with what makes rows of their results."""
-    reads: list[tuple[type[Row], str, Callable[..., Row]]] = [
-        (DocumentRow, f"SELECT {_DOCUMENT} FROM crag.document {_OF_STORE} ORDER BY version", DocumentRow),
-        (OriginRow, f"SELECT document_id, source FROM crag.origin {_OF_STORE}", OriginRow),
-        (
-            PartRow,
-            f"SELECT {_PART} FROM crag.part JOIN crag.document USING (version) {_OF_STORE} ORDER BY 1, 2",
-            PartRow,
-        ),
-        (PassageRow, _PASSAGES, PassageRow),
+class _Read(NamedTuple):
+    """A statement, and what makes rows of some of its results."""
+
+    kind: type[Row]
+    sql: str
+    make: Callable[[list[Any]], Awaitable[Batch]]
+
+
+def _read(kind: type[Row], sql: str, make: Callable[..., Row] | None = None) -> _Read:
+    async def made(rows: list[Any]) -> Batch:
+        return [(make or kind)(*row) for row in rows]
+
+    return _Read(kind, sql, made)
+
+
+def _reads(store: PostgresStore, model: str | None, dimensions: int | None, values: KeptValues | None) -> list[_Read]:
+    """The statements for all rows but the first, in the order of their kinds."""
+    graph = graph_rows(store.storages["graph"], store.key)
+    reads = [
+        _read(DocumentRow, f"SELECT {_DOCUMENT} FROM crag.document {_OF_STORE} ORDER BY version"),
+        _read(OriginRow, f"SELECT document_id, source FROM crag.origin {_OF_STORE}"),
+        _read(PartRow, f"SELECT {_PART} FROM crag.part JOIN crag.document USING (version) {_OF_STORE} ORDER BY 1, 2"),
     ]
-    for namespace, table in _TABLES.items():
-        value = _JSON.format(_ANSWER if namespace == "llm_response_cache" else "")
-        sql = f"SELECT '{namespace}', id, ({value})::text FROM {table} AS t WHERE {_KEYED} ORDER BY create_time, id"
-        reads.append((ValueRow, sql, ValueRow))
-    reads += [(NodeRow, graph.nodes, NodeRow), (EdgeRow, graph.edges, EdgeRow), (VectorRow, _SEARCHED, _passage_vector)]
+    reads += _table_values() if values is None else _kept_values(store, values)
+    reads += [
+        _read(NodeRow, graph.nodes),
+        _read(EdgeRow, graph.edges),
+        _read(VectorRow, _SEARCHED, _passage_vector),
+    ]
     if model is not None and dimensions is not None:
         for namespace, ends in _ENDS.items():
             value = f"""jsonb_build_object({ends}, 'content', content, 'file_path', file_path,
@@ -230,21 +272,61 @@ def _reads(
             table = vector_table(_VECTORS[namespace], model, dimensions)
             sql = f"""SELECT '{namespace}', id, ({value})::text, content_vector::float4[] FROM {table} AS t
                 WHERE {_KEYED} ORDER BY create_time, id"""
-            reads.append((VectorRow, sql, _vector))
+            reads.append(_read(VectorRow, sql, _vector))
     return [
         *reads,
-        (MentionRow, f"SELECT kind, name, passage FROM crag.mention {_OF_STORE}", MentionRow),
-        (
+        _read(MentionRow, f"SELECT kind, name, passage FROM crag.mention {_OF_STORE}"),
+        _read(
             EmbeddingRow,
             f"SELECT model, text_hash, document_id, vector FROM crag.embedding {_OF_STORE} ORDER BY seq",
-            EmbeddingRow,
         ),
-        (QueryRow, f"SELECT id, text, created_at FROM crag.query {_OF_STORE} ORDER BY seq", QueryRow),
+        _read(QueryRow, f"SELECT id, text, created_at FROM crag.query {_OF_STORE} ORDER BY seq"),
     ]
+
+
+def _table_values() -> list[_Read]:
+    """Texts and other values in LightRAG's tables."""
+    reads = [_read(PassageRow, _PASSAGES)]
+    for namespace, table in _TABLES.items():
+        value = _JSON.format(_ANSWER if namespace == ANSWERS else "")
+        sql = f"SELECT '{namespace}', id, ({value})::text FROM {table} AS t WHERE {_KEYED} ORDER BY create_time, id"
+        reads.append(_read(ValueRow, sql))
+    return reads
+
+
+def _kept_values(store: PostgresStore, values: KeptValues) -> list[_Read]:
+    """Texts in the ledger, and other values in another database."""
+
+    def kept(namespace: str, sql: str) -> _Read:
+        async def made(rows: list[Any]) -> Batch:
+            ids = [row[0] for row in rows]
+            found = await values.read(store.key, namespace, ids)
+            return [
+                ValueRow(namespace, each, value.decode())
+                for each, value in zip(ids, found, strict=True)
+                if value is not None
+            ]
+
+        return _Read(ValueRow, sql, made)
+
+    async def passages(rows: list[Any]) -> Batch:
+        ids = [row[6] for row in rows if row[7] is not None]
+        found = dict(zip(ids, await values.read(store.key, TEXTS, ids), strict=True))
+        return [_kept_passage(found.get(row[6]), *row) for row in rows]
+
+    return [_Read(PassageRow, _KEPT_PASSAGES, passages)] + [kept(*each) for each in _KEPT.items()]
+
+
+def _kept_passage(kept: bytes | None, *row: Any) -> PassageRow:
+    version, part, number, page, section, tier2, *text = row
+    if kept is None and text[1] is not None:
+        kept = orjson.dumps(text_row(*text))
+    return PassageRow(text[0], version, part, number, page, section, tier2, None if kept is None else kept.decode())
 
 
 def _passage_vector(*row: Any) -> VectorRow:
     key, text, part, path, title, name, vector = row
+    path = quote(name, safe="") if path is None else path
     value = orjson.dumps({"content": text, "full_doc_id": part, "file_path": path}).decode()
     return VectorRow("chunks", key, value, _bytes(vector), searched_text(searched_title(title, name), text or ""))
 

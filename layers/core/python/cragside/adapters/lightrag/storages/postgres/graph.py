@@ -1,15 +1,14 @@
 """LightRAG's graph in tables of PostgreSQL."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from copy import copy
 from dataclasses import dataclass
-from typing import Any, Self, final
+from typing import Any, final
 
 from typing_extensions import override
 
 from cragside.adapters.lightrag.ledger.changes import Row
-from cragside.adapters.lightrag.ledger.postgres.store import PostgresStore
-from cragside.adapters.lightrag.storages.interface import GraphStorage, Properties, Strong, ordered
+from cragside.adapters.lightrag.storages.interface import Properties, Strong, ordered
+from cragside.adapters.lightrag.storages.postgres.ledger_graph import LedgerGraph
 from cragside.adapters.lightrag.storages.postgres.lightrag_postgres import PGTableGraphStorage
 from cragside.adapters.lightrag.storages.postgres.seam import SharedDatabase
 
@@ -51,29 +50,17 @@ _CONTAINING = _NAMES.format(f"strpos({_LOWER.format('id')}, {_LOWER.format('$3::
 
 @final
 @dataclass
-class PostgresGraph(PGTableGraphStorage, GraphStorage):
+class PostgresGraph(PGTableGraphStorage, LedgerGraph):
     """LightRAG's two tables. Each edge is stored once."""
-
-    edges_per_node: int | None = None
 
     @override
     async def initialize(self) -> None:
-        self._store = PostgresStore.of_storage(self.global_config)
-        self.workspace = self._store.key
+        await LedgerGraph.initialize(self)
         self.db = SharedDatabase(self._store.database)
-        self._store.graph = self
 
     @override
     async def finalize(self) -> None:
-        if self._store.graph is self:
-            self._store.graph = None
-        self._store.release()
-
-    @override
-    def bounded(self, edges_per_node: int) -> Self:
-        view = copy(self)
-        view.edges_per_node = edges_per_node
-        return view
+        await LedgerGraph.finalize(self)
 
     @override
     async def get_nodes_edges_batch(self, node_ids: list[str]) -> dict[str, list[tuple[str, str]]]:
@@ -120,10 +107,6 @@ class PostgresGraph(PGTableGraphStorage, GraphStorage):
     async def strongest(self, name: str, limit: int) -> list[Strong]:
         rows = await self._rows(_STRONGEST, name, limit)
         return [Strong(other, self._json_loads(properties), forward) for other, properties, forward in rows]
-
-    @override
-    async def neighbours(self, name: str, limit: int) -> list[tuple[str, float | None]]:
-        return [(each.other, each.value.get("weight")) for each in await self.strongest(name, limit)]
 
     async def write(self, nodes: Mapping[str, Row | None], edges: Mapping[tuple[str, str], Row | None]) -> None:
         """Write nodes and edges as they are to be, and remove those that are None."""

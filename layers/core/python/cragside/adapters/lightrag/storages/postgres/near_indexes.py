@@ -32,6 +32,8 @@ _MADE = """SELECT indisvalid OR EXISTS (SELECT FROM pg_stat_progress_create_inde
 _LEFT = """SELECT indexrelid::regclass::text FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid
     WHERE relname ~ '^(near_passages|cragside_near_[a-z]+)_[0-9]+$'
     AND NOT EXISTS (SELECT FROM crag.store WHERE id = substring(relname from '[0-9]+$')::bigint)"""
+# Whoever makes or drops an index waits for transactions of others. One of them may never end.
+_LOCK_SECONDS = 10
 _NAMESPACES = {"LIGHTRAG_VDB_ENTITY": "entities", "LIGHTRAG_VDB_RELATION": "relationships"}
 
 
@@ -69,7 +71,8 @@ async def make_near_indexes(database: PostgresDatabase, store: int | None = None
     made = 0
     async with translating(), _alone(database) as connection:
         for (left,) in await _rows(connection, _LEFT):
-            await connection.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {left}")
+            with suppress(asyncpg.PostgresError):  # the next one tries again
+                await connection.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {left}")
         for row in await _rows(connection, _STORES, _LONGEST, store):
             for index in _indexes(*row):
                 if await _is_large(connection, index) and not await _value(connection, _MADE, index.name):
@@ -118,6 +121,8 @@ async def _alone(database: PostgresDatabase) -> AsyncIterator[asyncpg.Connection
     given = database.address.arguments()
     connection = await asyncpg.connect(**given, statement_cache_size=0, timeout=CONNECT_SECONDS)
     try:
+        if not database.is_pooled:  # a pooler would give the session to others
+            await connection.execute(f"SET lock_timeout = '{_LOCK_SECONDS}s'")
         yield connection
     finally:
         await connection.close(timeout=CONNECT_SECONDS)

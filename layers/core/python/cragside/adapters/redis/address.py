@@ -1,0 +1,42 @@
+"""Where a Redis database is."""
+
+from dataclasses import dataclass, field
+from urllib.parse import parse_qsl, urlsplit, urlunsplit
+
+from cragside.adapters.bad_address import BadAddress
+
+_SCHEMES = ("redis", "rediss")
+_OPTIONS = ("ssl_ca_certs", "ssl_ca_path", "ssl_cert_reqs", "ssl_certfile", "ssl_check_hostname", "ssl_keyfile")
+
+
+@dataclass(frozen=True, slots=True)
+class RedisAddress:
+    """`uri` has the user and the password, `shown` is for messages."""
+
+    uri: str = field(repr=False)
+    shown: str
+
+    @classmethod
+    def parse(cls, uri: str) -> "RedisAddress":
+        """The parts of `redis://USER:PASSWORD@HOST:PORT/DATABASE`. Raises `BadAddress`."""
+        parts = urlsplit(uri.strip())
+        if parts.scheme not in _SCHEMES:
+            raise BadAddress(f"begin it with one of {', '.join(f'{scheme}://' for scheme in _SCHEMES)}")
+        try:
+            host, _ = parts.hostname, parts.port
+        except ValueError:
+            raise BadAddress("the port has to be a number up to 65535") from None
+        if not host:
+            raise BadAddress("name the host: redis://HOST:6379")
+        database = parts.path.strip("/")
+        if database and not (database.isascii() and database.isdigit()):
+            raise BadAddress("the database behind the host has to be a number: redis://HOST:6379/0")
+        for name, _ in parse_qsl(parts.query, keep_blank_values=True):
+            if name not in _OPTIONS:
+                raise BadAddress(f"it has an unknown option; those known are {', '.join(_OPTIONS)}")
+        shown = urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+        return cls(uri.strip(), shown)
+
+    def __str__(self) -> str:
+        """For messages: without user and password."""
+        return self.shown

@@ -1,0 +1,65 @@
+"""A way to a server that tests can block."""
+
+import asyncio
+from contextlib import suppress
+from typing import Self
+
+
+class Way:
+    """Passes bytes between a port of its own and a server's, until it is shut, silenced or cut."""
+
+    def __init__(self, port: int) -> None:
+        self._target = port
+        self._server: asyncio.Server | None = None
+        self._open: list[asyncio.StreamWriter] = []
+        self.port = 0
+        self.accepted = 0
+        self.most = 0
+        self.silent = False
+
+    async def open(self) -> None:
+        """Accept connections, always on the same port."""
+        self._server = await asyncio.start_server(self._passed, "127.0.0.1", self.port)
+        self.port = self._server.sockets[0].getsockname()[1]
+
+    def shut(self) -> None:
+        """Refuse connections, and cut those that are there."""
+        if self._server is not None:
+            self._server.close()
+        self.cut()
+
+    def cut(self, *, latest: int | None = None) -> None:
+        """End all connections, or only so many of the latest."""
+        for writer in self._open[-latest:] if latest else self._open:
+            writer.transport.abort()
+
+    async def _passed(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.accepted += 1
+        self._open.append(writer)
+        self.most = max(self.most, len(self._open))
+        try:
+            if self.silent:
+                await reader.read()
+                return
+            theirs, ours = await asyncio.open_connection("127.0.0.1", self._target)
+            back = asyncio.create_task(_copied(theirs, writer))
+            await _copied(reader, ours)
+            await back
+        finally:
+            self._open.remove(writer)
+            writer.close()
+
+    async def __aenter__(self) -> Self:
+        await self.open()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.shut()
+
+
+async def _copied(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    with suppress(OSError):
+        while data := await reader.read(65536):
+            writer.write(data)
+            await writer.drain()
+    writer.close()
