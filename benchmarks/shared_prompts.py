@@ -74,9 +74,11 @@ async def watched(postgres: str, pid: int, done: Prompts) -> AsyncIterator[None]
 
     async def watch() -> None:
         while True:
-            done.connections = max(done.connections, await connection.fetchval(sql, APPLICATION))
             with suppress(OSError):  # a process of cragside has just ended
                 done.memory = max(done.memory, memory_mb(pid))
+                # The indexing worker may end meanwhile.
+                done.allowed = max(done.allowed, CONNECTIONS * len(family(pid)))
+            done.connections = max(done.connections, await connection.fetchval(sql, APPLICATION))
             await asyncio.sleep(0.1)
 
     watching = asyncio.create_task(watch())
@@ -96,5 +98,4 @@ async def measure_prompts(server: str, pid: int, postgres: str, one: Sequence[st
         before = cpu_seconds(pid)
         done.burst = await prompted(server, many, concurrency=CONCURRENCY)
         done.cpu_ms = (cpu_seconds(pid) - before) * 1000 / len(many)
-        done.allowed = CONNECTIONS * len(family(pid))
     return done
