@@ -139,7 +139,7 @@ class PostgresBackend(Backend):
     async def dump(self, folder: Path) -> Batches:
         """See the base. While other databases are read, nobody writes to the graph."""
         from cragside.adapters.lightrag.ledger.postgres.store import PostgresStore
-        from cragside.adapters.lightrag.storages.postgres.exchange import dump
+        from cragside.adapters.lightrag.storages.postgres.dumping import dump
 
         store = await PostgresStore.acquire(folder, self._database, self._journal)
         try:

@@ -1,6 +1,6 @@
-"""Which answers of models belong to which passages, where LightRAG's values are in another database.
+"""What models answered about passages, and which passages these are.
 
-In PostgreSQL, LightRAG's own tables tell that.
+LightRAG's own tables tell that. Where LightRAG's values are in another database, the ledger notes it.
 """
 
 import json
@@ -20,8 +20,18 @@ ROLE = "kv"
 # The passage of an answer that tells none: summaries of descriptions.
 _NO_PASSAGE = ""
 
+# A model's answers quote the passage that they are about. Those that a passage of the same words uses stay. Summaries
+# of descriptions do not tell which passages they quote.
+_FORGET_IN_TABLES = """WITH workspace AS (SELECT key FROM crag.store WHERE id = $1), going AS (
+    SELECT cached.id FROM workspace JOIN lightrag_llm_cache AS cached ON cached.workspace = key
+    WHERE chunk_id = ANY($2) OR cache_type = 'summary'
+    UNION SELECT jsonb_array_elements_text(llm_cache_list) FROM workspace
+    JOIN lightrag_doc_chunks AS chunk ON chunk.workspace = key WHERE id = ANY($2))
+    DELETE FROM lightrag_llm_cache USING workspace, going
+    WHERE lightrag_llm_cache.workspace = key AND lightrag_llm_cache.id = going.id AND NOT EXISTS (
+    SELECT 1 FROM lightrag_doc_chunks AS other WHERE other.workspace = key AND other.llm_cache_list ? going.id
+    AND NOT other.id = ANY($2))"""
 _ADD = "INSERT INTO crag.answer (store, id, passage) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING"
-# Those that a passage of the same words uses stay.
 _FORGET = """WITH gone AS (
     DELETE FROM crag.answer WHERE store = $1 AND (passage = ANY($2) OR passage = '') RETURNING id)
     SELECT DISTINCT id FROM gone WHERE NOT EXISTS (SELECT FROM crag.answer AS other
@@ -81,6 +91,9 @@ async def note_values(store: "PostgresStore", namespace: str, changes: Mapping[s
 
 async def forget_answers(store: "PostgresStore", passages: Collection[str]) -> None:
     """Forget the answers that quote passages, and all summaries, which do not tell which ones they quote."""
+    if not store.is_outside(ROLE):
+        await store.execute(_FORGET_IN_TABLES, list(passages))
+        return
     ids = [row[0] for row in await store.all(_FORGET, list(passages))]
     await note_values(store, ANSWERS, dict.fromkeys(ids))
 

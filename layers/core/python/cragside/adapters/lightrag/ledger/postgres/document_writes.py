@@ -8,6 +8,7 @@ from typing_extensions import override
 
 from cragside.adapters.lightrag.ledger.cutting import parts_of
 from cragside.adapters.lightrag.ledger.entries import Entry, json_of, searched_title, title_of
+from cragside.adapters.lightrag.ledger.postgres.answers import forget_answers
 from cragside.adapters.lightrag.ledger.postgres.leasing import Leasing
 from cragside.adapters.lightrag.ledger.sql_rows import columns_of
 from cragside.domain.document import SourceText
@@ -165,6 +166,7 @@ class DocumentWrites(Leasing):
     async def _erase_passages(self, ids: list[str]) -> None:
         """Take passages out of searches and out of LightRAG's storages."""
         await self._store.execute(_UNSEARCHED, ids)
+        await forget_answers(self._store, ids)
         await self._store.erase_texts(ids)
 
     async def _claim(self, document_id: str, source: str, name: str) -> None:

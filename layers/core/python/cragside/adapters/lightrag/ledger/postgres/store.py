@@ -16,7 +16,6 @@ from cragside.adapters.lightrag.ledger.changes import GraphChange, Row, VectorCh
 from cragside.adapters.lightrag.ledger.cutting import TEXTS
 from cragside.adapters.lightrag.ledger.failures import LedgerError
 from cragside.adapters.lightrag.ledger.leases import StoreRemoved
-from cragside.adapters.lightrag.ledger.postgres.answers import forget_answers
 from cragside.adapters.lightrag.ledger.postgres.failing import translating
 from cragside.adapters.lightrag.ledger.postgres.schema import check_version
 from cragside.adapters.postgres.database import PostgresDatabase
@@ -41,17 +40,6 @@ _MAKE = "INSERT INTO crag.store (workspace, key, storages) VALUES ($1, $2, $3) O
 # First in each transaction: two of a store never wait for each other halfway, because the second one waits here.
 _TOUCH = "UPDATE crag.store SET state = state + 1 WHERE id = $1 RETURNING 1"
 _NAMED = "SELECT kind, count(DISTINCT name) FROM crag.mention WHERE store = $1 GROUP BY kind"
-# A model's answers quote the passage that they are about. Those that a passage of the same words uses stay. Summaries
-# of descriptions do not tell which passages they quote.
-_FORGET_ANSWERS = """WITH workspace AS (SELECT key FROM crag.store WHERE id = $1), going AS (
-    SELECT cached.id FROM workspace JOIN lightrag_llm_cache AS cached ON cached.workspace = key
-    WHERE chunk_id = ANY($2) OR cache_type = 'summary'
-    UNION SELECT jsonb_array_elements_text(llm_cache_list) FROM workspace
-    JOIN lightrag_doc_chunks AS chunk ON chunk.workspace = key WHERE id = ANY($2))
-    DELETE FROM lightrag_llm_cache USING workspace, going
-    WHERE lightrag_llm_cache.workspace = key AND lightrag_llm_cache.id = going.id AND NOT EXISTS (
-    SELECT 1 FROM lightrag_doc_chunks AS other WHERE other.workspace = key AND other.llm_cache_list ? going.id
-    AND NOT other.id = ANY($2))"""
 # After so many transactions of this process, a workspace may have become large.
 _WRITES = 100
 
@@ -208,10 +196,6 @@ class PostgresStore:
 
     async def erase_texts(self, ids: "Collection[str]") -> None:
         """Take passages out of LightRAG's storages."""
-        if self.is_outside("kv"):
-            await forget_answers(self, ids)
-        else:
-            await self.execute(_FORGET_ANSWERS, list(ids))
         await self.write_texts(dict.fromkeys(ids))
         if storage := self.vectors.get("chunks"):
             await storage.write(VectorChange(list(ids), {}, {}, np.empty((0, 0), np.float32)))
