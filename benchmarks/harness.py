@@ -128,30 +128,31 @@ def get_json(url: str, body: Any = None) -> Any:
 
 def resident_mb(pid: int) -> float:
     """Resident memory of a process and its children, in MB."""
-    return sum(_status_kb(each, "VmRSS") for each in _family(pid)) / 1024
+    return sum(_status_kb(each, "VmRSS") for each in family(pid)) / 1024
 
 
 def memory_mb(pid: int) -> float:
     """Memory of a process and its children in MB; shared memory counts once."""
-    rollups = [Path(f"/proc/{each}/smaps_rollup").read_text() for each in _family(pid)]
+    rollups = [Path(f"/proc/{each}/smaps_rollup").read_text() for each in family(pid)]
     return sum(int(line.split()[1]) for text in rollups for line in text.splitlines() if line.startswith("Pss:")) / 1024
 
 
 def cpu_seconds(pid: int) -> float:
     """CPU time in seconds of a process and its living children."""
     total = 0.0
-    for each in _family(pid):
+    for each in family(pid):
         fields = Path(f"/proc/{each}/stat").read_text().rsplit(")", 1)[1].split()
         total += (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
     return total
 
 
-def _family(pid: int) -> list[int]:
+def family(pid: int) -> list[int]:
+    """A process and all its children."""
     children: list[int] = []
     for task in Path(f"/proc/{pid}/task").iterdir():
         listed = task / "children"
         children += [int(child) for child in listed.read_text().split()] if listed.exists() else []
-    return [pid, *(member for child in children for member in _family(child))]
+    return [pid, *(member for child in children for member in family(child))]
 
 
 def _status_kb(pid: int, key: str) -> float:

@@ -1,5 +1,6 @@
 """The isolated environment of the peers, with pinned versions, in the cache folder."""
 
+import hashlib
 import shutil
 import subprocess
 import sys
@@ -17,6 +18,10 @@ _PINS = (
     "langchain-ollama==1.1.0",
     "aiohttp==3.14.5",
     "uvloop==0.23.0",
+    # The drivers of LightRAG's storages, which it would otherwise install while it runs.
+    "asyncpg==0.32.0",
+    "neo4j==6.4.1",
+    "pgvector==0.5.1",
 )
 _TABLES = "litellm==1.106.2"
 
@@ -24,7 +29,8 @@ _TABLES = "litellm==1.106.2"
 def peer_python() -> Path:
     """The interpreter of the peers' environment, which is made if missing."""
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
-    folder = cache_folder() / f"peers-lightrag-{LIGHTRAG_VERSION}-py{version}"
+    pins = hashlib.sha256(" ".join((*_PINS, _TABLES)).encode()).hexdigest()[:12]
+    folder = cache_folder() / f"peers-lightrag-{LIGHTRAG_VERSION}-py{version}-{pins}"
     python = folder / "bin" / "python"
     ready = folder / "ready"
     if not ready.exists():

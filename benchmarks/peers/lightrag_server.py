@@ -4,6 +4,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 from benchmarks.harness import environment, free_port, get_json, process, wait_until_up
 from benchmarks.peers.environment import peer_python, tokenizer_tables
@@ -51,3 +52,29 @@ def ingest(server: str, documents: Sequence[tuple[str, str]], *, seconds: float 
             raise SystemExit(f"lightrag-server could not index the documents: {counts}")
         time.sleep(0.2)
     raise SystemExit(f"lightrag-server did not index {len(documents)} documents in {seconds:.0f} s.")
+
+
+def on_databases(postgres: str, neo4j: str | None) -> dict[str, str]:
+    """The server's settings for a store in PostgreSQL, or with its graph in Neo4j."""
+    found = urlsplit(postgres)
+    settings = {
+        "LIGHTRAG_KV_STORAGE": "PGKVStorage",
+        "LIGHTRAG_VECTOR_STORAGE": "PGVectorStorage",
+        "LIGHTRAG_GRAPH_STORAGE": "PGTableGraphStorage",
+        "LIGHTRAG_DOC_STATUS_STORAGE": "PGDocStatusStorage",
+        "POSTGRES_HOST": found.hostname or "",
+        "POSTGRES_PORT": str(found.port or 5432),
+        "POSTGRES_USER": unquote(found.username or ""),
+        "POSTGRES_PASSWORD": unquote(found.password or ""),
+        "POSTGRES_DATABASE": found.path.removeprefix("/"),
+        "POSTGRES_SERVER_SETTINGS": "search_path=public",
+    }
+    if neo4j is None:
+        return settings
+    found = urlsplit(neo4j)
+    return settings | {
+        "LIGHTRAG_GRAPH_STORAGE": "Neo4JStorage",
+        "NEO4J_URI": f"{found.scheme}://{found.hostname}:{found.port or 7687}",
+        "NEO4J_USERNAME": unquote(found.username or ""),
+        "NEO4J_PASSWORD": unquote(found.password or ""),
+    }

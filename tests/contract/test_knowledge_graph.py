@@ -167,6 +167,14 @@ async def test_passages_name_entities_most_mentioned_first(case: Case) -> None:
     assert await case.graph.of_passages([]) == []
 
 
+async def test_each_passage_names_its_entities_best_connected_first(case: Case) -> None:
+    staff, loan = case.passages[STAFF], case.passages[LOAN]
+    named = {staff: ["Harbour Museum", "Alice Weber"], loan: ["City Library", "Harbour Museum"]}
+    assert await case.graph.of_each_passage([staff, loan, "no such passage"]) == named
+    assert await case.graph.of_each_passage([staff], limit=1) == {staff: ["Harbour Museum"]}
+    assert await case.graph.of_each_passage([]) == {}
+
+
 @pytest.mark.parametrize(
     ("depth", "reached"),
     [
@@ -218,6 +226,7 @@ async def test_an_unknown_workspace_has_an_empty_graph_and_asking_leaves_no_trac
     graph = (await container.workspaces.open("nobody")).graph
     assert await graph.entity("Harbour Museum") is None
     assert await graph.of_passages(["p"]) == []
+    assert await graph.of_each_passage(["p"]) == {}
     assert await graph.expand(["Harbour Museum"]) == Neighbourhood()
     assert await graph.search("") == []
     assert not home.exists()

@@ -193,3 +193,16 @@ async def test_the_next_free_place_is_for_the_workspace_with_the_fewest_document
 async def test_a_worker_with_one_slot_enriches_too(queue: IndexQueue) -> None:
     await queue.send([task(stage="enrich")])
     assert await tasks_of(queue, limit=1) == [task(stage="enrich")]
+
+
+async def test_a_worker_that_wakes_late_buries_nothing(make: Make) -> None:
+    late, other = make(), make()
+    await late.send([task(stage="enrich")])
+    (delivery,) = await late.receive(limit=1, wait=0)
+    await late.close()
+    (taken,) = await other.receive(limit=1, wait=0)
+    await other.bury(taken, "the model is gone")
+    await late.bury(delivery, "too late")
+    assert [letter.reason for letter in await other.dead()] == ["the model is gone"]
+    await other.close()
+    await late.close()

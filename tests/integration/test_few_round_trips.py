@@ -1,21 +1,23 @@
-"""Retrieval from PostgreSQL: few round trips, and the same answers as one question after another."""
+"""Retrieval from PostgreSQL and Neo4j: few round trips, and the same answers as one question after another."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, get_args
 
+import httpx
 import pytest
 
 from cragside.adapters.lightrag.engine.engine import Engine
 from cragside.domain.search import Mode
+from cragside.entrypoints.http.app import create_app
 from tests.services.filled_store import Filled, filled, questions
-from tests.services.postgres import Postgres
 
-# With AGE, the graph is asked in a statement of its own.
-GRAPHS = {"postgres": ("PGTableGraphStorage", 3), "postgres_age": ("PGGraphStorage", 4)}
+# With AGE and Neo4j, the graph is asked in a statement of its own.
+GRAPHS = {"postgres": ("PGTableGraphStorage", 3), "postgres_age": ("PGGraphStorage", 4), "neo4j": ("Neo4JStorage", 4)}
+SERVERS = {name: ("postgres", "neo4j") if name == "neo4j" else (name,) for name in GRAPHS}
 
 
-@pytest.fixture(params=[pytest.param(name, marks=pytest.mark.services(name)) for name in GRAPHS])
+@pytest.fixture(params=[pytest.param(name, marks=pytest.mark.services(*SERVERS[name])) for name in GRAPHS])
 def server(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
@@ -28,8 +30,8 @@ def most(server: str) -> int:
 
 @pytest.fixture
 async def store(server: str, request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Filled]:
-    running: Postgres = request.getfixturevalue(server)
-    async with filled(running, tmp_path, GRAPHS[server][0]) as opened:
+    running, *graphs = (request.getfixturevalue(name) for name in SERVERS[server])
+    async with filled(running, tmp_path, GRAPHS[server][0], *graphs) as opened:
         yield opened
 
 
@@ -42,12 +44,34 @@ async def test_a_retrieval_takes_few_round_trips(store: Filled, most: int) -> No
         assert len(statements) <= most, statements
 
 
+@pytest.mark.parametrize("server", [pytest.param("neo4j", marks=pytest.mark.services("postgres", "neo4j"))])
+async def test_neo4j_is_asked_once_before_the_last_question_to_postgresql(store: Filled) -> None:
+    first, *others = questions()
+    await store.retrieve(first)
+    for question in others:
+        with store.database.counted() as statements:
+            assert await store.retrieve(question)
+        assert [each.startswith("Neo4j: ") for each in statements] == [False, False, True, False]
+
+
 async def test_another_process_that_writes_costs_no_further_round_trip(store: Filled, most: int) -> None:
     await store.retrieve("Who opened the bridge?")
     await store.database.value("UPDATE crag.store SET state = state + 1 RETURNING 1")
     with store.database.counted() as statements:
         await store.retrieve("Who opened the bridge?")
     assert len(statements) <= most, statements
+
+
+async def test_the_graph_around_the_passages_takes_no_round_trip_for_each_of_them(store: Filled, most: int) -> None:
+    transport = httpx.ASGITransport(create_app(store.container))
+    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as http:
+        for number, question in enumerate(questions()):
+            with store.database.counted() as statements:
+                found = (await http.post("/query/data", json={"query": question, "mode": "mix"})).json()["data"]
+            assert len(found["chunks"]) == 8
+            assert len(found["entities"]) > 8
+            if number:
+                assert len(statements) <= most + 13, statements
 
 
 @pytest.mark.parametrize("mode", get_args(Mode))

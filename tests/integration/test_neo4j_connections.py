@@ -210,7 +210,10 @@ async def test_without_neo4j_documents_come_and_go_and_are_found_and_nothing_is_
         await bring("swan.md", "Joseph Swan lit the first house by electric light. Lord Armstrong met Joseph Swan.")
         await bring("gone.md", "Zebedee Quill hid the silver spoon below the Clock Tower of Otterburn.")
         await container.worker().run(until_idle=True)
+        way.silent = True
+        assert "Joseph Swan" in await found("Who lit the first house?")
         way.shut()
+        way.silent = False
 
         assert "Joseph Swan" in await found("Who lit the first house?")
         await bring("keeper.md", "Grace Darling kept the Longstone Lighthouse together with William Darling.")

@@ -5,19 +5,25 @@ from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
 from benchmarks import corpus
 from benchmarks.stores import CHUNKING
 from cragside.adapters.lightrag.backends.interface import Backend
 from cragside.adapters.lightrag.backends.postgres import DEFAULTS, PostgresBackend
 from cragside.adapters.lightrag.backends.postgres_tables import migrate
+from cragside.adapters.lightrag.storages.neo4j.fence import FencedGraph
+from cragside.adapters.neo4j.address import Neo4jAddress
 from cragside.adapters.postgres.address import PostgresAddress
 from cragside.bootstrap import Container
 from cragside.domain.document import Document, SourceText
 from cragside.domain.search import Mode
 from cragside.settings import load_settings
 from tests.services.postgres import Postgres
-from tests.services.statements import CountingDatabase
+from tests.services.statements import CountingDatabase, CountingGraph
+
+if TYPE_CHECKING:
+    from tests.services.neo4j_server import Neo4j
 
 PASSAGES = 240
 QUESTIONS = 12
@@ -37,14 +43,24 @@ class Filled:
 
 
 @asynccontextmanager
-async def filled(server: Postgres, home: Path, graph: str = "PGTableGraphStorage") -> AsyncIterator[Filled]:
-    """A copy of the store with its graph in a class of LightRAG's."""
-    async with server.database(await server.template("filled_store", partial(_fill, graph))) as uri:
+async def filled(
+    server: Postgres, home: Path, graph: str = "PGTableGraphStorage", graphs: "Neo4j | None" = None
+) -> AsyncIterator[Filled]:
+    """A copy of the store with its graph in a class of LightRAG's. Copies share a graph in Neo4j."""
+    name = "filled_store_with_neo4j" if graphs else "filled_store"
+    async with server.database(await server.template(name, partial(_fill, graph, graphs))) as uri:
         database = CountingDatabase(PostgresAddress.parse(uri), most=3)
-        container = container_on(PostgresBackend(database, {**DEFAULTS, "graph": graph}), home)
+        backend = backend_on(database, graph, graphs)
+        container = container_on(backend, home)
         yield Filled(container, database)
         await container.close()
-        await database.close()
+        await backend.close()
+
+
+def backend_on(database: CountingDatabase, graph: str, graphs: "Neo4j | None") -> PostgresBackend:
+    """A database with its graph in a class of LightRAG's."""
+    outside = {"graph": FencedGraph(CountingGraph(Neo4jAddress.parse(graphs.uri), database))} if graphs else {}
+    return PostgresBackend(database, {**DEFAULTS, "graph": graph}, outside)
 
 
 def container_on(backend: Backend, home: Path) -> Container:
@@ -65,11 +81,12 @@ def questions() -> list[str]:
     return corpus.questions(PASSAGES, QUESTIONS)
 
 
-async def _fill(graph: str, uri: str) -> None:
+async def _fill(graph: str, graphs: "Neo4j | None", uri: str) -> None:
     database = CountingDatabase(PostgresAddress.parse(uri), most=3)
     await migrate(database)
+    backend = backend_on(database, graph, graphs)
     with TemporaryDirectory() as home:
-        container = container_on(PostgresBackend(database, {**DEFAULTS, "graph": graph}), Path(home))
+        container = container_on(backend, Path(home))
         await index(container)
         await container.close()
-    await database.close()
+    await backend.close()

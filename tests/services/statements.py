@@ -1,13 +1,17 @@
-"""Counting the statements that go to PostgreSQL: each is a round trip."""
+"""Counting the statements that go to PostgreSQL and Neo4j: each is a round trip."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import asyncpg
 from typing_extensions import override
 
+from cragside.adapters.neo4j.address import Neo4jAddress
+from cragside.adapters.neo4j.database import Neo4jDatabase, Run
 from cragside.adapters.postgres.database import PostgresDatabase
+
+T = TypeVar("T")
 
 
 class CountingDatabase(PostgresDatabase):
@@ -37,3 +41,21 @@ class CountingDatabase(PostgresDatabase):
         noted: list[str] = []
         yield noted
         noted += self.statements[before:]
+
+
+class CountingGraph(Neo4jDatabase):
+    """Neo4j. What goes there is noted among the statements to PostgreSQL."""
+
+    def __init__(self, address: Neo4jAddress, database: CountingDatabase) -> None:
+        super().__init__(address, most=3)
+        self._noted = database.statements
+
+    @override
+    async def rows(self, cypher: str, **values: Any) -> list[Any]:
+        self._noted.append(f"Neo4j: {cypher}")
+        return await super().rows(cypher, **values)
+
+    @override
+    async def write(self, work: Callable[[Run], Awaitable[T]]) -> T:
+        self._noted.append("Neo4j: a transaction that writes")
+        return await super().write(work)

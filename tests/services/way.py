@@ -42,8 +42,8 @@ class Way:
                 await reader.read()
                 return
             theirs, ours = await asyncio.open_connection("127.0.0.1", self._target)
-            back = asyncio.create_task(_copied(theirs, writer))
-            await _copied(reader, ours)
+            back = asyncio.create_task(self._copied(theirs, writer))
+            await self._copied(reader, ours)
             await back
         finally:
             self._open.remove(writer)
@@ -56,10 +56,10 @@ class Way:
     async def __aexit__(self, *_: object) -> None:
         self.shut()
 
-
-async def _copied(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    with suppress(OSError):
-        while data := await reader.read(65536):
-            writer.write(data)
-            await writer.drain()
-    writer.close()
+    async def _copied(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(OSError):
+            while data := await reader.read(65536):
+                if not self.silent:
+                    writer.write(data)
+                    await writer.drain()
+        writer.close()

@@ -126,9 +126,10 @@ class PassageFinder:
     async def mentions(self, hits: Sequence[Hit], *, workspace: str) -> dict[str, list[Hit]]:
         """The entities that the passages mention, each with its passages in order."""
         graph = (await self._workspaces.open(workspace)).graph
+        names = await graph.of_each_passage([hit.passage.id for hit in hits], limit=_SEEDS)
         mentioned: dict[str, list[Hit]] = {}
         for hit in hits:
-            for name in await graph.of_passages([hit.passage.id], limit=_SEEDS):
+            for name in names.get(hit.passage.id, ()):
                 mentioned.setdefault(name, []).append(hit)
         return mentioned
 

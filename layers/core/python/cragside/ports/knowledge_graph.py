@@ -68,6 +68,10 @@ class KnowledgeGraph(ABC):
         """Names of the entities that passages mention, most mentioned first."""
 
     @abstractmethod
+    async def of_each_passage(self, passage_ids: Sequence[str], *, limit: int = 20) -> dict[str, list[str]]:
+        """For each passage the names of at most `limit` entities that it mentions, best connected first."""
+
+    @abstractmethod
     async def expand(self, names: Sequence[str], *, depth: int = 2, limit: int = 50) -> Neighbourhood:
         """What is reached from entities in at most `depth` steps (2 at most), `limit` entities in all."""
 

@@ -1,5 +1,6 @@
 """LightRAG's graph, as an entity page and a search show it."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -9,7 +10,7 @@ from typing import Any, Literal
 from cragside.adapters.lightrag.lean import GRAPH_FIELD_SEP
 from cragside.adapters.lightrag.ledger.failures import LedgerError
 from cragside.adapters.lightrag.storable import storable
-from cragside.adapters.lightrag.storages.interface import GraphStorage, ordered
+from cragside.adapters.lightrag.storages.interface import GraphStorage, Properties, ordered
 from cragside.adapters.lightrag.store import Store, StoreAccess
 from cragside.domain.errors import ServiceUnavailable
 from cragside.ports.knowledge_graph import (
@@ -58,6 +59,12 @@ class LightRagKnowledgeGraph(KnowledgeGraph):
             store = await self._current()
             return await _Graph(store).of_passages(passage_ids, limit) if store else []
 
+    async def of_each_passage(self, passage_ids: Sequence[str], *, limit: int = 20) -> dict[str, list[str]]:
+        """Names of the entities that each passage mentions, best connected first."""
+        with _reading():
+            store = await self._current()
+            return await _Graph(store).of_each_passage(passage_ids, limit) if store else {}
+
     async def expand(self, names: Sequence[str], *, depth: int = 2, limit: int = 50) -> Neighbourhood:
         """Breadth first from the entities that are there, by strength of connection on each level.
 
@@ -87,6 +94,7 @@ class _Graph:
     def __init__(self, store: Store) -> None:
         self._graph: GraphStorage = store.engine.chunk_entity_relation_graph
         self._ledger = store.ledger
+        self._read: dict[str, Properties] = {}
 
     async def entity(self, name: str, connections: int, documents: int) -> EntityView | None:
         found = await self._named(name)
@@ -108,12 +116,22 @@ class _Graph:
         )
 
     async def of_passages(self, passage_ids: Sequence[str], limit: int) -> list[str]:
-        counts = await self._ledger.mentioned_by(list(dict.fromkeys(map(storable, passage_ids))))
+        counts = Counter(name for _, name in await self._mentioned_by(passage_ids))
         degrees = await self._graph.degrees(counts)
         return sorted(degrees, key=lambda name: (-counts[name], -degrees[name], name))[:limit]
 
+    async def of_each_passage(self, passage_ids: Sequence[str], limit: int) -> dict[str, list[str]]:
+        mentioned: dict[str, list[str]] = {}
+        for passage, name in await self._mentioned_by(passage_ids):
+            mentioned.setdefault(passage, []).append(name)
+        degrees = await self._graph.degrees({name for names in mentioned.values() for name in names})
+        return {
+            passage: sorted(degrees.keys() & names, key=lambda name: (-degrees[name], name))[:limit]
+            for passage, names in mentioned.items()
+        }
+
     async def expand(self, names: Sequence[str], depth: int, limit: int) -> Neighbourhood:
-        start = list(dict.fromkeys([found[0] for name in names if (found := await self._named(name))]))
+        start = await self._known(names)
         reached, capped = start[:limit], len(start) > limit
         level = reached
         for _ in range(depth):
@@ -129,6 +147,22 @@ class _Graph:
 
     async def search(self, text: str, limit: int) -> list[Entity]:
         return await self._entities(await self._graph.containing(storable(text.strip()), limit))
+
+    async def _mentioned_by(self, passage_ids: Sequence[str]) -> list[tuple[str, str]]:
+        return await self._ledger.mentioned_by(list(dict.fromkeys(map(storable, passage_ids))))
+
+    async def _known(self, names: Sequence[str]) -> list[str]:
+        """The entities of these names that are there. Exact names take one read together."""
+        wanted = list(dict.fromkeys(map(storable, names)))
+        exact = await self._nodes(wanted)
+        found = [(name,) if name in exact else await self._named(name) for name in wanted]
+        return list(dict.fromkeys(each[0] for each in found if each))
+
+    async def _nodes(self, names: Sequence[str]) -> dict[str, Properties]:
+        """The nodes that are there. Each is read once."""
+        if missing := [name for name in names if name not in self._read]:
+            self._read |= await self._graph.nodes(missing)
+        return {name: self._read[name] for name in names if name in self._read}
 
     async def _named(self, name: str) -> tuple[str, dict[str, Any]] | None:
         return await self._graph.named(storable(name))
@@ -156,7 +190,7 @@ class _Graph:
 
     async def _entities(self, names: Sequence[str]) -> list[Entity]:
         found, mentions, described = (
-            await self._graph.nodes(names),
+            await self._nodes(names),
             await self._ledger.mentions(names),
             await self._described(names),
         )

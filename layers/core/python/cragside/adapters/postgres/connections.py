@@ -23,7 +23,6 @@ _ENDED = (
     asyncpg.CrashShutdownError,
     asyncpg.CannotConnectNowError,
     asyncpg.IdleSessionTimeoutError,
-    asyncpg.ReadOnlySQLTransactionError,  # the server was read-only, or this session has led to a replica
     asyncpg.InternalClientError,  # its end was read while a statement was being sent
     ConnectionError,
 )
@@ -83,7 +82,10 @@ class Connections:
             try:
                 yield connection
             except BaseException as error:
-                if _is_lost(connection, error):
+                if isinstance(error, asyncpg.ReadOnlySQLTransactionError):
+                    # The server was read-only when the sessions began, or they lead to a replica.
+                    await pool.expire_connections()
+                elif _is_lost(connection, error):
                     # The idle connections were probably lost with it. Those in use stay.
                     await pool.expire_connections()
                     if isinstance(error, _FAILURES) and not isinstance(error, TimeoutError):

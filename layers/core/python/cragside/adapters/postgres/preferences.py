@@ -28,22 +28,33 @@ class PostgresPreferences(PreferenceStore):
         self._database = database
         self._known: dict[str, Mapping[str, Any]] = {}
         self._read = -_FRESH_SECONDS
+        # How often this process has changed something.
+        self._changed = 0
 
     @override
     async def changes(self, workspace: str) -> Mapping[str, Any]:
-        if time.monotonic() - self._read >= _FRESH_SECONDS:
-            try:
-                rows = await self._database.all("SELECT workspace, changes FROM crag.preference")
-            except FAILURES as error:
-                raise ServiceUnavailable("settings", f"The store of settings {meaning_of(error)[1]}.") from error
-            self._known = {row[0]: json.loads(row[1]) for row in rows}
-            self._read = time.monotonic()
-        return self._known.get(workspace, {})
+        if time.monotonic() - self._read < _FRESH_SECONDS:
+            return self._known.get(workspace, {})
+        before = self._changed
+        try:
+            rows = await self._database.all("SELECT workspace, changes FROM crag.preference")
+        except FAILURES as error:
+            raise ServiceUnavailable("settings", f"The store of settings {meaning_of(error)[1]}.") from error
+        known = {row[0]: json.loads(row[1]) for row in rows}
+        if before == self._changed:  # else it may have been read before the change
+            self._known, self._read = known, time.monotonic()
+        found: Mapping[str, Any] = known.get(workspace, {})
+        return found
 
     @override
     async def change(self, workspace: str, changes: Mapping[str, Any]) -> None:
         try:
-            await self._database.value(_CHANGE, workspace, json.dumps(dict(changes)))
+            async with self._database.transaction():
+                await self._database.value(_CHANGE, workspace, json.dumps(dict(changes)))
+                await self._database.value(
+                    "DELETE FROM crag.preference WHERE workspace = $1 AND changes = '{}'", workspace
+                )
         except FAILURES as error:
             raise ServiceUnavailable("settings", f"The settings cannot be saved: {meaning_of(error)[0]}.") from error
+        self._changed += 1
         self._read = -_FRESH_SECONDS

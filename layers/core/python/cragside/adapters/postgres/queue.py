@@ -165,7 +165,9 @@ class PostgresQueue(IndexQueue):
         if time.monotonic() - self._looked < _LOOK_SECONDS:
             return []
         self._looked = time.monotonic()
-        rows = await self._database.all("SELECT DISTINCT holder FROM crag.task WHERE lease IS NOT NULL")
+        rows = await self._database.all(
+            "SELECT DISTINCT holder FROM crag.task WHERE lease IS NOT NULL AND holder IS NOT NULL"
+        )
         return [row[0] for row in rows if row[0] != self._holder and is_gone(row[0])]
 
     async def _stats(self, workspace: str | None) -> QueueStats:

@@ -24,8 +24,8 @@ from cragside.ports.language_model import LanguageModel
 
 T = TypeVar("T")
 
-# LightRAG's own cosine bound for rows worth looking at; the grader decides what is relevant.
-COSINE_FLOOR = 0.05
+# LightRAG's default, which our storages in SQLite and in memory use: all databases have to find the same passages.
+COSINE_FLOOR = 0.2
 
 
 class Embedding(EmbeddingFunc):

@@ -109,8 +109,8 @@ class Catalogue(ABC):
         """How many passages mention each of these entities; those that none mentions are left out."""
 
     @abstractmethod
-    async def mentioned_by(self, passage_ids: Sequence[str]) -> dict[str, int]:
-        """The entities that passages mention, and by how many of these each is."""
+    async def mentioned_by(self, passage_ids: Sequence[str]) -> list[tuple[str, str]]:
+        """The entities that passages mention: pairs of a passage's id and a name."""
 
     @abstractmethod
     async def fading(self, kind: str, names: Sequence[str]) -> dict[str, bool]:

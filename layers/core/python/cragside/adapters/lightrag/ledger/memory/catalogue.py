@@ -182,8 +182,8 @@ class MemoryCatalogue(MemoryLeasing):
         return {name: counts[name] for name in names if counts[name]}
 
     @override
-    async def mentioned_by(self, passage_ids: Sequence[str]) -> dict[str, int]:
-        return dict(Counter(name for name, passage in self._memory.mentions["entity"] if passage in passage_ids))
+    async def mentioned_by(self, passage_ids: Sequence[str]) -> list[tuple[str, str]]:
+        return [(passage, name) for name, passage in self._memory.mentions["entity"] if passage in passage_ids]
 
     @override
     async def fading(self, kind: str, names: Sequence[str]) -> dict[str, bool]:

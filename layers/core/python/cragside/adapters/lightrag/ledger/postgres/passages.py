@@ -160,13 +160,12 @@ class PassageReads(DocumentReads):
         return {row[0]: row[1] for row in rows}
 
     @override
-    async def mentioned_by(self, passage_ids: Sequence[str]) -> dict[str, int]:
+    async def mentioned_by(self, passage_ids: Sequence[str]) -> list[tuple[str, str]]:
         rows = await self._store.all(
-            "SELECT name, count(*) FROM crag.mention"
-            " WHERE store = $1 AND passage = ANY($2) AND kind = 'entity' GROUP BY name",
+            "SELECT passage, name FROM crag.mention WHERE store = $1 AND passage = ANY($2) AND kind = 'entity'",
             list(passage_ids),
         )
-        return {row[0]: row[1] for row in rows}
+        return [(row[0], row[1]) for row in rows]
 
     @override
     async def fading(self, kind: str, names: Sequence[str]) -> dict[str, bool]:

@@ -38,8 +38,8 @@ _PASSAGE = """SELECT chunk.id, chunk.part, chunk.number, chunk.page, chunk.secti
     JOIN part ON part.version = chunk.version AND part.number = chunk.part
     LEFT JOIN kv ON kv.namespace = 'text_chunks' AND kv.id = chunk.id WHERE """
 _PART = "version, number, key, first, last, embedded, enrichment, title, name"
-_MENTIONED = """SELECT mention.name, count(*) FROM json_each(?) AS wanted
-    CROSS JOIN mention ON mention.passage = wanted.value AND mention.kind = 'entity' GROUP BY mention.name"""
+_MENTIONED = """SELECT mention.passage, mention.name FROM json_each(?) AS wanted
+    CROSS JOIN mention ON mention.passage = wanted.value AND mention.kind = 'entity'"""
 _MENTIONING = """SELECT document.id, document.name, min(document.created_at) FROM mention
     JOIN chunk ON chunk.id = mention.passage JOIN document ON document.version = chunk.version
     WHERE mention.kind = 'entity' AND mention.name = ? AND document.state <> 'gone'
@@ -187,8 +187,8 @@ class PassageReads(DocumentReads):
         return dict(self._database.within(sql, names))
 
     @override
-    async def mentioned_by(self, passage_ids: Sequence[str]) -> dict[str, int]:
-        return dict(self._database.all(_MENTIONED, (orjson.dumps(passage_ids).decode(),)))
+    async def mentioned_by(self, passage_ids: Sequence[str]) -> list[tuple[str, str]]:
+        return self._database.all(_MENTIONED, (orjson.dumps(passage_ids).decode(),))
 
     @override
     async def fading(self, kind: str, names: Sequence[str]) -> dict[str, bool]:

@@ -1,5 +1,6 @@
 """LightRAG's graph in Neo4j."""
 
+import asyncio
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -56,6 +57,8 @@ _AMONG = """MATCH (source:`{label}`)-[edge:DIRECTED]-(target:`{label}`)
     RETURN source, target, properties(edge) ORDER BY coalesce(edge.weight, 0) DESC, source, target LIMIT $limit"""
 _STRONGEST = """MATCH (:`{label}` {{entity_id: $name}})-[edge:DIRECTED]-(end)
     RETURN end.entity_id, properties(edge) ORDER BY coalesce(edge.weight, 0) DESC, end.entity_id LIMIT $limit"""
+# A question waits no longer for the graph: words and vectors still answer it.
+PATIENCE_SECONDS = 5.0
 # More than any node has.
 _ALL = 2**31
 # What the journal calls the graph.
@@ -116,15 +119,17 @@ class Neo4jGraph(LedgerGraph):
         """See the base. While Neo4j is out of reach nothing is there: vectors and words still find passages."""
         asked, pairs = {*names, *(name for pair in ends for name in pair)}, {ordered(*pair) for pair in ends}
         try:
-            rows = await self._rows(
-                _SURROUNDINGS,
-                asked=list(asked),
-                names=list(names),
-                pairs=[list(pair) for pair in pairs],
-                most=self.edges_per_node or _ALL,
-            )
-        except LedgerError as error:
-            logger.warning("Workspace %s is searched without its graph: %s", self._store.workspace, error.reason)
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                rows = await self._rows(
+                    _SURROUNDINGS,
+                    asked=list(asked),
+                    names=list(names),
+                    pairs=[list(pair) for pair in pairs],
+                    most=self.edges_per_node or _ALL,
+                )
+        except (LedgerError, TimeoutError) as error:
+            reason = error.reason if isinstance(error, LedgerError) else "Neo4j does not answer"
+            logger.warning("Workspace %s is searched without its graph: %s", self._store.workspace, reason)
             rows = []
         found = Expansion(asked, {}, {name: [] for name in names}, dict.fromkeys(asked, 0), pairs, {})
         for kind, name, other, _, degree, told in sorted(rows, key=lambda row: (row[0], row[1], row[3], row[2])):

@@ -15,8 +15,8 @@ from cragside.ports.embedder import Vectors
 # `store + 0`: the index of words leads to the store's passages by itself; that of stores would only cost time.
 # The formula of FTS5, by which SQLite ranks: k1 = 1.2, b = 0.75. What `telling` says of words is said here as well.
 _BM25 = """
-SELECT seq, id, sum(weight * times * 2.2 / (times + 1.2 * (0.25 + 0.75 * length / mean))) AS score FROM (
-    SELECT found.seq, found.id, found.length::float8, weight, mean, coalesce((often ->> word)::float8, 1) AS times
+SELECT seq, (SELECT id FROM crag.searched WHERE searched.seq = best.seq) AS id, score FROM (
+    SELECT found.seq, sum(weight * times * 2.2 / (times + 1.2 * (0.25 + 0.75 * length / mean))) AS score
     FROM (
         SELECT word, asked::tsquery AS query, mean,
             greatest(ln((passages - holders + 0.5) / (holders + 0.5)), 1e-6) AS weight
@@ -27,8 +27,9 @@ SELECT seq, id, sum(weight * times * 2.2 / (times + 1.2 * (0.25 + 0.75 * length 
             JOIN crag.word USING (word) JOIN crag.extent USING (store) WHERE store = {store}) AS counted
         WHERE passages <= {common} OR holders <= greatest({share} * passages, {common}, rarest)) AS telling
     CROSS JOIN LATERAL (
-        SELECT * FROM crag.searched WHERE words @@ query AND store + 0 = {store} OFFSET 0) AS found) AS counted
-GROUP BY seq, id ORDER BY score DESC, seq LIMIT {most}"""
+        SELECT seq, length::float8, coalesce((often ->> word)::float8, 1) AS times
+        FROM crag.searched WHERE words @@ query AND store + 0 = {store} OFFSET 0) AS found
+    GROUP BY found.seq ORDER BY score DESC, found.seq LIMIT {most}) AS best ORDER BY score DESC, seq"""
 
 
 class Values:
@@ -69,10 +70,12 @@ def near_rows(
     own = values.mark(workspace, "text")
     named = f"format('workspace = %L', {own}), {index_of_rows(namespace, values.store)}"
     asked = f"{values.vector(vector)}, {values.mark(least, 'float8')}, {values.mark(most, 'integer')}"
+    # OFFSET 0 has each row looked up by its key, whatever the planner believes of a workspace that has just grown.
     return (
         f"SELECT {columns}, cosine AS distance"
-        f" FROM crag.nearest('{table}', '0::bigint', 'content_vector', {named}, {asked})"
-        f" JOIN {table} AS stored ON stored.workspace = {own} AND stored.id = found ORDER BY cosine DESC, found"
+        f" FROM crag.nearest('{table}', '0::bigint', 'content_vector', {named}, {asked}) CROSS JOIN LATERAL"
+        f" (SELECT * FROM {table} WHERE workspace = {own} AND id = found OFFSET 0) AS stored"
+        " ORDER BY cosine DESC, found"
     )
 
 

@@ -1,0 +1,58 @@
+"""Every database gives the same passages for a question, in the same order and with the same grades."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+import cragside
+from cragside.adapters.lightrag.backends.interface import Backend
+from cragside.bootstrap import Container
+from cragside.domain.document import SourceText
+from cragside.settings import load_settings
+from tests.services.backends import BACKENDS, made
+
+CORPUS = Path(cragside.__file__).parent / "entrypoints" / "cli" / "demo" / "corpus"
+# Some lead to names of things, some to words, some to nothing that is there.
+QUESTIONS = (
+    "Who built the first house that was lit by water power?",
+    "When was the carbon print process patented?",
+    "How does a refrigerator move heat?",
+    "What did Augustin Fresnel change about lighthouses?",
+    "Which castle stands on the Whin Sill?",
+    "Warum ist eine Wärmepumpe im Altbau schwierig?",
+    "How many moons does Jupiter have?",
+    "Newcastle",
+)
+
+Candidates = dict[str, list[tuple[str, float]]]
+
+
+async def candidates(home: Path, backend: Backend | None = None) -> Candidates:
+    """What is retrieved for each question: the beginnings of passages with their grades."""
+    container = Container(load_settings({"RAG_HOME": str(home)}), **({} if backend is None else {"backend": backend}))
+    passages = (await container.workspaces.open("w")).passages
+    files = sorted(CORPUS.iterdir())
+    await passages.save_documents([SourceText(path.name, path.read_text()) for path in files])
+    found = {question: await passages.retrieve(question, limit=10) for question in QUESTIONS}
+    await container.close()
+    return {
+        question: [(document.content[:60], round(document.score or 0.0, 6)) for document in documents]
+        for question, documents in found.items()
+    }
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory: pytest.TempPathFactory) -> Candidates:
+    """The candidates of the embedded default."""
+    return asyncio.run(candidates(tmp_path_factory.mktemp("embedded")))
+
+
+@pytest.mark.parametrize("kind", BACKENDS)
+async def test_candidates_are_those_of_the_embedded_default(
+    request: pytest.FixtureRequest, tmp_path: Path, expected: Candidates, kind: str
+) -> None:
+    request.param = kind
+    with made(request) as backend:
+        assert await candidates(tmp_path, backend) == expected
+    assert all(expected.values())
