@@ -571,22 +571,29 @@ async def test_a_rebuilt_store_gives_the_same_answers(
     assert await container.workspaces.names() == ["w"]
 
 
-async def test_a_rebuilt_store_asks_no_model_again_about_a_passage(
-    container: Container, library: Library, indexer: PartIndexer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+class Noting(EmbeddedLanguageModel):
+    """Notes what it is asked to extract."""
+
+    def __init__(self) -> None:
+        self.extractions = 0
+
+    async def complete(self, prompt: str, **more: Any) -> str:
+        self.extractions += "Extract entities" in prompt
+        return await super().complete(prompt, **more)
+
+
+async def test_a_rebuilt_store_asks_no_model_again_about_a_passage(tmp_path: Path, backend: Backend) -> None:
+    model = Noting()
+    container = opened(tmp_path, backend, language_model=model)
+    workspace = await container.workspaces.open("w")
     for source in (text("a.md", LONG), text("b.md", SWAN)):
-        await take(library, indexer, source)
-    before = await told(container)
-    answer, asked = EmbeddedLanguageModel.complete, []
-
-    async def noting(model: EmbeddedLanguageModel, prompt: str, **more: Any) -> str:
-        asked.append(prompt)
-        return await answer(model, prompt, **more)
-
-    monkeypatch.setattr(EmbeddedLanguageModel, "complete", noting)
+        await take(workspace.documents, workspace.work, source)
+    before, extractions = await told(container), model.extractions
+    assert extractions > 0
     assert await container.workspaces.reindex("w", lambda _: None) == 2
     assert await told(container) == before
-    assert [prompt for prompt in asked if "Extract entities" in prompt] == []
+    assert model.extractions == extractions
+    await container.close()
 
 
 SEVERN = LONG.replace("Coquet", "Severn").replace("William Armstrong", "Thomas Telford")
