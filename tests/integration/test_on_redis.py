@@ -14,6 +14,7 @@ from cragside.adapters.embedded.embedder import WordLlamaEmbedder
 from cragside.bootstrap import Container
 from cragside.domain.document import SourceText
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
+from cragside.entrypoints.cli.doctor_checks import examine_components
 from cragside.settings import Settings, load_settings
 from tests.integration.test_lightrag_server import GONE, KEEPER, SWAN, asked, models, rows
 from tests.services.backends import migrated
@@ -179,3 +180,19 @@ def test_a_wrong_address_is_an_error_without_its_password(tmp_path: Path) -> Non
     with pytest.raises(ConfigurationError, match="REDIS_URI: begin it with one of redis://") as error:
         container.build()
     assert "hush" not in str(error.value)
+
+
+async def test_doctor_names_a_redis_that_was_emptied_and_one_that_forgets(container: Container, client: Redis) -> None:
+    await index(container, swan=SWAN)
+    found = {each.component: each for each in await examine_components(container)}
+    assert (found["redis"].state, "workspaces" in found) == ("ok", False)
+    await client.flushdb()
+    found = {each.component: each for each in await examine_components(container)}
+    assert found["workspaces"].remedy == "Run `cragside repair`."
+    policy = (await client.config_get("maxmemory-policy"))["maxmemory-policy"]
+    await client.config_set("maxmemory-policy", "allkeys-lru")
+    try:
+        found = {each.component: each for each in await examine_components(container)}
+        assert "noeviction" in found["redis"].remedy
+    finally:
+        await client.config_set("maxmemory-policy", policy)

@@ -128,6 +128,20 @@ async def examine_graphs(graphs: "FencedGraph") -> DatabaseState:
     return DatabaseState(version, detail, remedy)
 
 
+async def examine_redis(redis: "RedisDatabase") -> DatabaseState:
+    """What Redis is, and whether it keeps what it has. Raises `ServiceUnavailable`."""
+    from cragside.adapters.redis.database import RedisFailure
+
+    try:
+        told = await redis.run(lambda client: client.info())
+    except RedisFailure as error:
+        raise ServiceUnavailable("knowledge_base", f"The knowledge base {error.unusable}.") from error
+    policy, kept = str(told.get("maxmemory_policy", "")), bool(told.get("aof_enabled"))
+    detail = f"{redis.address}, maxmemory-policy {policy}, appendonly {'yes' if kept else 'no'}"
+    remedy = "Set maxmemory-policy to noeviction, or Redis forgets what it has." if policy.startswith("allkeys") else ""
+    return DatabaseState(str(told.get("redis_version", "")), detail, remedy)
+
+
 async def is_migrated(database: "PostgresDatabase", embedder: "Embedder") -> bool:
     """Whether `migrate` would make no table. Raises as it does."""
     from cragside.adapters.lightrag.backends.postgres_tables import is_complete

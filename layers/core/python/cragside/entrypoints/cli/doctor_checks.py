@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from cragside import __version__
-from cragside.composition.databases import examine, examine_graphs
+from cragside.composition.databases import examine, examine_graphs, examine_redis
 from cragside.composition.store_files import damage_in, is_baked, may_be_damaged, misplaced
 from cragside.domain.counted import counted
 from cragside.domain.errors import CragsideError, ServiceUnavailable
@@ -81,14 +81,18 @@ async def examine_components(container: "Container") -> list[Finding]:
             "searxng", lambda: _searxng(container), lambda _: f"Start it, or correct SEARXNG_HOST. {_JSON_REMEDY}"
         ),
     )
-    shared = await _patiently("postgres", lambda: _postgres(container), _postgres_remedy)
-    graphs = await _patiently("neo4j", lambda: _neo4j(container), _neo4j_remedy)
+    shared = [
+        *await _patiently("postgres", lambda: _postgres(container), _starting("POSTGRES_URI")),
+        *await _patiently("neo4j", lambda: _neo4j(container), _starting("NEO4J_URI")),
+        *await _patiently("redis", lambda: _redis(container), _starting("REDIS_URI")),
+        *await _patiently("workspaces", lambda: _agreement(container), lambda _: ""),
+    ]
     # Opening a store imports LightRAG and keeps the event loop busy for seconds: a server would seem not to answer.
     store = await _patiently("store", lambda: _store(container), lambda error: _store_remedy(settings, error))
     places = {"ollama": settings.ollama_base_url, "searxng": settings.searxng_host}
     return [
         finding if finding.detail or finding.component not in places else _at(finding, places[finding.component])
-        for findings in (shared, graphs, store, *servers)
+        for findings in (shared, store, *servers)
         for finding in findings
     ]
 
@@ -123,26 +127,34 @@ async def _postgres(container: "Container") -> list[Finding]:
     return [Finding("postgres", "error" if found.remedy else "ok", found.version, found.detail, found.remedy)]
 
 
-def _postgres_remedy(error: Exception) -> str:
-    return "" if isinstance(error, CragsideError) else "Start it, or correct POSTGRES_URI."
-
-
 async def _neo4j(container: "Container") -> list[Finding]:
     if container.graphs is None:
         return []
     found = await examine_graphs(container.graphs)
-    if found.remedy:
-        return [Finding("neo4j", "error", found.version, found.detail, found.remedy)]
-    names = await container.workspaces.names()
-    wrong = [name for name in names if await container.workspaces.disagreement(name)]
+    return [Finding("neo4j", "error" if found.remedy else "ok", found.version, found.detail, found.remedy)]
+
+
+async def _redis(container: "Container") -> list[Finding]:
+    if container.redis is None:
+        return []
+    found = await examine_redis(container.redis)
+    return [Finding("redis", "error" if found.remedy else "ok", found.version, found.detail, found.remedy)]
+
+
+async def _agreement(container: "Container") -> list[Finding]:
+    """Whether the other databases have what PostgreSQL says that they have."""
+    if container.graphs is None and container.redis is None:
+        return []
+    wrong = [name for name in await container.workspaces.names() if await container.workspaces.disagreement(name)]
     if not wrong:
-        return [Finding("neo4j", "ok", found.version, found.detail)]
-    detail = f"{found.detail}; the graph of {', '.join(wrong)} does not agree with its documents"
-    return [Finding("neo4j", "error", found.version, detail, "Run `cragside repair`.")]
+        return []
+    detail = f"of {', '.join(wrong)}, another database has something else than PostgreSQL"
+    return [Finding("workspaces", "error", detail=detail, remedy="Run `cragside repair`.")]
 
 
-def _neo4j_remedy(error: Exception) -> str:
-    return "" if isinstance(error, CragsideError) else "Start it, or correct NEO4J_URI."
+def _starting(variable: str) -> Callable[[Exception], str]:
+    """What to do about a server that does not answer."""
+    return lambda error: "" if isinstance(error, CragsideError) else f"Start it, or correct {variable}."
 
 
 async def _store(container: "Container") -> list[Finding]:
