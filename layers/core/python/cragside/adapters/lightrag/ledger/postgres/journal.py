@@ -125,7 +125,7 @@ class Journal:
             try:
                 await self.drain(number, key)
             except LedgerError as error:
-                logger.warning("A change of a graph waits to be written: %s", error.reason)
+                logger.warning("A change waits to be written to another database: %s", error.reason)
         await self.drop_removed()
 
     async def drop_removed(self) -> None:
@@ -138,7 +138,7 @@ class Journal:
             try:
                 await self.targets[role].drop(key)
             except LedgerError as error:
-                logger.warning("The graph of a removed workspace is still there: %s", error.reason)
+                logger.warning("What another database has of a removed workspace is still there: %s", error.reason)
                 continue
             async with translating():
                 await self._database.value("DELETE FROM crag.dropped WHERE key = $1 AND role = $2", key, role)
