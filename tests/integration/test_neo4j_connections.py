@@ -167,6 +167,7 @@ def test_a_second_event_loop_works_and_closing_leaves_nothing_open(neo4j: "Neo4j
             await database.close()
         return rows
 
+    gc.collect()  # what other tests left
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         assert asyncio.run(ask(last=True)) == [[[1]]] * 4

@@ -92,28 +92,19 @@ class Journal:
 
     async def drain(self, number: int, key: str) -> None:
         """Have all noted changes of a store written. Raises `LedgerError`, and `ShareLost` until it is repaired."""
-        async with translating():
-            shares = await self._database.all(_SHARES, number)
-        for role, _, lost, first in shares:
-            if lost:
-                raise ShareLost(role)
-            if first is not None:
-                await self._drain(number, key, role)
+        await self._drained(number, key)
 
     async def check(self, number: int, key: str) -> None:
-        """Compare what the other databases have of a store with the journal. Raises `LedgerError` and `ShareLost`."""
-        async with translating():
-            shares = await self._database.all(_SHARES, number)
-        for role, seq, lost, first in shares:
-            if lost:
-                raise ShareLost(role)
+        """Have all noted changes of a store written, and compare what the other databases have with the journal.
+
+        Raises `LedgerError` and `ShareLost`.
+        """
+        for role, seq, first in await self._drained(number, key):
             applied = await self.target(role).applied(key)
-            if not (seq if first is None else first - 1) <= applied <= seq:
-                # Others may have written meanwhile.
-                async with translating():
-                    now = await self._database.all(_SHARES, number)
-                if now == shares:
-                    await self._lose(number, role)
+            agrees = (seq if first is None else first - 1) <= applied <= seq
+            # Others may have written meanwhile.
+            if not agrees and (role, seq, first) in await self._drained(number, key):
+                await self._lose(number, role)
 
     async def sweep(self) -> None:
         """Finish what interrupted processes left. What fails is left to the next sweep."""
@@ -147,6 +138,17 @@ class Journal:
         """Close the connections to the other databases."""
         for target in self.targets.values():
             await target.close()
+
+    async def _drained(self, number: int, key: str) -> list[tuple[str, int, int | None]]:
+        """The roles, the numbers of their latest changes, and of the first one that was waiting."""
+        async with translating():
+            shares = await self._database.all(_SHARES, number)
+        for role, _, lost, first in shares:
+            if lost:
+                raise ShareLost(role)
+            if first is not None:
+                await self._drain(number, key, role)
+        return [(role, seq, first) for role, seq, _, first in shares]
 
     async def _drain(self, number: int, key: str, role: str) -> None:
         async with translating():
