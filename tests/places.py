@@ -123,6 +123,7 @@ class InPostgres:
         versions = {row[0]: row[2] for row in self._rows(documents, store)}
         parts = """SELECT part.version, number, key, first, last, embedded, enrichment, error, tier3
             FROM crag.part JOIN crag.document USING (version) WHERE store = $1"""
+        words_of = "SELECT id, words::text, vector::text FROM crag.searched WHERE store = $1"
         vectors = [
             row[0] for row in self._rows("SELECT table_name FROM information_schema.tables") if "_vdb_" in row[0]
         ]
@@ -133,7 +134,10 @@ class InPostgres:
                 "id, part, number, section, tier2, text FROM crag.passage WHERE store = $1", store
             ),
             "texts": self._sorted("id, content FROM lightrag_doc_chunks WHERE workspace = $1", key),
-            "words": self._sorted("id, words::text, vector::text FROM crag.searched WHERE store = $1", store),
+            # The number of the store stands before each word.
+            "words": sorted(
+                (key, words.replace(f"'{store}:", "'"), vector) for key, words, vector in self._rows(words_of, store)
+            ),
             "vectors": {name: self._sorted(f"id FROM {name} WHERE workspace = $1", key) for name in vectors},
             "mentions": self._sorted("kind, name, passage FROM crag.mention WHERE store = $1", store),
             "nodes": {name: facts(value) for name, value in sorted(self._nodes(key))},

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import re
 import signal
 import time
 from collections.abc import Iterator
@@ -60,8 +59,8 @@ async def names(place: Place) -> list[str]:
 
 
 def contents(place: Place) -> dict[str, Any]:
-    """All that a place holds, without the number of its store, which stands before words."""
-    return {kind: re.sub(r"'\d+:", "'", repr(rows)) for kind, rows in place.contents("w").items()}
+    """All that a place holds."""
+    return place.contents("w")
 
 
 def killed_meanwhile(source: Place, target: Place) -> None:
