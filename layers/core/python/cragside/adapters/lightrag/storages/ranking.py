@@ -35,7 +35,8 @@ def fused(cosine: dict[int, float], lexical: dict[int, float]) -> list[int]:
         key: COSINE_WEIGHT * by_cosine.get(key, 0.0) + LEXICAL_WEIGHT * by_words.get(key, 0.0)
         for key in {**cosine, **lexical}
     }
-    return sorted(score, key=lambda key: (-score[key], key))
+    # Databases add up the words of a passage in any order, which changes the last digits.
+    return sorted(score, key=lambda key: (-round(score[key], 9), key))
 
 
 def _normalised(scores: dict[int, float]) -> dict[int, float]:
