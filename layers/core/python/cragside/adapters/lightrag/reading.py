@@ -23,13 +23,14 @@ async def read_passages(store: Store, query: str, parameters: QueryParam) -> lis
     """The passages that LightRAG finds, best first.
 
     Where each question to the store is a round trip, all that LightRAG will read is fetched ahead. Which texts it picks
-    is known once it has run, so that it runs twice: first over texts that are empty.
+    is known once it has run, so that it runs twice: first over texts that are empty. Raises `StoreReplaced`.
     """
     reader, known = store.reader, Known()
     beside = (reader.entities_vdb, reader.relationships_vdb, reader.chunk_entity_relation_graph)
     if reader.chunks_vdb.finds_with(*beside):
         search = await _search(store, query, parameters)
         found = await reader.chunks_vdb.find(search, *beside)
+        await store.check(found.now)
         expansion = found.expansion or await reader.chunk_entity_relation_graph.expand(found.names, found.ends)
         rehearsal = _on(reader, search, found, expansion, None)
         await rehearsal.aquery_data(query, parameters)

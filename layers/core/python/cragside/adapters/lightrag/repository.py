@@ -113,9 +113,6 @@ class LightRagRepository(RagRepository):
         A text can be found before the graph knows it: where `local`, `global` and `hybrid` come upon nothing, vectors
         are searched as in `naive`.
         """
-        store = await self._access.existing()
-        if store is None:
-            return []
         if len(query.strip()) < _SHORTEST_QUERY:
             query = f"what is {query}"
         keywords = self._keywords_of(query)
@@ -129,12 +126,17 @@ class LightRagRepository(RagRepository):
             ll_keywords=keywords.low or keywords.high or [query],
             enable_rerank=False,
         )
-        with _failing_as_unavailable():
+
+        async def candidates(store: Store) -> list[Document]:
             await store.embedder.prepare()
-            candidates = await _candidates(store, query, parameters, wanted)
-            if not candidates and mode not in ("naive", "mix"):
-                candidates = await _candidates(store, query, replace(parameters, mode="naive"), wanted)
-            return varied(await self._ranked(query, candidates), limit, document_of_evidence)
+            found = await _candidates(store, query, parameters, wanted)
+            if not found and mode not in ("naive", "mix"):
+                found = await _candidates(store, query, replace(parameters, mode="naive"), wanted)
+            return found
+
+        with _failing_as_unavailable():
+            found = await self._access.searched(candidates, otherwise=list[Document]())
+            return varied(await self._ranked(query, found), limit, document_of_evidence)
 
     @override
     async def similar(self, search: SimilaritySearch) -> list[Document]:

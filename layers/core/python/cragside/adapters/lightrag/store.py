@@ -3,18 +3,29 @@
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import TypeVar
 
 from cragside.adapters.lightrag.chunking import Chunker
 from cragside.adapters.lightrag.engine.embedding_cache import CachedEmbedder
 from cragside.adapters.lightrag.engine.engine import Engine
 from cragside.adapters.lightrag.leases import DOCUMENTS, GRAPH, Leases
-from cragside.adapters.lightrag.ledger.interface import Ledger
+from cragside.adapters.lightrag.ledger.interface import Ledger, Since
 from cragside.adapters.lightrag.ledger.leases import Lease
 from cragside.domain.context import CountTokens
+from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.indexing import Task
+
+Answer = TypeVar("Answer")
 
 # Edges that a query follows from each entity. More cost more and changed no route of the evals.
 _EDGES_PER_ENTITY = 2
+
+
+class StoreReplaced(ServiceUnavailable):
+    """The workspace has another store by now, or none. Open it anew and ask again."""
+
+    def __init__(self) -> None:
+        super().__init__("knowledge_base", "The workspace is being replaced. Ask again.")
 
 
 class Store:
@@ -56,12 +67,26 @@ class Store:
 
     async def is_replaced(self) -> bool:
         """Whether the whole content was replaced, or another model began it, so that it has to be opened anew."""
-        if (now := await self.ledger.since(self._state)) is None:
-            return False
-        if now.embedding_model not in (None, self.embedding_model) or now.generation != self._generation:
+        return not self._is_still(await self.ledger.since(self._state))
+
+    @property
+    def searches_tell_replacement(self) -> bool:
+        """Whether a search also reads what `is_replaced` asks, so that nobody need ask before it."""
+        tell: bool = self.reader.chunks_vdb.finds_with(self.reader.entities_vdb, self.reader.relationships_vdb)
+        return tell
+
+    async def check(self, now: Since | None) -> None:
+        """Raise `StoreReplaced` if the store is replaced. `now` is what a search read of it, if it did."""
+        if not self._is_still(now or await self.ledger.since(self._state)):
+            raise StoreReplaced
+
+    def _is_still(self, now: Since | None) -> bool:
+        if now is None:  # nothing has changed
             return True
+        if now.embedding_model not in (None, self.embedding_model) or now.generation != self._generation:
+            return False
         self._state = now.state
-        return False
+        return True
 
     def tidy(self) -> None:
         """Give the disk back soon that is no longer needed."""
@@ -118,11 +143,21 @@ def part_lease(task: Task) -> str:
 class StoreAccess:
     """Finds and makes the store of one workspace.
 
-    `existing` gives None while there is no store; `create` makes it. `check_writable` raises `ReadOnlyStore` where
-    nothing can be written.
+    `existing` gives None while there is no store; `create` makes it. `searchable` is `existing`, except that a store
+    may be replaced where searches tell that. `check_writable` raises `ReadOnlyStore` where nothing can be written.
     """
 
     workspace: str
     existing: Callable[[], Awaitable[Store | None]]
+    searchable: Callable[[], Awaitable[Store | None]]
     create: Callable[[], Awaitable[Store]]
     check_writable: Callable[[], None]
+
+    async def searched(self, search: Callable[[Store], Awaitable[Answer]], otherwise: Answer) -> Answer:
+        """What a search finds in the store of now; `otherwise` while there is none."""
+        try:
+            store = await self.searchable()
+            return await search(store) if store else otherwise
+        except StoreReplaced:
+            store = await self.existing()
+            return await search(store) if store else otherwise

@@ -72,7 +72,13 @@ class EmbeddedWorkspaces(Workspaces):
         from cragside.adapters.lightrag.repository import LightRagRepository
         from cragside.adapters.lightrag.store import StoreAccess
 
-        access = StoreAccess(name, partial(self._existing, name), partial(self._created, name), self._home.refuse_baked)
+        access = StoreAccess(
+            name,
+            existing=partial(self._existing, name),
+            searchable=partial(self._searchable, name),
+            create=partial(self._created, name),
+            check_writable=self._home.refuse_baked,
+        )
         passages = LightRagRepository(
             access, keywords_of=self._keywords_of, ranker=self._ranker, saved_queries=self._saved_queries
         )
@@ -233,6 +239,13 @@ class EmbeddedWorkspaces(Workspaces):
                 return None
             opening = self._pool.start(workspace, partial(self._reopened, workspace, opening.result()))
         return opening.result() if opening.done() else await asyncio.shield(opening)
+
+    async def _searchable(self, workspace: str) -> "Store | None":
+        opening = self._pool.opening(workspace)
+        if opening is None or not opening.done() or not opening.result().searches_tell_replacement:
+            return await self._existing(workspace)
+        self._pool.use(workspace)
+        return opening.result()
 
     async def _created(self, workspace: str) -> "Store":
         self._home.refuse_baked()

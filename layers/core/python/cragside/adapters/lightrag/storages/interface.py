@@ -9,6 +9,7 @@ import numpy as np
 from typing_extensions import override
 
 from cragside.adapters.lightrag.lean import BaseGraphStorage, BaseKVStorage, BaseVectorStorage, DocStatusStorage
+from cragside.adapters.lightrag.ledger.interface import Since
 from cragside.domain.filter import Filter
 from cragside.ports.embedder import Vectors
 
@@ -69,13 +70,15 @@ class Search:
 class Found(NamedTuple):
     """The nearest entities and relations, and passages with their cosines, best first.
 
-    `expansion` is None if the graph is in another database.
+    `expansion` is None if the graph is in another database. `now` is what the workspace's store was during the search,
+    None if that was not read.
     """
 
     entities: Rows
     relations: Rows
     passages: list[tuple[str, float]]
     expansion: Expansion | None
+    now: Since | None = None
 
     @property
     def names(self) -> list[str]:
@@ -113,7 +116,10 @@ class VectorStorage(_Committed, BaseVectorStorage):
         """
 
     def finds_with(self, *beside: object) -> bool:
-        """Whether `find` can search these storages as well, and a search is a round trip."""
+        """Whether `find` can search these storages as well, and a search is a round trip.
+
+        If so, `find` also reads what the workspace's store is now.
+        """
         return False
 
     async def find(self, search: Search, *beside: Any) -> Found:

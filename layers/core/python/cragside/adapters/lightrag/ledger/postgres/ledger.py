@@ -14,6 +14,7 @@ from cragside.adapters.lightrag.ledger.entries import text_hash
 from cragside.adapters.lightrag.ledger.interface import Ledger, Since
 from cragside.adapters.lightrag.ledger.postgres.answers import copy_answers
 from cragside.adapters.lightrag.ledger.postgres.failing import translating
+from cragside.adapters.lightrag.ledger.postgres.now import NOW, since
 from cragside.adapters.lightrag.ledger.postgres.part_writes import PartWrites
 from cragside.adapters.lightrag.ledger.postgres.removal import remove_here
 from cragside.adapters.lightrag.storable import storable
@@ -27,8 +28,7 @@ _TRIM = """DELETE FROM crag.{0} WHERE store = $1
     AND seq <= (SELECT seq FROM crag.{0} WHERE store = $1 ORDER BY seq DESC OFFSET $2 LIMIT 1)"""
 _SAVE_QUERY = """INSERT INTO crag.query (store, id, text, created_at) VALUES ($1, $2, $3, $4)
     ON CONFLICT (store, id) DO UPDATE SET text = excluded.text, created_at = excluded.created_at"""
-_SINCE = """SELECT id, state, embedding_model FROM crag.store
-    WHERE workspace = (SELECT $2::text) AND $1::bigint IS NOT NULL"""
+_NOW = f"SELECT * FROM ({NOW.format(workspace='$2::text')}) AS told WHERE $1::bigint IS NOT NULL"
 _COLUMNS = (
     "id, content_hash, state, name, title, file_type, doc_type, size, characters, created_at, updated_at, track,"
     " enrich, tier1, metadata, marks, text"
@@ -163,8 +163,7 @@ class PostgresLedger(PartWrites):
     @override
     async def since(self, state: str) -> Since:
         """See the base class. All of it is one row, so that it is read whatever the state was."""
-        row = await self._store.one(_SINCE, self._store.workspace)
-        return Since("", None, "") if row is None else Since(f"{row[0]}-{row[1]}", row[2], str(row[0]))
+        return since(await self._store.one(_NOW, self._store.workspace))
 
     @override
     async def opened_with(self) -> tuple[str | None, str]:

@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 import orjson
 
+from cragside.adapters.lightrag.ledger.postgres.now import NOW, since
 from cragside.adapters.lightrag.ledger.postgres.store import PostgresStore
 from cragside.adapters.lightrag.storages.interface import Expansion, Found, Search, ordered
 from cragside.adapters.lightrag.storages.postgres.graph import EDGES_OF, PostgresGraph
@@ -68,6 +69,7 @@ async def find(
     if search.passages is not None:
         parts |= chunks.passages(values, search.passages, search.vectors[search.passages], search.most)
     shown = {name: f"SELECT * FROM {name}" for name in parts}
+    shown["store"] = NOW.format(workspace=values.mark(store.workspace, "text"))
     beside = ""
     if graph is not None:
         beside, more = _expanded(values, graph)
@@ -82,6 +84,7 @@ async def find(
         told["relation"],
         ranking(near, lexical, search.most),
         None if graph is None else _expansion(told, graph),
+        since(next(iter(told["store"]), None)),
     )
 
 
