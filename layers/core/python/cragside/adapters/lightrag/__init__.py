@@ -2,5 +2,5 @@
 
 import logging
 
-# LightRAG sets its logger's level when it is imported, and warns there of packages that it can do without.
+# LightRAG warns of packages that it can do without while it is imported. It sets its logger's level there itself.
 logging.getLogger("lightrag").addFilter(lambda record: record.levelno >= logging.ERROR)

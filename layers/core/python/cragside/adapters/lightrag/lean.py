@@ -8,6 +8,7 @@ LightRAG's modules also put what a `.env` of the working directory says into the
 library and child process. They do not do so here: cragside reads its settings itself, and checks whose file it is.
 """
 
+import logging
 import os
 import sys
 import threading
@@ -53,6 +54,9 @@ finally:
         del os.environ[_NO_DOTENV]
     else:
         os.environ[_NO_DOTENV] = _before
+
+# It reports each step of a query. Writing these reports takes longer than the steps.
+utils.logger.setLevel(logging.ERROR)
 
 __all__ = [
     "GRAPH_FIELD_SEP",

@@ -53,6 +53,7 @@ class Engine(LightRAG):
 
     def on(self, **storages: Any) -> Self:
         """The same LightRAG with other storages in place of some of its own."""
+        self._build_global_config()  # the copies of every query share it
         other = copy(self)
         for name, storage in storages.items():
             setattr(other, name, storage)
