@@ -15,6 +15,8 @@ from cragside.domain.indexing import Stage, Task
 from cragside.ports.index_queue import IndexQueue, QueueStats
 from tests.libraries import EchoAnnotator, MemoryWorkspaces
 
+# How a worker runs that a supervisor starts, and the one that a server starts.
+STAYING: list[dict[str, Any]] = [{}, {"until_idle": True, "idle_seconds": 30.0}]
 DOWN = ServiceUnavailable("annotator", "The model host does not answer.")
 
 
@@ -202,7 +204,10 @@ async def test_embedding_continues_while_the_enriching_model_is_down(queue: Hast
 @pytest.mark.parametrize(
     "error", [ServiceUnavailable("knowledge_base", "The store is damaged."), ConfigurationError("Another model.")]
 )
-async def test_a_failing_store_does_not_delay_other_workspaces(tmp_path: Path, stage: Stage, error: Exception) -> None:
+@pytest.mark.parametrize("how", STAYING)
+async def test_a_failing_store_does_not_delay_other_workspaces(
+    tmp_path: Path, stage: Stage, error: Exception, how: dict[str, Any]
+) -> None:
     tried = asyncio.Event()
 
     def before(each: Task) -> None:
@@ -213,7 +218,7 @@ async def test_a_failing_store_does_not_delay_other_workspaces(tmp_path: Path, s
     queue, workspaces = LocalQueue(tmp_path), MemoryWorkspaces(before=before)
     worker = worker_of(queue, workspaces, parallel=4)
     await queue.send([task(f"doc-{n}", stage=stage, workspace="damaged") for n in range(30)])
-    running = asyncio.create_task(worker.run(sweep=False))
+    running = asyncio.create_task(worker.run(sweep=False, **how))
     async with asyncio.timeout(20):
         await tried.wait()
         for n in range(3):
@@ -272,17 +277,19 @@ async def test_a_configuration_error_ends_the_run_without_counting_an_attempt(
     assert (again.attempt, queue.delays) == (1, [])
 
 
+@pytest.mark.parametrize("how", STAYING)
 async def test_a_worker_that_is_to_stay_waits_until_the_configuration_is_mended(
-    queue: HastyQueue, caplog: pytest.LogCaptureFixture
+    queue: HastyQueue, caplog: pytest.LogCaptureFixture, how: dict[str, Any]
 ) -> None:
     workspaces = MemoryWorkspaces(before=failing(ConfigurationError("Unset RAG_EMBEDDING_MODEL.")))
     worker = worker_of(queue, workspaces, attempts=attempts_of(queue, workspaces, sleep=hasty))
     worker._attempts._stores["embed", "library"].failed = lambda: None  # type: ignore[method-assign]
     await queue.send([task()])
     with caplog.at_level(logging.ERROR):
-        running = asyncio.create_task(worker.run())
-        while not workspaces.done():
-            await asyncio.sleep(0.01)
+        running = asyncio.create_task(worker.run(**how))
+        async with asyncio.timeout(20):
+            while not workspaces.done():
+                await asyncio.sleep(0.01)
         worker.stop()
         assert await running == {"done": 1}
     assert "Unset RAG_EMBEDDING_MODEL" in caplog.text

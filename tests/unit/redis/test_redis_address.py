@@ -23,7 +23,11 @@ def test_messages_have_neither_user_nor_password(uri: str, shown: str) -> None:
 @pytest.mark.parametrize(
     ("uri", "said"),
     [
-        ("http://hush@cache:6379", "begin it with one of redis://, rediss://"),
+        ("http://hush@cache:6379", "begin it with redis:// or rediss://"),
+        ("redis://:hush℀@cache:6379", "letters beyond ASCII"),
+        ("redis://:hush[@cache:6379", "letters beyond ASCII"),
+        ("redis://:1?hush@cache:6379", "write @ as %40"),
+        ("redis://:hush@cache:6379/0?ssl_cert_reqs=none", "Begin it with rediss://"),
         ("redis://:hush@cache:port", "the port has to be a number"),
         ("redis:///0", "name the host"),
         ("redis://:hush@cache/rag", "has to be a number"),

@@ -63,8 +63,9 @@ class Worker:
         """Run tasks until stopped, or with `until_idle` until there were none for `idle_seconds`. Count the outcomes.
 
         With `sweep`, the worker first queues tasks that are missing, as after a crash between accepting a document and
-        queueing its tasks. It waits for that until it leads. A `ConfigurationError` is raised with `until_idle`;
-        otherwise it is logged, and the task is tried again until the configuration is fixed.
+        queueing its tasks. It waits for that until it leads. A `ConfigurationError` is raised with `until_idle` and no
+        `idle_seconds`. Otherwise it is logged, and the task is tried again until the configuration is fixed: it may be
+        that of one workspace alone.
         """
         tally = Counter[str]()
 
@@ -107,7 +108,7 @@ class Worker:
                 continue
             failures = 0
             for delivery in deliveries:
-                task = asyncio.create_task(self._handle(delivery, told, until_idle))
+                task = asyncio.create_task(self._handle(delivery, told, ends=until_idle and not idle_seconds))
                 self._in_hand[task] = delivery
                 task.add_done_callback(lambda ended: self._in_hand.pop(ended, None))
             if not idle:
@@ -115,7 +116,7 @@ class Worker:
             elif time.monotonic() - busy_at >= idle_seconds:
                 return
 
-    async def _handle(self, delivery: Delivery, told: Callable[[Handled], None], until_idle: bool) -> None:
+    async def _handle(self, delivery: Delivery, told: Callable[[Handled], None], *, ends: bool) -> None:
         while not self._stopping.is_set():
             try:
                 if (delay := self._attempts.wait_of(delivery.task)) > 0:
@@ -124,7 +125,7 @@ class Worker:
                     return
                 told(await self._attempts.handle(delivery))
             except ConfigurationError as error:
-                if until_idle:
+                if ends:
                     self._failure = error
                     self.stop()
                     return

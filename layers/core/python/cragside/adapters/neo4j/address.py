@@ -1,9 +1,9 @@
 """Where a Neo4j database is."""
 
 from dataclasses import dataclass, field
-from urllib.parse import unquote, urlsplit, urlunsplit
+from urllib.parse import unquote, urlunsplit
 
-from cragside.adapters.bad_address import BadAddress
+from cragside.adapters.bad_address import ENCODED, BadAddress, split_address
 
 _SCHEMES = ("neo4j", "neo4j+s", "neo4j+ssc", "bolt", "bolt+s", "bolt+ssc")
 
@@ -22,13 +22,11 @@ class Neo4jAddress:
         cls, uri: str, *, user: str | None = None, password: str | None = None, database: str | None = None
     ) -> "Neo4jAddress":
         """The parts of `neo4j://USER:PASSWORD@HOST:PORT`. Those given beside it come first. Raises `BadAddress`."""
-        parts = urlsplit(uri)
-        if parts.scheme not in _SCHEMES:
-            raise BadAddress(f"begin it with one of {', '.join(f'{scheme}://' for scheme in _SCHEMES)}")
+        parts = split_address(uri, *_SCHEMES)
         try:
             host, _ = parts.hostname, parts.port
         except ValueError:
-            raise BadAddress("the port has to be a number up to 65535") from None
+            raise BadAddress(f"the port has to be a number up to 65535. {ENCODED}") from None
         if not host:
             raise BadAddress("name the host: neo4j://HOST:7687")
         if parts.path.strip("/"):

@@ -4,13 +4,12 @@ import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
+from urllib.parse import SplitResult, parse_qsl, unquote
 
-from cragside.adapters.bad_address import BadAddress
+from cragside.adapters.bad_address import ENCODED, BadAddress, split_address
 from cragside.adapters.postgres.tls import tls_of
 
 _FORM = "postgresql://USER:PASSWORD@HOST:5432/DATABASE"
-_ENCODED = "In user and password, write @ as %40, : as %3A, / as %2F, ? as %3F, # as %23 and % as %25"
 _OPTIONS = (
     "host",
     "sslmode",
@@ -47,7 +46,7 @@ class PostgresAddress:
     @classmethod
     def parse(cls, uri: str) -> "PostgresAddress":
         """The parts of a URI, with its certificates read. Raises `BadAddress`."""
-        parts = _split(uri)
+        parts = split_address(uri, "postgresql", "postgres")
         options = _options(parts.query)
         host, port = _place(parts, options)
         if not host:
@@ -93,19 +92,6 @@ class PostgresAddress:
         return f"postgresql://{host}:{self.port}/{self.database}"
 
 
-def _split(uri: str) -> SplitResult:
-    try:
-        parts = urlsplit(uri.strip())
-    except ValueError:
-        raise BadAddress(f"an address of IPv6 has to be in brackets: {_FORM.replace('HOST', '[::1]')}") from None
-    if parts.scheme not in ("postgresql", "postgres"):
-        raise BadAddress("begin it with postgresql://")
-    # Otherwise a part of the password could be taken for a host or database and shown in messages.
-    if "@" in parts.path or "@" in parts.query or "#" in uri or parts.netloc.count("@") > 1:
-        raise BadAddress(f"it cannot be told where the password ends. {_ENCODED}")
-    return parts
-
-
 def _place(parts: SplitResult, options: Mapping[str, str]) -> tuple[str, int]:
     """Host and port. `hostname` of the standard library has no upper case, which the path of a socket may have."""
     place = parts.netloc.rpartition("@")[2]
@@ -114,7 +100,7 @@ def _place(parts: SplitResult, options: Mapping[str, str]) -> tuple[str, int]:
     try:
         port = parts.port or _PORT
     except ValueError:
-        raise BadAddress(f"the port has to be a number up to 65535. {_ENCODED}") from None
+        raise BadAddress(f"the port has to be a number up to 65535. {ENCODED}") from None
     named = parts.hostname or ""
     if place[:3].lower() == "%2f":
         named = unquote(place.partition(":")[0])

@@ -1,9 +1,9 @@
 """Where a Redis database is."""
 
 from dataclasses import dataclass, field
-from urllib.parse import parse_qsl, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, urlunsplit
 
-from cragside.adapters.bad_address import BadAddress
+from cragside.adapters.bad_address import ENCODED, BadAddress, split_address
 
 _SCHEMES = ("redis", "rediss")
 _OPTIONS = ("ssl_ca_certs", "ssl_ca_path", "ssl_cert_reqs", "ssl_certfile", "ssl_check_hostname", "ssl_keyfile")
@@ -19,13 +19,11 @@ class RedisAddress:
     @classmethod
     def parse(cls, uri: str) -> "RedisAddress":
         """The parts of `redis://USER:PASSWORD@HOST:PORT/DATABASE`. Raises `BadAddress`."""
-        parts = urlsplit(uri.strip())
-        if parts.scheme not in _SCHEMES:
-            raise BadAddress(f"begin it with one of {', '.join(f'{scheme}://' for scheme in _SCHEMES)}")
+        parts = split_address(uri, *_SCHEMES)
         try:
             host, _ = parts.hostname, parts.port
         except ValueError:
-            raise BadAddress("the port has to be a number up to 65535") from None
+            raise BadAddress(f"the port has to be a number up to 65535. {ENCODED}") from None
         if not host:
             raise BadAddress("name the host: redis://HOST:6379")
         database = parts.path.strip("/")
@@ -34,6 +32,8 @@ class RedisAddress:
         for name, _ in parse_qsl(parts.query, keep_blank_values=True):
             if name not in _OPTIONS:
                 raise BadAddress(f"it has an unknown option; those known are {', '.join(_OPTIONS)}")
+            if parts.scheme != "rediss":
+                raise BadAddress("its options are for TLS. Begin it with rediss://, or leave them out")
         shown = urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
         return cls(uri.strip(), shown)
 
