@@ -19,7 +19,7 @@ from tests.services.filled_store import Filled, container_on, filled, index, que
 from tests.services.postgres import Postgres
 
 NEAR = """SELECT found, cosine FROM crag.nearest('crag.searched', 'seq', 'vector', 'store = 1',
-    'crag.near_passages_1', $1, 0.05, 20)"""
+    'crag.near_passages_1', $1, 0.05, $2)"""
 SCANS = "SELECT pg_stat_get_xact_numscans(to_regclass('crag.near_passages_1'))"
 
 
@@ -35,13 +35,13 @@ def soon_large(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(near_indexes, "LARGE", 200)
 
 
-async def searched(store: Filled) -> tuple[list[list[Any]], int]:
+async def searched(store: Filled, most: int | None = 20) -> tuple[list[list[Any]], int]:
     """The nearest passages of some questions, and how often their index was read."""
     async with store.database.transaction():
         # Of so few rows, the planner may read and sort all, even where there is an index.
         await store.database.value("SELECT set_config('enable_sort', 'off', true)")
         vectors = WordLlamaEmbedder().encode(questions())
-        found = [[tuple(row) for row in await store.database.all(NEAR, each.tolist())] for each in vectors]
+        found = [[tuple(row) for row in await store.database.all(NEAR, each.tolist(), most)] for each in vectors]
         return found, await store.database.value(SCANS) or 0
 
 
@@ -75,6 +75,13 @@ async def test_a_large_workspace_is_searched_by_its_own_index(store: Filled) -> 
 
 
 @pytest.mark.usefixtures("soon_large")
+async def test_a_search_without_a_limit_compares_all_passages(store: Filled) -> None:
+    exact, _ = await searched(store, most=None)
+    await make_near_indexes(store.database)
+    assert await searched(store, most=None) == (exact, 0)
+
+
+@pytest.mark.usefixtures("soon_large")
 async def test_an_index_that_was_begun_and_never_ended_is_made_anew(store: Filled) -> None:
     await make_near_indexes(store.database)
     broken = "UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'crag.near_passages_1'::regclass RETURNING 1"
@@ -98,9 +105,8 @@ async def test_the_indexes_of_a_removed_workspace_go(store: Filled) -> None:
     await make_near_indexes(store.database)
     await store.container.workspaces.remove("default")
     await make_near_indexes(store.database)
-    assert (
-        await store.database.value("SELECT count(*) FROM pg_class WHERE relname ~ 'near_(passages|relationships)'") == 0
-    )
+    left = "SELECT count(*) FROM pg_class WHERE relname ~ '^(near_passages|cragside_near_[a-z]+)_[0-9]+$'"
+    assert await store.database.value(left) == 0
 
 
 async def test_the_counts_follow_what_is_written_and_deleted(store: Filled) -> None:

@@ -250,7 +250,7 @@ async def test_the_error_for_a_damaged_store_names_the_damage(baked: Path) -> No
 async def test_a_store_of_another_format_says_so(baked: Path) -> None:
     with sqlite3.connect(baked / "default/store.sqlite3") as connection:
         connection.execute("PRAGMA user_version = 99")
-    assert "the store has format 99" in await refused_opening(baked)
+    assert "it has format 99" in await refused_opening(baked)
 
 
 async def test_a_damaged_store_degrades_a_request(baked: Path) -> None:

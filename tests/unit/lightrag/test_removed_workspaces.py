@@ -1,7 +1,9 @@
 """Removing a workspace, on each backend, while others have it open."""
 
 import asyncio
+import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ from cragside.adapters.lightrag.backends.sqlite import SqliteBackend
 from cragside.adapters.lightrag.ledger.sqlite.database import Database
 from cragside.adapters.lightrag.workspaces import EmbeddedWorkspaces
 from cragside.domain.document import SourceText
+from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.memory_name import memory_of
 from tests.embedded_workspaces import embedded_workspaces, store_of
 from tests.fakes import WordGrader
@@ -127,6 +130,20 @@ async def test_an_interrupted_removal_is_gone_and_its_rest_is_swept(
     monkeypatch.undo()
     assert not await store.remove("w")
     assert list(tmp_path.iterdir()) == []
+    await store.close()
+
+
+async def test_a_workspace_of_another_format_can_be_removed(tmp_path: Path) -> None:
+    store = workspaces(tmp_path, SqliteBackend())
+    await (await store.open("w")).passages.save_documents([SourceText("a.txt", "Sea otters eat sea urchins.")])
+    await store.close()
+    with closing(sqlite3.connect(tmp_path / "w" / "store.sqlite3")) as connection:
+        connection.execute("PRAGMA user_version = 2")
+    store = workspaces(tmp_path, SqliteBackend())
+    with pytest.raises(ServiceUnavailable, match=r"format 2, .* Remove the workspace and ingest"):
+        await (await store.open("w")).passages.status()
+    assert await store.remove("w")
+    assert not (tmp_path / "w").exists()
     await store.close()
 
 

@@ -145,13 +145,9 @@ async def examine_redis(redis: "RedisDatabase") -> DatabaseState:
 async def is_migrated(database: "PostgresDatabase", embedder: "Embedder") -> bool:
     """Whether `migrate` would make no table. Raises as it does."""
     from cragside.adapters.lightrag.backends.postgres_tables import is_complete
-    from cragside.adapters.lightrag.ledger.failures import StoreFormatError
 
     (vector,) = await embedder.embed(["any text"])
-    try:
-        return await is_complete(database, model=embedder.name, dimensions=len(vector))
-    except StoreFormatError as error:
-        raise ServiceUnavailable("knowledge_base", f"{database.address}: {error}") from error
+    return await is_complete(database, model=embedder.name, dimensions=len(vector))
 
 
 async def migrate(database: "PostgresDatabase", embedder: "Embedder", *, age: bool = False) -> bool:
@@ -160,10 +156,6 @@ async def migrate(database: "PostgresDatabase", embedder: "Embedder", *, age: bo
     Raises `ServiceUnavailable`, also for tables of a later version.
     """
     from cragside.adapters.lightrag.backends.postgres_tables import migrate as make_tables
-    from cragside.adapters.lightrag.ledger.failures import StoreFormatError
 
     (vector,) = await embedder.embed(["any text"])
-    try:
-        return await make_tables(database, model=embedder.name, dimensions=len(vector), age=age)
-    except StoreFormatError as error:
-        raise ServiceUnavailable("knowledge_base", f"{database.address}: {error}") from error
+    return await make_tables(database, model=embedder.name, dimensions=len(vector), age=age)

@@ -9,7 +9,6 @@ from cragside.adapters.lightrag.backends.interface import Backend
 from cragside.adapters.lightrag.files.home import Home
 from cragside.adapters.lightrag.leases import DOCUMENTS, GRAPH, Leases
 from cragside.adapters.lightrag.ledger.exchange import DocumentRow, SearchText
-from cragside.adapters.lightrag.ledger.failures import StoreFormatError
 from cragside.domain.errors import NotFound, ServiceUnavailable, ValidationError
 from cragside.domain.memory_name import is_memory, memory_of, owner_of, spoken
 
@@ -126,11 +125,8 @@ class Copier:
             self.source.home.check(manifest, self.source.home.baked_name(manifest, name) or name)
         scratch = self.target.home.beside(name, "copying")
         dump = self.source.backend.dump(self.source.home.folder_of(name))
-        try:
-            async with aclosing(dump), aclosing(count.counted(dump)) as rows:
-                await self.target.backend.load(scratch, name, rows, search_text=self.search_text)
-        except StoreFormatError as error:
-            raise ServiceUnavailable("knowledge_base", f"Workspace {spoken(name)}: {error}") from error
+        async with aclosing(dump), aclosing(count.counted(dump)) as rows:
+            await self.target.backend.load(scratch, name, rows, search_text=self.search_text)
 
     async def _put_in_place(self, name: str, fresh: "Ledger", *, replace: bool) -> None:
         folder = self.target.home.folder_of(name)

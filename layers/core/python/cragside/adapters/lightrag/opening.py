@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cragside.adapters.lightrag.backends.interface import Backend
-from cragside.adapters.lightrag.ledger.failures import LedgerDamaged, LedgerError, StoreFormatError
+from cragside.adapters.lightrag.ledger.failures import LedgerDamaged, LedgerError
 from cragside.domain.context import CountTokens
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
 from cragside.domain.memory_name import owner_of, spoken
@@ -101,8 +101,6 @@ class StoreOpener:
     async def _ledger(self, workspace: str, folder: Path, *, read_only: bool) -> "Ledger":
         try:
             return await self.backend.open_ledger(folder, workspace, search_text=self.search_text, read_only=read_only)
-        except StoreFormatError as error:
-            raise ServiceUnavailable("knowledge_base", f"Workspace {spoken(workspace)}: {error}") from error
         except LedgerError as error:
             raise unopened(workspace, error, read_only=read_only) from error.__cause__
         except OSError as error:

@@ -11,7 +11,7 @@ from typing_extensions import override
 from cragside.adapters.lightrag.files.home import Home
 from cragside.adapters.lightrag.files.manifest import Manifest
 from cragside.adapters.lightrag.leases import DOCUMENTS, GRAPH, Leases
-from cragside.adapters.lightrag.ledger.failures import LedgerDamaged, LedgerError
+from cragside.adapters.lightrag.ledger.failures import LedgerDamaged, LedgerError, StoreFormatError
 from cragside.adapters.lightrag.opening import StoreOpener, damaged, out_of_reach, unopened
 from cragside.adapters.lightrag.pool import StorePool
 from cragside.domain.indexing import DocumentKey, Stored
@@ -194,7 +194,7 @@ class EmbeddedWorkspaces(Workspaces):
         try:
             ledger = await self._backend.open_ledger(folder, workspace, search_text=self._opener.search_text)
         except LedgerError as error:
-            if not isinstance(error, LedgerDamaged):
+            if not isinstance(error, (LedgerDamaged, StoreFormatError)):
                 raise unopened(workspace, error, read_only=False) from error.__cause__
             ledger = None  # nobody can write to it
         try:

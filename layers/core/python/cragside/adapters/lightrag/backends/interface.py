@@ -60,7 +60,7 @@ class Backend(ABC):
     ) -> "Ledger":
         """The ledger of a folder, which is made unless it is only read. Open it before LightRAG's storages.
 
-        `search_text` gives what full-text search sees of a text. Raises `LedgerError`, `StoreFormatError` and
+        `search_text` gives what full-text search sees of a text. Raises `LedgerError` and
         `OSError`.
         """
 
@@ -101,7 +101,7 @@ class Backend(ABC):
     def dump(self, folder: Path) -> "Batches":
         """All that a store holds, its leases aside, as of one moment, however long the reading takes.
 
-        Raises `LedgerError` and `StoreFormatError`.
+        Raises `LedgerError`.
         """
 
     @abstractmethod

@@ -36,8 +36,8 @@ async def migrate(database: PostgresDatabase, *, model: str = "", dimensions: in
 
     Returns whether the ledger's tables were missing.
 
-    The tables are made all or none. Several processes may do it at the same time. Raises `LedgerError`, and
-    `StoreFormatError` for tables of a later version.
+    The tables are made all or none. Several processes may do it at the same time. Raises `LedgerError`,
+    also for tables of a later version.
     """
     async with translating(), database.transaction(), database.connection() as connection:
         await connection.execute("SELECT pg_advisory_xact_lock($1)", MIGRATING)

@@ -23,8 +23,11 @@ class LedgerDamaged(LedgerError):
         super().__init__(reason, unusable, f"The knowledge base is damaged ({reason}). {remedy}")
 
 
-class StoreFormatError(Exception):
-    """The store has the format of another version of cragside."""
+class StoreFormatError(LedgerError):
+    """The store has the format of another version of cragside. `why` says which, and what to do."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(why, f"cannot be used: {why}")
 
 
 @asynccontextmanager

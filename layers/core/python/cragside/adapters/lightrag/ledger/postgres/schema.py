@@ -1,10 +1,9 @@
 """The tables of the ledgers, which all workspaces of a database share."""
 
-from cragside.adapters.lightrag.ledger.failures import StoreFormatError
+from cragside.adapters.lightrag.ledger.failures import LedgerError
 from cragside.adapters.postgres.database import PostgresDatabase
 
 SCHEMA_VERSION = 1
-_REMEDY = "run cragside migrate"
 # The advisory lock of whoever makes tables: any number that no other program is likely to take.
 MIGRATING = 0x6372_6167
 # A row of `store` is the content of a workspace. When a workspace is built anew, its name goes to another row.
@@ -93,11 +92,11 @@ async def version_of(database: PostgresDatabase) -> int:
 
 
 def check_version(version: int | None) -> None:
-    """Raise `StoreFormatError` for tables that this program does not know."""
-    if (found := version or 0) < SCHEMA_VERSION:
-        raise StoreFormatError(f"its tables have format {found}; this cragside needs {SCHEMA_VERSION}: {_REMEDY}")
-    if found > SCHEMA_VERSION:
-        raise StoreFormatError(f"its tables have format {found}, but this cragside knows {SCHEMA_VERSION}. Update it.")
+    """Raise `LedgerError` for tables that this program does not know."""
+    if (found := version or 0) != SCHEMA_VERSION:
+        remedy = "Run cragside migrate" if found < SCHEMA_VERSION else "Update cragside"
+        why = f"its tables have format {found}, and this version of cragside reads format {SCHEMA_VERSION}. {remedy}"
+        raise LedgerError(why, f"cannot be used: {why}")
 
 
 async def record_version(database: PostgresDatabase) -> None:

@@ -48,7 +48,7 @@ CREATE TRIGGER count_deleted AFTER DELETE ON crag.searched REFERENCING OLD TABLE
 
 # The nearest of the rows that `condition` chooses: exactly, or by an index of their own where it is there. Names and
 # conditions are text of ours. An index finds candidates by vectors of half precision; their cosines are exact all the
-# same. A vector of zeros has the cosine 0.
+# same. A vector of zeros has the cosine 0. Without a limit all rows are compared, because an index stops early.
 # Without OFFSET 0, a cosine would be computed where it is compared, where it is shown and where it is sorted by.
 TABLES += """
 CREATE FUNCTION crag.nearest(
@@ -58,7 +58,7 @@ CREATE FUNCTION crag.nearest(
 DECLARE
     rows text := format('%s WHERE %s', source, condition);
 BEGIN
-    IF EXISTS (SELECT FROM pg_index WHERE indexrelid = to_regclass(by_index) AND indisvalid) THEN
+    IF most IS NOT NULL AND EXISTS (SELECT FROM pg_index WHERE indexrelid = to_regclass(by_index) AND indisvalid) THEN
         PERFORM set_config('hnsw.iterative_scan', 'strict_order', true),
             set_config('hnsw.ef_search', least(1000, 40 + 6 * most)::text, true);
         rows := format('(SELECT * FROM %s ORDER BY %s::halfvec(%s) <=> $1::vector::halfvec LIMIT $3 + 10) AS near',

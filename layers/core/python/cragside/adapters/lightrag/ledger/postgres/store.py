@@ -119,7 +119,7 @@ class PostgresStore:
     ) -> "PostgresStore":
         """The store of a folder's name; each acquire needs its `release`. Without `new`, it has to be there.
 
-        Raises `LedgerError`, and `StoreFormatError` for tables of another version of cragside.
+        Raises `LedgerError`, also for tables of another version of cragside.
         """
         async with translating():
             version, number, *facts = await database.one(_FIND, folder.name)

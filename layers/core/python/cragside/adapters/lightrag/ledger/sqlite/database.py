@@ -86,7 +86,7 @@ class Database:
     def acquire(cls, folder: str | Path, *, read_only: bool = False) -> "Database":
         """The database of a folder, as whoever acquired it first opened it; each acquire needs its `release`.
 
-        Raises `LedgerError`, `StoreFormatError` and `OSError`.
+        Raises `LedgerError` and `OSError`.
         """
         path = (Path(folder) / FILE_NAME).resolve()
         database = cls._open.get(path)

@@ -70,7 +70,7 @@ _ADD_VECTOR = """INSERT INTO vector (namespace, id, source, target, vector, valu
 
 
 async def dump(folder: Path) -> Batches:
-    """All rows of a folder's store, as of one moment. Raises `LedgerError` and `StoreFormatError`."""
+    """All rows of a folder's store, as of one moment. Raises `LedgerError`."""
     try:
         with closing(_connected(folder, "ro")) as connection:
             check_format(connection)

@@ -28,7 +28,7 @@ class SqliteLedger(Copying):
     ) -> Self:
         """The ledger of a folder, which is made unless it is only read. `search_text` gives what full-text search sees.
 
-        Raises `LedgerError`, `StoreFormatError` and `OSError`.
+        Raises `LedgerError` and `OSError`.
         """
         return cls(Database.acquire(folder, read_only=read_only), workspace, search_text)
 

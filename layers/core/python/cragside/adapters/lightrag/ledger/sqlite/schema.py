@@ -116,9 +116,10 @@ def check_format(connection: sqlite3.Connection) -> None:
     """Raises `StoreFormatError` for another version's store, `sqlite3.DatabaseError` when a table is missing."""
     version, tables = version_of(connection), _tables(connection)
     if version != SCHEMA_VERSION:
-        remedy = " Bake it again." if version < SCHEMA_VERSION else ""
+        older = "Remove the workspace and ingest its documents again, or bake the store again"
+        remedy = older if version < SCHEMA_VERSION else "Use the version that made it"
         raise StoreFormatError(
-            f"the store has format {version}, and this version of cragside reads format {SCHEMA_VERSION}.{remedy}"
+            f"it has format {version}, and this version of cragside reads format {SCHEMA_VERSION}. {remedy}"
         )
     if missing := sorted(_NAMES - tables):
         raise sqlite3.DatabaseError(f"the table {missing[0]} is missing")
