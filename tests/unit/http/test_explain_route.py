@@ -248,3 +248,18 @@ async def test_a_failure_in_the_middle_is_the_last_event(tmp_path: Path) -> None
     assert [name for name, _ in events] == ["step"] * 4 + ["failed"]
     assert (events[-1][1]["error"]["type"], events[-1][1]["id"]) == ("service_unavailable", "r9")
     assert as_json.status_code == 503
+
+
+async def test_the_openapi_document_has_both_types_and_every_field(knowledge: Knowledge) -> None:
+    document = (await knowledge.http.get("/openapi.json")).json()
+    operation = document["paths"]["/v1/explain"]["post"]
+    answers = operation["responses"]["200"]["content"]
+    assert answers.keys() == {"application/json", "text/event-stream"}
+    assert answers["application/json"]["schema"] == {"$ref": "#/components/schemas/ExplanationBody"}
+    for event in ("step", "candidates", "done", "failed"):
+        assert f"`{event}`" in answers["text/event-stream"]["schema"]["description"]
+    told = await explained(knowledge, prompt=QUESTION)
+    schemas = document["components"]["schemas"]
+    assert told.keys() == set(schemas["ExplanationBody"]["required"])
+    assert told["candidates"][0].keys() == set(schemas["CandidateBody"]["required"])
+    assert told["candidates"][0]["reasons"].keys() == set(schemas["ReasonsBody"]["required"])
