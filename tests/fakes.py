@@ -11,6 +11,7 @@ from cragside.domain.indexing import DocumentKey, Stored
 from cragside.domain.query import Query
 from cragside.domain.search import Mode, SimilaritySearch
 from cragside.ports.rag_repository import Indexed, KnowledgeStatus, RagRepository
+from cragside.ports.relevance_grader import RelevanceGrader
 from cragside.ports.search_service import SearchService
 from cragside.ports.upload_store import UploadForm
 from cragside.ports.workspaces import Workspace
@@ -108,7 +109,7 @@ class FakeWorkspaces:
         raise NotImplementedError("the fake has no embedding model to change")
 
 
-class ScriptedGrader:
+class ScriptedGrader(RelevanceGrader):
     """Grades by content; content that is not in the script fails the test."""
 
     def __init__(self, scores: dict[str, float], before: Callable[[], Awaitable[None]] | None = None) -> None:
@@ -123,7 +124,7 @@ class ScriptedGrader:
         return [self.scores[document.content] for document in documents]
 
 
-class WordGrader:
+class WordGrader(RelevanceGrader):
     """Relevance is the share of the query's words in the document."""
 
     async def grade(self, query: str, documents: Sequence[Document], *, model: str | None = None) -> list[float]:

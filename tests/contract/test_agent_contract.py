@@ -33,6 +33,7 @@ from cragside.domain.errors import (
     ValidationError,
 )
 from cragside.domain.outcome import Degradation, Findings
+from cragside.domain.steps import Watch
 from cragside.entrypoints.http.app import create_app
 from cragside.plugins.smart_proxy import PluginConfiguration, RagAgent
 from cragside.ports.rag_repository import RagRepository
@@ -78,6 +79,7 @@ class ScriptedFinder:
         instruction: str,
         compress: bool,
         turns: Sequence[ChatTurn],
+        watch: Watch | None,
     ) -> Findings:
         self.asked.append({"question": question, "workspace": workspace, "model": model})
         if isinstance(self.outcome, Exception):

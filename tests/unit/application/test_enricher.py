@@ -13,6 +13,7 @@ from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable, ValidationError
 from cragside.domain.outcome import Degradation, Findings
 from cragside.domain.personas import PERSONAS, PLAIN
+from cragside.domain.steps import Watch
 from cragside.ports.workspaces import Workspace
 from tests.fakes import FakeRepository, FakeWorkspaces
 
@@ -36,6 +37,7 @@ class ScriptedFinder:
         instruction: str,
         compress: bool,
         turns: Sequence[ChatTurn],
+        watch: Watch | None,
     ) -> Findings:
         self.calls.append(
             {

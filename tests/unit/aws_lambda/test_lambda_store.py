@@ -53,6 +53,18 @@ def test_a_real_store_answers_event_after_event_on_one_loop(function: Function) 
         assert "sixty centimetres" in json.loads(answer["body"])["prompt"]
 
 
+def test_events_of_an_explanation_arrive_together_at_the_end(function: Function) -> None:
+    asked = event(body=json.dumps({"prompt": QUESTION}), rawPath="/v1/explain")
+    asked["requestContext"]["http"] |= {"path": "/v1/explain"}
+    as_json = function.answer(asked, Context())
+    assert json.loads(as_json["body"])["verdict"] == "local"
+    asked["headers"] = {**asked["headers"], "accept": "text/event-stream"}
+    answer = function.answer(asked, Context())
+    assert answer["isBase64Encoded"] is False
+    names = [line for line in answer["body"].split("\n") if line.startswith("event: ")]
+    assert names == ["event: step"] * 4 + ["event: candidates", "event: done"]
+
+
 def test_neither_prompt_nor_evidence_is_logged_at_any_level(
     function: Function, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str], log: io.StringIO
 ) -> None:

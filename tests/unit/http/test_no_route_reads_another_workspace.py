@@ -53,6 +53,7 @@ ATTEMPTS = {
     "GET /metrics": Attempt(open=True),  # of no workspace; 403 for tokens of some
     "GET /health": Attempt(),
     "POST /v1/enrich": Attempt({"prompt": f"/rag {QUESTION}"}, shows=True),
+    "POST /v1/explain": Attempt({"prompt": QUESTION}, shows=True),
     "POST /v1/query": Attempt(SEARCH, shows=True),
     "POST /v1/documents": Attempt(NEW),
     "POST /v1/documents/uploads": Attempt({}),

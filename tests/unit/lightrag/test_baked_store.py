@@ -181,6 +181,18 @@ def test_requests_and_health_checks_are_answered(baked: Path) -> None:
     assert files(baked) == before
 
 
+def test_a_question_is_explained_and_its_passage_found_in_its_document(baked: Path) -> None:
+    before = files(baked)
+    with TestClient(create_app(opened(baked))) as client:
+        told = client.post("/v1/explain", json={"prompt": MERCURY}).json()
+        best = told["candidates"][0]
+        path = f"/v1/documents/{best['document']}/content"
+        document = client.get(path, params={"passage": best["id"]}).json()
+    assert (told["verdict"], best["kept"]) == ("local", True)
+    assert document["text"][document["passage"]["start"] : document["passage"]["end"]] == best["content"]
+    assert files(baked) == before
+
+
 async def test_a_query_is_not_remembered_and_that_is_no_error(baked: Path) -> None:
     before = files(baked)
     container = opened(baked)

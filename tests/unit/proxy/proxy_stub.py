@@ -20,6 +20,7 @@ from cragside.domain.errors import ServiceUnavailable, ValidationError
 from cragside.domain.exchange import Exchange
 from cragside.domain.outcome import Degradation, RagContext
 from cragside.domain.prompt import inject, question_in
+from cragside.domain.steps import Watch
 from cragside.settings import Settings
 
 
@@ -111,6 +112,7 @@ class FakeEnricher:
         memory: bool | None = None,
         evidence_tokens: int | None = None,
         timeout: float | None = None,
+        watch: Watch | None = None,
     ) -> Enriched:
         call = {"workspace": workspace, "persona": persona, "memory": memory, "evidence_tokens": evidence_tokens}
         self.calls.append({"request": dict(request), **call})

@@ -13,6 +13,7 @@ from cragside.application.allowance import StorageLimits
 from cragside.application.answerer import Answerer
 from cragside.application.attempts import Attempts
 from cragside.application.enricher import Enricher
+from cragside.application.explainer import Explainer
 from cragside.application.indexer import Indexer
 from cragside.application.intake import Intake
 from cragside.application.memory import Memory
@@ -145,6 +146,18 @@ class Container(Stores):
         settings = self.settings
         return Answerer(
             self.enricher, self.upstream, prefix=settings.command_prefix, evidence_tokens=settings.context_tokens
+        )
+
+    @cached_property
+    def explainer(self) -> Explainer:
+        """Explains how prompts get their evidence."""
+        settings = self.settings
+        return Explainer(
+            self.enricher,
+            self.embedded_grader,
+            self.word_matcher,
+            prefix=settings.command_prefix,
+            timeout=settings.timeout_seconds,
         )
 
     @cached_property

@@ -1,6 +1,7 @@
 """The use case: add evidence to a request that begins with `/rag`."""
 
 import asyncio
+import time
 import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -8,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from cragside.application.memory import Recollection
+from cragside.domain.candidates import Candidate
 from cragside.domain.context import CountTokens
 from cragside.domain.conversation import ChatTurn, earlier_turns
 from cragside.domain.deadline import Deadline
@@ -16,6 +18,7 @@ from cragside.domain.outcome import Findings, RagContext
 from cragside.domain.personas import instruction_of
 from cragside.domain.prompt import inject, question_in
 from cragside.domain.query import Query, ask
+from cragside.domain.steps import Step, Watch
 from cragside.domain.verdict import verdict_of
 from cragside.domain.workspace_name import workspace_name
 from cragside.ports.workspaces import Workspaces
@@ -41,11 +44,12 @@ class EvidenceFinder(Protocol):
         instruction: str,
         compress: bool,
         turns: Sequence[ChatTurn],
+        watch: Watch | None,
     ) -> Findings:
         """An instruction and graded evidence in at most `evidence_tokens` tokens. Raises only configuration errors.
 
         `compress` reduces the evidence to its relevant strips. `turns` are the conversation before the question,
-        oldest first.
+        oldest first. `watch` is called with each step when it ends, and the findings have the candidates then.
         """
 
 
@@ -58,10 +62,14 @@ class Recalling(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Enriched:
-    """A request for the model. `rag_context` is None if the request did not ask for evidence."""
+    """A request for the model. `rag_context` is None if the request did not ask for evidence.
+
+    `candidates` are all that were considered; () for a run that nobody watched.
+    """
 
     request: dict[str, Any]
     rag_context: RagContext | None
+    candidates: tuple[Candidate, ...] = ()
 
 
 class Enricher:
@@ -108,13 +116,14 @@ class Enricher:
         memory: bool | None = None,
         evidence_tokens: int | None = None,
         timeout: float | None = None,  # noqa: ASYNC109 (a budget that nodes share, not a cancellation)
+        watch: Watch | None = None,
     ) -> Enriched:
         """The request with evidence for its question, within `timeout` seconds and the configured time budget.
 
         `question` is that of the request, if the caller has read it already. `persona` and `memory` are defaults for
-        the fields of the request. Raises `ValidationError` for fields of a wrong type, an unknown persona, and a
-        missing or overlong question. Raises `ConfigurationError`, and in fail mode `closed` `ServiceUnavailable` if
-        neither the knowledge base nor the web answers.
+        the fields of the request. `watch` is called with each step when it ends. Raises `ValidationError` for fields
+        of a wrong type, an unknown persona, and a missing or overlong question. Raises `ConfigurationError`, and in
+        fail mode `closed` `ServiceUnavailable` if neither the knowledge base nor the web answers.
         """
         if request.get("prompt") is None and request.get("messages") is None:
             raise ValidationError("The request needs a prompt (string) or messages (list).", field="prompt")
@@ -134,11 +143,18 @@ class Enricher:
             instruction=instruction_of(_optional(request, "persona", str) or persona or self._persona),
             compress=bool(_optional(request, "compress", bool)),
             turns=earlier_turns(request, self._prefix),
+            watch=watch,
         )
         self._refuse_blindness(findings)
         searched = findings.standalone_question or query.text
         left = tokens - (self._count_tokens(findings.block) if findings.block else 0)
-        recollection = await self._recollected(searched, query.workspace, deadline, left) if wants_memory else None
+        recollection = None
+        if wants_memory:
+            started = time.perf_counter()
+            recollection = await self._recollected(searched, query.workspace, deadline, left)
+            if watch is not None:
+                spent = (time.perf_counter() - started) * 1000
+                watch(Step("recall", spent, {"exchanges": len(recollection.documents)}))
         await self._remember(query, deadline)
         context = RagContext(
             query=query.text,
@@ -153,7 +169,8 @@ class Enricher:
             standalone_question=findings.standalone_question,
         )
         blocks = (findings.block, recollection.text if recollection else "")
-        return Enriched(inject(request, "\n\n".join(filter(None, blocks)), query.text), context)
+        enhanced = inject(request, "\n\n".join(filter(None, blocks)), query.text)
+        return Enriched(enhanced, context, findings.candidates)
 
     def _wants_memory(self, request: Mapping[str, Any], memory: bool | None) -> bool:
         given = (_optional(request, "memory", bool), memory)

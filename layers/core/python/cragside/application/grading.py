@@ -7,7 +7,7 @@ from typing import TypeVar
 from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.outcome import Degradation
-from cragside.ports.relevance_grader import RelevanceGrader
+from cragside.ports.relevance_grader import Grades, RelevanceGrader
 
 T = TypeVar("T")
 
@@ -20,16 +20,19 @@ async def graded(
     embedded: RelevanceGrader,
     seconds: float,
     model: str | None = None,
-) -> tuple[list[Document], list[Degradation]]:
-    """The documents with their relevance, best first. If `grader` fails within its time, `embedded` replaces it."""
+) -> tuple[list[Document], list[Degradation], str]:
+    """The documents with their relevance, best first, what failed, and the name of their grader.
+
+    If `grader` fails within its time, `embedded` replaces it.
+    """
     degraded: list[Degradation] = []
     try:
-        scores = await within(seconds, "grader", grader.grade(question, documents, model=model))
+        grades = await within(seconds, "grader", grader.judge(question, documents, model=model))
     except ServiceUnavailable as error:
-        scores = await embedded.grade(question, documents)
+        grades = Grades(await embedded.grade(question, documents))
         reason = f"{error.message.rstrip('.')}. The embedded grader stepped in."
         degraded = [Degradation("grader", reason)]
-    return by_relevance(documents, scores), degraded
+    return by_relevance(documents, grades.scores), degraded, grades.grader
 
 
 def by_relevance(documents: Sequence[Document], scores: Sequence[float]) -> list[Document]:

@@ -58,7 +58,7 @@ class RelevantPassages:
             raise ValidationError("A search needs a text.", field="query")
         refuse_overlong_query(search.text)
         repository = (await self._workspaces.open(workspace)).passages
-        found, degraded = await graded(
+        found, degraded, _ = await graded(
             search.text,
             await self._retrieved(search, repository),
             grader=self._grader if search.both else self._embedded_grader,

@@ -20,21 +20,28 @@ _SHARE_OF_BEST = 0.3
 
 def strips_of(text: str) -> list[str]:
     """The text as at most 48 runs of whole sentences, each of about 17 words or more."""
+    return [text[start:end] for start, end in strip_places(text)]
+
+
+def strip_places(text: str) -> list[tuple[int, int]]:
+    """Where each strip of the text begins and ends, without the blanks around it."""
     least = max(_SHORTEST_STRIP, _size(text) // _MOST_STRIPS + 1)
-    strips: list[str] = []
+    places: list[tuple[int, int]] = []
     start = begun = size = 0
     for end in (*(match.end() for match in _SENTENCE_END.finditer(text)), len(text)):
         size += _size(text[begun:end])
         begun = end
         if size >= least:
-            strips.append(text[start:end].strip())
+            places.append(_trimmed(text, start, end))
             start, size = end, 0
-    rest = text[start:].strip()
-    if strips and size < least // 2:
-        strips[-1] = f"{strips[-1]}\n{rest}".strip()
-    elif rest:
-        strips.append(rest)
-    return strips
+    rest = _trimmed(text, start, len(text))
+    if rest[0] == rest[1]:
+        return places
+    if places and size < least // 2:
+        places[-1] = (places[-1][0], rest[1])
+    else:
+        places.append(rest)
+    return places
 
 
 async def compressed(question: str, documents: Sequence[Document], grader: RelevanceGrader) -> list[Document]:
@@ -55,6 +62,13 @@ async def compressed(question: str, documents: Sequence[Document], grader: Relev
         replace(document, content=_kept(strips, [next(scores) for _ in strips])) if len(strips) > 1 else document
         for document, strips in zip(documents, split, strict=True)
     ]
+
+
+def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
+    """The part of the text without the blanks at its ends."""
+    part = text[start:end]
+    begin = start + len(part) - len(part.lstrip())
+    return begin, max(begin, start + len(part.rstrip()))
 
 
 def _size(text: str) -> int:

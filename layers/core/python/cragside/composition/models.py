@@ -17,6 +17,7 @@ from cragside.ports.search_service import SearchService
 
 if TYPE_CHECKING:
     from cragside.adapters.embedded.embedder import WordLlamaEmbedder
+    from cragside.adapters.embedded.grader import EmbeddedGrader
     from cragside.adapters.lightrag.opening import OpenEmbedder
     from cragside.adapters.ollama.host import OllamaHost
     from cragside.ports.embedder import Embedder
@@ -64,11 +65,16 @@ class Models(Members):
         return partial(_open_embedder, self.embedder, self.host)
 
     @cached_property
-    def embedded_grader(self) -> RelevanceGrader:
-        """The grader that needs no host."""
+    def word_matcher(self) -> "EmbeddedGrader":
+        """Finds the words of a question in passages, and is the embedded grader: they share their analyses."""
         from cragside.adapters.embedded.grader import EmbeddedGrader
 
         return EmbeddedGrader(self.word_vectors)
+
+    @cached_property
+    def embedded_grader(self) -> RelevanceGrader:
+        """The grader that needs no host."""
+        return self.word_matcher
 
     @cached_property
     def grader(self) -> RelevanceGrader:

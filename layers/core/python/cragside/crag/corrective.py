@@ -13,6 +13,7 @@ from cragside.domain.conversation import ChatTurn
 from cragside.domain.deadline import Deadline
 from cragside.domain.outcome import Findings
 from cragside.domain.personas import PLAIN
+from cragside.domain.steps import Watch
 
 
 @dataclass(frozen=True)
@@ -51,8 +52,9 @@ class CorrectiveRag(EvidenceFinder):
         instruction: str = PLAIN,
         compress: bool = False,
         turns: Sequence[ChatTurn] = (),
+        watch: Watch | None = None,
     ) -> Findings:
-        context = CragContext(self.tools, deadline, evidence_tokens, instruction, compress, turns)
+        context = CragContext(self.tools, deadline, evidence_tokens, instruction, compress, turns, watch)
         asked = {"question": question, "workspace": workspace, "model": model}
         graph = self.conversation_graph if turns else self.graph
         state = await graph.ainvoke(asked, context=context)
@@ -63,4 +65,5 @@ class CorrectiveRag(EvidenceFinder):
             degraded=tuple(state.get("degraded", ())),
             timings_ms=state["timings_ms"],
             standalone_question=None if state["question"] == question else state["question"],
+            candidates=state.get("candidates", ()),
         )

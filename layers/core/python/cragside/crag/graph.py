@@ -3,6 +3,7 @@
 A question within a conversation is completed first.
 """
 
+import time
 from typing import Any, Literal
 
 from langgraph.graph import END, START, StateGraph
@@ -10,6 +11,7 @@ from langgraph.runtime import Runtime
 
 from cragside.crag import nodes
 from cragside.crag.state import CragContext, CragState
+from cragside.domain.steps import Step
 
 
 async def after_grading(state: CragState, runtime: Runtime[CragContext]) -> Literal["inject", "transform_query"]:
@@ -17,7 +19,12 @@ async def after_grading(state: CragState, runtime: Runtime[CragContext]) -> Lite
 
     It is a coroutine because LangGraph runs plain functions in a thread.
     """
-    return "inject" if runtime.context.tools.policy.suffices(state["local"]) else "transform_query"
+    started = time.perf_counter()
+    enough = runtime.context.tools.policy.suffices(state["local"])
+    if runtime.context.watch is not None:
+        passed = {"next": "inject" if enough else "rewrite"}
+        runtime.context.watch(Step("decide", (time.perf_counter() - started) * 1000, passed))
+    return "inject" if enough else "transform_query"
 
 
 def build_graph(*, conversation: bool = True) -> Any:

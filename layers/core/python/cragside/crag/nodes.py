@@ -2,6 +2,7 @@
 
 import hashlib
 import time
+from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any, Protocol
 
@@ -10,11 +11,15 @@ from langgraph.runtime import Runtime
 from cragside.application.grading import by_relevance, graded, within
 from cragside.application.strips import compressed
 from cragside.crag.state import CragContext, CragState
+from cragside.domain.candidates import considered
 from cragside.domain.context import pack
 from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.outcome import Degradation
+from cragside.domain.steps import Step
 from cragside.domain.variety import document_of_evidence, varied
+from cragside.domain.verdict import PLAUSIBLE
+from cragside.ports.relevance_grader import EMBEDDED_GRADER
 
 Update = dict[str, Any]
 
@@ -36,15 +41,32 @@ GRADE_SHARE = 0.6
 TRANSFORM_SHARE = 0.4
 SEARCH_SHARE = 0.9
 
+# What a watched run tells of each node: the name of the step, and what it found.
+_TOLD: Mapping[str, tuple[str, Callable[[Update], Update]]] = {
+    "complete_question": ("complete", lambda update: {"question": update["question"]}),
+    "retrieve": ("retrieve", lambda update: {"passages": len(update["local"])}),
+    "grade": ("grade", lambda update: {"grader": update.get("grader")}),
+    "transform_query": ("rewrite", lambda update: {"query": update["search_query"]}),
+    "web_search": (
+        "search",
+        lambda update: {"searched": update["search_performed"], "passages": len(update["web"] or [])},
+    ),
+    "inject": ("inject", lambda update: {"passages": len(update["evidence"])}),
+}
+
 
 def timed(node: Node) -> Node:
-    """The node, which also reports its time in milliseconds."""
+    """The node, which also reports its time in milliseconds, and the step to whoever watches the run."""
 
     @wraps(node)
     async def run(state: CragState, runtime: Runtime[CragContext]) -> Update:
         started = time.perf_counter()
         update = await node(state, runtime)
-        return {**update, "timings_ms": {node.__name__: (time.perf_counter() - started) * 1000}}
+        spent = (time.perf_counter() - started) * 1000
+        if runtime.context.watch is not None:
+            name, told = _TOLD[node.__name__]
+            runtime.context.watch(Step(name, spent, told(update)))
+        return {**update, "timings_ms": {node.__name__: spent}}
 
     return run
 
@@ -85,7 +107,7 @@ async def grade(state: CragState, runtime: Runtime[CragContext]) -> Update:
     context, documents = runtime.context, state["local"]
     if not documents:
         return {}
-    best_first, degraded = await graded(
+    best_first, degraded, grader = await graded(
         state["question"],
         documents,
         grader=context.tools.grader,
@@ -93,7 +115,7 @@ async def grade(state: CragState, runtime: Runtime[CragContext]) -> Update:
         seconds=context.deadline.share(GRADE_SHARE),
         model=state.get("model"),
     )
-    return {"local": best_first, "degraded": degraded}
+    return {"local": best_first, "grader": grader, "degraded": degraded}
 
 
 @timed
@@ -133,7 +155,8 @@ async def inject(state: CragState, runtime: Runtime[CragContext]) -> Update:
     context, tools = runtime.context, runtime.context.tools
     local, web = state["local"], state.get("web", [])
     chosen = [*tools.policy.passing(local), *tools.policy.plausible(web or [])]
-    if not chosen and web is None:
+    weak = not chosen and web is None
+    if weak:
         chosen = tools.policy.best_effort(local)
     best = varied(chosen, tools.max_documents, document_of_evidence)
     if context.compress:
@@ -141,7 +164,17 @@ async def inject(state: CragState, runtime: Runtime[CragContext]) -> Update:
     packed = pack(
         best, budget=context.evidence_tokens, count_tokens=tools.count_tokens, instruction=context.instruction
     )
-    return {"block": packed.block, "evidence": packed.documents}
+    update: Update = {"block": packed.block, "evidence": packed.documents}
+    if context.watch is not None:
+        update["candidates"] = considered(
+            local,
+            web or [],
+            graders=(state.get("grader"), EMBEDDED_GRADER),
+            needed=(tools.policy.weak if weak else tools.policy.threshold, PLAUSIBLE),
+            best=best,
+            packed=packed.documents,
+        )
+    return update
 
 
 def _page(result: dict[str, Any]) -> Document:

@@ -5,12 +5,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, TypedDict
 
+from cragside.domain.candidates import Candidate
 from cragside.domain.context import CountTokens
 from cragside.domain.conversation import ChatTurn
 from cragside.domain.deadline import Deadline
 from cragside.domain.document import Document
 from cragside.domain.outcome import Degradation
 from cragside.domain.personas import PLAIN
+from cragside.domain.steps import Watch
 from cragside.domain.verdict import DecisionPolicy
 from cragside.ports.follow_up import FollowUpReader
 from cragside.ports.relevance_grader import RelevanceGrader
@@ -28,11 +30,13 @@ class CragState(TypedDict, total=False):
     workspace: str
     model: str | None
     local: list[Document]
+    grader: str  # the name of the one that graded `local`
     search_query: str
     web: list[Document] | None  # None: the web could not be asked
     search_performed: bool
     block: str
     evidence: tuple[Document, ...]
+    candidates: tuple[Candidate, ...]  # only of a run that somebody watches
     degraded: Annotated[list[Degradation], operator.add]
     timings_ms: Annotated[dict[str, float], operator.or_]
 
@@ -59,7 +63,10 @@ class CragTools:
 
 @dataclass(frozen=True, slots=True)
 class CragContext:
-    """The tools, deadline and token budget of one run, how it presents its evidence, and the turns before it."""
+    """The tools, deadline and token budget of one run, how it presents its evidence, and the turns before it.
+
+    `watch` is called with each step when it ends.
+    """
 
     tools: CragTools
     deadline: Deadline
@@ -67,3 +74,4 @@ class CragContext:
     instruction: str = PLAIN
     compress: bool = False
     turns: Sequence[ChatTurn] = ()
+    watch: Watch | None = None

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Literal
 
-from cragside.domain.command import question_of
+from cragside.domain.command import asks_why, question_of
 from cragside.domain.neutral import neutralise
 from cragside.domain.prompt import Request, last_user, text_of
 from cragside.domain.quoting import behind_blocks
@@ -52,7 +52,8 @@ def _turn(message: Mapping[str, Any], prefix: str) -> ChatTurn | None:
         return None
     if role == "user":
         text = behind_blocks(text)
-        command = question_of(text[: 2 * LONGEST_TURN], prefix)
-        text = text if command is None else command
+        start = text[: 2 * LONGEST_TURN]
+        commands = (question_of(start, prefix), asks_why(start, prefix))
+        text = next((question for question in commands if question is not None), text)
     text = neutralise(text[:LONGEST_TURN]).strip()
     return ChatTurn(role, text) if text else None

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from cragside.domain.candidates import Candidate
 from cragside.domain.document import Document
 from cragside.domain.exchange import moment_of
 from cragside.domain.verdict import Verdict
@@ -21,7 +22,8 @@ class Degradation:
 class Findings:
     """The result of the corrective graph: the packed block ("" for none) and the documents in it.
 
-    `standalone_question` is None if the question needed nothing from the conversation.
+    `standalone_question` is None if the question needed nothing from the conversation. `candidates` are all that were
+    considered; () for a run that nobody watched.
     """
 
     block: str
@@ -30,6 +32,7 @@ class Findings:
     degraded: tuple[Degradation, ...] = ()
     timings_ms: Mapping[str, float] = field(default_factory=dict)
     standalone_question: str | None = None
+    candidates: tuple[Candidate, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cragside.domain.command import question_of
+from cragside.domain.command import asks_why, question_of
 from cragside.domain.errors import ValidationError
 
 Request = Mapping[str, Any]
@@ -25,6 +25,18 @@ def question_in(request: Request, prefix: str) -> str | None:
     """The question after the command: "" for none, None if the request does not begin with the command."""
     text = user_text(request)
     return None if text is None else question_of(text, prefix)
+
+
+def explained_question_in(request: Request, prefix: str) -> str:
+    """The question of a request that is explained, with the command, with `/rag?` or without either.
+
+    Raises `ValidationError` for a request without a text of the user.
+    """
+    text = user_text(request)
+    if text is None:
+        raise ValidationError("The request needs a prompt (string) or messages (list) with a question.", field="prompt")
+    found = (question_of(text, prefix), asks_why(text, prefix), text.strip())
+    return next(question for question in found if question is not None)
 
 
 def inject(request: Request, block: str, question: str) -> dict[str, Any]:

@@ -27,9 +27,14 @@ class DecisionPolicy:
         kept = [document for document in documents if (document.score or 0.0) > self.threshold]
         return sorted(kept, key=lambda document: -(document.score or 0.0))
 
+    @property
+    def weak(self) -> float:
+        """Half the threshold: what evidence has to exceed when the web cannot be searched."""
+        return self.threshold / 2
+
     def best_effort(self, documents: Sequence[Document]) -> list[Document]:
         """The documents above half the threshold, best first: the evidence when the web cannot be searched."""
-        return DecisionPolicy(self.threshold / 2).passing(documents)
+        return DecisionPolicy(self.weak).passing(documents)
 
     def plausible(self, documents: Sequence[Document]) -> list[Document]:
         """The web results that are not clearly irrelevant, best first."""

@@ -1,9 +1,21 @@
 """Grades evidence."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from cragside.domain.document import Document
+
+# The name of the grader that needs no chat model.
+EMBEDDED_GRADER = "embedded"
+
+
+@dataclass(frozen=True, slots=True)
+class Grades:
+    """Probabilities, and who gave them: `embedded`, or the name of a chat model."""
+
+    scores: list[float]
+    grader: str = EMBEDDED_GRADER
 
 
 class RelevanceGrader(Protocol):
@@ -14,3 +26,8 @@ class RelevanceGrader(Protocol):
 
         `model` is the chat model of the request. Raises `ServiceUnavailable("grader", ...)`.
         """
+        ...
+
+    async def judge(self, query: str, documents: Sequence[Document], *, model: str | None = None) -> Grades:
+        """`grade`, with the name of the grader. Raises what `grade` raises."""
+        return Grades(await self.grade(query, documents, model=model))

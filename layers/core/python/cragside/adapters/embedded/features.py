@@ -204,6 +204,12 @@ def _found(question: Question, passages: Sequence[PassageWords]) -> Vectors:
     )
 
 
+def words_found(question: Question, passage: PassageWords) -> tuple[str, ...]:
+    """The content words of a question that a passage or its title has, in any inflection."""
+    anywhere = _found(question, [passage]).max(axis=0)
+    return tuple(word for word, there in zip(question.content, anywhere, strict=True) if there)
+
+
 def title_match(question: Question, passage: PassageWords, lexicon: Lexicon) -> float:
     """The share (0..1, by weight) of the title that the question names; 1 if it quotes the whole title."""
     if not passage.title:

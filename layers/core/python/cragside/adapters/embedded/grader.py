@@ -26,6 +26,7 @@ from cragside.adapters.embedded.features import (
     novelty,
     read_passage,
     read_question,
+    words_found,
 )
 from cragside.adapters.embedded.lexicon import Lexicon, TokenVectors
 from cragside.adapters.embedded.statements import states_something
@@ -34,6 +35,7 @@ from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable
 from cragside.ports.embedder import Vectors
 from cragside.ports.relevance_grader import RelevanceGrader
+from cragside.ports.word_matcher import WordMatcher
 
 WEIGHTS_FILE = "grader_weights.json"
 
@@ -96,7 +98,7 @@ class GraderWeights:
         )
 
 
-class EmbeddedGrader(RelevanceGrader):
+class EmbeddedGrader(RelevanceGrader, WordMatcher):
     """Grades with WordLlama's vectors and the words themselves. Each document is judged on its own; `model` is ignored.
 
     The score is the probability that a retrieved passage is relevant, as measured on CLAP-NQ (evals/README.md). It says
@@ -121,6 +123,14 @@ class EmbeddedGrader(RelevanceGrader):
         if not documents:
             return []
         return self.scores(query, [(document.title, document.content) for document in documents])
+
+    @override
+    async def matches(self, query: str, documents: Sequence[Document]) -> list[tuple[str, ...]]:
+        with self._lock:
+            lexicon = self._ready_lexicon()
+            question = read_question(query, lexicon)
+            passages = [self._passage((document.title, document.content), lexicon) for document in documents]
+            return [words_found(question, passage) for passage in passages]
 
     def scores(self, query: str, passages: Sequence[tuple[str, str]]) -> list[float]:
         """`grade` for (title, text) pairs, without an event loop."""

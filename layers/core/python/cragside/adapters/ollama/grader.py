@@ -13,7 +13,7 @@ from cragside.adapters.ollama.text import abridged
 from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.token_counts import most_tokens
-from cragside.ports.relevance_grader import RelevanceGrader
+from cragside.ports.relevance_grader import Grades, RelevanceGrader
 
 _SINGLE_SECONDS = 600.0
 _LONGEST_DOCUMENT = 4000
@@ -45,15 +45,19 @@ class OllamaGrader(RelevanceGrader):
 
     @override
     async def grade(self, query: str, documents: Sequence[Document], *, model: str | None = None) -> list[float]:
+        return (await self.judge(query, documents, model=model)).scores
+
+    @override
+    async def judge(self, query: str, documents: Sequence[Document], *, model: str | None = None) -> Grades:
         if not documents:
-            return []
+            return Grades([])
         try:
             chosen = await self._host.choose(model)
             if chosen is not None:
-                return await self._graded(chosen, query, documents)
+                return Grades(await self._graded(chosen, query, documents), chosen)
         except ServiceUnavailable as failure:
             raise ServiceUnavailable("grader", failure.message) from failure
-        return await self._embedded.grade(query, documents, model=model)
+        return Grades(await self._embedded.grade(query, documents, model=model))
 
     async def _graded(self, model: str, query: str, documents: Sequence[Document]) -> list[float]:
         if len(documents) > 1 and model in self._grading_singly:

@@ -19,6 +19,7 @@ from cragside.entrypoints.cli.doctor import doctor
 from cragside.entrypoints.cli.documents import documents
 from cragside.entrypoints.cli.enrich import enrich
 from cragside.entrypoints.cli.enrich_docs import enrich_docs
+from cragside.entrypoints.cli.explain import explain
 from cragside.entrypoints.cli.forget import forget
 from cragside.entrypoints.cli.graph import graph
 from cragside.entrypoints.cli.index import index
@@ -109,8 +110,8 @@ def cragside(
 
 
 _COMMANDS = (
-    demo, ask, serve, worker, enrich, ingest, sync, index, documents, enrich_docs, query, graph, bake, forget, status,
-    reindex, repair, migrate, copy, doctor, config,
+    demo, ask, explain, serve, worker, enrich, ingest, sync, index, documents, enrich_docs, query, graph, bake, forget,
+    status, reindex, repair, migrate, copy, doctor, config,
 )  # fmt: skip
 for _command in _COMMANDS:
     app.command()(_command)

@@ -25,7 +25,7 @@ from cragside.entrypoints.http.peers.lightrag import query_data
 from cragside.entrypoints.http.peers.rag_stack import enrichment, graph, ingest
 from cragside.entrypoints.http.readiness import Readiness
 from cragside.entrypoints.http.request_access import authorise
-from cragside.entrypoints.http.v1 import documents, enrich, memories, queue, settings, uploads
+from cragside.entrypoints.http.v1 import documents, enrich, explain, memories, queue, settings, uploads
 from cragside.entrypoints.http.v1 import query as passages
 from cragside.entrypoints.keyring import Keys
 from cragside.entrypoints.origins import Origins
@@ -35,6 +35,7 @@ ROUTERS = (
     health.router,
     metrics_route.router,
     enrich.router,
+    explain.router,
     passages.router,
     documents.router,
     uploads.router,

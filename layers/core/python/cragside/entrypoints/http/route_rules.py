@@ -23,6 +23,7 @@ RULES: Mapping[str, RouteRule] = {
     "GET /health": RouteRule("read"),
     "GET /metrics": RouteRule("read"),
     "POST /v1/enrich": RouteRule("read", "search"),
+    "POST /v1/explain": RouteRule("read", "search"),
     "POST /v1/query": RouteRule("read", "search"),
     "POST /v1/documents": RouteRule("write", "ingest"),
     "GET /v1/documents": RouteRule("read"),

@@ -9,9 +9,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from cragside.application.enricher import Enriched
+from cragside.application.explainer import WatchedRun
 from cragside.bootstrap import Container
 from cragside.domain.errors import CragsideError, ProcessingError
+from cragside.domain.explanation import Explanation
 from cragside.domain.outcome import RagContext
+from cragside.domain.steps import Watch
 from cragside.domain.token_counts import count_tokens, most_tokens
 from cragside.entrypoints.memory_header import memory_asked
 from cragside.entrypoints.proxy.context_window import ContextWindow, tokens_of, window_of
@@ -27,12 +31,17 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class EnrichedRequest:
-    """The body for Ollama, headers for the client, the texts that memory contributed, and the evidence."""
+    """The body for Ollama, headers for the client, the texts that memory contributed, and the outcome."""
 
     body: bytes
     headers: tuple[Header, ...]
-    recalled: tuple[str, ...] = ()
-    context: RagContext | None = None
+    recalled: tuple[str, ...]
+    outcome: Enriched
+
+    @property
+    def context(self) -> RagContext | None:
+        """The evidence."""
+        return self.outcome.rag_context
 
 
 class RequestEnricher:
@@ -43,23 +52,37 @@ class RequestEnricher:
         self._settings = container.settings
 
     async def enrich(
-        self, path: str, commanded: Commanded, headers: Sequence[Header], workspace: str
+        self,
+        path: str,
+        commanded: Commanded,
+        headers: Sequence[Header],
+        workspace: str,
+        watch: Watch | None = None,
     ) -> EnrichedRequest:
-        """The request with evidence. Raises what `Enricher.enrich` raises.
+        """The request with evidence. Raises what `Enricher.enrich` raises. `watch` is called with each step.
 
         `persona` in the body, else `X-RAG-Persona`, chooses the instruction. `memory` in the body, else `X-RAG-Memory`,
         asks for earlier exchanges. Neither they nor `compress` and `workspace` are forwarded.
         """
         try:
-            return await self._enriched(path, commanded, headers, workspace)
+            return await self._enriched(path, commanded, headers, workspace, watch)
         except CragsideError:
             raise
         except Exception as error:
             logger.exception("Enrichment failed")
             raise ProcessingError("The request could not be enriched.") from error
 
+    async def explain(
+        self, path: str, commanded: Commanded, headers: Sequence[Header], workspace: str, watch: Watch
+    ) -> Explanation:
+        """What the model would get and why. Raises what `enrich` raises."""
+        explainer = self._container.explainer
+        deadline, run = explainer.deadline(), WatchedRun(watch)
+        enriched = await self.enrich(path, commanded, headers, workspace, run.note)
+        return await explainer.explained(enriched.outcome, run, deadline)
+
     async def _enriched(
-        self, path: str, commanded: Commanded, headers: Sequence[Header], workspace: str
+        self, path: str, commanded: Commanded, headers: Sequence[Header], workspace: str, watch: Watch | None
     ) -> EnrichedRequest:
         request = commanded.request
         forwarded = {name: value for name, value in request.items() if name not in _OWN_FIELDS}
@@ -79,6 +102,7 @@ class RequestEnricher:
             memory=memory_asked(headers),
             evidence_tokens=budget,
             timeout=self._settings.timeout_seconds - (time.monotonic() - began),
+            watch=watch,
         )
         forwarded.update({name: value for name, value in enriched.request.items() if name not in options})
         cut = window is not None and _fit(forwarded, enriched.request, window)
@@ -86,7 +110,7 @@ class RequestEnricher:
         without = budget < self._settings.context_tokens and not (context and context.documents)
         recalled = tuple(passage.content for passage in (context.memory or ())) if context else ()
         return EnrichedRequest(
-            json.dumps(forwarded).encode(), _result_headers(context, cut or without), recalled, context
+            json.dumps(forwarded).encode(), _result_headers(context, cut or without), recalled, enriched
         )
 
     async def _window(self, path: str, request: Mapping[str, Any]) -> ContextWindow | None:

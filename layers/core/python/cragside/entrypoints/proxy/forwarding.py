@@ -9,20 +9,25 @@ from starlette.types import Receive, Scope, Send
 from cragside.application.allowance import allow
 from cragside.bootstrap import Container
 from cragside.domain.errors import CragsideError, Forbidden, Unauthorized
+from cragside.domain.explanation import Explanation
+from cragside.domain.steps import Watch
 from cragside.entrypoints.access import Grant, workspace_of
 from cragside.entrypoints.audit import Audit
+from cragside.entrypoints.client_gone import ClientGone, while_connected
+from cragside.entrypoints.explained_runs import followed
 from cragside.entrypoints.http.cross_origin import cors_send, cors_send_if_accepted
 from cragside.entrypoints.http.errors import for_client
 from cragside.entrypoints.origins import FOREIGN_PAGE, Origins
 from cragside.entrypoints.proxy.enrichment import RequestEnricher
 from cragside.entrypoints.proxy.errors import answer, code_of
 from cragside.entrypoints.proxy.exchanges import Exchanges, Recording
+from cragside.entrypoints.proxy.explaining import send_explanation
 from cragside.entrypoints.proxy.headers import value_of
+from cragside.entrypoints.proxy.own_answers import OwnAnswer
 from cragside.entrypoints.proxy.prompts import ROUTES, Commanded, CommandFinder
 from cragside.entrypoints.proxy.relay import BrokenOff, relay
-from cragside.entrypoints.proxy.request_body import Body, read_body, while_connected
+from cragside.entrypoints.proxy.request_body import Body, read_body
 from cragside.entrypoints.proxy.upstream import Upstream
-from cragside.entrypoints.proxy.upstream_connection import ClientGone
 
 logger = logging.getLogger(__name__)
 
@@ -95,6 +100,8 @@ class Forwarder:
         welcome = self._origins.may_ask(headers)
         if commanded is not None and not welcome:
             await answer(send, scope["path"], "forbidden", FOREIGN_PAGE)
+        elif commanded is not None and commanded.why:
+            await self._explain(call, commanded)
         elif self._exchanges is not None and welcome and readable and grant.allows("write"):
             await self._record(self._exchanges, call)
         else:
@@ -130,11 +137,30 @@ class Forwarder:
         documents = [] if document is None else [document]
         self._audit.note(scope, "ingest", 202, grant=grant, workspace=workspace, documents=documents)
 
-    async def _enrich(self, call: _Call, commanded: Commanded) -> None:
-        scope = call.scope
-        headers, named = scope["headers"], commanded.request.get("workspace")
+    def _workspace(self, call: _Call, commanded: Commanded) -> str:
+        """The workspace to ask."""
+        headers, named = call.scope["headers"], commanded.request.get("workspace")
         workspace = workspace_of(call.grant.narrowed("read"), headers, named, self._default_workspace)
-        scope["state"]["workspace"] = workspace
+        call.scope["state"]["workspace"] = workspace
+        return workspace
+
+    async def _explain(self, call: _Call, commanded: Commanded) -> None:
+        """Answer with the explanation. Ollama gets nothing, and there is no exchange to remember."""
+        scope, headers = call.scope, call.scope["headers"]
+        workspace = self._workspace(call, commanded)
+
+        async def run(watch: Watch) -> Explanation:
+            explanation = await self._enricher.explain(scope["path"], commanded, headers, workspace, watch)
+            scope["state"]["rag_context"] = explanation.context
+            return explanation
+
+        answer = OwnAnswer(scope["path"], commanded.request)
+        sending = send_explanation(cors_send(call.send, headers), scope["path"], answer, followed(run))
+        await while_connected(call.receive, sending)
+
+    async def _enrich(self, call: _Call, commanded: Commanded) -> None:
+        scope, headers = call.scope, call.scope["headers"]
+        workspace = self._workspace(call, commanded)
         work = self._enricher.enrich(scope["path"], commanded, headers, workspace)
         enriched = await while_connected(call.receive, work)
         scope["state"]["rag_context"] = enriched.context

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from cragside.domain.command import question_of
+from cragside.domain.command import asks_why, question_of
 from cragside.domain.errors import ValidationError
-from cragside.domain.prompt import question_in, user_text
+from cragside.domain.prompt import user_text
 from cragside.entrypoints.http.body_limit import bounded
 
 CHAT, GENERATE, OPENAI_CHAT = "/api/chat", "/api/generate", "/v1/chat/completions"
@@ -30,10 +30,11 @@ _CLIENTS_OWN = (
 
 @dataclass(frozen=True, slots=True)
 class Commanded:
-    """A request that begins with the command, and the question after it."""
+    """A request that begins with the command, and the question after it. `why`: it asks for an explanation."""
 
     request: dict[str, Any]
     question: str
+    why: bool = False
 
 
 class CommandFinder:
@@ -61,10 +62,15 @@ class CommandFinder:
         if request is None or _is_refused_by_ollama(path, request):
             return None
         try:
-            question = question_in(prompt_fields(path, request), self._prefix)
+            text = user_text(prompt_fields(path, request))
         except ValidationError:  # Ollama reports fields of wrong types in its own words
             return None
-        return None if question is None else Commanded(request, question)
+        if text is None:
+            return None
+        if (question := question_of(text, self._prefix)) is not None:
+            return Commanded(request, question)
+        question = asks_why(text, self._prefix)
+        return None if question is None else Commanded(request, question, why=True)
 
     def _may_hold(self, body: bytes) -> bool:
         # JSON may write any character as \uXXXX, and a slash as \/.

@@ -6,10 +6,11 @@ from collections.abc import Collection, Sequence
 from starlette.types import Receive, Scope, Send
 
 from cragside.domain.errors import ServiceUnavailable, ValidationError
+from cragside.entrypoints.client_gone import ClientGone, until_gone
 from cragside.entrypoints.proxy.headers import Header, request_headers, response_headers, value_of
-from cragside.entrypoints.proxy.request_body import Body, until_gone
+from cragside.entrypoints.proxy.request_body import Body
 from cragside.entrypoints.proxy.upstream import Upstream
-from cragside.entrypoints.proxy.upstream_connection import ClientGone, UpstreamConnection
+from cragside.entrypoints.proxy.upstream_connection import UpstreamConnection
 
 # Watching for a client that leaves costs a task, so requests that take fewer seconds than this are not watched.
 _WATCH_AFTER = 0.02

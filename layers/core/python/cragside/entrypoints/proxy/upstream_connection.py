@@ -18,10 +18,6 @@ _READ_AHEAD = 256 * 1024  # bytes to buffer for a slow client before reading pau
 _LONGEST_HEADERS = 256 * 1024
 
 
-class ClientGone(Exception):
-    """The client left, and its exchange was aborted."""
-
-
 class UpstreamConnection(asyncio.Protocol):
     """Carries one exchange at a time: `begin`, `write` the rest of the body, `response`, then `read` to the end."""
 

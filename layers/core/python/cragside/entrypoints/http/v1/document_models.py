@@ -157,12 +157,23 @@ class DocumentPage(BaseModel):
     offset: int = Field(description="How many were skipped.")
 
 
+class PassagePlace(BaseModel):
+    """Where a passage stands in the text of its document, in Unicode code points. Null where it was not found."""
+
+    id: str = Field(description="Id of the passage.")
+    start: int | None = Field(description="Its first character, from 0.")
+    end: int | None = Field(description="The character after its last one.")
+    page: int | None = Field(description="Its page, where known.")
+    section: str | None = Field(description="Its section, where known.")
+
+
 class DocumentText(BaseModel):
     """The text of a document as it was read."""
 
     id: str = Field(description="Id of the document.")
     name: str = Field(description="Name of the document.")
     text: str = Field(description="The text as it was extracted.")
+    passage: PassagePlace | None = Field(None, description="The passage that was asked for.")
 
 
 class AcceptedDocument(DocumentBody):

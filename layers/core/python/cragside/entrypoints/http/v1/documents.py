@@ -24,6 +24,7 @@ from cragside.entrypoints.http.v1.document_models import (
     body_of,
     detail_of,
 )
+from cragside.entrypoints.http.v1.document_passages import place_in_document
 from cragside.entrypoints.http.v1.request_intake import RequestIntake, parsed
 
 _MOST_OFFSET = 1_000_000_000
@@ -109,12 +110,19 @@ async def get_document(record: FoundDocument) -> DocumentDetail:
 
 
 @router.get("/{document_id}/content")
-async def get_document_text(document_id: str, container: AppContainer, workspace: QueryWorkspace) -> DocumentText:
-    """The text of a document."""
-    source = await (await container.workspaces.open(workspace)).documents.source(document_id)
+async def get_document_text(
+    document_id: str,
+    container: AppContainer,
+    workspace: QueryWorkspace,
+    passage: Annotated[str | None, Query(description="Id of a passage, to be told where it stands.")] = None,
+) -> DocumentText:
+    """The text of a document, and where one of its passages stands in it."""
+    library = (await container.workspaces.open(workspace)).documents
+    source = await library.source(document_id)
     if source is None:
         raise unknown_document(document_id)
-    return DocumentText(id=document_id, name=source.name, text=source.text)
+    place = None if passage is None else await place_in_document(library, document_id, source, passage)
+    return DocumentText(id=document_id, name=source.name, text=source.text, passage=place)
 
 
 @router.patch("/{document_id}", openapi_extra=_MOVE)

@@ -1,0 +1,95 @@
+"""Why a prompt got its evidence: the steps of a run, the candidates, and what spoke for each of them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from cragside.domain.candidates import Candidate
+from cragside.domain.outcome import RagContext
+from cragside.domain.steps import Step
+
+
+@dataclass(frozen=True, slots=True)
+class Strip:
+    """A run of whole sentences in a passage, by its offsets in characters. `score` is that of the `grader`."""
+
+    text: str
+    start: int
+    end: int
+    score: float
+    grader: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reasons:
+    """The question's words that a passage has, and its best strip (None if the time was over)."""
+
+    words: tuple[str, ...]
+    strip: Strip | None
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """A run on a question. `request` is what the model would get; `reasons` are in the order of the `candidates`."""
+
+    id: str
+    request: Mapping[str, Any]
+    context: RagContext
+    steps: Sequence[Step]
+    candidates: Sequence[Candidate]
+    reasons: Sequence[Reasons]
+
+    def as_dict(self) -> dict[str, Any]:
+        """The JSON form of `POST /v1/explain`."""
+        told = self.context.as_dict()
+        shared = ("threshold", "verdict", "search_performed", "degraded", "processing_time_ms")
+        messages = self.request.get("messages")
+        return {
+            "id": self.id,
+            "question": self.context.query,
+            "standalone_question": self.context.standalone_question,
+            "steps": [step.as_dict() for step in self.steps],
+            "candidates": self.candidates_as_dicts(),
+            **{name: told[name] for name in shared},
+            **({"memory": told["memory"]} if "memory" in told else {}),
+            "prompt": self.request["prompt"] if messages is None else None,
+            "messages": messages,
+        }
+
+    def candidates_as_dicts(self) -> list[dict[str, Any]]:
+        """The JSON form of the candidates."""
+        return [_told(*each) for each in zip(self.candidates, self.reasons, strict=True)]
+
+
+def _told(candidate: Candidate, reasons: Reasons) -> dict[str, Any]:
+    document, strip = candidate.document, reasons.strip
+    metadata = document.metadata
+    return {
+        "id": document.id,
+        "title": document.title,
+        "source": document.source,
+        "content": document.content,
+        "url": document.url,
+        "filename": metadata.get("filename"),
+        "document": metadata.get("documentId"),
+        "page": metadata.get("page"),
+        "section": metadata.get("section"),
+        "score": None if document.score is None else round(document.score, 4),
+        "needed": candidate.needed,
+        "kept": candidate.number is not None,
+        "number": candidate.number,
+        "dropped": candidate.dropped,
+        "reasons": {
+            "words": list(reasons.words),
+            "strip": None
+            if strip is None
+            else {
+                "text": strip.text,
+                "start": strip.start,
+                "end": strip.end,
+                "score": round(strip.score, 4),
+                "grader": strip.grader,
+            },
+            "grader": candidate.grader,
+        },
+    }

@@ -1,0 +1,55 @@
+"""Prints an explanation of `POST /v1/explain` for people."""
+
+from typing import Any
+
+from cragside.domain.neutral import as_name
+from cragside.entrypoints.cli.terminal import output, printable
+from cragside.entrypoints.cli.wrapping import print_prose
+
+_LONGEST = 300
+_DROPPED = {
+    "score": "dropped: its score is too low",
+    "limit": "dropped: others took the places",
+    "room": "dropped: no room for it",
+}
+
+
+def show_explanation(told: dict[str, Any]) -> None:
+    """Print the steps, the candidates with their reasons, and the prompt."""
+    console = output()
+    question = told["standalone_question"] or told["question"]
+    print_prose(console, f"Question {_one_line(question)}")
+    console.print(f"Verdict  {told['verdict']}, with a threshold of {told['threshold']:g}")
+    for step in told["steps"]:
+        facts = [f"{name} {value}" for name, value in step.items() if name not in ("name", "ms") and value is not None]
+        line = ", ".join([f"{step['name']} {step['ms']:.1f} ms", *facts])
+        print_prose(console, f"Step     {_one_line(line)}")
+    for failed in told["degraded"]:
+        print_prose(console, f"Degraded {failed['component']}: {_one_line(failed['reason'])}", style="yellow")
+    if not told["candidates"]:
+        console.print("\nNo passage was found.")
+    for candidate in told["candidates"]:
+        _show(candidate)
+    console.print("\nThe prompt that a model would get:\n")
+    print_prose(console, told["prompt"])
+
+
+def _show(candidate: dict[str, Any]) -> None:
+    console, reasons, strip = output(), candidate["reasons"], candidate["reasons"]["strip"]
+    score = "none" if candidate["score"] is None else f"{candidate['score']:.2f}"
+    fate = f"kept as [{candidate['number']}]" if candidate["kept"] else _DROPPED[candidate["dropped"]]
+    place = [candidate["url"] or candidate["filename"]]
+    place += [f"{name} {candidate[name]}" for name in ("page", "section") if candidate[name]]
+    where = ", ".join(str(part) for part in place if part)
+    title = _one_line(candidate["title"] or candidate["id"])
+    print_prose(console, f"\n{score}  {title} ({candidate['source']}: {_one_line(where)})", style="bold")
+    told = f"      {fate}; it needed more than {candidate['needed']:g}; graded by {reasons['grader'] or 'nobody'}"
+    print_prose(console, told)
+    if reasons["words"]:
+        print_prose(console, f"      words: {_one_line(', '.join(reasons['words']))}")
+    if strip is not None:
+        print_prose(console, f"      best strip, {strip['score']:.2f}: {' '.join(printable(strip['text']).split())}")
+
+
+def _one_line(text: str) -> str:
+    return as_name(printable(text), _LONGEST)

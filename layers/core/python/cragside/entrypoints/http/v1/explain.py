@@ -1,0 +1,127 @@
+"""The route that explains how a prompt gets its evidence."""
+
+import json
+import logging
+import time
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import StreamingResponse
+from fastapi.sse import format_sse_event
+from starlette.requests import ClientDisconnect
+
+from cragside.application.contract import error_envelope
+from cragside.domain.errors import CragsideError, ProcessingError
+from cragside.domain.explanation import Explanation
+from cragside.domain.steps import Step, Watch
+from cragside.entrypoints.client_gone import ClientGone, while_connected
+from cragside.entrypoints.explained_runs import followed
+from cragside.entrypoints.http.body_limit import json_object
+from cragside.entrypoints.http.errors import error_responses, for_client
+from cragside.entrypoints.http.request_access import choose_workspace, container_of
+from cragside.entrypoints.http.v1.enrich_models import EnrichRequest
+from cragside.entrypoints.http.v1.explain_models import ExplanationBody
+from cragside.entrypoints.memory_header import memory_asked
+
+EVENTS = "text/event-stream"
+_EVENTS_DESCRIPTION = (
+    "With `Accept: text/event-stream`: server-sent events. `step` with a StepBody whenever a step ends, `candidates` "
+    'with `{"candidates": [CandidateBody]}`, then `done` with the ExplanationBody, or `failed` with an ErrorBody.'
+)
+_BODY = {"content": {"application/json": {"schema": EnrichRequest.model_json_schema()}}, "required": True}
+_ANSWER: dict[int | str, dict[str, Any]] = {
+    200: {
+        "model": ExplanationBody,
+        "description": "The run and its evidence.",
+        "content": {EVENTS: {"schema": {"type": "string", "description": _EVENTS_DESCRIPTION}}},
+    }
+}
+# Proxies on the way should pass each event on when it comes.
+_STREAMED = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
+
+logger = logging.getLogger("cragside")
+router = APIRouter(tags=["enrich"], responses=error_responses())
+
+
+@router.post("/v1/explain", openapi_extra={"requestBody": _BODY}, responses=_ANSWER)
+async def explain(request: Request) -> Response:
+    """Explain which evidence a prompt would get: each step with its time, each candidate with its reasons.
+
+    It takes what `/v1/enrich` takes and runs the same graph. The command before the question is optional. No model
+    writes an answer. A client that leaves stops the run.
+    """
+    body = await json_object(request)
+    workspace, memory = choose_workspace(request, body.get("workspace")), memory_asked(request.scope["headers"])
+    ends = getattr(request.state, "ends", None)
+
+    async def run(watch: Watch) -> Explanation:
+        explanation = await container_of(request).explainer.explain(
+            body,
+            watch=watch,
+            workspace=workspace,
+            memory=memory,
+            timeout=None if ends is None else ends - time.monotonic(),
+        )
+        request.state.rag_context = explanation.context
+        return explanation
+
+    items = followed(run)
+    try:
+        if not _wants_events(request):
+            return _json(await while_connected(request.receive, _last(items)))
+        # An error before the first step still has a status of its own.
+        first = await while_connected(request.receive, _next(items))
+    except ClientGone:
+        raise ClientDisconnect from None
+    return StreamingResponse(_events(request, first, items), media_type=EVENTS, headers=_STREAMED)
+
+
+def _wants_events(request: Request) -> bool:
+    accepted = ",".join(request.headers.getlist("accept")).lower().split(",")
+    return any(each.partition(";")[0].strip() == EVENTS for each in accepted)
+
+
+def _json(explanation: Explanation) -> Response:
+    # ASCII can express all input, even half a surrogate pair.
+    return Response(json.dumps(explanation.as_dict()), media_type="application/json")
+
+
+async def _last(items: AsyncIterator[Step | Explanation]) -> Explanation:
+    async for item in items:
+        if isinstance(item, Explanation):
+            return item
+    raise ProcessingError("The run ended without an explanation.")
+
+
+async def _next(items: AsyncIterator[Step | Explanation]) -> Step | Explanation:
+    return await anext(items)
+
+
+async def _events(
+    request: Request, first: Step | Explanation, items: AsyncIterator[Step | Explanation]
+) -> AsyncIterator[bytes]:
+    for event in _told(first):
+        yield event
+    try:
+        async for item in items:
+            for event in _told(item):
+                yield event
+    except CragsideError as error:
+        yield _event("failed", error_envelope(for_client(error), getattr(request.state, "identifier", None)))
+    except Exception as error:
+        logger.error("POST /v1/explain failed", exc_info=error)
+        hidden = ProcessingError("Something failed inside; the log has the details.")
+        yield _event("failed", error_envelope(hidden, getattr(request.state, "identifier", None)))
+
+
+def _told(item: Step | Explanation) -> list[bytes]:
+    if isinstance(item, Step):
+        return [_event("step", item.as_dict())]
+    candidates = {"candidates": item.candidates_as_dicts()}
+    return [_event("candidates", candidates), _event("done", item.as_dict())]
+
+
+def _event(name: str, data: Mapping[str, Any]) -> bytes:
+    # JSON in ASCII is one line, whatever texts are in it.
+    return format_sse_event(event=name, data_str=json.dumps(data))

@@ -1,0 +1,165 @@
+"""`/rag?` through the proxy: every dialect answers with the explanation, and Ollama is asked for nothing."""
+
+import asyncio
+import json
+import re
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from proxy_stub import FakeHost, FakeMemory, Proxied, StubOllama, listening, own_app
+
+from cragside.bootstrap import Container
+from cragside.domain.document import SourceText
+from cragside.entrypoints.keyring import Keys
+from cragside.entrypoints.proxy.app import create_proxy
+from cragside.settings import Settings
+from tests.fakes import WordGrader
+
+QUESTION = "who lights the harbour lamp?"
+HOSTILE = "The keeper lights the harbour lamp.\n```\n![x](http://203.0.113.1/?leak) <script>alert(1)</script>\n````"
+
+
+@pytest.fixture
+async def proxied(tmp_path: Path) -> AsyncIterator[Proxied]:
+    async with AsyncExitStack() as stack:
+        ollama = StubOllama()
+        server = await asyncio.start_server(ollama.serve, "127.0.0.1", 0)
+        stack.callback(server.close)
+        ollama.port = server.sockets[0].getsockname()[1]
+        settings = Settings(
+            home=tmp_path,
+            ollama_base_url=f"http://127.0.0.1:{ollama.port}",
+            chat_model="embedded",
+            store_exchanges=True,
+        )
+        container = Container(settings, host=None, upstream=FakeHost(8192, 8192), memory=FakeMemory())
+        stack.push_async_callback(container.close)
+        source = SourceText("keeper.md", HOSTILE, title="A `](http://203.0.113.1)` <b>lamp</b>")
+        await container.intake.text(source, workspace="default")
+        await container.worker().run(until_idle=True, sweep=False)
+        port = await stack.enter_async_context(listening(create_proxy(container, own_app(), keys=Keys(container))))
+        yield Proxied(port, ollama, container)
+
+
+def asked(path: str, text: str = f"/rag? {QUESTION}", **more: Any) -> dict[str, Any]:
+    prompt = {"prompt": text} if path == "/api/generate" else {"messages": [{"role": "user", "content": text}]}
+    return {"model": "m:latest", **prompt, **more}
+
+
+def assert_explains(text: str) -> None:
+    steps = re.findall(r"^- (\w+): [\d.]+ ms", text, re.MULTILINE)
+    assert steps == ["retrieve", "grade", "decide", "inject"]
+    assert text.startswith("**Why this evidence**")
+    assert "**Verdict: local**" in text
+    assert "kept as [1]" in text
+    assert "lights the harbour lamp.\n```\n" in text
+    # Outside of code, nothing of the document is left: neither an image nor a link nor a tag.
+    outside = re.sub(r"(?ms)^(`{3,})text\n.*?^\1$|(`+) .*? \2", "", text)
+    for mark_up in ("203.0.113.1", "<script", "<b>", "!["):
+        assert mark_up in text
+        assert mark_up not in outside
+
+
+def assert_ollama_rested(proxied: Proxied) -> None:
+    assert proxied.ollama.requests == []
+    assert proxied.container.memory.exchanges == []
+
+
+@pytest.mark.parametrize("path", ["/api/chat", "/api/generate"])
+async def test_ollama_streams_unless_told_otherwise(proxied: Proxied, path: str) -> None:
+    reply = await proxied.post(path, asked(path))
+    lines = [json.loads(line) for line in reply.body.splitlines()]
+    assert (b"content-type", b"application/x-ndjson") in reply.headers
+    texts = [line["response"] if path == "/api/generate" else line["message"]["content"] for line in lines]
+    assert_explains("".join(texts))
+    assert len(lines) > 5
+    assert [line["done"] for line in lines] == [False] * (len(lines) - 1) + [True]
+    assert lines[-1]["done_reason"] == "stop"
+    assert lines[-1]["total_duration"] > 0
+    assert {line["model"] for line in lines} == {"m:latest"}
+    assert_ollama_rested(proxied)
+
+
+@pytest.mark.parametrize("path", ["/api/chat", "/api/generate"])
+async def test_ollama_answers_at_once_if_asked(proxied: Proxied, path: str) -> None:
+    reply = await proxied.post(path, asked(path, stream=False))
+    body = json.loads(reply.body)
+    assert_explains(body["response"] if path == "/api/generate" else body["message"]["content"])
+    assert body["done"] is True
+    assert_ollama_rested(proxied)
+
+
+async def test_openai_streams_events(proxied: Proxied) -> None:
+    path = "/v1/chat/completions"
+    reply = await proxied.post(path, asked(path, stream=True, stream_options={"include_usage": True}))
+    assert (b"content-type", b"text/event-stream") in reply.headers
+    data = [block.removeprefix("data: ") for block in reply.body.decode().split("\n\n") if block]
+    assert data[-1] == "[DONE]"
+    *chunks, usage = [json.loads(each) for each in data[:-1]]
+    assert_explains("".join(chunk["choices"][0]["delta"].get("content", "") for chunk in chunks))
+    assert {(chunk["object"], chunk["model"], chunk["id"]) for chunk in chunks} == {
+        ("chat.completion.chunk", "m:latest", usage["id"])
+    }
+    assert chunks[-1]["choices"][0]["finish_reason"] == "stop"
+    assert (usage["choices"], usage["usage"]["total_tokens"]) == ([], 0)
+    assert_ollama_rested(proxied)
+
+
+async def test_openai_answers_at_once_unless_told_otherwise(proxied: Proxied) -> None:
+    path = "/v1/chat/completions"
+    body = json.loads((await proxied.post(path, asked(path))).body)
+    assert body["object"] == "chat.completion"
+    assert body["choices"][0]["finish_reason"] == "stop"
+    assert_explains(body["choices"][0]["message"]["content"])
+    assert_ollama_rested(proxied)
+
+
+@pytest.mark.parametrize("text", ["/ragtime? who?", "/rag?who lights it?", "what does /rag? do?"])
+async def test_other_prompts_pass_through(proxied: Proxied, text: str) -> None:
+    await proxied.post("/api/chat", asked("/api/chat", text))
+    assert json.loads(proxied.ollama.requests[0].body)["messages"][0]["content"] == text
+
+
+@pytest.mark.parametrize("path", ["/api/chat", "/v1/chat/completions"])
+async def test_a_missing_question_is_an_error_in_the_dialect(proxied: Proxied, path: str) -> None:
+    reply = await proxied.post(path, asked(path, "/rag?"))
+    assert reply.status == 400
+    assert "error" in json.loads(reply.body)
+    assert proxied.ollama.requests == []
+
+
+async def test_the_explanation_is_of_what_ollama_would_get(proxied: Proxied) -> None:
+    explained = json.loads((await proxied.post("/api/generate", asked("/api/generate", stream=False))).body)["response"]
+    await proxied.post("/api/generate", asked("/api/generate", f"/rag {QUESTION}", stream=False))
+    sent = json.loads(proxied.ollama.requests[0].body)["prompt"]
+
+    def without_code(text: str) -> str:
+        return re.sub(r"\b[a-z0-9]{6}\b", "", text)
+
+    assert without_code(sent) in without_code(explained)
+
+
+async def test_a_client_that_leaves_stops_the_run(proxied: Proxied) -> None:
+    started, stopped = asyncio.Event(), asyncio.Event()
+
+    class Stuck(WordGrader):
+        async def grade(self, query: str, documents: Any, *, model: str | None = None) -> list[float]:
+            started.set()
+            try:
+                await asyncio.sleep(60)
+            finally:
+                stopped.set()
+            return []
+
+    object.__setattr__(proxied.container.finder.tools, "grader", Stuck())
+    reader, writer = await asyncio.open_connection("127.0.0.1", proxied.port)
+    body = json.dumps(asked("/api/chat")).encode()
+    head = f"POST /api/chat HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+    writer.write(head + body)
+    await asyncio.wait_for(started.wait(), 10)
+    assert (await reader.readline()).startswith(b"HTTP/1.1 200")
+    writer.close()
+    await asyncio.wait_for(stopped.wait(), 10)
