@@ -233,7 +233,7 @@ async def test_questions_are_answered_while_qdrant_is_away_and_what_was_indexed_
     await index(container, keeper=KEEPER)
     workspace = await container.workspaces.open(WORKSPACE)
     server.stop()
-    found = await workspace.passages.retrieve(QUESTION)
+    found = await workspace.passages.retrieve(QUESTION, limit=8)
     assert [each.content for each in found] == [KEEPER]
     assert "is searched without its entities: Qdrant does not answer" in caplog.text
     accepted = await workspace.documents.accept(SourceText("swan.md", SWAN))
@@ -274,7 +274,7 @@ async def test_entities_come_from_qdrant_for_cragsides_own_questions(
 ) -> None:
     await index(container, keeper=KEEPER, swan=SWAN)
     engine = (await container.workspaces.open(WORKSPACE)).passages
-    before = [each.content for each in await engine.retrieve(QUESTION)]
+    before = [each.content for each in await engine.retrieve(QUESTION, limit=8)]
     asked_of = []
     from cragside.adapters.lightrag.storages.qdrant.fence import FencedVectors
 
@@ -286,5 +286,5 @@ async def test_entities_come_from_qdrant_for_cragsides_own_questions(
         return found
 
     monkeypatch.setattr(FencedVectors, "nearest", noting)
-    assert [each.content for each in await engine.retrieve(QUESTION)] == before
+    assert [each.content for each in await engine.retrieve(QUESTION, limit=8)] == before
     assert sorted(asked_of) == [(collection("entities"), True), (collection("relationships"), True)]

@@ -44,13 +44,18 @@ class QdrantVectors(PostgresVectors):
         entities, relations, _ = beside
         if await self._table() is None:
             return Found([], [], [], None)
-        alone = Search(None, None, search.passages, search.vectors, search.related, search.most)
-        found, near, related = await asyncio.gather(
-            find(self._store, alone, self, entities, relations, None),
+        passages, near, related = await asyncio.gather(
+            self._near_passages(search),
             entities.near_if_there(search, search.entities),
             relations.near_if_there(search, search.relations),
         )
-        return Found(near, related, found.passages, None)
+        return Found(near, related, passages, None)
+
+    async def _near_passages(self, search: Search) -> list[tuple[str, float]]:
+        if search.passages is None:
+            return []
+        alone = Search(None, None, search.passages, search.vectors, search.related, search.most)
+        return (await find(self._store, alone, self, self, self, None)).passages
 
     async def near_if_there(self, search: Search, text: str | None) -> Rows:
         """The nearest rows to a text, none if Qdrant does not answer in time."""
