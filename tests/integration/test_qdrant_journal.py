@@ -3,6 +3,7 @@
 The engine is the one inside Qdrant's client, behind HTTP: see `tests.services.qdrant_server`.
 """
 
+import asyncio
 import base64
 import time
 from collections.abc import AsyncIterator
@@ -103,11 +104,16 @@ class Stopped(FencedVectors):
 
     others: Any = None
 
+    def __init__(self, database: QdrantDatabase) -> None:
+        super().__init__(database)
+        self.alone = asyncio.Lock()
+
     @override
     async def _write(self, collection: str, operations: list[models.UpdateOperation]) -> None:
-        others, self.others = self.others, None
-        if others is not None:
-            await others()
+        async with self.alone:
+            others, self.others = self.others, None
+            if others is not None:
+                await others()
         await super()._write(collection, operations)
 
 
