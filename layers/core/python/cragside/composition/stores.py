@@ -19,9 +19,9 @@ from cragside.settings import BucketAddress
 
 if TYPE_CHECKING:
     from cragside.adapters.lightrag.backends.interface import Backend
-    from cragside.adapters.lightrag.ledger.postgres.journal import Outside
     from cragside.adapters.lightrag.storages.neo4j.fence import FencedGraph
     from cragside.adapters.lightrag.storages.qdrant.fence import FencedVectors
+    from cragside.adapters.lightrag.storages.redis.fence import FencedRedis
     from cragside.adapters.local.conversations import Conversations
     from cragside.adapters.postgres.database import PostgresDatabase
     from cragside.adapters.redis.database import RedisDatabase
@@ -139,9 +139,9 @@ class Stores(Models):
 
         return SqliteBackend()
 
-    def _outside(self) -> "dict[str, Outside]":
+    def _outside(self) -> "dict[str, FencedGraph | FencedRedis | FencedVectors]":
         """The databases that have a share of each store, by the roles of LightRAG's storages."""
-        outside: dict[str, Outside] = {}
+        outside: dict[str, FencedGraph | FencedRedis | FencedVectors] = {}
         if self.graphs is not None:
             outside["graph"] = self.graphs
         if self.vectors is not None:
