@@ -45,8 +45,10 @@ NOT_IN_A_FUNCTION = (
     "cragside.adapters.lightrag.ledger.postgres",
     "cragside.adapters.lightrag.storages.neo4j",
     "cragside.adapters.lightrag.storages.postgres",
+    "cragside.adapters.lightrag.storages.qdrant",
     "cragside.adapters.lightrag.storages.redis",
     "cragside.adapters.neo4j",
+    "cragside.adapters.qdrant",
     "cragside.adapters.redis",
 )
 # Powertools imports it by its name where tracing is on.

@@ -24,6 +24,7 @@ KINDS = [
     pytest.param("postgres", marks=pytest.mark.services("postgres")),
     pytest.param("postgres_age", marks=pytest.mark.services("postgres_age")),
     pytest.param("postgres_neo4j", marks=pytest.mark.services("postgres", "neo4j")),
+    pytest.param("postgres_qdrant", marks=pytest.mark.services("postgres", "qdrant")),
 ]
 
 
@@ -35,7 +36,11 @@ def places(kind: str, home: Path, request: pytest.FixtureRequest) -> Iterator["C
         def make(name: str) -> Place:
             if kind == "files":
                 return InFiles(home / name)
-            uri = stack.enter_context(migrated(request.getfixturevalue(kind.removesuffix("_neo4j"))))
+            uri = stack.enter_context(
+                migrated(request.getfixturevalue(kind.removesuffix("_neo4j").removesuffix("_qdrant")))
+            )
+            if kind == "postgres_qdrant":
+                return InQdrant(home / name, uri, request.getfixturevalue("qdrant"))
             if kind == "postgres_neo4j":
                 return InNeo4j(home / name, uri, request.getfixturevalue("neo4j").uri)
             return InAge(home / name, uri) if kind == "postgres_age" else InPostgres(home / name, uri)
@@ -228,6 +233,46 @@ class InNeo4j(InPostgres):
         address = Neo4jAddress.parse(self.graphs)
         with neo4j.GraphDatabase.driver(address.uri, auth=(address.user, address.password)) as driver:
             return [tuple(record) for record in driver.execute_query(cypher, key=key).records]
+
+
+@dataclass(frozen=True)
+class InQdrant(InPostgres):
+    """A database of PostgreSQL, with LightRAG's vectors in Qdrant."""
+
+    qdrant: str
+
+    def settings(self) -> Settings:
+        given = {"qdrant_url": SecretStr(self.qdrant), "vector_storage": "QdrantVectorDBStorage"}
+        return settings(self.home, postgres_uri=SecretStr(self.uri), **given)
+
+    def contents(self, workspace: str) -> dict[str, Any]:
+        """See the base. Every change has reached Qdrant."""
+        assert self._rows("SELECT count(*) FROM crag.journal")[0][0] == 0
+        ((key, last),) = self._rows(
+            "SELECT key, seq FROM crag.store LEFT JOIN crag.outside ON store = id WHERE workspace = $1", workspace
+        )
+        there = InPostgres.contents(self, workspace)
+        assert not any(there["vectors"].values())
+        return {**there, "vectors": self._vectors(key, last)}
+
+    def _vectors(self, key: str, last: int | None) -> dict[str, list[Any]]:
+        """The ids by collections, each of which has the latest change."""
+        from qdrant_client import QdrantClient, models
+
+        def of(field: str) -> models.Filter:
+            return models.Filter(must=[models.FieldCondition(key=field, match=models.MatchValue(value=key))])
+
+        found: dict[str, list[Any]] = {}
+        client = QdrantClient(url=self.qdrant)
+        for each in client.get_collections().collections:
+            fences, _ = client.scroll(each.name, of("cragside_fence"))
+            rows, _ = client.scroll(each.name, of("workspace_id"), limit=100_000)
+            assert fences or not rows
+            assert all((fence.payload or {})["cragside_change"] == last for fence in fences)
+            if fences:
+                found[each.name] = sorted((row.payload or {})["id"] for row in rows)
+        client.close()
+        return found
 
 
 def facts(value: str) -> dict[str, Any]:

@@ -35,6 +35,10 @@ NOT_RUN = {
         "pip install",
     ): "needs PostgreSQL; tests/integration/test_on_postgres.py runs these commands",
     ("docs/postgresql.md", "export RAG_GRAPH_STORAGE"): "needs PostgreSQL with AGE",
+    (
+        "docs/qdrant.md",
+        "pip install",
+    ): "needs PostgreSQL and Qdrant; tests/integration/test_on_qdrant.py is on a stand-in",
     ("docs/redis.md", "pip install"): "needs PostgreSQL and Redis; tests/integration/test_on_redis.py is on both",
     ("docs/neo4j.md", "pip install"): "needs Neo4j; tests/integration/test_on_neo4j.py runs these commands",
     ("docs/neo4j.md", "cragside repair"): "needs Neo4j; tests/integration/test_on_neo4j.py runs this command",

@@ -24,6 +24,7 @@ BACKENDS = [
     pytest.param("postgres", marks=pytest.mark.services("postgres")),
     pytest.param("postgres_age", marks=pytest.mark.services("postgres_age")),
     pytest.param("postgres_neo4j", marks=pytest.mark.services("postgres", "neo4j")),
+    pytest.param("postgres_qdrant", marks=pytest.mark.services("postgres", "qdrant")),
     pytest.param("postgres_redis", marks=pytest.mark.services("postgres", "redis")),
 ]
 # By way of pgbouncer, which gives each transaction any of its few sessions.
@@ -43,6 +44,9 @@ def made(request: pytest.FixtureRequest) -> Iterator[Backend]:
     elif request.param == POOLED:
         pooler = request.getfixturevalue("pgbouncer")
         with _on_postgres(request.getfixturevalue("postgres"), _GRAPHS["postgres"], pooler.through) as backend:
+            yield backend
+    elif request.param == "postgres_qdrant":
+        with _on_qdrant(request.getfixturevalue("postgres"), request.getfixturevalue("qdrant")) as backend:
             yield backend
     elif request.param == "postgres_redis":
         with _on_redis(request.getfixturevalue("postgres"), request.getfixturevalue("redis")) as backend:
@@ -89,6 +93,21 @@ def _on_neo4j(server: "Postgres", graphs: "Neo4j") -> Iterator[Backend]:
         database = PostgresDatabase(PostgresAddress.parse(uri), most=5)
         graph = FencedGraph(Neo4jDatabase(Neo4jAddress.parse(graphs.uri), most=5))
         yield PostgresBackend(database, {**DEFAULTS, "graph": NEO4J_STORAGE}, {"graph": graph})
+
+
+@contextmanager
+def _on_qdrant(server: "Postgres", url: str) -> Iterator[Backend]:
+    from cragside.adapters.lightrag.backends.postgres import DEFAULTS, QDRANT_STORAGE, PostgresBackend
+    from cragside.adapters.lightrag.storages.qdrant.fence import FencedVectors
+    from cragside.adapters.postgres.address import PostgresAddress
+    from cragside.adapters.postgres.database import PostgresDatabase
+    from cragside.adapters.qdrant.address import QdrantAddress
+    from cragside.adapters.qdrant.database import QdrantDatabase
+
+    with migrated(server) as uri:
+        database = PostgresDatabase(PostgresAddress.parse(uri), most=5)
+        vectors = FencedVectors(QdrantDatabase(QdrantAddress.parse(url), most=5))
+        yield PostgresBackend(database, {**DEFAULTS, "vector": QDRANT_STORAGE}, {"vector": vectors})
 
 
 @contextmanager

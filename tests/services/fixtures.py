@@ -14,7 +14,6 @@ import os
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from importlib.metadata import version
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -132,13 +131,10 @@ def redis(servers: Servers) -> "Redis":
 
 @pytest.fixture(scope="session")
 def qdrant(servers: Servers) -> str:
-    """What Qdrant's client takes as location: its own engine in memory, unless the environment names a server."""
-    given = os.environ.get("TEST_QDRANT_URI")
-    version_of_client = f"qdrant-client {version('qdrant-client')}"
-    if given:
-        return servers.note(Report("qdrant", given, version_of_client, f"{_GIVEN} TEST_QDRANT_URI"))
-    engine = f"{version_of_client}, its engine in memory"
-    return servers.note(Report("qdrant", ":memory:", engine, "no package registry has the server"))
+    """The address of what stands in for Qdrant, unless the environment names a server."""
+    from tests.services.qdrant_server import QdrantStandIn, version_of
+
+    return servers.shared("qdrant", QdrantStandIn, version_of)
 
 
 @pytest.fixture(scope="session")

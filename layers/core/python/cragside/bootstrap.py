@@ -277,6 +277,8 @@ def preload(settings: Settings) -> None:
     Container(settings).build()  # opens nothing: it imports the adapters
     database = _ON_POSTGRES if settings.postgres_uri else _ON_SQLITE
     graphs = ["cragside.adapters.lightrag.storages.neo4j.graph"] if settings.neo4j_uri else []
+    if settings.vector_storage == "QdrantVectorDBStorage":
+        graphs.append("cragside.adapters.lightrag.storages.qdrant.vectors")
     if settings.kv_storage == "RedisKVStorage":
         graphs.append("cragside.adapters.lightrag.storages.redis.values")
     for module in (*_FOR_REQUESTS, *database, *graphs, *(["langchain_ollama"] if settings.ollama_base_url else [])):

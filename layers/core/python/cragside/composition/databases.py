@@ -13,8 +13,10 @@ from cragside.domain.errors import ConfigurationError, ServiceUnavailable
 
 if TYPE_CHECKING:
     from cragside.adapters.lightrag.storages.neo4j.fence import FencedGraph
+    from cragside.adapters.lightrag.storages.qdrant.fence import FencedVectors
     from cragside.adapters.neo4j.database import Neo4jDatabase
     from cragside.adapters.postgres.database import PostgresDatabase
+    from cragside.adapters.qdrant.database import QdrantDatabase
     from cragside.adapters.redis.database import RedisDatabase
     from cragside.ports.embedder import Embedder
     from cragside.settings import Settings
@@ -81,6 +83,22 @@ def redis_of(settings: "Settings") -> "RedisDatabase":
     return RedisDatabase(address, most=settings.redis_connections or _usual())
 
 
+def qdrant_of(settings: "Settings") -> "QdrantDatabase":
+    """The server of QDRANT_URL. Raises `ConfigurationError`."""
+    from cragside.adapters.qdrant.address import QdrantAddress
+
+    try:
+        address = QdrantAddress.parse(_secret(settings.qdrant_url), _secret(settings.qdrant_api_key))
+    except BadAddress as error:
+        raise ConfigurationError(f"QDRANT_URL: {error}.", variable="QDRANT_URL") from None
+    try:
+        from cragside.adapters.qdrant.database import QdrantDatabase
+    except ModuleNotFoundError as error:
+        missing = f"QDRANT_URL is set, but {error.name} is not installed. Install cragside[servers]."
+        raise ConfigurationError(missing, variable="QDRANT_URL") from error
+    return QdrantDatabase(address, most=settings.qdrant_connections or _usual())
+
+
 def _secret(value: SecretStr | None) -> str:
     return value.get_secret_value() if value else ""
 
@@ -140,6 +158,12 @@ async def examine_redis(redis: "RedisDatabase") -> DatabaseState:
     detail = f"{redis.address}, maxmemory-policy {policy}, appendonly {'yes' if kept else 'no'}"
     remedy = "Set maxmemory-policy to noeviction, or Redis forgets what it has." if policy.startswith("allkeys") else ""
     return DatabaseState(str(told.get("redis_version", "")), detail, remedy)
+
+
+async def examine_qdrant(vectors: "FencedVectors") -> DatabaseState:
+    """What Qdrant is, and whether its key is kept. Raises `ServiceUnavailable`."""
+    remedy = "Begin QDRANT_URL with https://: everybody on the way reads its key." if vectors.tells_its_key else ""
+    return DatabaseState(await vectors.server(), vectors.address, remedy)
 
 
 async def is_migrated(database: "PostgresDatabase", embedder: "Embedder") -> bool:

@@ -20,6 +20,7 @@ from cragside.settings import BucketAddress
 if TYPE_CHECKING:
     from cragside.adapters.lightrag.backends.interface import Backend
     from cragside.adapters.lightrag.storages.neo4j.fence import FencedGraph
+    from cragside.adapters.lightrag.storages.qdrant.fence import FencedVectors
     from cragside.adapters.lightrag.storages.redis.fence import FencedRedis
     from cragside.adapters.local.conversations import Conversations
     from cragside.adapters.postgres.database import PostgresDatabase
@@ -112,6 +113,19 @@ class Stores(Models):
         return self._connected(database, database.close)
 
     @cached_property
+    def vectors(self) -> "FencedVectors | None":
+        """Qdrant, which may have LightRAG's vectors, None when none is configured."""
+        if self.settings.qdrant_url is None:
+            return None
+        from cragside.composition.databases import qdrant_of
+
+        database = qdrant_of(self.settings)
+        from cragside.adapters.lightrag.storages.qdrant.fence import FencedVectors
+
+        vectors = FencedVectors(database)
+        return self._connected(vectors, vectors.close)
+
+    @cached_property
     def backend(self) -> "Backend":
         """Where the knowledge bases are stored."""
         if self.database is not None:
@@ -125,11 +139,13 @@ class Stores(Models):
 
         return SqliteBackend()
 
-    def _outside(self) -> "dict[str, FencedGraph | FencedRedis]":
+    def _outside(self) -> "dict[str, FencedGraph | FencedRedis | FencedVectors]":
         """The databases that have a share of each store, by the roles of LightRAG's storages."""
-        outside: dict[str, FencedGraph | FencedRedis] = {}
+        outside: dict[str, FencedGraph | FencedRedis | FencedVectors] = {}
         if self.graphs is not None:
             outside["graph"] = self.graphs
+        if self.vectors is not None:
+            outside["vector"] = self.vectors
         if self.redis is not None:
             from cragside.adapters.lightrag.storages.redis.shares import RedisKv, RedisListing
 

@@ -39,7 +39,7 @@ def _conflicts(settings: Settings) -> Iterator[tuple[str, str]]:
             "NEO4J_URI",
             "NEO4J_URI is set without POSTGRES_URI, where the documents of a graph in Neo4j are. Set both, or neither.",
         )
-    addresses = ("postgres_uri", "neo4j_uri", "redis_uri")
+    addresses = ("postgres_uri", "neo4j_uri", "qdrant_url", "redis_uri")
     yield from storages.conflicts(settings.storages, {name.upper(): getattr(settings, name) for name in addresses})
     if settings.postgres_uri is not None and isinstance(settings.home, BucketAddress):
         yield (

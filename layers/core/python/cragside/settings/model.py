@@ -93,6 +93,18 @@ class Settings(BaseModel):
         None, ge=1, le=1000, description="As RAG_POSTGRES_CONNECTIONS, of each process to Redis."
     )
 
+    qdrant_url: SecretStr | None = Field(
+        None,
+        validation_alias="QDRANT_URL",
+        description="Qdrant 1.16 or later, `https://HOST:6333`, for RAG_VECTOR_STORAGE.",
+    )
+    qdrant_api_key: SecretStr | None = Field(
+        None, validation_alias="QDRANT_API_KEY", description="The API key of QDRANT_URL, which may write."
+    )
+    qdrant_connections: int | None = Field(
+        None, ge=1, le=1000, description="As RAG_POSTGRES_CONNECTIONS, of each process to Qdrant."
+    )
+
     kv_storage: KvStorage | None = Field(
         None,
         description="LightRAG's class that stores passages by their ids and the answers of models. `RedisKVStorage` "
@@ -100,8 +112,8 @@ class Settings(BaseModel):
     )
     vector_storage: VectorStorage | None = Field(
         None,
-        description="LightRAG's class that stores vectors. Unset: `PGVectorStorage` with POSTGRES_URI, else "
-        "`SqliteVectorStorage`.",
+        description="LightRAG's class that stores vectors. `QdrantVectorDBStorage` needs QDRANT_URL. Unset: "
+        "`PGVectorStorage` with POSTGRES_URI, else `SqliteVectorStorage`.",
     )
     graph_storage: GraphStorage | None = Field(
         None,
@@ -326,7 +338,7 @@ class Settings(BaseModel):
 
     def in_files(self, home: Path) -> "Settings":
         """These settings for a store in a folder that nobody else uses, with its own queue."""
-        elsewhere = ("home_sha256", "postgres_uri", "neo4j_uri", "redis_uri", "queue_url")
+        elsewhere = ("home_sha256", "postgres_uri", "neo4j_uri", "qdrant_url", "redis_uri", "queue_url")
         return self.model_copy(update={"home": home, **dict.fromkeys(elsewhere)})
 
     @property

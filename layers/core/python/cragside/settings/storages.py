@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Literal
 
 KvStorage = Literal["PGKVStorage", "RedisKVStorage", "SqliteKVStorage"]
-VectorStorage = Literal["PGVectorStorage", "SqliteVectorStorage"]
+VectorStorage = Literal["PGVectorStorage", "QdrantVectorDBStorage", "SqliteVectorStorage"]
 GraphStorage = Literal["PGTableGraphStorage", "PGGraphStorage", "Neo4JStorage", "SqliteGraphStorage"]
 DocStatusStorage = Literal["PGDocStatusStorage", "RedisDocStatusStorage", "SqliteDocStatusStorage"]
 
@@ -12,6 +12,7 @@ DocStatusStorage = Literal["PGDocStatusStorage", "RedisDocStatusStorage", "Sqlit
 _NEEDS = {
     "PG": ("POSTGRES_URI",),
     "Neo4J": ("NEO4J_URI", "POSTGRES_URI"),
+    "Qdrant": ("QDRANT_URL", "POSTGRES_URI"),
     "Redis": ("REDIS_URI", "POSTGRES_URI"),
 }
 _EMBEDDED = "Sqlite"

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from cragside import __version__
-from cragside.composition.databases import examine, examine_graphs, examine_redis
+from cragside.composition.databases import examine, examine_graphs, examine_qdrant, examine_redis
 from cragside.composition.store_files import damage_in, is_baked, may_be_damaged, misplaced
 from cragside.domain.counted import counted
 from cragside.domain.errors import CragsideError, ServiceUnavailable
@@ -84,6 +84,7 @@ async def examine_components(container: "Container") -> list[Finding]:
     shared = [
         *await _patiently("postgres", lambda: _postgres(container), _starting("POSTGRES_URI")),
         *await _patiently("neo4j", lambda: _neo4j(container), _starting("NEO4J_URI")),
+        *await _patiently("qdrant", lambda: _qdrant(container), _starting("QDRANT_URL")),
         *await _patiently("redis", lambda: _redis(container), _starting("REDIS_URI")),
         *await _patiently("workspaces", lambda: _agreement(container), lambda _: ""),
     ]
@@ -134,6 +135,13 @@ async def _neo4j(container: "Container") -> list[Finding]:
     return [Finding("neo4j", "error" if found.remedy else "ok", found.version, found.detail, found.remedy)]
 
 
+async def _qdrant(container: "Container") -> list[Finding]:
+    if container.vectors is None:
+        return []
+    found = await examine_qdrant(container.vectors)
+    return [Finding("qdrant", "warning" if found.remedy else "ok", found.version, found.detail, found.remedy)]
+
+
 async def _redis(container: "Container") -> list[Finding]:
     if container.redis is None:
         return []
@@ -143,7 +151,7 @@ async def _redis(container: "Container") -> list[Finding]:
 
 async def _agreement(container: "Container") -> list[Finding]:
     """Whether the other databases have what PostgreSQL says that they have."""
-    if container.graphs is None and container.redis is None:
+    if container.graphs is None and container.redis is None and container.vectors is None:
         return []
     wrong = [name for name in await container.workspaces.names() if await container.workspaces.disagreement(name)]
     if not wrong:

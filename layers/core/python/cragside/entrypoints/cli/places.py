@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from cragside.entrypoints.cli.session import Session
     from cragside.settings import Settings
 
-_PLACES = ("POSTGRES_URI", "NEO4J_URI", "REDIS_URI", "RAG_HOME", "RAG_HOME_SHA256")
+_PLACES = ("POSTGRES_URI", "NEO4J_URI", "QDRANT_URL", "REDIS_URI", "RAG_HOME", "RAG_HOME_SHA256")
 # They choose parts of the place that is configured.
 _STORAGES = ("RAG_KV_STORAGE", "RAG_VECTOR_STORAGE", "RAG_GRAPH_STORAGE", "RAG_DOC_STATUS_STORAGE")
 

@@ -19,7 +19,7 @@ def repair(
     workspace: LocalWorkspace = None,
     check: Annotated[bool, typer.Option("--check", help="Change nothing; fail if a graph needs repair.")] = False,
 ) -> None:
-    """Find workspaces whose share in Neo4j or Redis is not what PostgreSQL says, and build them anew.
+    """Find workspaces whose share in Neo4j, Qdrant or Redis is not what PostgreSQL says, and build them anew.
 
     That happens when one of the databases was restored from a backup or emptied. Without `--workspace` all workspaces
     are looked at. What models said of passages is used again. Each workspace stays as it is until the new one is

@@ -18,9 +18,10 @@ from cragside.domain.indexing import DocumentKey, Stored
 
 if TYPE_CHECKING:
     from cragside.adapters.lightrag.ledger.postgres.store import PostgresStore
-    from cragside.adapters.lightrag.storages.interface import GraphStorage, ValueStorage
+    from cragside.adapters.lightrag.storages.interface import GraphStorage, ValueStorage, VectorStorage
 
 NEO4J_STORAGE = "Neo4JStorage"
+QDRANT_STORAGE = "QdrantVectorDBStorage"
 REDIS_KV_STORAGE, REDIS_DOC_STATUS_STORAGE = "RedisKVStorage", "RedisDocStatusStorage"
 _LEASE_SECONDS = 30.0
 DEFAULTS = {
@@ -86,9 +87,8 @@ class PostgresBackend(Backend):
 
     @override
     def storages(self) -> Storages:
-        from cragside.adapters.lightrag.storages.postgres.vectors import PostgresVectors
-
-        return Storages(_values(self._names["kv"]), PostgresVectors, _graph(self._names["graph"]), self._names)
+        names = self._names
+        return Storages(_values(names["kv"]), _vectors(names["vector"]), _graph(names["graph"]), names)
 
     @override
     async def stored(self, folder: Path, keys: Collection[DocumentKey]) -> Stored:
@@ -126,11 +126,17 @@ class PostgresBackend(Backend):
             if store.storages["graph"] == NEO4J_STORAGE:
                 from cragside.adapters.lightrag.storages.neo4j.checkup import disagreement
 
-                return await disagreement(store)
-            try:
-                await store.catch_up()
-            except ShareLost as error:
-                return error.reason
+                if found := await disagreement(store):
+                    return found
+            else:
+                try:
+                    await store.catch_up()
+                except ShareLost as error:
+                    return error.reason
+            if store.is_outside("vector"):
+                from cragside.adapters.lightrag.storages.qdrant.checkup import disagreement as of_vectors
+
+                return await of_vectors(store)
             return ""
         finally:
             store.release()
@@ -150,6 +156,10 @@ class PostgresBackend(Backend):
 
                     values = values_of(store)
                 batches = dump(store, values)
+                if store.is_outside("vector"):
+                    from cragside.adapters.lightrag.storages.qdrant.exchange import with_vectors
+
+                    batches = with_vectors(batches, store)
                 if store.storages["graph"] == NEO4J_STORAGE:
                     from cragside.adapters.lightrag.storages.neo4j.exchange import with_graph
                     from cragside.adapters.lightrag.storages.neo4j.graph import graph_of
@@ -171,6 +181,10 @@ class PostgresBackend(Backend):
                 from cragside.adapters.lightrag.storages.neo4j.exchange import without_graph
 
                 batches = without_graph(batches, store)
+            if store.is_outside("vector"):
+                from cragside.adapters.lightrag.storages.qdrant.exchange import without_vectors
+
+                batches = without_vectors(batches, store)
             await load(store, batches, search_text)
         finally:
             store.release()
@@ -201,6 +215,16 @@ def _values(name: str) -> "type[ValueStorage]":
     from cragside.adapters.lightrag.storages.postgres.values import PostgresValues
 
     return PostgresValues
+
+
+def _vectors(name: str) -> "type[VectorStorage]":
+    if name == QDRANT_STORAGE:
+        from cragside.adapters.lightrag.storages.qdrant.vectors import QdrantVectors
+
+        return QdrantVectors
+    from cragside.adapters.lightrag.storages.postgres.vectors import PostgresVectors
+
+    return PostgresVectors
 
 
 @asynccontextmanager

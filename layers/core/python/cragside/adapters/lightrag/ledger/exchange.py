@@ -3,7 +3,7 @@
 Rows come in the order of the kinds below, and those of a kind in the order in which they were stored.
 """
 
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from typing import NamedTuple
 
 SearchText = Callable[[str], str]
@@ -158,3 +158,17 @@ Batches = AsyncGenerator[Batch, None]
 def rows_at_once(kind: type[Row]) -> int:
     """How many rows of a kind are in memory at a time. A document's row has its whole text."""
     return 8 if kind is DocumentRow else 500
+
+
+async def inserted(batches: Batches, more: AsyncIterator[Batch], before: tuple[type[Row], ...]) -> Batches:
+    """Batches with others ahead of the first one of these kinds, or at the end."""
+    told = False
+    async for batch in batches:
+        if not told and isinstance(batch[0], before):
+            told = True
+            async for rows in more:
+                yield rows
+        yield batch
+    if not told:
+        async for rows in more:
+            yield rows

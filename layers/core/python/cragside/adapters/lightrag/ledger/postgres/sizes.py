@@ -1,6 +1,7 @@
 """How much a workspace stores, for limits, without opening it."""
 
 from collections.abc import Collection
+from typing import TYPE_CHECKING
 
 from cragside.adapters.lightrag.ledger.entries import behind
 from cragside.adapters.lightrag.ledger.postgres.documents import DOCUMENT, OF_SOURCE
@@ -8,6 +9,9 @@ from cragside.adapters.lightrag.ledger.postgres.failing import translating
 from cragside.adapters.lightrag.storable import storable
 from cragside.adapters.postgres.database import PostgresDatabase
 from cragside.domain.indexing import DocumentKey, Stored
+
+if TYPE_CHECKING:
+    from cragside.adapters.lightrag.ledger.postgres.store import PostgresStore
 
 _SIZE = "greatest(size, characters) + length(metadata)"
 _STORED = f"""SELECT count(*) FILTER (WHERE state = 'current'), coalesce(sum({_SIZE}), 0)::bigint
@@ -36,3 +40,8 @@ async def _size_of(database: PostgresDatabase, store: int, key: DocumentKey) -> 
         found, tracks = await database.all(_SIZES, store, source), {"", track}
     fits = not track or all(each in tracks for _, each in found)
     return min(int(size) for size, _ in found) if found and fits else None
+
+
+async def searched_in(store: "PostgresStore") -> int:
+    """How many passages of a store can be found."""
+    return int(await store.value("SELECT count(*) FROM crag.searched WHERE store = $1"))

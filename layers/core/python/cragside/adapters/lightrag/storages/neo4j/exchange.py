@@ -14,6 +14,7 @@ from cragside.adapters.lightrag.ledger.exchange import (
     NodeRow,
     QueryRow,
     VectorRow,
+    inserted,
     rows_at_once,
 )
 from cragside.adapters.lightrag.ledger.postgres.store import PostgresStore
@@ -29,18 +30,9 @@ _EDGES = """UNWIND $names AS name MATCH (node:`{label}` {{entity_id: name}})-[ed
     RETURN name, end.entity_id, properties(edge) ORDER BY name, end.entity_id"""
 
 
-async def with_graph(batches: Batches, graph: FencedGraph, key: str) -> Batches:
+def with_graph(batches: Batches, graph: FencedGraph, key: str) -> Batches:
     """The rows of a store with those of its graph. Nobody may write to the graph meanwhile."""
-    told = False
-    async for batch in batches:
-        if not told and isinstance(batch[0], _AFTER):
-            told = True
-            async for rows in _graph_rows(graph, key):
-                yield rows
-        yield batch
-    if not told:
-        async for rows in _graph_rows(graph, key):
-            yield rows
+    return inserted(batches, _graph_rows(graph, key), _AFTER)
 
 
 async def without_graph(batches: Batches, store: PostgresStore) -> Batches:

@@ -122,7 +122,7 @@ def _reads(store: PostgresStore, model: str | None, dimensions: int | None, valu
         _read(EdgeRow, graph.edges),
         _read(VectorRow, _SEARCHED, _passage_vector),
     ]
-    if model is not None and dimensions is not None:
+    if model is not None and dimensions is not None and not store.is_outside("vector"):
         for namespace, ends in _ENDS.items():
             value = f"""jsonb_build_object({ends}, 'content', content, 'file_path', file_path,
                 'source_id', array_to_string(chunk_ids, '<SEP>'), 'created_at', {_EPOCH.format("create")})"""

@@ -153,6 +153,8 @@ class _Writing:
         for namespace in dict.fromkeys(row.namespace for row in batch):
             chosen = [row for row in batch if row.namespace == namespace]
             await self._add_searched([row for row in chosen if row.searched is not None])
+            if self._store.is_outside("vector"):
+                continue
             table = self._vectors[namespace]
             await self._add_json(table, [(row.id, _vector_json(row.value)) for row in chosen])
             await self._database.many(

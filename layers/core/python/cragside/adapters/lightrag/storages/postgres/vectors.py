@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, final
+from typing import Any
 
 import numpy as np
 from typing_extensions import override
@@ -21,11 +21,10 @@ from cragside.adapters.lightrag.storages.postgres.tables import make_vector_tabl
 from cragside.domain.filter import Filter
 from cragside.ports.embedder import Vectors
 
-_PASSAGES = "chunks"
+PASSAGES = "chunks"
 _TEXTS = "SELECT id, text FROM crag.passage WHERE store = $1 AND id = ANY($2)"
 
 
-@final
 @dataclass
 class PostgresVectors(PGVectorStorage, VectorStorage):
     """A table of LightRAG's for each namespace and embedding model. Passages are searched in the ledger's own table."""
@@ -52,7 +51,7 @@ class PostgresVectors(PGVectorStorage, VectorStorage):
         if query_embedding is None:
             query_embedding = (await self.embedding_func([query], context="query"))[0]
         vector = np.asarray(query_embedding, np.float32)
-        if self.namespace == _PASSAGES:
+        if self.namespace == PASSAGES:
             return await self._passages(query, top_k, vector)
         if await self._table() is None:
             return []
@@ -97,7 +96,7 @@ class PostgresVectors(PGVectorStorage, VectorStorage):
 
     @override
     async def get_vectors_by_ids(self, ids: list[str]) -> dict[str, Vectors]:
-        if self.namespace == _PASSAGES:
+        if self.namespace == PASSAGES:
             sql = "SELECT id, vector::float4[] FROM crag.searched WHERE store = $1 AND id = ANY($2)"
             rows = await self._store.all(sql, ids)
         elif await self._table() is None:

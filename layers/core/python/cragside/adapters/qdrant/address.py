@@ -1,0 +1,54 @@
+"""Where a Qdrant server is."""
+
+from dataclasses import dataclass, field
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+from cragside.adapters.bad_address import BadAddress
+
+_SCHEMES = ("http", "https")
+
+
+@dataclass(frozen=True, slots=True)
+class QdrantAddress:
+    """`url` is for messages too: the key is apart from it."""
+
+    url: str
+    api_key: str = field(default="", repr=False)
+
+    @classmethod
+    def parse(cls, url: str, api_key: str = "") -> "QdrantAddress":
+        """`https://HOST:PORT`, or with a path where a proxy has one. Raises `BadAddress`."""
+        parts = urlsplit(url.strip())
+        if parts.scheme not in _SCHEMES:
+            raise BadAddress(f"begin it with one of {', '.join(f'{scheme}://' for scheme in _SCHEMES)}")
+        try:
+            host, _ = parts.hostname, parts.port
+        except ValueError:
+            raise BadAddress("the port has to be a number up to 65535") from None
+        if not host:
+            raise BadAddress("name the host: http://HOST:6333")
+        if "@" in parts.netloc:
+            raise BadAddress("it has a user or a password; set QDRANT_API_KEY instead")
+        if parts.query or parts.fragment:
+            raise BadAddress("it ends behind the port or the path: no ? and no #")
+        if not (api_key.isascii() and api_key.isprintable()):
+            raise BadAddress("the key in QDRANT_API_KEY has characters that a key cannot have")
+        return cls(url.strip().rstrip("/"), api_key.strip())
+
+    @property
+    def tells_its_key(self) -> bool:
+        """Whether anybody on the way can read the key."""
+        parts = urlsplit(self.url)
+        return bool(self.api_key) and parts.scheme == "http" and not _is_here(parts.hostname or "")
+
+    def __str__(self) -> str:
+        """For messages: without the key."""
+        return self.url
+
+
+def _is_here(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

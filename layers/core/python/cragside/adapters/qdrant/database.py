@@ -1,0 +1,107 @@
+"""Connections to one Qdrant server."""
+
+import asyncio
+import warnings
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+import httpx
+from qdrant_client import AsyncQdrantClient
+from qdrant_client.common.client_exceptions import QdrantException
+from qdrant_client.http.exceptions import ApiException, ResponseHandlingException, UnexpectedResponse
+from typing_extensions import override
+
+from cragside.adapters.qdrant.address import QdrantAddress
+
+CONNECT_SECONDS = 3.0
+REQUEST_SECONDS = 30.0
+_REFUSED = (401, 403)
+_MISSING = 404
+_CONFLICT = 409
+
+T = TypeVar("T")
+
+
+class QdrantFailure(Exception):
+    """Qdrant failed, for `reason`. `unusable` completes the sentence 'The store …'. Neither holds what was asked."""
+
+    def __init__(self, reason: str, unusable: str, status: int | None = None) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.unusable = unusable
+        self.is_missing = status == _MISSING
+        self.is_conflict = status == _CONFLICT
+
+
+class QdrantDatabase:
+    """At most `most` connections to a server, each made when it is needed. All methods may raise `QdrantFailure`."""
+
+    def __init__(self, address: QdrantAddress, *, most: int, request_seconds: float | None = None) -> None:
+        self.address = address
+        self._most = most
+        self._seconds = REQUEST_SECONDS if request_seconds is None else request_seconds
+        self._client: AsyncQdrantClient | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    async def run(self, work: Callable[[AsyncQdrantClient], Awaitable[T]]) -> T:
+        """Make requests. `work` may run again after a connection that the server closed meanwhile."""
+        try:
+            try:
+                return await work(self._opened())
+            except ResponseHandlingException as error:
+                if not isinstance(error.source, httpx.RemoteProtocolError | httpx.ReadError | httpx.WriteError):
+                    raise
+                return await work(self._opened())
+        except (ApiException, QdrantException) as error:
+            raise _failure(error) from error
+
+    async def close(self) -> None:
+        """Close all connections."""
+        client, self._client = self._client, None
+        if client is not None:
+            await client.close()
+
+    def _opened(self) -> AsyncQdrantClient:
+        loop = asyncio.get_running_loop()
+        if self._client is None or self._loop is not loop:
+            # Connections belong to the event loop that made them.
+            self._loop = loop
+            with warnings.catch_warnings():
+                # `doctor` tells of a key without TLS.
+                warnings.simplefilter("ignore", UserWarning)
+                self._client = AsyncQdrantClient(
+                    url=self.address.url,
+                    api_key=self.address.api_key or None,
+                    check_compatibility=False,
+                    trust_env=False,
+                    transport=_Bounded(self._most, self._seconds),
+                )
+        return self._client
+
+
+class _Bounded(httpx.AsyncHTTPTransport):
+    """Connects in a few seconds. The client has one limit for connecting, writing and reading."""
+
+    def __init__(self, most: int, seconds: float) -> None:
+        super().__init__(limits=httpx.Limits(max_connections=most), retries=0)
+        bounds = httpx.Timeout(seconds, connect=min(CONNECT_SECONDS, seconds), pool=CONNECT_SECONDS + seconds)
+        self._bounds = bounds.as_dict()
+
+    @override
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        request.extensions = {**request.extensions, "timeout": self._bounds}
+        return await super().handle_async_request(request)
+
+
+def _failure(error: BaseException) -> QdrantFailure:
+    """What it means for whoever runs cragside."""
+    if isinstance(error, UnexpectedResponse):
+        status = error.status_code
+        if status in _REFUSED:
+            return QdrantFailure("the key of Qdrant is wrong", "is refused by Qdrant: check QDRANT_API_KEY", status)
+        return QdrantFailure(f"Qdrant answered with status {status}", "failed in Qdrant; see its log", status)
+    if isinstance(error, ResponseHandlingException) and not isinstance(error.source, httpx.HTTPError):
+        return QdrantFailure("Qdrant gave an answer that is none of Qdrant's", "failed in Qdrant: check QDRANT_URL")
+    if isinstance(error, ResponseHandlingException):
+        return QdrantFailure("Qdrant does not answer", "is out of reach: Qdrant does not answer")
+    return QdrantFailure("Qdrant is too busy", "failed in Qdrant: it is too busy")
