@@ -15,8 +15,9 @@ def test_messages_have_no_key() -> None:
 @pytest.mark.parametrize(
     ("url", "key", "said"),
     [
-        ("grpc://hush:6334", "", "begin it with one of http://, https://"),
-        (":memory:", "", "begin it with one of http://, https://"),
+        ("grpc://hush:6334", "", "begin it with http:// or https://"),
+        (":memory:", "", "begin it with http:// or https://"),
+        ("http://hush℀@qdrant", "", "letters beyond ASCII"),
         ("http://qdrant:hush", "", "the port has to be a number"),
         ("https:///hush", "", "name the host"),
         ("https://me:hush@qdrant", "", "set QDRANT_API_KEY instead"),

@@ -4,9 +4,7 @@ from dataclasses import dataclass, field
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
-from cragside.adapters.bad_address import BadAddress
-
-_SCHEMES = ("http", "https")
+from cragside.adapters.bad_address import BadAddress, split_address
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,9 +17,7 @@ class QdrantAddress:
     @classmethod
     def parse(cls, url: str, api_key: str = "") -> "QdrantAddress":
         """`https://HOST:PORT`, or with a path where a proxy has one. Raises `BadAddress`."""
-        parts = urlsplit(url.strip())
-        if parts.scheme not in _SCHEMES:
-            raise BadAddress(f"begin it with one of {', '.join(f'{scheme}://' for scheme in _SCHEMES)}")
+        parts = split_address(url, "http", "https")
         try:
             host, _ = parts.hostname, parts.port
         except ValueError:
