@@ -19,6 +19,7 @@ from cragside.adapters.lightrag.ledger.leases import StoreRemoved
 from cragside.adapters.lightrag.ledger.postgres.failing import translating
 from cragside.adapters.lightrag.ledger.postgres.schema import check_version
 from cragside.adapters.postgres.database import PostgresDatabase
+from cragside.domain.memory_name import owner_of
 
 if TYPE_CHECKING:
     from cragside.adapters.lightrag.ledger.postgres.journal import Journal
@@ -94,7 +95,7 @@ class PostgresStore:
     _open: ClassVar[dict[str, "PostgresStore"]] = {}
 
     def __init__(self, database: PostgresDatabase, folder: Path, journal: "Journal") -> None:
-        self.database = database
+        self.database = database.of(owner_of(folder.name))
         self.journal = journal
         self.number = 0
         # LightRAG's name of the workspace.
@@ -110,6 +111,7 @@ class PostgresStore:
         self.graph: GraphTables | None = None
         self._users = 0
         self._folder = folder
+        self._place = place_of(database, folder)
         self._writes = 0
         self._indexing: asyncio.Task[None] | None = None
 
@@ -157,7 +159,7 @@ class PostgresStore:
         """Give it back; the last one closes it."""
         self._users -= 1
         if self._users == 0:
-            self._open.pop(place_of(self.database, self._folder), None)
+            self._open.pop(self._place, None)
 
     async def all(self, sql: str, *values: Any) -> list[Any]:
         """All rows of a query."""
