@@ -1,7 +1,9 @@
 """The preference store port: a file and PostgreSQL keep the same contract."""
 
-from collections.abc import Callable, Iterator
+import asyncio
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -9,6 +11,9 @@ from cragside.adapters.local.preferences import PreferenceFile
 from cragside.adapters.postgres.address import PostgresAddress
 from cragside.adapters.postgres.database import PostgresDatabase
 from cragside.adapters.postgres.preferences import PostgresPreferences
+from cragside.application.preferences import WorkspacePreferences
+from cragside.domain.errors import ValidationError
+from cragside.domain.preferences import Preferences
 from cragside.ports.preference_store import PreferenceStore
 from tests.services.backends import migrated
 
@@ -46,3 +51,37 @@ async def test_a_workspace_does_not_see_the_changes_of_another(make: Make) -> No
 async def test_another_process_has_them_too(make: Make) -> None:
     await make().change("coast", {"chunk_tokens": 500})
     assert await make().changes("coast") == {"chunk_tokens": 500}
+
+
+async def test_a_change_is_checked_together_with_the_changes_of_others(make: Make) -> None:
+    await make().change("coast", {"chunk_tokens": 600, "similarity_results": 4})
+    checked: list[Mapping[str, Any]] = []
+    changed = await make().change("coast", {"chunk_overlap_tokens": 300, "similarity_results": None}, checked.append)
+    assert checked == [changed] == [{"chunk_tokens": 600, "chunk_overlap_tokens": 300}]
+
+
+async def test_a_change_that_the_check_refuses_changes_nothing(make: Make) -> None:
+    def refuse(_: Mapping[str, Any]) -> None:
+        raise ValidationError("No.", field="chunk_tokens")
+
+    store = make()
+    await store.change("coast", {"chunk_tokens": 600})
+    for workspace in ("coast", "inland"):
+        with pytest.raises(ValidationError, match="No"):
+            await store.change(workspace, {"chunk_tokens": 700}, refuse)
+    for each in (store, make()):
+        assert (await each.changes("coast"), await each.changes("inland")) == ({"chunk_tokens": 600}, {})
+
+
+async def test_two_servers_that_change_one_half_of_a_pair_each_make_no_invalid_pair(make: Make) -> None:
+    defaults = Preferences(1000, 200, 5, None, "similarity")
+    one, other, third = (WorkspacePreferences(defaults, make()) for _ in range(3))
+    first, second = await asyncio.gather(
+        one.change("coast", {"chunk_tokens": 600}),
+        other.change("coast", {"chunk_overlap_tokens": 700}),
+        return_exceptions=True,
+    )
+    refused, saved = (first, second) if isinstance(first, ValidationError) else (second, first)
+    assert isinstance(refused, ValidationError)
+    assert refused.message == "chunk_overlap_tokens has to be smaller than chunk_tokens."
+    assert await third.of("coast") == saved != defaults

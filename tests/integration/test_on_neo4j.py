@@ -2,12 +2,16 @@
 
 import json
 from pathlib import Path
+from traceback import format_exception
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from typer.testing import CliRunner
 
 from cragside.adapters.neo4j.address import Neo4jAddress
 from cragside.adapters.neo4j.database import Neo4jDatabase
+from cragside.entrypoints.cli.app import app
+from cragside.entrypoints.cli.session import Session
 from tests.integration.test_on_postgres import cragside
 from tests.services.backends import migrated
 
@@ -59,14 +63,12 @@ async def test_a_graph_is_made_shown_lost_and_repaired(
         ("neo4j://graphs", "NEO4J_USERNAME"),
     ],
 )
-def test_a_wrong_address_is_an_error_that_keeps_the_password(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, uri: str, said: str
-) -> None:
-    monkeypatch.setenv("NEO4J_URI", uri)
-    failed = cragside("postgresql://u:p@127.0.0.1:9/d", tmp_path / "home", "status")
-    assert failed.returncode == 2
+def test_a_wrong_address_is_an_error_that_keeps_the_password(tmp_path: Path, uri: str, said: str) -> None:
+    given = {"RAG_HOME": str(tmp_path), "POSTGRES_URI": "postgresql://u:p@127.0.0.1:9/d", "NEO4J_URI": uri}
+    failed = CliRunner().invoke(app, ["status"], obj=Session(environment=given, folder=tmp_path))
+    assert failed.exit_code == 2
     assert said in failed.stderr
-    assert "hush" not in failed.stderr + failed.stdout
+    assert "hush" not in failed.output + "".join(format_exception(failed.exception))
 
 
 def test_a_wrong_password_is_named_without_it(

@@ -24,8 +24,9 @@ from cragside.domain.neutral import as_memory, as_name, unlabelled
 
 # A fork has what its parent has imported.
 FORK = get_context("fork")
-# Of CPU, so that a busy machine does not matter; each reading takes at most some ten.
-SECONDS = 60
+# Of CPU, so that a busy machine does not matter; each reading takes at most some five.
+SECONDS = 16
+LENGTH = 100_000
 PIECES = (
     "<!--", "<!-- -", "<!--x", "<script", "<script>", "</script ", "<a ", "<a", "<", "< ", "</ ", "</", "<|", "<｜",
     "<evidence", "<evidence ", "</evidence", "<evidence/", "<\n", "[INST", "[/", "&#9", "&", "\u200b<", "# ", "#",
@@ -54,10 +55,10 @@ SIGNS = (
 
 def texts() -> Iterator[str]:
     for piece in (*PIECES, *SIGNS):
-        yield (piece * 200_000)[:200_000] + "x"
+        yield (piece * LENGTH)[:LENGTH] + "x"
     for head in HEADS:
         for blank in BLANKS:
-            yield head + (blank * 200_000)[:200_000] + "x"
+            yield head + (blank * LENGTH)[:LENGTH] + "x"
 
 
 def tried(read: Callable[[bytes, FileOrigin], object], ending: str) -> Callable[[str], None]:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from cragside.adapters.local.preferences import PreferenceFile
+from cragside.ports.preference_store import Check
 from tests.knowledge import Knowledge
 
 
@@ -76,9 +77,9 @@ async def test_saving_settings_keeps_no_other_request_waiting(tmp_path: Path) ->
     threads = []
 
     class Noted(PreferenceFile):
-        def _change(self, workspace: str, changes: Mapping[str, Any]) -> None:
+        def _change(self, workspace: str, changes: Mapping[str, Any], check: Check) -> Mapping[str, Any]:
             threads.append(threading.current_thread())
-            super()._change(workspace, changes)
+            return super()._change(workspace, changes, check)
 
     knowledge = Knowledge(tmp_path, members={"preference_store": Noted(tmp_path)})
     changed = await knowledge.http.patch("/v1/settings", json={"similarity_results": 9})

@@ -2,10 +2,8 @@
 
 import asyncio
 import json
-import os
 import shutil
 import sqlite3
-import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -30,6 +28,7 @@ from cragside.settings import load_settings
 from tests.embedded_workspaces import embedded_workspaces, store_of
 from tests.fakes import WordGrader
 from tests.indexing import ARMSTRONG, LONG, SMALL_PARTS, SWAN, found, take, text, work
+from tests.places import forked
 
 
 def opened(home: Path) -> Container:
@@ -349,22 +348,22 @@ async def test_very_many_namesakes_are_labelled_with_their_full_sources(
     assert [record.label for record in await library.named("todo.md")] == sources[::-1]
 
 
+def brought(home: Path, name: str, content: str) -> None:
+    async def bring() -> None:
+        container = Container(load_settings({"RAG_HOME": str(home)}))
+        await (await container.workspaces.open("default")).passages.save_documents([text(name, content)])
+        await container.close()
+
+    asyncio.run(bring())
+
+
 async def test_the_version_changes_with_what_another_process_writes(tmp_path: Path) -> None:
     container = Container(load_settings({"RAG_HOME": str(tmp_path)}))
     repository = (await container.workspaces.open("default")).passages
     await repository.save_documents([text("otter.md", ARMSTRONG)])
     before = await repository.version()
-    ingest = "import sys; from cragside.entrypoints.cli.main import main; sys.argv = sys.argv[1:]; main()"
-    (tmp_path / "pump.md").write_text(SWAN)
-    run = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-c",
-        ingest,
-        "cragside",
-        "ingest",
-        str(tmp_path / "pump.md"),
-        env={**os.environ, "RAG_HOME": str(tmp_path)},
-    )
-    assert await run.wait() == 0
+    process = forked(brought, tmp_path, "pump.md", SWAN)
+    await asyncio.to_thread(process.join)
+    assert process.exitcode == 0
     assert await repository.version() != before
     await container.close()

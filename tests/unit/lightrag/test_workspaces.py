@@ -3,8 +3,6 @@
 import asyncio
 import re
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -28,6 +26,7 @@ from cragside.ports.language_model import LanguageModel
 from cragside.ports.library import Library
 from tests.embedded_workspaces import embedded_workspaces, open_stores, store_of
 from tests.fakes import WordGrader
+from tests.places import forked
 
 PUMP = SourceText("pump.md", "A heat pump moves heat from a cold place to a warm one.", "Heat pump")
 OTTER = SourceText("otter.md", "Sea otters eat urchins in the kelp forest.", "Sea otter")
@@ -531,6 +530,18 @@ async def test_the_oldest_queries_are_forgotten(build: Build) -> None:
     await store.close()
 
 
+def brought(home: dict[str, str]) -> None:
+    from cragside.bootstrap import Container
+    from cragside.settings import load_settings
+
+    async def bring() -> None:
+        container = Container(load_settings(home))
+        await (await container.workspaces.open("default")).passages.save_documents([PUMP])
+        await container.close()
+
+    asyncio.run(bring())
+
+
 async def test_writes_of_another_process_are_found_without_reopening(tmp_path: Path) -> None:
     from cragside.bootstrap import Container
     from cragside.settings import load_settings
@@ -540,10 +551,9 @@ async def test_writes_of_another_process_are_found_without_reopening(tmp_path: P
     repository = (await container.workspaces.open("default")).passages
     await repository.save_documents([OTTER])
     assert len(await repository.retrieve("what is a heat pump?", limit=5)) <= 1
-    note = tmp_path / "pump.md"
-    note.write_text("# Heat pump\n\nA heat pump moves heat from a cold place to a warm one.")
-    ingest = [sys.executable, "-c", "from cragside.entrypoints.cli.main import main; main()", "ingest", str(note)]
-    subprocess.run(ingest, check=True, env={**home, "PYTHONPATH": ":".join(sys.path)}, capture_output=True)
+    process = forked(brought, home)
+    await asyncio.to_thread(process.join)
+    assert process.exitcode == 0
     assert (await repository.retrieve("what is a heat pump?", limit=5))[0].title == "Heat pump"
     await container.close()
 

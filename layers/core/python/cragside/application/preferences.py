@@ -28,11 +28,12 @@ class WorkspacePreferences:
             return self._defaults
 
     async def change(self, workspace: str, changes: Mapping[str, Any]) -> Preferences:
-        """Change preferences; None restores the default. Raises `ValidationError` for a value out of range."""
-        merged = {**await self._store.changes(workspace), **changes}
-        new = self._changed({name: value for name, value in merged.items() if value is not None})
-        await self._store.change(workspace, changes)
-        return new
+        """Change preferences; None restores the default.
+
+        Raises `ValidationError` for a value out of range, and for one that does not fit the others, whoever changed
+        those.
+        """
+        return self._changed(await self._store.change(workspace, changes, self._changed))
 
     def _changed(self, changes: Mapping[str, Any]) -> Preferences:
         unknown = changes.keys() - set(CHANGEABLE)

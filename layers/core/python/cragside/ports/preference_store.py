@@ -1,7 +1,14 @@
 """Changed preferences of workspaces, for all processes."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
+
+# Looks at all changed values of a workspace, and raises what is wrong with them.
+Check = Callable[[Mapping[str, Any]], object]
+
+
+def anything(_: Mapping[str, Any]) -> None:
+    """The check that accepts all values."""
 
 
 class PreferenceStore(Protocol):
@@ -10,8 +17,9 @@ class PreferenceStore(Protocol):
     async def changes(self, workspace: str) -> Mapping[str, Any]:
         """The changed values, by the names of the preferences."""
 
-    async def change(self, workspace: str, changes: Mapping[str, Any]) -> None:
-        """Add changes durably. A value of None restores the default.
+    async def change(self, workspace: str, changes: Mapping[str, Any], check: Check = anything) -> Mapping[str, Any]:
+        """Add changes durably, and give all values as they are then. A value of None restores the default.
 
+        `check` gets them while no other process can change them. If it raises an error, nothing changes.
         Raises `ValidationError` if the store is read-only, and `ServiceUnavailable("settings", ...)`.
         """

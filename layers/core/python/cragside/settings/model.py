@@ -62,6 +62,7 @@ class Settings(BaseModel):
         ge=1,
         le=1000,
         description="Most connections of each process to PostgreSQL. Requests beyond wait for one, up to 10 seconds. "
+        "One workspace uses half of them at most, two at least. "
         "Unset: 10, and 2 on AWS Lambda.",
     )
     neo4j_uri: SecretStr | None = Field(
@@ -80,7 +81,7 @@ class Settings(BaseModel):
         description="The database of NEO4J_URI, which has to exist. Unset: the user's own, usually `neo4j`.",
     )
     neo4j_connections: int | None = Field(
-        None, ge=1, le=1000, description="As RAG_POSTGRES_CONNECTIONS, of each process to Neo4j."
+        None, ge=1, le=1000, description="Most connections of each process to Neo4j. Unset: 10, and 2 on AWS Lambda."
     )
 
     redis_uri: SecretStr | None = Field(
@@ -90,7 +91,7 @@ class Settings(BaseModel):
         "RAG_DOC_STATUS_STORAGE. It has to keep what it has: no eviction of keys, an append-only file.",
     )
     redis_connections: int | None = Field(
-        None, ge=1, le=1000, description="As RAG_POSTGRES_CONNECTIONS, of each process to Redis."
+        None, ge=1, le=1000, description="Most connections of each process to Redis. Unset: 10, and 2 on AWS Lambda."
     )
 
     qdrant_url: SecretStr | None = Field(

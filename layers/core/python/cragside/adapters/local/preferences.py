@@ -12,7 +12,7 @@ from typing_extensions import override
 
 from cragside.adapters.private_files import FILE_MODE, make_folder, replace_file
 from cragside.domain.errors import ServiceUnavailable, ValidationError
-from cragside.ports.preference_store import PreferenceStore
+from cragside.ports.preference_store import Check, PreferenceStore, anything
 
 # The leading dot: no workspace can have this name.
 FILE_NAME = ".settings.json"
@@ -37,22 +37,24 @@ class PreferenceFile(PreferenceStore):
         return self._all().get(workspace, {})
 
     @override
-    async def change(self, workspace: str, changes: Mapping[str, Any]) -> None:
+    async def change(self, workspace: str, changes: Mapping[str, Any], check: Check = anything) -> Mapping[str, Any]:
         # It waits for the disk and for other processes that change settings.
-        await asyncio.to_thread(self._change, workspace, changes)
+        return await asyncio.to_thread(self._change, workspace, changes, check)
 
-    def _change(self, workspace: str, changes: Mapping[str, Any]) -> None:
+    def _change(self, workspace: str, changes: Mapping[str, Any], check: Check) -> Mapping[str, Any]:
         try:
             make_folder(self._path.parent)
             with FileLock(f"{self._path}.lock", timeout=_WAIT_SECONDS, mode=FILE_MODE):
                 everything = dict(self._all())
                 merged = {**everything.get(workspace, {}), **changes}
-                everything[workspace] = {name: value for name, value in merged.items() if value is not None}
+                new = everything[workspace] = {name: value for name, value in merged.items() if value is not None}
+                check(new)
                 kept = {name: changes for name, changes in everything.items() if changes}
                 replace_file(self._path, json.dumps(kept, indent=2))
         except (OSError, Timeout) as error:
             reason = getattr(error, "strerror", None) or type(error).__name__
             raise ServiceUnavailable("settings", f"The settings cannot be saved: {reason}.") from error
+        return new
 
     def _all(self) -> dict[str, dict[str, Any]]:
         try:
@@ -76,7 +78,7 @@ class NoPreferences(PreferenceStore):
         return {}
 
     @override
-    async def change(self, workspace: str, changes: Mapping[str, Any]) -> None:
+    async def change(self, workspace: str, changes: Mapping[str, Any], check: Check = anything) -> Mapping[str, Any]:
         raise ValidationError(
             "This knowledge base is read-only. Change its settings in the environment and restart it."
         )

@@ -2,8 +2,9 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Any
+from weakref import WeakValueDictionary
 
 import asyncpg
 
@@ -40,6 +41,7 @@ class ConnectionLost(OSError):
 class Connections:
     """At most `most` connections, each made when it is needed. Further callers wait `wait_seconds` at most.
 
+    One user has half of them at most, so that those of a workspace that is slow or locked keep no other one waiting.
     A pooler such as pgbouncer may give each transaction another session. Prepared statements are then used only if the
     address has a `statement_cache_size`.
     """
@@ -55,6 +57,9 @@ class Connections:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._opening = asyncio.Lock()
         self._free = asyncio.Semaphore(most)
+        # Two at least: whoever copies a store reads and writes at the same time.
+        self._share = max((most + 1) // 2, 2)
+        self._free_of: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
         self._direct: bool | None = None
 
     @property
@@ -68,16 +73,13 @@ class Connections:
         return _bounds(self._statement_seconds, "LOCAL ") if self._direct is False else ""
 
     @asynccontextmanager
-    async def one(self) -> AsyncIterator[asyncpg.Connection]:
-        """A connection for this block. Raises `AllBusy`, `ConnectionLost`, and what connecting raises."""
+    async def one(self, user: str = "") -> AsyncIterator[asyncpg.Connection]:
+        """A connection for this block, and for one of several users if it is named.
+
+        Raises `AllBusy`, `ConnectionLost`, and what connecting raises.
+        """
         pool = await self._opened()
-        free = self._free
-        try:
-            async with asyncio.timeout(self._wait_seconds):
-                await free.acquire()
-        except TimeoutError:
-            raise AllBusy(f"all {self._most} connections are in use") from None
-        try:
+        async with self._place(user):
             connection = await pool.acquire(timeout=CONNECT_SECONDS)
             try:
                 yield connection
@@ -93,8 +95,21 @@ class Connections:
                 raise
             finally:
                 await _given_back(pool, connection)
-        finally:
-            free.release()
+
+    @asynccontextmanager
+    async def _place(self, user: str) -> AsyncIterator[None]:
+        """A place among those of the user, and one among all."""
+        free = [self._free]
+        if user:
+            free.insert(0, self._free_of.setdefault(user, asyncio.Semaphore(self._share)))
+        async with AsyncExitStack() as taken:
+            try:
+                async with asyncio.timeout(self._wait_seconds):
+                    for each in free:
+                        await taken.enter_async_context(each)
+            except TimeoutError:
+                raise AllBusy(f"all {self._most} connections, or {self._share} of one workspace, are in use") from None
+            yield
 
     async def close(self) -> None:
         """Close all connections."""
@@ -110,6 +125,7 @@ class Connections:
             # Connections belong to the event loop that made them. That one has ended.
             self._loop, self._pool = asyncio.get_running_loop(), None
             self._opening, self._free = asyncio.Lock(), asyncio.Semaphore(self._most)
+            self._free_of.clear()
         async with self._opening:
             if self._pool is None:
                 self._pool = await asyncpg.create_pool(

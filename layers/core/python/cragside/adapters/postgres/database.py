@@ -4,7 +4,8 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from contextvars import ContextVar
-from typing import Any
+from copy import copy
+from typing import Any, Self
 
 import asyncpg
 
@@ -36,6 +37,13 @@ class PostgresDatabase:
         )
         self._seconds = statement_seconds
         self._held: ContextVar[asyncpg.Connection | None] = ContextVar("held", default=None)
+        self._user = ""
+
+    def of(self, user: str) -> Self:
+        """This database for one of several users, who share its connections fairly. Transactions are common to all."""
+        mine = copy(self)
+        mine._user = user
+        return mine
 
     async def all(self, sql: str, *values: Any) -> list[Any]:
         """All rows of a query."""
@@ -110,7 +118,7 @@ class PostgresDatabase:
         await self._connections.close()
 
     def _lent(self) -> AbstractAsyncContextManager[asyncpg.Connection]:
-        return self._connections.one()
+        return self._connections.one(self._user)
 
     async def _run(self, method: str, sql: str, values: Sequence[Any]) -> Any:
         values = [_without_nul(value) for value in values]

@@ -10,7 +10,7 @@ from typing_extensions import override
 from cragside.adapters.postgres.database import PostgresDatabase
 from cragside.adapters.postgres.failures import FAILURES, meaning_of
 from cragside.domain.errors import ServiceUnavailable
-from cragside.ports.preference_store import PreferenceStore
+from cragside.ports.preference_store import Check, PreferenceStore, anything
 
 TABLES = """
 CREATE TABLE crag.preference (workspace text COLLATE "C" PRIMARY KEY, changes jsonb NOT NULL);
@@ -18,7 +18,8 @@ CREATE TABLE crag.preference (workspace text COLLATE "C" PRIMARY KEY, changes js
 # Every request asks. A change of another server applies after so many seconds.
 _FRESH_SECONDS = 2.0
 _CHANGE = """INSERT INTO crag.preference VALUES ($1, jsonb_strip_nulls($2::text::jsonb))
-    ON CONFLICT (workspace) DO UPDATE SET changes = jsonb_strip_nulls(preference.changes || $2::text::jsonb)"""
+    ON CONFLICT (workspace) DO UPDATE SET changes = jsonb_strip_nulls(preference.changes || $2::text::jsonb)
+    RETURNING changes"""
 
 
 class PostgresPreferences(PreferenceStore):
@@ -47,10 +48,13 @@ class PostgresPreferences(PreferenceStore):
         return found
 
     @override
-    async def change(self, workspace: str, changes: Mapping[str, Any]) -> None:
+    async def change(self, workspace: str, changes: Mapping[str, Any], check: Check = anything) -> Mapping[str, Any]:
         try:
             async with self._database.transaction():
-                await self._database.value(_CHANGE, workspace, json.dumps(dict(changes)))
+                # The row is locked from here on.
+                stored = await self._database.value(_CHANGE, workspace, json.dumps(dict(changes)))
+                new: dict[str, Any] = json.loads(stored)
+                check(new)
                 await self._database.value(
                     "DELETE FROM crag.preference WHERE workspace = $1 AND changes = '{}'", workspace
                 )
@@ -58,3 +62,4 @@ class PostgresPreferences(PreferenceStore):
             raise ServiceUnavailable("settings", f"The settings cannot be saved: {meaning_of(error)[0]}.") from error
         self._changed += 1
         self._read = -_FRESH_SECONDS
+        return new

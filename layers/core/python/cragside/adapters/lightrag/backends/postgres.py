@@ -62,14 +62,14 @@ class PostgresBackend(Backend):
 
     @override
     async def names(self, home: Path) -> list[str]:
-        from cragside.adapters.lightrag.ledger.postgres.store import names_in
+        from cragside.adapters.lightrag.ledger.postgres.directory import names_in
 
         # A leading dot: a store that is being built.
         return [name for name in await names_in(self._database) if not name.startswith(".")]
 
     @override
     async def has_store(self, folder: Path) -> bool:
-        from cragside.adapters.lightrag.ledger.postgres.store import is_in
+        from cragside.adapters.lightrag.ledger.postgres.directory import is_in
 
         return await is_in(self._database, folder.name)
 
@@ -110,8 +110,8 @@ class PostgresBackend(Backend):
     @override
     async def sweep(self, home: Path) -> None:
         """Remove stores that killed processes were building, and finish what other databases still have to do."""
+        from cragside.adapters.lightrag.ledger.postgres.directory import abandoned_in
         from cragside.adapters.lightrag.ledger.postgres.removal import remove
-        from cragside.adapters.lightrag.ledger.postgres.store import abandoned_in
 
         for name in await abandoned_in(self._database):
             await remove(self._database, name)

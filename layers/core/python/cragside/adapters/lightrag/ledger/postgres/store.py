@@ -19,6 +19,7 @@ from cragside.adapters.lightrag.ledger.leases import StoreRemoved
 from cragside.adapters.lightrag.ledger.postgres.failing import translating
 from cragside.adapters.lightrag.ledger.postgres.schema import check_version
 from cragside.adapters.postgres.database import PostgresDatabase
+from cragside.domain.memory_name import owner_of
 
 if TYPE_CHECKING:
     from cragside.adapters.lightrag.ledger.postgres.journal import Journal
@@ -28,10 +29,6 @@ logger = logging.getLogger("cragside")
 
 SearchText = Callable[[str], str]
 
-# A leading dot: a store that is being built. Whoever builds it holds a lease of it.
-_ABANDONED = """SELECT workspace FROM crag.store WHERE starts_with(workspace, '.') AND NOT EXISTS (
-    SELECT FROM crag.lease WHERE lease.store = crag.store.id AND expires > clock_timestamp()) ORDER BY workspace"""
-_IS_THERE = "SELECT 1 FROM crag.store WHERE workspace = $1"
 # One row, with the format of the tables even if there is no such store.
 _FIND = """SELECT format.version, store.id, key, storages, embedding_model, dimensions
     FROM (SELECT max(version) AS version FROM crag.schema_version) AS format
@@ -94,7 +91,7 @@ class PostgresStore:
     _open: ClassVar[dict[str, "PostgresStore"]] = {}
 
     def __init__(self, database: PostgresDatabase, folder: Path, journal: "Journal") -> None:
-        self.database = database
+        self.database = database.of(owner_of(folder.name))
         self.journal = journal
         self.number = 0
         # LightRAG's name of the workspace.
@@ -110,6 +107,7 @@ class PostgresStore:
         self.graph: GraphTables | None = None
         self._users = 0
         self._folder = folder
+        self._place = place_of(database, folder)
         self._writes = 0
         self._indexing: asyncio.Task[None] | None = None
 
@@ -157,7 +155,7 @@ class PostgresStore:
         """Give it back; the last one closes it."""
         self._users -= 1
         if self._users == 0:
-            self._open.pop(place_of(self.database, self._folder), None)
+            self._open.pop(self._place, None)
 
     async def all(self, sql: str, *values: Any) -> list[Any]:
         """All rows of a query."""
@@ -304,21 +302,3 @@ async def _make(database: PostgresDatabase, workspace: str, new: NewStores) -> N
         key = await database.value(_MAKE, workspace, f"w{uuid.uuid4().hex[:16]}", json.dumps(dict(new.storages)))
         if key is not None and new.make is not None:
             await new.make(database, key)
-
-
-async def names_in(database: PostgresDatabase) -> list[str]:
-    """The workspaces of a database, in order. Raises `LedgerError`."""
-    async with translating():
-        return [row[0] for row in await database.all("SELECT workspace FROM crag.store ORDER BY workspace")]
-
-
-async def abandoned_in(database: PostgresDatabase) -> list[str]:
-    """The stores that nobody builds any more, though they are not complete. Raises `LedgerError`."""
-    async with translating():
-        return [row[0] for row in await database.all(_ABANDONED)]
-
-
-async def is_in(database: PostgresDatabase, workspace: str) -> bool:
-    """Whether a database has a store of a workspace. Raises `LedgerError`."""
-    async with translating():
-        return await database.one(_IS_THERE, workspace) is not None
