@@ -4,6 +4,7 @@ import asyncio
 import gc
 import warnings
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +13,7 @@ from urllib.parse import urlsplit
 import pytest
 from pydantic import SecretStr
 
-from cragside.adapters.neo4j import database as neo4j_database
+from cragside.adapters import gate
 from cragside.adapters.neo4j.address import Neo4jAddress
 from cragside.adapters.neo4j.database import CONNECT_SECONDS, Neo4jDatabase, Neo4jFailure, Run
 from cragside.bootstrap import Container
@@ -101,25 +102,71 @@ async def test_a_failed_request_closes_no_connection_of_another(shared: Neo4jDat
 async def test_a_silent_server_is_given_up_soon_and_then_left_alone(
     shared: Neo4jDatabase, way: Way, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(neo4j_database, "PAUSE_SECONDS", 1000.0)
+    monkeypatch.setattr(gate, "PAUSE_SECONDS", 1000.0)
     way.silent = True
     async with asyncio.timeout(3 * CONNECT_SECONDS):
         for failed in await asyncio.gather(*(shared.rows(ONE) for _ in range(20)), return_exceptions=True):
             assert isinstance(failed, Neo4jFailure)
     tried = way.accepted
-    assert tried <= 3
+    assert tried <= 3 + 1  # a connection each, and a sign of life
     for _ in range(20):
         with pytest.raises(Neo4jFailure, match="does not answer"):
             await shared.rows(ONE)
     assert way.accepted == tried
 
-    # After the pause, one read tries the server. The others don't wait for it.
-    shared._next_try = 0.0
+    # After the pause, one read tries the server, and asks for a sign of life. The others don't wait for it.
+    shared._gate._next_try = 0.0
     await asyncio.gather(*(shared.rows(ONE) for _ in range(20)), return_exceptions=True)
-    assert way.accepted == tried + 1
+    assert way.accepted <= tried + 2
     way.silent = False
-    shared._next_try = 0.0
+    shared._gate._next_try = 0.0
     assert await shared.rows(ONE) == [[1]]
+    assert await shared.rows(ONE) == [[1]]
+
+
+async def test_a_server_that_hangs_is_given_up_soon_and_then_left_alone_until_it_goes_on(
+    started: Callable[[str, Callable[[], Neo4jServer]], Neo4jServer],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    server = started("neo4j", Neo4jServer)
+    database = Neo4jDatabase(Neo4jAddress.parse(server.uri), most=2)
+
+    async def work(run: Run) -> object:
+        return await run(ONE)
+
+    await asyncio.gather(database.rows(ONE), database.write(work))
+    server.pause()
+    for statement in (lambda: database.rows(ONE), lambda: database.write(work)):
+        monkeypatch.setattr(gate, "PAUSE_SECONDS", 0.0)
+        async with asyncio.timeout(gate.SILENCE_SECONDS + gate.SIGN_SECONDS + 1):
+            with pytest.raises(Neo4jFailure, match="does not answer"):
+                await statement()
+        monkeypatch.setattr(gate, "PAUSE_SECONDS", 1000.0)
+    with suppress(Neo4jFailure):
+        await database.rows(ONE)
+    async with asyncio.timeout(0.5):
+        for statement in (lambda: database.rows(ONE), lambda: database.write(work)):
+            with pytest.raises(Neo4jFailure, match="does not answer"):
+                await statement()
+    server.resume()
+    database._gate._next_try = 0.0
+    assert await database.rows(ONE) == [[1]]
+    assert await database.write(work) == [[1]]
+
+    server.kill()
+    with pytest.raises(Neo4jFailure, match="does not answer"):
+        await database.rows(ONE)
+    assert [each for each in caplog.records if each.name.startswith("neo4j")] == []
+    await database.close()
+
+
+async def test_slow_statements_that_their_callers_drop_take_the_graph_from_nobody(shared: Neo4jDatabase) -> None:
+    async def dropped() -> None:
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(shared.rows(FOREVER), CONNECT_SECONDS + 0.5)
+
+    await asyncio.gather(dropped(), dropped())
     assert await shared.rows(ONE) == [[1]]
 
 
@@ -195,7 +242,7 @@ async def test_after_a_restart_of_the_server_requests_succeed_again(
 async def test_without_neo4j_documents_come_and_go_and_are_found_and_nothing_is_lost(
     postgres: "Postgres", neo4j: "Neo4j", way: Way, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(neo4j_database, "PAUSE_SECONDS", 0.5)
+    monkeypatch.setattr(gate, "PAUSE_SECONDS", 0.5)
     with migrated(postgres) as uri:
         settings = Settings(home=tmp_path, postgres_uri=SecretStr(uri), neo4j_uri=SecretStr(through(way, neo4j)))
         container = Container(settings)

@@ -1,5 +1,6 @@
 """A change of the graph reaches Neo4j whole, in order and once, whatever process stops in between."""
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ import pytest
 from cragside.adapters.lightrag.backends.postgres import DEFAULTS, NEO4J_STORAGE, PostgresBackend
 from cragside.adapters.lightrag.ledger.changes import Always, GraphChange
 from cragside.adapters.lightrag.ledger.failures import LedgerError
+from cragside.adapters.lightrag.ledger.postgres import journal, store
 from cragside.adapters.lightrag.ledger.postgres.journal import ChangesMissing, ShareLost
 from cragside.adapters.lightrag.ledger.postgres.ledger import PostgresLedger
 from cragside.adapters.lightrag.storages.neo4j.fence import FencedGraph
@@ -218,3 +220,51 @@ async def test_the_graph_of_a_removed_workspace_goes_even_if_its_removal_was_int
     assert await place.names() == []
     assert not await place.target.write(place.key, 2, uuid4(), {"nodes": [["Late", {"description": "x"}]], "edges": []})
     assert await place.names() == []
+
+
+async def test_whoever_publishes_waits_for_a_slow_write_no_longer_than_a_bound_and_it_is_written_all_the_same(
+    place: Place, ledger: PostgresLedger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store, "PUBLISH_SECONDS", 0.1)
+    monkeypatch.setattr(store, "GRAPH_SECONDS", 0.1)
+    goes_on, write = asyncio.Event(), place.target.write
+
+    async def slow(*change: Any) -> bool:
+        await goes_on.wait()
+        return await write(*change)
+
+    monkeypatch.setattr(place.target, "write", slow)
+    async with asyncio.timeout(5):
+        await add(ledger, "Swan")
+        with pytest.raises(LedgerError, match="still being written"):
+            await ledger.catch_up_graph()
+    assert await place.waiting() == 1
+    goes_on.set()
+    await ledger.catch_up()
+    assert await place.names() == ["Swan"]
+    assert await place.waiting() == 0
+
+
+async def test_a_long_journal_is_read_bit_by_bit(
+    place: Place, ledger: PostgresLedger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place.target.before = True
+    names = [f"Swan {number}" for number in range(6)]
+    for name in names:
+        await ledger.apply(GraphChange(nodes={name: {"description": name * 1000}}), Always(), "m")
+    assert await place.waiting() == 6
+    place.target.before = False
+    monkeypatch.setattr(journal, "BYTES_AT_ONCE", 15_000)  # two changes
+    fetched, every = [], place.database.all
+
+    async def counted(sql: str, *values: Any) -> list[Any]:
+        rows = await every(sql, *values)
+        if sql == journal._WAITING:
+            fetched.append(len(rows))
+        return rows
+
+    monkeypatch.setattr(place.database, "all", counted)
+    await asyncio.gather(ledger.catch_up(), ledger.catch_up_graph())
+    assert await place.names() == names
+    assert sum(fetched) == 6  # nobody reads what another one has in hand
+    assert max(fetched) == 2

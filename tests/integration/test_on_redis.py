@@ -140,11 +140,10 @@ async def test_a_redis_that_was_emptied_is_found_and_repaired(container: Contain
 async def test_what_was_indexed_while_redis_was_away_reaches_it_afterwards(
     tmp_path: Path, database: str, started: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from cragside.adapters.redis import database as connections
+    from cragside.adapters import gate
     from tests.services.redis_server import RedisServer
 
-    monkeypatch.setattr(connections, "CONNECT_SECONDS", 0.2)
-    monkeypatch.setattr(connections, "COMMAND_SECONDS", 0.2)
+    monkeypatch.setattr(gate, "PAUSE_SECONDS", 0.2)
     server = started("redis", RedisServer)
     container = opened(tmp_path, database, server.uri, **ON_REDIS)
     await index(container, keeper=KEEPER)
@@ -153,6 +152,7 @@ async def test_what_was_indexed_while_redis_was_away_reaches_it_afterwards(
     accepted = await workspace.documents.accept(SourceText("swan.md", SWAN))
     assert [each.name for each in await workspace.documents.named("swan.md")] == ["swan.md"]
     await asyncio.to_thread(server.start)
+    await asyncio.sleep(gate.PAUSE_SECONDS)
     for task in accepted.tasks:
         if task.stage == "embed":
             await workspace.work.embed(task)

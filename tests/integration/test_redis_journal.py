@@ -1,5 +1,6 @@
 """A change of values reaches Redis whole, in order and once, whatever process stops in between."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 from uuid import uuid4
@@ -8,13 +9,15 @@ import orjson
 import pytest
 from redis.asyncio import Redis
 from redis.asyncio.client import Pipeline
+from redis.exceptions import WatchError
 
+from cragside.adapters import gate
 from cragside.adapters.lightrag.ledger.failures import LedgerError
 from cragside.adapters.lightrag.ledger.postgres.journal import ChangesMissing
 from cragside.adapters.lightrag.storages.redis.shares import RedisKv, RedisListing
 from cragside.adapters.redis import database as connections
 from cragside.adapters.redis.address import RedisAddress
-from cragside.adapters.redis.database import RedisDatabase
+from cragside.adapters.redis.database import RedisDatabase, RedisFailure
 from tests.services.redis_server import RedisServer
 
 KEY = "w0123456789abcdef"
@@ -172,3 +175,51 @@ async def test_a_wrong_password_is_told(redis_database: str) -> None:
         assert "password" in error.value.reason
         assert "wrong@" not in f"{error.value}{error.value.reason}"
         await database.close()
+
+
+async def test_a_server_that_hangs_is_given_up_soon_and_then_left_alone_until_it_goes_on(
+    started: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gate, "PAUSE_SECONDS", 1000.0)
+    server = started("redis", RedisServer)
+    database = RedisDatabase(RedisAddress.parse(server.uri), most=2)
+    target = RedisKv(database)
+    await target.write(KEY, 1, uuid4(), values(a="one"))
+    server.pause()
+    async with asyncio.timeout(gate.SILENCE_SECONDS + gate.SIGN_SECONDS + 1):
+        for failed in await asyncio.gather(*(target.applied(KEY) for _ in range(5)), return_exceptions=True):
+            assert isinstance(failed, LedgerError)
+            assert "Redis does not answer" in failed.reason
+    async with asyncio.timeout(0.5):
+        for _ in range(5):
+            with pytest.raises(LedgerError, match="does not answer"):
+                await target.write(KEY, 2, uuid4(), values(a="two"))
+    server.resume()
+    database._gate._next_try = 0.0
+    assert await contents(target, "a") == ["one"]
+    assert await target.write(KEY, 2, uuid4(), values(a="two"))
+    await database.close()
+
+
+async def test_a_slow_command_of_a_server_that_lives_is_no_outage(redis_database: str) -> None:
+    database = RedisDatabase(RedisAddress.parse(redis_database), most=2)
+    for _ in range(2):
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(database.run(lambda client: client.blpop(["never"])), 3.5)
+    assert await RedisKv(database).applied(KEY) == 0
+    await database.close()
+
+
+async def test_a_key_that_always_changes_is_given_up(database: RedisDatabase) -> None:
+    tries = 0
+
+    async def overtaken(_: Redis) -> None:
+        nonlocal tries
+        tries += 1
+        await asyncio.sleep(0)
+        raise WatchError
+
+    async with asyncio.timeout(5):
+        with pytest.raises(RedisFailure, match="others kept changing"):
+            await database.run(overtaken)
+    assert tries > 1

@@ -2,9 +2,12 @@
 
 import asyncio
 import os
+import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import asyncpg
 import numpy as np
@@ -259,3 +262,19 @@ async def test_what_neo4j_committed_survives_its_death(started):
     async with AsyncGraphDatabase.driver(running.address, auth=running.auth) as driver:
         found = await driver.execute_query("MATCH (n:kept) RETURN n.value AS value")
         assert [record["value"] for record in found.records] == [7]
+
+
+@pytest.mark.parametrize("module", ["postgres", "redis_server"])
+def test_a_server_can_be_started_by_hand(module):
+    command = [sys.executable, "-m", f"tests.services.{module}"]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            uri = process.stdout.readline().strip()
+            assert uri.startswith(("postgresql://", "redis://"))
+            with socket.create_connection(("127.0.0.1", urlsplit(uri).port), timeout=5):
+                pass
+        finally:
+            process.send_signal(signal.SIGINT)
+    assert process.returncode == 0
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", urlsplit(uri).port), timeout=5)

@@ -1,8 +1,12 @@
-"""The real Redis of Debian, on a free loopback port."""
+"""The real Redis of Debian, on a free loopback port.
+
+python -m tests.services.redis_server        # prints the address, serves until interrupted
+"""
 
 import secrets
+import signal
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from urllib.parse import urlsplit, urlunsplit
 
 import redis
@@ -85,3 +89,15 @@ class Redis:
                 return f"Redis {client.info('server')['redis_version']}"
         except redis.RedisError as error:
             raise Unavailable(f"Redis did not answer: {type(error).__name__}") from error
+
+
+def main() -> None:
+    """Serve until interrupted."""
+    with RedisServer() as running:
+        print(running.uri, flush=True)
+        with suppress(KeyboardInterrupt):
+            signal.pause()
+
+
+if __name__ == "__main__":
+    main()

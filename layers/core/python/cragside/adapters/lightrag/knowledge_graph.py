@@ -86,7 +86,7 @@ class LightRagKnowledgeGraph(KnowledgeGraph):
         """The store, with all of its graph."""
         store = await self._access.existing()
         if store is not None:
-            await store.ledger.catch_up()
+            await store.ledger.catch_up_graph()
         return store
 
 

@@ -1,22 +1,28 @@
 """Connections to one Neo4j database."""
 
 import asyncio
+import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import neo4j
-from neo4j.exceptions import AuthError, ClientError, DatabaseUnavailable, DriverError, Neo4jError
+from neo4j.exceptions import (
+    AuthError,
+    ClientError,
+    DatabaseUnavailable,
+    DriverError,
+    Neo4jError,
+    ServiceUnavailable,
+    SessionExpired,
+)
 
+from cragside.adapters.gate import Gate, ServerFailure
 from cragside.adapters.neo4j.address import Neo4jAddress
 
 CONNECT_SECONDS = 3.0
 STATEMENT_SECONDS = 30.0
-# How long a caller waits while all connections are in use.
-WAIT_SECONDS = 10.0
-# While the server does not answer, one read in so many seconds tries it. The others fail at once.
-PAUSE_SECONDS = 5.0
 # A connection that was idle for longer is tested before it is used.
 _IDLE_SECONDS = 30.0
 # Pauses before further attempts, after a deadlock or a broken connection. What failed slowly is not tried again.
@@ -29,13 +35,12 @@ T = TypeVar("T")
 Run = Callable[..., Awaitable[list[Any]]]
 
 
-class Neo4jFailure(Exception):
-    """Neo4j failed, for `reason`. `unusable` completes the sentence 'The store …'. Neither holds what was asked."""
+# Every failure is raised as `Neo4jFailure`. The driver logs it too, in words of its own.
+logging.getLogger("neo4j").setLevel(logging.CRITICAL)
 
-    def __init__(self, reason: str, unusable: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
-        self.unusable = unusable
+
+class Neo4jFailure(ServerFailure):
+    """Neo4j failed."""
 
 
 class Neo4jDatabase:
@@ -50,17 +55,15 @@ class Neo4jDatabase:
         self._seconds = statement_seconds
         self._driver: neo4j.AsyncDriver | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._free = asyncio.Semaphore(most)
-        self._outage: Neo4jFailure | None = None
-        self._next_try = 0.0
+        self._gate = Gate("Neo4j", Neo4jFailure, self._sign_of_life, most=most)
 
     async def rows(self, cypher: str, **values: Any) -> list[Any]:
-        """The records of a query that only reads. While the server does not answer, most reads fail at once."""
+        """The records of a query that only reads."""
 
         async def read(session: neo4j.AsyncSession) -> list[Any]:
             return [record async for record in await session.run(self._bounded(cypher), values)]
 
-        return await self._run(read, patient=False)
+        return await self._run(read)
 
     async def write(self, work: Callable[[Run], Awaitable[T]]) -> T:
         """Run statements in one transaction. `work` may run again after a deadlock or a broken connection."""
@@ -87,6 +90,7 @@ class Neo4jDatabase:
 
     async def close(self) -> None:
         """Close all connections."""
+        await self._gate.stop()
         driver, self._driver = self._driver, None
         if driver is not None:
             with suppress(TimeoutError):
@@ -96,11 +100,11 @@ class Neo4jDatabase:
     def _bounded(self, cypher: str) -> neo4j.Query:
         return neo4j.Query(cypher, timeout=self._seconds)
 
-    async def _run(self, work: Callable[[neo4j.AsyncSession], Awaitable[T]], *, patient: bool = True) -> T:
+    async def _run(self, work: Callable[[neo4j.AsyncSession], Awaitable[T]]) -> T:
         began = time.monotonic()
         for pause in (*_PAUSES, None):
             try:
-                return await self._once(work, patient=patient)
+                return await self._once(work)
             except (Neo4jError, DriverError, OSError) as error:
                 slow = time.monotonic() - began > _SLOW_SECONDS
                 if pause is None or slow or isinstance(error, OSError) or not error.is_retryable():
@@ -108,68 +112,52 @@ class Neo4jDatabase:
             await asyncio.sleep(pause)
         raise AssertionError  # the last attempt returns or raises
 
-    async def _once(self, work: Callable[[neo4j.AsyncSession], Awaitable[T]], *, patient: bool) -> T:
+    async def _once(self, work: Callable[[neo4j.AsyncSession], Awaitable[T]]) -> T:
         driver = self._opened()
-        async with self._turn():
-            if not patient:
-                self._check_outage()
-            began = time.monotonic()
-            try:
-                # The server ends a statement that takes too long. This ends the wait for a server that hangs.
-                async with (
-                    asyncio.timeout(CONNECT_SECONDS + self._seconds),
-                    driver.session(database=self.address.database, fetch_size=_ALL_ROWS) as session,
-                ):
-                    result = await work(session)
-            except asyncio.CancelledError:
-                if time.monotonic() - began >= CONNECT_SECONDS:
-                    self._noted(TimeoutError())  # the caller gave up waiting
-                raise
-        self._outage = None
-        return result
+        async with (
+            self._gate.passed(),
+            # The server ends a statement that takes too long. This ends the wait if it does not.
+            asyncio.timeout(CONNECT_SECONDS + self._seconds),
+            driver.session(database=self.address.database, fetch_size=_ALL_ROWS) as session,
+        ):
+            return await work(session)
 
-    @asynccontextmanager
-    async def _turn(self) -> AsyncIterator[None]:
-        """One of the connections may be used in this block. The driver's own queue would not look for an outage."""
-        free = self._free
-        try:
-            async with asyncio.timeout(WAIT_SECONDS):
-                await free.acquire()
-        except TimeoutError:
-            busy = f"all {self._most} connections to Neo4j are in use"
-            raise Neo4jFailure(busy, f"is busy: {busy}") from None
-        try:
-            yield
-        finally:
-            free.release()
-
-    def _check_outage(self) -> None:
-        if self._outage is not None:
-            if time.monotonic() < self._next_try:
-                raise Neo4jFailure(self._outage.reason, self._outage.unusable)
-            self._next_try = time.monotonic() + PAUSE_SECONDS
-
-    def _noted(self, error: BaseException) -> Neo4jFailure:
+    def _noted(self, error: Exception) -> Neo4jFailure:
         failure = _failure(error)
-        if isinstance(error, DriverError | OSError | DatabaseUnavailable) or _is_refused(error):
-            self._outage, self._next_try = failure, time.monotonic() + PAUSE_SECONDS
+        if _is_outage(error):
+            self._gate.close_for_a_while(failure)
         return failure
+
+    async def _sign_of_life(self) -> None:
+        async with self._made(most=1) as driver:
+            with suppress(Neo4jError):  # a refusal is an answer
+                await driver.verify_connectivity()
 
     def _opened(self) -> neo4j.AsyncDriver:
         loop = asyncio.get_running_loop()
         if self._driver is None or self._loop is not loop:
             # Connections belong to the event loop that made them.
-            self._loop, self._free = loop, asyncio.Semaphore(self._most)
-            self._driver = neo4j.AsyncGraphDatabase.driver(
-                self.address.uri,
-                auth=(self.address.user, self.address.password),
-                max_connection_pool_size=self._most,
-                connection_timeout=CONNECT_SECONDS,
-                connection_acquisition_timeout=CONNECT_SECONDS,
-                liveness_check_timeout=_IDLE_SECONDS,
-                notifications_min_severity="OFF",
-            )
+            self._loop, self._driver = loop, self._made(self._most)
         return self._driver
+
+    def _made(self, most: int) -> neo4j.AsyncDriver:
+        return neo4j.AsyncGraphDatabase.driver(
+            self.address.uri,
+            auth=(self.address.user, self.address.password),
+            max_connection_pool_size=most,
+            connection_timeout=CONNECT_SECONDS,
+            connection_acquisition_timeout=CONNECT_SECONDS,
+            liveness_check_timeout=_IDLE_SECONDS,
+            notifications_min_severity="OFF",
+        )
+
+
+def _is_outage(error: Exception) -> bool:
+    """Whether others need not try. A statement that takes too long says nothing of the server."""
+    if isinstance(error, TimeoutError):
+        return False
+    gone = isinstance(error, ServiceUnavailable | SessionExpired | DatabaseUnavailable | OSError)
+    return gone or _is_refused(error)
 
 
 def _is_refused(error: BaseException) -> bool:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from redis.asyncio import BlockingConnectionPool, Redis
@@ -15,24 +16,23 @@ from redis.exceptions import (
     ResponseError,
     WatchError,
 )
+from redis.exceptions import ConnectionError as ConnectionBroken
 
+from cragside.adapters.gate import Gate, ServerFailure
 from cragside.adapters.redis.address import RedisAddress
 
 CONNECT_SECONDS = 3.0
 COMMAND_SECONDS = 30.0
 # A connection that was idle for longer is tested before it is used.
 _IDLE_SECONDS = 30
+# Whoever changes a watched key has written what others wanted to write. That happens a few times at most.
+_ATTEMPTS = 10
 
 T = TypeVar("T")
 
 
-class RedisFailure(Exception):
-    """Redis failed, for `reason`. `unusable` completes the sentence 'The store …'. Neither holds what was asked."""
-
-    def __init__(self, reason: str, unusable: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
-        self.unusable = unusable
+class RedisFailure(ServerFailure):
+    """Redis failed."""
 
 
 class RedisDatabase:
@@ -44,28 +44,42 @@ class RedisDatabase:
         self._seconds = command_seconds
         self._client: Redis | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._gate = Gate("Redis", RedisFailure, self._sign_of_life, most=most)
 
     async def run(self, work: Callable[[Redis], Awaitable[T]]) -> T:
         """Run commands.
 
         `work` may run again after a broken connection, or when a key that it watches has changed.
         """
-        try:
-            while True:
+        async with self._gate.passed():
+            for _ in range(_ATTEMPTS):
                 try:
                     return await work(self._opened())
                 except WatchError:
                     continue
-        except AuthenticationError as error:
-            raise _failure(error) from error
-        except (RedisError, OSError) as error:
-            raise _failure(error) from error
+                except (RedisError, OSError) as error:
+                    raise self._noted(error) from error
+        raise RedisFailure("others kept changing the same keys of Redis", "is busy: others write to the same keys")
 
     async def close(self) -> None:
         """Close all connections."""
+        await self._gate.stop()
         client, self._client = self._client, None
         if client is not None:
             await client.aclose()
+
+    def _noted(self, error: Exception) -> RedisFailure:
+        failure = _failure(error)
+        # A command that takes too long says nothing of the server.
+        if isinstance(error, ConnectionBroken | OSError) and not isinstance(error, TimeoutError):
+            self._gate.close_for_a_while(failure)
+        return failure
+
+    async def _sign_of_life(self) -> None:
+        # The gate ends the wait.
+        async with Redis.from_url(self.address.uri, retry=Retry(NoBackoff(), 0)) as client:
+            with suppress(AuthenticationError, ResponseError):  # a refusal is an answer
+                await client.ping()
 
     def _opened(self) -> Redis:
         loop = asyncio.get_running_loop()

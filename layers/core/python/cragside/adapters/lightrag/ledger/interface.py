@@ -111,10 +111,16 @@ class Ledger(Catalogue):
         """
 
     async def catch_up(self) -> None:
-        """Have the graph be all that was committed. Whoever changes or shows it calls this first.
+        """Have other databases hold all that was committed. Whoever changes the graph calls this first.
 
-        The graph lags behind where another database has it. Raises `LedgerError` while that database is out of reach,
-        and when it has the graph of another time.
+        Raises `LedgerError` while one of them is out of reach, and when it has what was there at another time.
+        """
+
+    async def catch_up_graph(self) -> None:
+        """Have the graph be all that was committed. Whoever shows it calls this first.
+
+        The graph lags behind where another database has it. Raises `LedgerError` as `catch_up` does, and when it takes
+        more than a few seconds.
         """
 
     @abstractmethod

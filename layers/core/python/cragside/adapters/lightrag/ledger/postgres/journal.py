@@ -1,7 +1,9 @@
 """The journal of changes that go to databases outside of PostgreSQL."""
 
+import asyncio
 import logging
 from collections.abc import Mapping
+from contextvars import Context
 from typing import Any, Protocol
 from uuid import UUID
 
@@ -16,7 +18,12 @@ logger = logging.getLogger("cragside")
 _NOTE = """WITH next AS (INSERT INTO crag.outside VALUES ($1, $2, 1)
         ON CONFLICT (store, role) DO UPDATE SET seq = outside.seq + 1 RETURNING seq)
     INSERT INTO crag.journal (store, role, seq, change) SELECT $1, $2, seq, $3 FROM next"""
-_WAITING = "SELECT seq, id, change FROM crag.journal WHERE store = $1 AND role = $2 ORDER BY seq LIMIT 100"
+# The first change, and of the next ones as many as have so many bytes in all.
+_WAITING = """SELECT seq, id, change FROM (
+        SELECT seq, id, change, sum(octet_length(change)) OVER (ORDER BY seq) AS bytes, row_number() OVER (ORDER BY seq)
+        FROM (SELECT * FROM crag.journal WHERE store = $1 AND role = $2 ORDER BY seq LIMIT 100) AS next) AS waiting
+    WHERE bytes <= $3 OR row_number = 1 ORDER BY seq"""
+BYTES_AT_ONCE = 4 * 2**20
 _WAITS = "SELECT 1 FROM crag.journal WHERE store = $1 AND role = $2 AND seq = $3 AND id = $4"
 _DONE = "DELETE FROM crag.journal WHERE store = $1 AND role = $2 AND seq = $3 AND id = $4"
 _LOST = "UPDATE crag.outside SET lost = true WHERE store = $1 AND role = $2"
@@ -25,6 +32,8 @@ _SHARES = """SELECT role, seq, lost, (SELECT min(seq) FROM crag.journal WHERE st
 _BEHIND = """SELECT DISTINCT store.id, store.key FROM crag.journal JOIN crag.store ON store.id = journal.store
     WHERE role = ANY($1)"""
 _DROPPED = "SELECT key, role FROM crag.dropped WHERE role = ANY($1)"
+# How long a process that ends waits for what it is writing to other databases. Others go on with it.
+CLOSE_SECONDS = 5.0
 
 
 class ChangesMissing(LedgerError):
@@ -73,6 +82,7 @@ class Journal:
         self.targets = targets
         # How many changes this process has noted.
         self.noted = 0
+        self._drains: dict[tuple[int, str], asyncio.Task[None]] = {}
 
     def target(self, role: str) -> Outside:
         """The database of a role. Raises `LedgerError` if none is configured."""
@@ -91,19 +101,22 @@ class Journal:
             await self._database.value(_NOTE, number, role, orjson.dumps(change).decode())
 
     async def drain(self, number: int, key: str) -> None:
-        """Have all noted changes of a store written. Raises `LedgerError`, and `ShareLost` until it is repaired."""
+        """Have all noted changes of a store written. Raises `LedgerError`, and `ShareLost` until it is repaired.
+
+        Whoever stops waiting stops none of it.
+        """
         await self._drained(number, key)
 
-    async def check(self, number: int, key: str) -> None:
+    async def check(self, number: int, key: str, *roles: str) -> None:
         """Have all noted changes of a store written, and compare what the other databases have with the journal.
 
-        Raises `LedgerError` and `ShareLost`.
+        With `roles`, only theirs. Raises `LedgerError` and `ShareLost`.
         """
-        for role, seq, first in await self._drained(number, key):
+        for role, seq, first in await self._drained(number, key, *roles):
             applied = await self.target(role).applied(key)
             agrees = (seq if first is None else first - 1) <= applied <= seq
             # Others may have written meanwhile.
-            if not agrees and (role, seq, first) in await self._drained(number, key):
+            if not agrees and (role, seq, first) in await self._drained(number, key, role):
                 await self._lose(number, role)
 
     async def sweep(self) -> None:
@@ -135,29 +148,56 @@ class Journal:
                 await self._database.value("DELETE FROM crag.dropped WHERE key = $1 AND role = $2", key, role)
 
     async def close(self) -> None:
-        """Close the connections to the other databases."""
+        """Close the connections to the other databases. What is being written there may end before, for a while."""
+        if drains := list(self._drains.values()):
+            _, unfinished = await asyncio.wait(drains, timeout=CLOSE_SECONDS)
+            for drain in unfinished:
+                drain.cancel()
+            await asyncio.gather(*drains, return_exceptions=True)
         for target in self.targets.values():
             await target.close()
 
-    async def _drained(self, number: int, key: str) -> list[tuple[str, int, int | None]]:
+    async def _drained(self, number: int, key: str, *roles: str) -> list[tuple[str, int, int | None]]:
         """The roles, the numbers of their latest changes, and of the first one that was waiting."""
         async with translating():
-            shares = await self._database.all(_SHARES, number)
-        for role, _, lost, first in shares:
-            if lost:
-                raise ShareLost(role)
-            if first is not None:
-                await self._drain(number, key, role)
+            shares = [row for row in await self._database.all(_SHARES, number) if not roles or row[0] in roles]
+        # A database that is out of reach, or that lost its share, holds no other one up.
+        drains = [self._drain(number, key, role) for role, _, lost, first in shares if first is not None and not lost]
+        ended = await asyncio.gather(*drains, return_exceptions=True)
+        for failed in (*(ShareLost(role) for role, _, lost, _ in shares if lost), *ended):
+            if failed is not None:
+                raise failed
         return [(role, seq, first) for role, seq, _, first in shares]
 
     async def _drain(self, number: int, key: str, role: str) -> None:
-        async with translating():
-            waiting = await self._database.all(_WAITING, number, role)
-        while waiting:
+        """Have the changes of a role written, by one task of this process at a time."""
+        this = number, role
+        if running := self._drains.get(this):
+            await asyncio.wait([running])  # it may have looked before ours was noted
+        if this not in self._drains:
+            # It outlives whoever waits for it, and has no part in a transaction of his.
+            writing = self._write_all(number, key, role)
+            task = self._drains[this] = asyncio.get_running_loop().create_task(writing, context=Context())
+            task.add_done_callback(lambda done: self._ended(this, done))
+        await asyncio.shield(self._drains[this])
+
+    def _ended(self, this: tuple[int, str], drain: "asyncio.Task[None]") -> None:
+        if self._drains.get(this) is drain:
+            del self._drains[this]
+        if not drain.cancelled() and (error := drain.exception()):
+            logger.debug("A change waits to be written to another database: %s", error)
+
+    async def _write_all(self, number: int, key: str, role: str) -> None:
+        # One at first: if the database is out of reach, the others need not be read.
+        most = 0
+        while True:
+            async with translating():
+                waiting = await self._database.all(_WAITING, number, role, most)
+            if not waiting:
+                return
             for seq, change_id, change in waiting:
                 await self._write(number, key, role, seq, change_id, orjson.loads(change))
-            async with translating():
-                waiting = await self._database.all(_WAITING, number, role)
+            most = BYTES_AT_ONCE
 
     async def _write(self, number: int, key: str, role: str, seq: int, change_id: UUID, change: dict[str, Any]) -> None:
         this = number, role, seq, change_id

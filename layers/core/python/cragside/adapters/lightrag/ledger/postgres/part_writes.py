@@ -122,6 +122,10 @@ class PartWrites(DocumentWrites):
         await self._store.catch_up()
 
     @override
+    async def catch_up_graph(self) -> None:
+        await self._store.catch_up_graph()
+
+    @override
     async def naming(self, kind: str, name: str, going: Collection[str], most: int) -> list[str]:
         these = await self._store.all(f"{_NAMING} passage = ANY($4)", kind, name, list(going))
         others = await self._store.all(

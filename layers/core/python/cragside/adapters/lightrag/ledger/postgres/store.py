@@ -39,6 +39,10 @@ _TOUCH = "UPDATE crag.store SET state = state + 1 WHERE id = $1 RETURNING 1"
 _NAMED = "SELECT kind, count(DISTINCT name) FROM crag.mention WHERE store = $1 GROUP BY kind"
 # After so many transactions of this process, a workspace may have become large.
 _WRITES = 100
+# Whoever has changed something waits no longer until other databases have it too. It is written there all the same.
+PUBLISH_SECONDS = 3.0
+# What shows the graph waits no longer until it is written.
+GRAPH_SECONDS = 5.0
 
 
 class ValueTable(Protocol):
@@ -219,14 +223,26 @@ class PostgresStore:
         """Have what was just committed written to the other databases, or leave it to whoever writes next."""
         if self.journal.targets:
             try:
-                await self.journal.drain(self.number, self.key)
-            except LedgerError as error:
-                logger.warning("A change of workspace %s waits to be written: %s", self.workspace, error.reason)
+                async with asyncio.timeout(PUBLISH_SECONDS):
+                    await self.journal.drain(self.number, self.key)
+            except (LedgerError, TimeoutError) as error:
+                reason = error.reason if isinstance(error, LedgerError) else "that takes long"
+                logger.warning("A change of workspace %s waits to be written: %s", self.workspace, reason)
 
     async def catch_up(self) -> None:
         """Have all that was committed written to the other databases, and compare. Raises `LedgerError`."""
         if self.journal.targets:
             await self.journal.check(self.number, self.key)
+
+    async def catch_up_graph(self) -> None:
+        """As `catch_up`, for the graph alone, and soon. Raises `LedgerError`."""
+        if self.is_outside("graph"):
+            try:
+                async with asyncio.timeout(GRAPH_SECONDS):
+                    await self.journal.check(self.number, self.key, "graph")
+            except TimeoutError:
+                waits = "changes of the graph are still being written"
+                raise LedgerError(waits, f"is busy: {waits}") from None
 
     async def sizes_of_graph(self) -> tuple[int, int]:
         """How many entities and relations there are."""

@@ -1,0 +1,122 @@
+"""The way to a server that all requests of a process share, and that may be out of reach."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+
+# A server that is silent for longer is asked for a sign of life, and has so long to give it.
+SILENCE_SECONDS = 1.0
+SIGN_SECONDS = 2.0
+# While the server does not answer, one caller in so many seconds tries it. The others fail at once.
+PAUSE_SECONDS = 5.0
+# How long a caller waits while all connections are in use.
+WAIT_SECONDS = 10.0
+
+
+class ServerFailure(Exception):
+    """A server failed, for `reason`. `unusable` completes the sentence 'The store …'. Neither holds what was asked."""
+
+    def __init__(self, reason: str, unusable: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.unusable = unusable
+
+
+class Gate:
+    """Lets callers use a server, at most `most` at once, and keeps them from waiting for one that does not answer.
+
+    That somebody asks much, or goes away before the answer, is no outage: only the server's own silence is.
+    """
+
+    def __init__(
+        self, name: str, failure: type[ServerFailure], sign_of_life: Callable[[], Awaitable[object]], *, most: int
+    ) -> None:
+        """`sign_of_life` asks the server for something small on a connection of its own. It raises if that fails."""
+        self._name = name
+        self._failure = failure
+        self._sign_of_life = sign_of_life
+        self._most = most
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._free = asyncio.Semaphore(most)
+        self._waiting: set[asyncio.Timeout] = set()
+        self._asking: asyncio.Task[None] | None = None
+        self._outage: ServerFailure | None = None
+        self._next_try = 0.0
+
+    @asynccontextmanager
+    async def passed(self) -> AsyncIterator[None]:
+        """The server may be used in this block. Raises the failure that the gate was made with."""
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:
+            self._loop, self._free = loop, asyncio.Semaphore(self._most)
+            self._waiting, self._asking = set(), None
+        async with self._turn(self._free):
+            self._check(loop.time())
+            try:
+                async with asyncio.timeout(None) as limit:
+                    suspicion = loop.call_later(SILENCE_SECONDS, self._suspect, limit)
+                    try:
+                        yield
+                    finally:
+                        suspicion.cancel()
+                        self._waiting.discard(limit)
+            except TimeoutError:
+                if limit.expired():
+                    raise self.silence() from None
+                raise
+            self._outage = None
+
+    def silence(self) -> ServerFailure:
+        """What it means for whoever runs cragside that the server does not answer."""
+        return self._failure(f"{self._name} does not answer", f"is out of reach: {self._name} does not answer")
+
+    def close_for_a_while(self, failure: ServerFailure) -> None:
+        """Nobody else needs to try for the next seconds."""
+        self._outage, self._next_try = failure, asyncio.get_running_loop().time() + PAUSE_SECONDS
+
+    async def stop(self) -> None:
+        """Ask for no more signs of life."""
+        asking, self._asking = self._asking, None
+        if asking is not None and self._loop is asyncio.get_running_loop():
+            asking.cancel()
+            with suppress(asyncio.CancelledError):
+                await asking
+
+    @asynccontextmanager
+    async def _turn(self, free: asyncio.Semaphore) -> AsyncIterator[None]:
+        """One of the connections may be used in this block. The driver's own queue would not look for an outage."""
+        try:
+            async with asyncio.timeout(WAIT_SECONDS):
+                await free.acquire()
+        except TimeoutError:
+            busy = f"all {self._most} connections to {self._name} are in use"
+            raise self._failure(busy, f"is busy: {busy}") from None
+        try:
+            yield
+        finally:
+            free.release()
+
+    def _check(self, now: float) -> None:
+        if self._outage is not None:
+            if now < self._next_try:
+                raise self._failure(self._outage.reason, self._outage.unusable)
+            self._next_try = now + PAUSE_SECONDS
+
+    def _suspect(self, limit: asyncio.Timeout) -> None:
+        """Somebody waits for long. Whether the server lives is asked once for all, also if he gives up meanwhile."""
+        self._waiting.add(limit)
+        if self._asking is None or self._asking.done():
+            self._asking = asyncio.get_running_loop().create_task(self._ask())
+
+    async def _ask(self) -> None:
+        while self._waiting:
+            try:
+                async with asyncio.timeout(SIGN_SECONDS):
+                    await self._sign_of_life()
+            except Exception:  # whatever its driver raises
+                self.close_for_a_while(self.silence())
+                waiting, self._waiting = self._waiting, set()
+                for limit in waiting:
+                    limit.reschedule(asyncio.get_running_loop().time())
+                return
+            await asyncio.sleep(SILENCE_SECONDS)
