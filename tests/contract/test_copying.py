@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from cragside.adapters.lightrag.backends.interface import Backend
@@ -24,6 +25,7 @@ from cragside.composition.copies import Copies
 from cragside.domain.document import Document, Mark
 from cragside.domain.memory_name import memory_of
 from cragside.domain.query import Query
+from cragside.ports.embedder import Vectors
 from cragside.settings import load_settings
 from tests.indexing import ARMSTRONG, LONG, SMALL_PARTS, SWAN, take, text
 from tests.services.backends import BACKENDS, made
@@ -147,15 +149,22 @@ async def test_a_copy_answers_as_its_original_and_so_does_the_copy_of_the_copy(
     await back.close()
 
 
-async def test_nothing_is_lost_on_the_way(source: Container, target: Container) -> None:
-    """All rows are there, bit for bit, but for what LightRAG's tables of a database have no column for."""
+async def test_nothing_is_lost_on_the_way(source: Container, target: Container, request: pytest.FixtureRequest) -> None:
+    """All rows are there, bit for bit, but for what LightRAG's tables of a database have no column for.
+
+    Qdrant brings vectors to the length 1 itself, which changes their last bits.
+    """
+    nearly = "qdrant" in request.node.name
     await copied(source, target)
     for name in ("w", memory_of("w")):
         before = await rows(source.backend, source.folder / name)
         after = await rows(target.backend, target.folder / name)
         assert before.keys() == after.keys()
-        for kind, there in before.items():
-            assert (kind, after[kind]) == (kind, there)
+        if nearly:
+            there, arrived = _without_vectors(before), _without_vectors(after)
+            np.testing.assert_allclose(arrived, there, rtol=0, atol=1e-6)
+        for kind, expected in before.items():
+            assert (kind, after[kind]) == (kind, expected)
 
 
 async def rows(backend: Backend, folder: Path) -> dict[str, list[Any]]:
@@ -176,6 +185,13 @@ async def rows(backend: Backend, folder: Path) -> dict[str, list[Any]]:
     for values in found.values():
         values.sort(key=repr)
     return found
+
+
+def _without_vectors(found: dict[str, list[Any]]) -> Vectors:
+    """Take the vectors from the rows."""
+    vectors = [np.frombuffer(dict(row)["vector"], np.float32) for row in found["VectorRow"]]
+    found["VectorRow"] = [[(name, value) for name, value in row if name != "vector"] for row in found["VectorRow"]]
+    return np.stack(vectors)
 
 
 def _comparable(row: Any) -> Any:
