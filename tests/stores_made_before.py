@@ -46,8 +46,13 @@ async def answers_of(home: Path) -> dict[str, Any]:
 
 
 def recorded(answers: dict[str, Any]) -> dict[str, Any]:
-    """The recorded answers, without the cosines that the version that made the stores gave as relevance in texts."""
+    """The recorded answers, in the form of now.
+
+    The version that made the stores gave cosines as relevance in texts, and told no place of a passage.
+    """
     for request, (_, answer) in answers.items():
+        if request.endswith("/content"):
+            answer["passage"] = None
         if "topK" in request:
             answer["response"] = re.sub(r", relevance [\d.]+(?=\) code)", "", answer["response"])
     return answers
