@@ -39,8 +39,8 @@ class Backend(ABC):
         """A folder that may be made for the files of a store; where the database has none, one that is there."""
         return folder
 
-    def place_of(self, folder: Path) -> str:
-        """By what LightRAG's storages find the open store of a folder. No store of another database has the same."""
+    def place_of(self, folder: Path, generation: str) -> str:
+        """The key by which LightRAG's storages find the open store of a folder. It differs between databases."""
         return str(folder)
 
     @abstractmethod

@@ -51,10 +51,10 @@ class PostgresBackend(Backend):
         return home / workspace
 
     @override
-    def place_of(self, folder: Path) -> str:
+    def place_of(self, folder: Path, generation: str) -> str:
         from cragside.adapters.lightrag.ledger.postgres.store import place_of
 
-        return place_of(self._database, folder)
+        return place_of(self._database, folder, generation)
 
     @override
     def files_of(self, folder: Path) -> Path:
