@@ -162,8 +162,11 @@ class PostgresStore(OpenStorages):
                 logger.warning("A change of workspace %s waits to be written: %s", self.workspace, reason)
 
     async def catch_up(self) -> None:
-        """Have all that was committed written to the other databases, and compare. Raises `LedgerError`."""
-        if self.journal.targets:
+        """Have all that was committed written to the other databases, and compare.
+
+        Raises `LedgerError`, also if the address of one of them is not set.
+        """
+        if any(map(self.is_outside, self.storages)):
             await self.journal.check(self.number, self.key)
 
     async def catch_up_graph(self) -> None:
