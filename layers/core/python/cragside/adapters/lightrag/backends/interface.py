@@ -91,9 +91,9 @@ class Backend(ABC):
         """Remove a store that nobody has open. It is no error when there is none."""
 
     async def disagreement(self, folder: Path) -> str:
-        """How the graph of a store differs from its documents, "" if it does not.
+        """How another database's share of a store differs from its documents, "" if none does.
 
-        It may where another database has the graph. Raises `LedgerError`.
+        Raises `LedgerError`.
         """
         return ""
 
