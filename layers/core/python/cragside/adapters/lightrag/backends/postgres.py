@@ -111,10 +111,10 @@ class PostgresBackend(Backend):
     async def sweep(self, home: Path) -> None:
         """Remove stores that killed processes were building, and finish what other databases still have to do."""
         from cragside.adapters.lightrag.ledger.postgres.directory import abandoned_in
-        from cragside.adapters.lightrag.ledger.postgres.removal import remove
+        from cragside.adapters.lightrag.ledger.postgres.removal import remove_abandoned
 
         for name in await abandoned_in(self._database):
-            await remove(self._database, name)
+            await remove_abandoned(self._database, name)
         await self._journal.sweep()
 
     @override
