@@ -188,8 +188,12 @@ class PostgresBackend(Backend):
         finally:
             store.release()
 
+    async def finish(self) -> None:
+        """End the writing to other databases; see `Journal.finish`. The connections stay."""
+        await self._journal.finish()
+
     async def close(self) -> None:
-        """Close the connections."""
+        """Finish, and close the connections."""
         await self._journal.close()
         await self._database.close()
 
