@@ -73,6 +73,7 @@ def examine_folder(settings: "Settings") -> Finding:
 async def examine_components(container: "Container") -> list[Finding]:
     """Check the store, Ollama with its models, and SearXNG."""
     settings = container.settings
+    container.load_drivers()  # within a limit of time, a server would seem not to answer
     servers = await asyncio.gather(
         _patiently(
             "ollama", lambda: _ollama(container), lambda _: _OLLAMA_REMEDY, _PATIENCE_SECONDS + 2 * _LOAD_SECONDS
