@@ -185,6 +185,8 @@ async def _store(container: "Container") -> list[Finding]:
         return [Finding("store", "error", detail=damage, remedy=_BAKE_REMEDY)]
     # The store can be opened without its model, but not be searched.
     await container.workspaces.prepare(settings.workspace)
+    if waits := known.waiting_changes:
+        return [Finding("store", "warning", detail=f"{detail}, {waits} changes waiting for another database")]
     return [Finding("store", "ok", detail=detail)]
 
 
