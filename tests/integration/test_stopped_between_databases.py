@@ -1,4 +1,4 @@
-"""A writer that stops between PostgreSQL and another database loses nothing, and changes nothing that others did since."""
+"""A writer that stops between PostgreSQL and another database loses nothing, and undoes nothing of what others did."""
 
 import asyncio
 import os
