@@ -13,6 +13,7 @@ from cragside.bootstrap import Container
 from cragside.entrypoints.audit import Audit
 from cragside.entrypoints.http import health, metrics_route, pages, route_rules
 from cragside.entrypoints.http.audited_routes import AuditedRoutes
+from cragside.entrypoints.http.component_report import ComponentReport
 from cragside.entrypoints.http.cross_origin import CrossOrigin
 from cragside.entrypoints.http.errors import install_error_handlers
 from cragside.entrypoints.http.metrics_route import Exposition
@@ -26,6 +27,7 @@ from cragside.entrypoints.http.peers.rag_stack import enrichment, graph, ingest
 from cragside.entrypoints.http.readiness import Readiness
 from cragside.entrypoints.http.request_access import authorise
 from cragside.entrypoints.http.v1 import (
+    components,
     documents,
     enrich,
     explain,
@@ -51,6 +53,7 @@ ROUTERS = (
     uploads.router,
     samples.router,
     workspaces.router,
+    components.router,
     memories.router,
     settings.router,
     queue.router,
@@ -97,6 +100,7 @@ def create_app(
     app.state.keys = keys or Keys(container)
     app.state.exposition = exposition
     app.state.readiness = Readiness(container)
+    app.state.components = ComponentReport(container)
     app.state.upload_memory = UploadMemory(_LARGEST_FILES * configured.max_file_bytes)
     audit = Audit(container.audit_log)
     if audit.wanted:
