@@ -33,6 +33,7 @@ from cragside.entrypoints.http.v1 import (
     explain,
     memories,
     queue,
+    repositories,
     samples,
     settings,
     uploads,
@@ -41,6 +42,7 @@ from cragside.entrypoints.http.v1 import (
 from cragside.entrypoints.http.v1 import query as passages
 from cragside.entrypoints.keyring import Keys
 from cragside.entrypoints.origins import Origins
+from cragside.entrypoints.repository_intake import RepositoryTurns
 
 # The routers in the order of the OpenAPI document. All of these routes need a token.
 ROUTERS = (
@@ -52,6 +54,7 @@ ROUTERS = (
     documents.router,
     uploads.router,
     samples.router,
+    repositories.router,
     workspaces.router,
     components.router,
     memories.router,
@@ -100,6 +103,7 @@ def create_app(
     app.state.keys = keys or Keys(container)
     app.state.exposition = exposition
     app.state.readiness = Readiness(container)
+    app.state.repository_turns = RepositoryTurns()
     app.state.components = ComponentReport(container)
     app.state.upload_memory = UploadMemory(_LARGEST_FILES * configured.max_file_bytes)
     audit = Audit(container.audit_log)
