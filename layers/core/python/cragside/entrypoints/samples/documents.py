@@ -17,7 +17,7 @@ QUESTIONS = (
 def corpus() -> list[SourceText]:
     """Short texts about real things, many of which share their name with another; one carries an injection attempt."""
     texts = ((entry.name, entry.read_text("utf-8")) for entry in _entries())
-    return [SourceText(name=name, text=text, title=title_of(name, text)) for name, text in texts]
+    return [SourceText(name=name, text=text, title=title_of(name, text), file_type="md") for name, text in texts]
 
 
 def count() -> int:

@@ -9,6 +9,7 @@ from typing_extensions import override
 from cragside.adapters.lightrag.ledger.cutting import TEXTS, sections_in
 from cragside.adapters.lightrag.ledger.entries import StoredPart, searched_title
 from cragside.adapters.lightrag.ledger.memory.leasing import MemoryLeasing
+from cragside.adapters.lightrag.ledger.memory.listing import ListedVersion
 from cragside.adapters.lightrag.ledger.memory.tables import Chunk, Version
 from cragside.domain.document import SourceText
 from cragside.domain.indexing import (
@@ -65,17 +66,15 @@ class MemoryCatalogue(MemoryLeasing):
     async def page(
         self, limit: int, offset: int, status: DocumentStatus | None, track: str | None, listing: Listing = LATEST
     ) -> tuple[list[DocumentRecord], int]:
-        # Labels cost more than all else, so only what is shown gets them.
-        chosen = {
-            version.id: version
+        listed = (
+            ListedVersion(version, self._origin(version), self._unlabelled)
             for version in sorted(self._current(), key=lambda version: version.number)
             if track in (None, version.track)
-        }
-        records = (self._record(version, ()) for version in chosen.values())
-        found = listing.ordered(
-            record for record in records if status in (None, record.status) and listing.takes(record)
         )
-        return self._labelled([chosen[record.id] for record in found[offset : offset + limit]]), len(found)
+        found = listing.ordered(
+            each for each in listed if listing.takes(each) and (status is None or each.status == status)
+        )
+        return self._labelled([each.version for each in found[offset : offset + limit]]), len(found)
 
     @override
     async def file_types(self) -> dict[str, int]:
@@ -116,7 +115,7 @@ class MemoryCatalogue(MemoryLeasing):
             held = version.parts.values()
             states = {part.enrichment for part in held}
             searchable = all(part.embedded for part in held)
-            if self._record(version, ()).status == "failed":
+            if self._unlabelled(version).status == "failed":
                 documents["failed"] += 1
             elif searchable and states in ({"enriched"}, {"none"}):
                 documents["done"] += 1
@@ -226,6 +225,9 @@ class MemoryCatalogue(MemoryLeasing):
         if latest:
             found.sort(key=lambda version: (version.updated_at, version.number), reverse=True)
         return self._labelled(found)
+
+    def _unlabelled(self, version: Version) -> DocumentRecord:
+        return self._record(version, ())
 
     def _labelled(self, versions: Sequence[Version]) -> list[DocumentRecord]:
         namesakes: dict[str, set[str]] = {version.source.name: set() for version in versions}

@@ -85,10 +85,14 @@ class DocumentReads(Ledger):
     ) -> tuple[list[DocumentRecord], int]:
         versions, counted, values = chosen(listing, status, track)
         with self._database.snapshot():
-            shown = [row[0] for row in self._database.all(f"{versions} LIMIT ? OFFSET ?", (*values, limit, offset))]
+            if listing.search:  # reading all that it finds costs less than searching twice
+                found = [row[0] for row in self._database.all(versions, values)]
+                shown, total = found[offset : offset + limit], len(found)
+            else:
+                shown = [row[0] for row in self._database.all(f"{versions} LIMIT ? OFFSET ?", (*values, limit, offset))]
+                total = int(self._database.one(counted, values)[0])
             rows = {row[0]: row for row in self._database.within(_CURRENT.format("version IN ({})"), shown)}
-            total = self._database.one(counted, values)[0]
-            return self._records([rows[version] for version in shown]), int(total)
+            return self._records([rows[version] for version in shown]), total
 
     @override
     async def file_types(self) -> dict[str, int]:
