@@ -11,6 +11,7 @@ from fastapi.security import APIKeyHeader, HTTPBearer
 from cragside import __version__
 from cragside.bootstrap import Container
 from cragside.entrypoints.audit import Audit
+from cragside.entrypoints.console import files as console
 from cragside.entrypoints.http import health, metrics_route, pages, route_rules
 from cragside.entrypoints.http.audited_routes import AuditedRoutes
 from cragside.entrypoints.http.cross_origin import CrossOrigin
@@ -94,6 +95,7 @@ def create_app(
     install_peer_handlers(app)
     app.include_router(health.open_router)
     app.include_router(pages.router)
+    app.include_router(console.router)
     # The two schemes appear in the OpenAPI document only; `authorise` reads the headers.
     schemes = [Security(HTTPBearer(auto_error=False)), Security(APIKeyHeader(name="X-API-Key", auto_error=False))]
     guard = [Depends(authorise), *schemes]

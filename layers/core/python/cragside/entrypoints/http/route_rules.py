@@ -17,7 +17,8 @@ class RouteRule(NamedTuple):
 
 
 # These need no token.
-OPEN_ROUTES = ("/healthz", "/ready", "/docs", "/favicon.ico")
+OPEN_ROUTES = ("/healthz", "/ready", "/docs", "/favicon.ico", "/console")
+_OPEN_FOLDER = "/console/"
 RULES: Mapping[str, RouteRule] = {
     "GET /openapi.json": RouteRule("read"),
     "GET /health": RouteRule("read"),
@@ -56,6 +57,11 @@ RULES: Mapping[str, RouteRule] = {
     "GET /documents/pipeline_status": RouteRule("read"),
     "DELETE /documents/delete_document": RouteRule("write", "delete"),
 }
+
+
+def is_open(path: str) -> bool:
+    """Whether a path needs no token."""
+    return path in OPEN_ROUTES or path.startswith(_OPEN_FOLDER)
 
 
 def check(router: APIRouter) -> APIRouter:
