@@ -1,7 +1,7 @@
 """Makes the console's parts of other projects: python -m tools.vendor_console [FOLDER].
 
-npm installs what `tools/console_parts/package-lock.json` pins, and esbuild bundles it. The bundles, the style sheet and the
-licences are committed, so neither users nor the build of the wheel need Node.
+npm installs what `tools/console_parts/package-lock.json` pins, and esbuild bundles it. The bundles, the style sheet
+and the licences are committed, so neither users nor the build of the wheel need Node.
 """
 
 import json
@@ -40,10 +40,10 @@ def vendor(target: Path) -> None:
         path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
         environment = {**os.environ, "PATH": path}
         npm = ("npm", "ci", "--silent", "--ignore-scripts", "--no-audit", "--no-fund")
-        subprocess.run(npm, cwd=work, env=environment, check=True)
+        subprocess.run(npm, cwd=work, env=environment, check=True)  # noqa: S603 - a fixed command
         for name in BUNDLES:
             bundling = ("node_modules/.bin/esbuild", name, *_OPTIONS, f"--outfile={target / name}")
-            subprocess.run(bundling, cwd=work, env=environment, check=True, capture_output=True)
+            subprocess.run(bundling, cwd=work, env=environment, check=True, capture_output=True)  # noqa: S603 - the same
         shutil.copy(work / _STYLE, target / "pico.css")
         (target / "LICENSES.txt").write_text(_licences(work))
 
