@@ -68,6 +68,10 @@ ATTEMPTS = {
     "GET /v1/memories": Attempt(shows=True),
     "DELETE /v1/memories/{memory_id}": Attempt(path={"memory_id": "{memory}"}),
     "POST /v1/memories/search": Attempt(SEARCH, shows=True),
+    "GET /v1/graph": Attempt(shows=True),
+    "GET /v1/graph/search": Attempt(shows=True),
+    "GET /v1/graph/neighbourhood": Attempt(query={"entity": "{entity}"}, shows=True),
+    "GET /v1/graph/passages": Attempt(query={"entity": "{entity}"}, shows=True),
     "GET /v1/settings": Attempt(),
     "PATCH /v1/settings": Attempt({"similarity_results": 9}),
     "GET /v1/queue/dead": Attempt(shows=True),
@@ -109,7 +113,8 @@ class Tenants:
     ) -> httpx.Response:
         attempt, filled = ATTEMPTS[route], known or self.known
         method, path = route.split(" ")
-        headers, query = {"Authorization": f"Bearer {key}"}, dict(attempt.query)
+        headers = {"Authorization": f"Bearer {key}"}
+        query = {name: _filled(value, filled) for name, value in attempt.query.items()}
         body = json.loads(_filled(json.dumps(attempt.body), filled)) if attempt.body is not None else None
         for name, value in attempt.path.items():
             path = path.replace(f"{{{name}}}", _filled(value, filled))

@@ -20,6 +20,7 @@ from cragside.application.memory import Memory
 from cragside.application.passages import PassageFinder
 from cragside.application.relevance import RelevantPassages
 from cragside.application.retriever import Retriever
+from cragside.application.similar_evidence import NoEvidence, SimilarEvidence
 from cragside.application.uploads import Uploads
 from cragside.application.worker import Worker
 from cragside.composition.members import Step
@@ -124,17 +125,17 @@ class Container(Stores):
     def enricher(self) -> Enricher:
         """Puts evidence into prompts."""
         settings = self.settings
+        similar = SimilarEvidence(self.retriever, self.embedded_follow_ups, count_tokens=self.count_tokens)
         return Enricher(
-            self.finder,
+            {"corrective": self.finder, "similarity": similar, "off": NoEvidence()},
             self.workspaces,
+            self.preferences,
             prefix=settings.command_prefix,
             default_workspace=settings.workspace,
-            threshold=settings.threshold,
             timeout=settings.timeout_seconds,
             fail_mode=settings.fail_mode,
             question_limit=settings.max_prompt_characters,
             evidence_tokens=settings.context_tokens,
-            persona=settings.persona,
             memory=self.memory,
             recalls=settings.memory_evidence,
             count_tokens=self.count_tokens,

@@ -154,11 +154,11 @@ async def inject(state: CragState, runtime: Runtime[CragContext]) -> Update:
     """The best evidence, packed into one block."""
     context, tools = runtime.context, runtime.context.tools
     local, web = state["local"], state.get("web", [])
-    chosen = [*tools.policy.passing(local), *tools.policy.plausible(web or [])]
+    chosen = [*context.policy.passing(local), *context.policy.plausible(web or [])]
     weak = not chosen and web is None
     if weak:
-        chosen = tools.policy.best_effort(local)
-    best = varied(chosen, tools.max_documents, document_of_evidence)
+        chosen = context.policy.best_effort(local)
+    best = varied(chosen, context.max_documents, document_of_evidence)
     if context.compress:
         best = await compressed(state["question"], best, tools.embedded_grader)
     packed = pack(
@@ -170,7 +170,7 @@ async def inject(state: CragState, runtime: Runtime[CragContext]) -> Update:
             local,
             web or [],
             graders=(state.get("grader"), EMBEDDED_GRADER),
-            needed=(tools.policy.weak if weak else tools.policy.threshold, PLAUSIBLE),
+            needed=(context.policy.weak if weak else context.policy.threshold, PLAUSIBLE),
             best=best,
             packed=packed.documents,
         )

@@ -27,6 +27,7 @@ from cragside.entrypoints.http.peers.rag_stack import enrichment, graph, ingest
 from cragside.entrypoints.http.readiness import Readiness
 from cragside.entrypoints.http.request_access import authorise
 from cragside.entrypoints.http.v1 import documents, enrich, explain, memories, queue, settings, uploads
+from cragside.entrypoints.http.v1 import graph as graph_parts
 from cragside.entrypoints.http.v1 import query as passages
 from cragside.entrypoints.keyring import Keys
 from cragside.entrypoints.origins import Origins
@@ -41,6 +42,7 @@ ROUTERS = (
     documents.router,
     uploads.router,
     memories.router,
+    graph_parts.router,
     settings.router,
     queue.router,
     ingest.router,
