@@ -15,9 +15,10 @@ export class ApiError extends Error {
   }
 }
 
-// The JSON that a route answers. `query` and `body` get the workspace unless `shared`.
-export async function call(method, path, { query = {}, body, shared = false, signal } = {}) {
-  const response = await send(method, path, { query, body, shared, signal });
+// The JSON that a route answers. `query` and `body` get the workspace unless `shared`. With `keepalive`, the request is
+// sent although the page is left.
+export async function call(method, path, { query = {}, body, shared = false, signal, keepalive = false } = {}) {
+  const response = await send(method, path, { query, body, shared, signal, keepalive });
   return response.status === 204 ? null : response.json();
 }
 
@@ -56,6 +57,7 @@ export function upload(path, form, { query = {}, progress = () => {}, signal } =
       reject(new ApiError(request.status, request.response));
     };
     request.onerror = () => reject(unreachable());
+    request.onabort = () => reject(new DOMException("Stopped", "AbortError"));
     signal?.addEventListener("abort", () => request.abort());
     request.send(form);
   });
@@ -72,9 +74,9 @@ export function url(path, query = {}) {
 
 export const isAbort = (error) => error?.name === "AbortError";
 
-async function send(method, path, { query = {}, body, shared = false, headers = {}, signal }) {
+async function send(method, path, { query = {}, body, shared = false, headers = {}, signal, keepalive = false }) {
   const place = shared ? {} : { workspace: workspace.value };
-  const sent = { method, signal, headers: { ...authorisation(), ...headers } };
+  const sent = { method, signal, keepalive, headers: { ...authorisation(), ...headers } };
   if (body !== undefined) {
     sent.headers["Content-Type"] = "application/json";
     sent.body = JSON.stringify({ ...place, ...body });

@@ -7,6 +7,7 @@ import { SettingsPanel } from "./panels/settings.js";
 import { refreshAccess } from "./parts/access.js";
 import { Failure, Waiting } from "./parts/basics.js";
 import { DocumentView } from "./parts/document_view.js";
+import { DropZone } from "./parts/documents/drop_zone.js";
 import { TokenDialog } from "./parts/token_dialog.js";
 import { PANELS, access, chosenWorkspace, link, notices, opened, route, token, tokenWanted, workspace } from "./state.js";
 import { LANGUAGES, choose, language, t } from "./texts.js";
@@ -52,6 +53,7 @@ function App() {
       ${tokenWanted.value && html`<p>${t("token.needed")}</p>`}
     </main>
     <${Notices} />
+    ${access.value && html`<${DropZone} />`}
     ${opened.value && html`<${DocumentView} key=${opened.value.passage} />`}
     ${tokenWanted.value && html`<${TokenDialog} />`}
   `;

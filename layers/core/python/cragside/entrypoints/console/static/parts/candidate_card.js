@@ -4,6 +4,7 @@ import { has, score, t } from "../texts.js";
 import { html } from "../vendor/ui.js";
 import { ScoreBar } from "./basics.js";
 import { slice } from "./code_points.js";
+import { atPage, isWeb } from "./web_address.js";
 
 export function CandidateCard({ candidate }) {
   const { number, kept, needed, reasons } = candidate;
@@ -29,7 +30,7 @@ export function CandidateCard({ candidate }) {
       </dl>
       ${candidate.document && html`<button class="small outline" onClick=${() => open(candidate)}>${t("candidate.open")}</button>`}
       ${isWeb(candidate.url) &&
-      html`<a href=${at(candidate)} target="_blank" rel="noopener noreferrer">${t("candidate.visit")}</a>`}
+      html`<a href=${atPage(candidate.url, candidate.page)} target="_blank" rel="noopener noreferrer">${t("candidate.visit")}</a>`}
     </article>
   `;
 }
@@ -43,12 +44,6 @@ function open({ document, id, reasons }) {
 function placeOf({ filename, url, page, section }) {
   return [filename ?? url, page && t("page", { page: String(page) }), section].filter(Boolean).join(" · ");
 }
-
-// Texts of others: an address that is not of the web would run as a script.
-const isWeb = (url) => /^https?:\/\//i.test(url ?? "");
-
-// Browsers open a PDF at its page.
-const at = ({ url, page }) => (page ? `${url.split("#")[0]}#page=${page}` : url);
 
 function marked({ content, reasons }) {
   if (!reasons.strip) return content;

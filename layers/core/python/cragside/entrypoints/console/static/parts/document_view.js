@@ -5,6 +5,7 @@ import { t } from "../texts.js";
 import { html, useEffect, useRef, useState } from "../vendor/ui.js";
 import { Dialog, Failure, Waiting } from "./basics.js";
 import { unitsAfter } from "./code_points.js";
+import { atPage, isWeb } from "./web_address.js";
 
 // Characters shown before and after the place; a document may have millions.
 const AROUND = 20_000;
@@ -12,12 +13,16 @@ const AROUND = 20_000;
 export function DocumentView() {
   const { id, passage, strip } = opened.value;
   const [text, setText] = useState(null);
+  const [facts, setFacts] = useState(null);
   const [failure, setFailure] = useState(null);
   useEffect(() => {
     const leaving = new AbortController();
-    call("GET", `v1/documents/${encodeURIComponent(id)}/content`, { query: { passage }, signal: leaving.signal })
+    const route = `v1/documents/${encodeURIComponent(id)}`;
+    call("GET", `${route}/content`, { query: { passage }, signal: leaving.signal })
       .then(setText)
       .catch((error) => isAbort(error) || setFailure(error));
+    // Only for the link to the original. Without them, the text is still there.
+    call("GET", route, { signal: leaving.signal }).then(setFacts, () => {});
     return () => leaving.abort();
   }, [id, passage]);
   const close = () => (opened.value = null);
@@ -25,9 +30,17 @@ export function DocumentView() {
     <${Dialog} title=${text?.name ?? t("document")} close=${close} wide>
       ${failure && html`<${Failure} error=${failure} />`}
       ${!text && !failure && html`<${Waiting} text=${t("loading.document")} />`}
+      ${text && facts && html`<${Original} facts=${facts} page=${text.passage?.page} />`}
       ${text && html`<${Text} document=${text} strip=${strip} />`}
     <//>
   `;
+}
+
+function Original({ facts, page }) {
+  if (!isWeb(facts.source)) return null;
+  const shown = facts.file_type === "pdf" ? page : null;
+  const told = shown ? t("document.original_page", { page: String(shown) }) : t("document.original");
+  return html`<p><a href=${atPage(facts.source, shown)} target="_blank" rel="noopener noreferrer">${told}</a></p>`;
 }
 
 function Text({ document, strip }) {
