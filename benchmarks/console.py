@@ -105,7 +105,7 @@ def open_graph(page: "Page", address: str, nodes: int) -> None:
     page.goto(f"{address}/console/#/graph")
     sizes = page.locator("main select").filter(has=page.locator(f"option[value='{nodes}']"))
     sizes.first.select_option(str(nodes))
-    page.get_by_text(re.compile(rf"\b{nodes:,}\b|\b{nodes}\b")).first.wait_for()
+    page.get_by_role("status").filter(has_text=re.compile(rf"\b({nodes:,}|{nodes})\b")).first.wait_for()
     page.locator("main canvas").first.wait_for()
     wait_until_idle(page)
 

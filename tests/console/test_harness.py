@@ -188,6 +188,17 @@ def test_a_service_passes_requests_on_to_a_real_ollama(service: CragsideServer) 
         assert client.get("/api/tags").json()["models"]
 
 
+@pytest.mark.parametrize("given", [Given(token="secret")])
+@pytest.mark.parametrize("again", [False, True])
+def test_a_shared_service_goes_on_for_the_next_test(
+    shared_service: CragsideServer, services: Callable[[Given], CragsideServer], given: Given, again: bool
+) -> None:
+    assert services(given) is shared_service
+    with shared_service.client() as client:
+        assert client.get("/v1/documents").json()["total"] == again
+        client.post("/v1/documents", json={"name": "left.md", "text": TEXT}).raise_for_status()
+
+
 @pytest.mark.parametrize("given", [Given(documents={"cragside.md": TEXT})])
 def test_a_service_that_was_killed_starts_again_with_its_store(service: CragsideServer) -> None:
     service.kill()

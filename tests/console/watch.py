@@ -9,6 +9,8 @@ if TYPE_CHECKING:
 
 _LOCAL = {"127.0.0.1", "localhost", "::1"}
 _REMOTE = {"http", "https", "ws", "wss"}
+# What Chromium says of its drawing without a graphics card.
+_OF_THE_MACHINE = "GL Driver Message"
 
 
 class Watch:
@@ -31,7 +33,7 @@ class Watch:
         return [entry for entry in self._seen if not any(pattern.search(entry) for pattern in self._allowed)]
 
     def _logged(self, message: "ConsoleMessage") -> None:
-        if message.type in ("error", "warning", "assert"):
+        if message.type in ("error", "warning", "assert") and _OF_THE_MACHINE not in message.text:
             self._seen.append(f"{message.type}: {message.text} ({message.location.get('url', '')})")
 
     def _failed(self, error: "WebError") -> None:
