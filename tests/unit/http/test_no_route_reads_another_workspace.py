@@ -54,6 +54,7 @@ ATTEMPTS = {
     "GET /health": Attempt(),
     "POST /v1/enrich": Attempt({"prompt": f"/rag {QUESTION}"}, shows=True),
     "POST /v1/explain": Attempt({"prompt": QUESTION}, shows=True),
+    "POST /v1/citations": Attempt({"answer": "It is lit [1].", "passages": []}, open=True),  # of no workspace
     "POST /v1/query": Attempt(SEARCH, shows=True),
     "POST /v1/documents": Attempt(NEW),
     "POST /v1/documents/uploads": Attempt({}),

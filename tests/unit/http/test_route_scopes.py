@@ -22,6 +22,7 @@ from cragside.settings import Settings
 READING = {
     *("GET /health", "GET /openapi.json", "POST /v1/enrich", "POST /v1/memories/search", "POST /query"),
     "POST /v1/explain",
+    "POST /v1/citations",
     "POST /v1/query",
     *("POST /query/data", "GET /v1/documents", "GET /v1/documents/{document_id}", "GET /v1/settings"),
     *("GET /v1/documents/{document_id}/content", "GET /v1/documents/{document_id}/events", "GET /v1/queue/dead"),

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from cragside.application.allowance import StorageLimits
 from cragside.application.answerer import Answerer
 from cragside.application.attempts import Attempts
+from cragside.application.citations import CitationChecker
 from cragside.application.enricher import Enricher
 from cragside.application.explainer import Explainer
 from cragside.application.indexer import Indexer
@@ -160,6 +161,11 @@ class Container(Stores):
             prefix=settings.command_prefix,
             timeout=settings.timeout_seconds,
         )
+
+    @cached_property
+    def citations(self) -> CitationChecker:
+        """Checks the citations of answers."""
+        return CitationChecker(self.support_judge, timeout=self.settings.timeout_seconds)
 
     @cached_property
     def retriever(self) -> Retriever:

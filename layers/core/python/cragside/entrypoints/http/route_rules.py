@@ -26,6 +26,7 @@ RULES: Mapping[str, RouteRule] = {
     "POST /v1/enrich": RouteRule("read", "search"),
     "POST /v1/explain": RouteRule("read", "search"),
     "POST /v1/query": RouteRule("read", "search"),
+    "POST /v1/citations": RouteRule("read"),
     "POST /v1/documents": RouteRule("write", "ingest"),
     "GET /v1/documents": RouteRule("read"),
     "GET /v1/documents/{document_id}": RouteRule("read", "read"),

@@ -1,7 +1,7 @@
 """LightRAG's storages in memory, for tests and for what need not last."""
 
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from copy import copy, deepcopy
 from dataclasses import dataclass
 from typing import Any, Self, final
@@ -175,7 +175,7 @@ class MemoryGraphStorage(GraphStorage):
         return sorted(names, key=lambda name: (-self._degree(name), name))
 
 
-def _kind(value: Properties) -> str:
+def _kind(value: Mapping[str, Any]) -> str:
     return str(value.get("entity_type") or "")
 
 
