@@ -5,6 +5,8 @@
 
 export UV_PROJECT_ENVIRONMENT ?= .venv
 export UV_PYTHON_DOWNLOADS := never
+# Where this is set, each of the tests' processes compiles the modules that it imports, with pytest's assertions.
+unexport PYTHONDONTWRITEBYTECODE
 # Version managers that uv does not know may provide several interpreters: use any suitable one.
 PYTHON := $(shell sh tools/find_python.sh)
 UV := .uv/bin/uv
