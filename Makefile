@@ -5,6 +5,8 @@
 
 export UV_PROJECT_ENVIRONMENT ?= .venv
 export UV_PYTHON_DOWNLOADS := never
+# Where this is set, each of the tests' processes compiles the modules that it imports, with pytest's assertions.
+unexport PYTHONDONTWRITEBYTECODE
 # Version managers that uv does not know may provide several interpreters: use any suitable one.
 PYTHON := $(shell sh tools/find_python.sh)
 UV := .uv/bin/uv
@@ -56,10 +58,10 @@ test: $(UV) ## run every test that needs no server, on all processors
 test-services: $(UV) ## run the tests that need PostgreSQL, Neo4j, Redis, Ollama or SearXNG
 	@SERVERS=$(SERVERS) $(RUN) pytest $(PARALLEL) -m "services or real_ollama or real_searxng" $(ARGS)
 
-check: $(UV) lint types imports licences ## run what CI runs: lint, types, imports, licences, every test on each installed Python
+check: $(UV) lint types imports licences ## run what CI runs: lint, types, imports, licences, every test, the unit tests on a second Python
 	@$(INFRA) pytest $(PARALLEL) -m "not ($(SERVER_MARKS))" $(ARGS)
 	@$(CHECKED) pytest -m "$(SERVER_MARKS)" $(ARGS)
-	@UV=$(UV) sh tools/test_other_pythons.sh $(PYTHON)
+	@UV=$(UV) sh tools/test_newest_python.sh $(PYTHON) $(PARALLEL)
 
 wheel: $(UV) ## build dist/cragside-*.whl, which `uv tool install` and pipx install
 	@rm -f dist/cragside-*.whl
