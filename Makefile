@@ -10,6 +10,7 @@ PYTHON := $(shell sh tools/find_python.sh)
 UV := .uv/bin/uv
 RUN := $(UV) run --frozen --python $(PYTHON)
 INFRA := $(RUN) --group infra
+CHECKED := $(INFRA) --group browser
 # From npm, checked against the lockfile's hashes.
 CDK_PROGRAM := build/cdk-cli/node_modules/aws-cdk/bin/cdk
 CDK := $(INFRA) node $(CDK_PROGRAM)
@@ -27,7 +28,7 @@ E2E ?= required
 # The same for tests of real servers and `make test-services`.
 SERVERS ?= required
 # Marks of tests that need more than Python packages, or a minute.
-SERVER_MARKS := services or real_ollama or real_searxng or infra or clients or install or guides or e2e or layers
+SERVER_MARKS := services or real_ollama or real_searxng or browser or infra or clients or install or guides or e2e or layers
 # The tests of a file run in one process, because they share servers and stores. Files run in an order in which the
 # slowest are not last. `auto` is three workers for two processors, see tests/conftest.py.
 PARALLEL := -n auto --dist loadfile --no-loadscope-reorder
@@ -57,7 +58,7 @@ test-services: $(UV) ## run the tests that need PostgreSQL, Neo4j, Redis, Ollama
 
 check: $(UV) lint types imports licences ## run what CI runs: lint, types, imports, licences, every test on each installed Python
 	@$(INFRA) pytest $(PARALLEL) -m "not ($(SERVER_MARKS))" $(ARGS)
-	@$(INFRA) pytest -m "$(SERVER_MARKS)" $(ARGS)
+	@$(CHECKED) pytest -m "$(SERVER_MARKS)" $(ARGS)
 	@UV=$(UV) sh tools/test_other_pythons.sh $(PYTHON)
 
 wheel: $(UV) ## build dist/cragside-*.whl, which `uv tool install` and pipx install
@@ -76,7 +77,7 @@ imports: $(UV)
 	@$(RUN) lint-imports
 
 licences: $(UV)
-	@$(INFRA) python -m tools.licences
+	@$(CHECKED) python -m tools.licences
 
 format: $(UV) ## format the code
 	@$(RUN) ruff check --fix
