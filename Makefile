@@ -19,7 +19,7 @@ ARCH ?= x86_64
 PYTHON_VERSION ?= 3.12
 # The CDK's app and command line use these to select what to deploy.
 CONTEXT = -c env=$(ENV) $(ARGS)
-DEMO_CORPUS := layers/core/python/cragside/entrypoints/cli/demo/corpus
+DEMO_CORPUS := layers/core/python/cragside/entrypoints/samples/corpus
 DEMO_STORE := build/knowledge/demo
 # A baked store depends on the documents, the program and its libraries.
 DEMO_SOURCES := $(wildcard $(DEMO_CORPUS)/*) $(shell find layers/core/python -name '*.py' -o -name '*.json') uv.lock

@@ -64,6 +64,9 @@ ATTEMPTS = {
     "POST /v1/documents/{document_id}/reprocess": Attempt(path=DOCUMENT),
     "PATCH /v1/documents/{document_id}": Attempt({"source": "/a.md", "name": "a.md"}, path=DOCUMENT),
     "DELETE /v1/documents/{document_id}": Attempt(path=DOCUMENT),
+    "GET /v1/workspaces": Attempt(open=True),  # of those that the token opens; test_console_routes.py
+    "GET /v1/samples": Attempt(open=True),  # of no workspace
+    "POST /v1/samples": Attempt({}),
     "POST /v1/memories": Attempt(EXCHANGE),
     "GET /v1/memories": Attempt(shows=True),
     "DELETE /v1/memories/{memory_id}": Attempt(path={"memory_id": "{memory}"}),

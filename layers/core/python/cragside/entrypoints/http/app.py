@@ -26,7 +26,17 @@ from cragside.entrypoints.http.peers.lightrag import query_data
 from cragside.entrypoints.http.peers.rag_stack import enrichment, graph, ingest
 from cragside.entrypoints.http.readiness import Readiness
 from cragside.entrypoints.http.request_access import authorise
-from cragside.entrypoints.http.v1 import documents, enrich, explain, memories, queue, settings, uploads
+from cragside.entrypoints.http.v1 import (
+    documents,
+    enrich,
+    explain,
+    memories,
+    queue,
+    samples,
+    settings,
+    uploads,
+    workspaces,
+)
 from cragside.entrypoints.http.v1 import query as passages
 from cragside.entrypoints.keyring import Keys
 from cragside.entrypoints.origins import Origins
@@ -40,6 +50,8 @@ ROUTERS = (
     passages.router,
     documents.router,
     uploads.router,
+    samples.router,
+    workspaces.router,
     memories.router,
     settings.router,
     queue.router,

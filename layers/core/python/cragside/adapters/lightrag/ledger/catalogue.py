@@ -13,6 +13,7 @@ from cragside.domain.indexing import (
     Progress,
     Task,
 )
+from cragside.domain.listing import LATEST, Listing
 
 
 class Catalogue(ABC):
@@ -52,9 +53,13 @@ class Catalogue(ABC):
 
     @abstractmethod
     async def page(
-        self, limit: int, offset: int, status: DocumentStatus | None, track: str | None
+        self, limit: int, offset: int, status: DocumentStatus | None, track: str | None, listing: Listing = LATEST
     ) -> tuple[list[DocumentRecord], int]:
-        """Current documents, latest first, and how many there are."""
+        """Current documents in the order of the list, and how many there are."""
+
+    @abstractmethod
+    async def file_types(self) -> dict[str, int]:
+        """How many current documents there are of each type of file, in the order of the types."""
 
     @abstractmethod
     async def source(self, document_id: str) -> SourceText | None:
