@@ -2,7 +2,7 @@
 import { AddForm } from "../parts/documents/add_form.js";
 import { DeadLetters, loadDead } from "../parts/documents/dead_letters.js";
 import { Filters } from "../parts/documents/filters.js";
-import { unfinished } from "../parts/documents/items.js";
+import { changes, unfinished } from "../parts/documents/items.js";
 import { enter, failure, listing, load, unsettled } from "../parts/documents/listing.js";
 import { Progress } from "../parts/documents/progress.js";
 import { Table } from "../parts/documents/table.js";
@@ -37,12 +37,14 @@ export function Documents() {
 
 // Asks again while anything changes by itself, unless nobody looks. Answers how to end that.
 function refreshing() {
+  let seen = changes.value;
   let busy = false;
   const timer = setInterval(async () => {
-    const working = busy || unfinished() > 0 || unsettled();
+    const working = unfinished() > 0 || unsettled();
     // Once more after the end, for the last changes.
-    if (!working || document.hidden || failure.value) return;
-    busy = unfinished() > 0 || unsettled();
+    if (!(working || busy || changes.value !== seen) || document.hidden || failure.value) return;
+    busy = working;
+    seen = changes.value;
     await load({ quiet: true });
     if (!busy) await loadDead();
   }, REFRESHED_AFTER_MS);
