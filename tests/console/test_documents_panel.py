@@ -176,7 +176,10 @@ def test_documents_are_searched_filtered_and_sorted(panel: "Page") -> None:
     panel.get_by_label("Status").select_option("failed")
     expects(panel.get_by_text("No document fits.")).to_be_visible()
     panel.get_by_role("button", name="Show all documents").click()
-    for order, wanted in (("ascending", ["lamp.md", "sheds.txt", "tart.md"]), ("descending", ["tart.md", "sheds.txt", "lamp.md"])):
+    for order, wanted in (
+        ("ascending", ["lamp.md", "sheds.txt", "tart.md"]),
+        ("descending", ["tart.md", "sheds.txt", "lamp.md"]),
+    ):
         panel.get_by_role("button", name="Name", exact=True).click()
         expects(panel.get_by_role("columnheader", name="Name")).to_have_attribute("aria-sort", order)
         expects(rows(panel).first).to_contain_text(wanted[0])
@@ -219,7 +222,9 @@ def test_a_deletion_keeps_the_focus_in_the_list(panel: "Page") -> None:
 
 
 @pytest.mark.parametrize("given", [THREE])
-def test_several_documents_are_deleted_once_the_time_for_undoing_is_over(panel: "Page", service: CragsideServer) -> None:
+def test_several_documents_are_deleted_once_the_time_for_undoing_is_over(
+    panel: "Page", service: CragsideServer
+) -> None:
     panel.get_by_role("checkbox", name="Select tart.md").check()
     panel.get_by_role("checkbox", name="Select lamp.md").check()
     group = panel.get_by_role("group", name="2 selected")
@@ -290,7 +295,9 @@ def test_failed_work_is_told_with_its_reason_and_revived(page: "Page", service: 
     _give_up(service, "the model is gone")
     page.goto(service.console("#/documents"))
     expects(row(page, "lamp.md")).to_contain_text("failed")
-    expects(row(page, "lamp.md")).to_contain_text("the model is gone Remove the cause, then reprocess it, or delete it.")
+    expects(row(page, "lamp.md")).to_contain_text(
+        "the model is gone Remove the cause, then reprocess it, or delete it."
+    )
     page.get_by_text("given up").click()
     letters = page.locator(".dead li")
     expects(letters.first).to_contain_text("the model is gone")
@@ -316,7 +323,7 @@ def test_a_read_only_store_offers_nothing_that_it_would_refuse(panel: "Page", tm
 def test_a_token_that_may_only_read_is_told_so(page: "Page", watch: Watch, tmp_path: Path) -> None:
     watch.allow("status of 401")
     tokens = {"RAG_TOKENS_FILE": str(tmp_path / "tokens.json")}
-    with CragsideServer(Given(environment=tokens, token="writer")) as service:  # noqa: S106 (of this test alone)
+    with CragsideServer(Given(environment=tokens, token="writer")) as service:
         token = run(
             [*service.command()[:3], "token", "new", "reader", "--scope", "read"],
             env={**service.environment()},
@@ -405,4 +412,6 @@ def test_it_has_no_barriers(
 def test_it_fits_a_narrow_screen(panel: "Page", look: Look) -> None:
     expects(rows(panel)).to_have_count(1)
     assert panel.evaluate("document.documentElement.scrollWidth") <= look.width
-    assert panel.evaluate("document.querySelector('.table').scrollWidth <= document.querySelector('.table').clientWidth")
+    assert panel.evaluate(
+        "document.querySelector('.table').scrollWidth <= document.querySelector('.table').clientWidth"
+    )

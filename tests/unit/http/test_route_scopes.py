@@ -29,7 +29,7 @@ READING = {
     *("GET /enrichment/status/{baseId}", "GET /enrichment/stats", "GET /graph/entity/{name}"),
     "GET /v1/memories",
     *("GET /v1/graph", "GET /v1/graph/search", "GET /v1/graph/neighbourhood", "GET /v1/graph/passages"),
-    *("GET /v1/workspaces", "GET /v1/samples"),
+    *("GET /v1/workspaces", "GET /v1/samples", "GET /v1/components"),
     "GET /metrics",
     *("GET /documents/track_status/{track_id}", "GET /documents/status_counts", "GET /documents/pipeline_status"),
 }
