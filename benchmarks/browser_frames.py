@@ -1,9 +1,9 @@
 """How long a browser's page takes for a frame, read from Chromium's own trace.
 
 A script in the page marks each frame, and whether input or scrolling came since the one before. Only frames with input
-count: the others have nothing to do. The interval is the time since the frame before; the browser makes 60 a second at
-most, so that 16.7 ms is the best. The work is what the page's main thread did for the frame: script, style, layout and
-paint.
+count: the others have nothing to do. The interval is the time to the next frame; the browser makes 60 a second at most,
+so that 16.7 ms is the best. The work is what the page's main thread did for the frame: script, style, layout, paint,
+and waiting for the drawing of WebGL.
 """
 
 import bisect
@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING, TypedDict
 
 from benchmarks.harness import percentile
@@ -34,6 +35,7 @@ RECORDER = """(() => {
     requestAnimationFrame(frame);
 })();"""
 _MOVED, _STILL, _TASK = "bench-moved", "bench-still", "RunTask"
+_MARKS = (_MOVED, _STILL)
 _CATEGORIES = ["blink.user_timing", "disabled-by-default-devtools.timeline"]
 
 
@@ -100,14 +102,30 @@ def _script_ms(metrics: "dict[str, list[dict[str, str | float]]]") -> float:
 
 
 def _read(events: list[_Event]) -> tuple[list[float], list[float]]:
-    marks = sorted((event["ts"], event["name"]) for event in events if event["name"] in (_MOVED, _STILL))
-    if not marks:
-        raise SystemExit("The trace has no frames.")
-    thread = Counter((e["pid"], e["tid"]) for e in events if e["name"] in (_MOVED, _STILL)).most_common(1)[0][0]
-    times = [time for time, _ in marks]
-    work = [0.0] * (len(times) + 1)
-    for event in events:
-        if event["name"] == _TASK and (event["pid"], event["tid"]) == thread:
-            work[bisect.bisect_left(times, event["ts"])] += event.get("dur", 0.0) / 1000
-    counted = [n for n, (_, name) in enumerate(marks) if name == _MOVED and n > 0]
-    return [(times[n] - times[n - 1]) / 1000 for n in counted], [work[n] for n in counted]
+    moved = Counter((event["pid"], event["tid"]) for event in events if event["name"] == _MOVED)
+    if not moved:
+        return [], []
+    thread = moved.most_common(1)[0][0]
+    own = sorted((event for event in events if (event["pid"], event["tid"]) == thread), key=lambda event: event["ts"])
+    tasks = _outermost([event for event in own if event["name"] == _TASK])
+    begins = [task["ts"] for task in tasks]
+    # A frame begins with the task in which it is marked: that task hands the input to the page first.
+    marked = [(bisect.bisect_right(begins, event["ts"]) - 1, event["name"]) for event in own if event["name"] in _MARKS]
+    intervals: list[float] = []
+    work: list[float] = []
+    for (first, name), (last, _) in pairwise(marked):
+        if name == _MOVED and 0 <= first < last:
+            intervals.append((begins[last] - begins[first]) / 1000)
+            work.append(sum(task["dur"] for task in tasks[first:last]) / 1000)
+    return intervals, work
+
+
+def _outermost(tasks: list[_Event]) -> list[_Event]:
+    """The tasks that no other task contains."""
+    found: list[_Event] = []
+    end = 0.0
+    for task in tasks:
+        if "dur" in task and task["ts"] >= end:
+            found.append(task)
+            end = task["ts"] + task["dur"]
+    return found
