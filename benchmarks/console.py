@@ -33,7 +33,7 @@ NODES = 2_000
 _STATIC = "cragside.entrypoints.console"
 _WINDOW: "ViewportSize" = {"width": 1280, "height": 800}
 _PAINT = "performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? 0"
-_SETTLED_SECONDS = 60.0
+_SETTLED_SECONDS = 180.0
 
 
 def static_bytes(folder: Traversable) -> int:
@@ -88,7 +88,7 @@ def measured(page: "Page", act: Callable[["Page", int], None], steps: int) -> Fr
     """The frames of an act. One that changes nothing ends the benchmark."""
     with recorded(page) as frames:
         act(page, steps)
-    if not frames.work:
+    if not frames.busy:
         raise SystemExit(f"The page took none of the input of `{act.__name__}`.")
     return frames
 
@@ -111,7 +111,7 @@ def open_graph(page: "Page", address: str, nodes: int) -> None:
 
 
 def wait_until_idle(page: "Page") -> None:
-    """Return when the page's main thread has worked less than a fifth of a second, or after a minute."""
+    """Return when the page's main thread has worked less than a fifth of a second, or after three minutes."""
     devtools = page.context.new_cdp_session(page)
     devtools.send("Performance.enable")
     deadline = time.monotonic() + _SETTLED_SECONDS
@@ -147,7 +147,7 @@ def main() -> None:
     size = static_bytes(files(_STATIC) / "static") / 1024
     with (
         scratch() as folder,
-        cragside(home, log=folder / "cragside.log", **CHUNKING) as (address, _),
+        cragside(home, log=folder / "cragside.log", workers=1, **CHUNKING) as (address, _),
         chromium.launched(program.uri) as browser,
     ):
         painted, headed = paints(browser, address, rounds)
@@ -166,7 +166,7 @@ def main() -> None:
         Target("static files, compressed", size, 250, "KB"),
         Target("first contentful paint, median", statistics.median(painted), 1_000, "ms"),
         Target("first heading of a panel, median", statistics.median(headed), 2_000, "ms"),
-        *(Target(f"work for a frame, median: {name}", statistics.median(f.work), 16, "ms") for name, f in acts.items()),
+        *(Target(f"CPU for a frame, median: {name}", statistics.median(f.cpu), 16, "ms") for name, f in acts.items()),
     ]
     details = {
         "browser": program.version,
