@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def panel(page: "Page", service: CragsideServer) -> "Page":
-    """The panel, once it knows whether the workspace has documents."""
+def panel(service: CragsideServer, page: "Page") -> "Page":
+    """The panel, once it knows whether the workspace has documents. The page closes before the service stops."""
     return opened(page, service)
 
 
@@ -123,7 +123,7 @@ def test_a_document_is_reprocessed(panel: "Page") -> None:
 
 
 @pytest.mark.parametrize("given", [THREE])
-def test_a_link_opens_a_document_at_a_passage(page: "Page", service: CragsideServer) -> None:
+def test_a_link_opens_a_document_at_a_passage(service: CragsideServer, page: "Page") -> None:
     with service.client() as client:
         found = client.post("/v1/explain", json={"prompt": "Who lights the lamp?"}).json()["candidates"][0]
     page.goto(service.console(f"#/documents?open={found['document']}&passage={found['id']}"))
@@ -155,7 +155,7 @@ def _give_up(service: CragsideServer, reason: str) -> None:
 
 
 @pytest.mark.parametrize("given", [Given(documents={"lamp.md": LAMP})])
-def test_failed_work_is_told_with_its_reason_and_revived(page: "Page", service: CragsideServer) -> None:
+def test_failed_work_is_told_with_its_reason_and_revived(service: CragsideServer, page: "Page") -> None:
     _give_up(service, "the model is gone")
     page.goto(service.console("#/documents"))
     expects(row(page, "lamp.md")).to_contain_text("failed")
@@ -229,7 +229,7 @@ def test_a_service_that_is_away_says_so_with_a_way_out(panel: "Page", service: C
 
 @pytest.mark.parametrize("look", [GERMAN], ids=str)
 @pytest.mark.parametrize("given", [Given(documents={"lamp.md": LAMP})])
-def test_it_speaks_german(page: "Page", service: CragsideServer) -> None:
+def test_it_speaks_german(service: CragsideServer, page: "Page") -> None:
     page.goto(service.console("#/documents"))
     expects(page.get_by_role("heading", name="Dokumente hinzufügen")).to_be_visible()
     expects(page.get_by_role("button", name="lamp.md löschen")).to_be_visible()
@@ -238,7 +238,7 @@ def test_it_speaks_german(page: "Page", service: CragsideServer) -> None:
 @pytest.mark.parametrize("look", EVERY_LOOK, ids=str)
 @pytest.mark.parametrize("given", [THREE])
 def test_it_has_no_barriers(
-    page: "Page", service: CragsideServer, axe: Callable[["Page"], list[Violation]], watch: Watch, tmp_path: Path
+    service: CragsideServer, page: "Page", axe: Callable[["Page"], list[Violation]], watch: Watch, tmp_path: Path
 ) -> None:
     watch.allow("status of 400")
     page.goto(service.console("#/documents"))

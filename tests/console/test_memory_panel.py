@@ -34,7 +34,7 @@ def remember(service: CragsideServer, exchanges: tuple[tuple[str, str], ...] = E
 
 
 @pytest.fixture
-def panel(page: "Page", service: CragsideServer) -> "Page":
+def panel(service: CragsideServer, page: "Page") -> "Page":
     """The panel of a service that remembers three exchanges."""
     remember(service)
     page.goto(service.console("#/memory"))
@@ -51,7 +51,7 @@ def remembered(service: CragsideServer) -> int:
         return int(client.get("/v1/memories").json()["total"])
 
 
-def test_an_empty_memory_says_how_exchanges_get_there(page: "Page", service: CragsideServer) -> None:
+def test_an_empty_memory_says_how_exchanges_get_there(service: CragsideServer, page: "Page") -> None:
     page.goto(service.console("#/memory"))
     expects(page.get_by_text("Nothing was remembered yet.")).to_be_visible()
     expects(page.get_by_text("RAG_STORE_EXCHANGES=true")).to_be_visible()
@@ -66,7 +66,7 @@ def test_exchanges_are_listed_latest_first_and_mark_up_is_text(panel: "Page") ->
     assert panel.locator("img, main script").count() == 0
 
 
-def test_a_long_memory_has_pages(page: "Page", service: CragsideServer) -> None:
+def test_a_long_memory_has_pages(service: CragsideServer, page: "Page") -> None:
     asked = "What did the keeper of the harbour write into the book on day"
     remember(service, tuple((f"{asked} {day}?", f"On day {day} the keeper wrote {day} lines.") for day in range(1, 23)))
     page.goto(service.console("#/memory"))
@@ -108,7 +108,7 @@ def test_an_exchange_is_forgotten_once_the_time_for_undoing_is_over(panel: "Page
 
 
 @pytest.mark.parametrize("given", [Given(documents={"lamp.md": "The keeper lights the lamp."}, baked=True)])
-def test_a_read_only_store_forgets_nothing_and_says_why(page: "Page", service: CragsideServer) -> None:
+def test_a_read_only_store_forgets_nothing_and_says_why(service: CragsideServer, page: "Page") -> None:
     page.goto(service.console("#/memory"))
     expects(page.get_by_text("This store is read-only")).to_be_visible()
     expects(page.get_by_text("Nothing was remembered yet.")).to_be_visible()
@@ -130,7 +130,7 @@ def test_a_service_that_stops_says_so_with_a_way_out(panel: "Page", service: Cra
 
 
 @pytest.mark.parametrize("look", [GERMAN], ids=str)
-def test_it_speaks_german(page: "Page", service: CragsideServer) -> None:
+def test_it_speaks_german(service: CragsideServer, page: "Page") -> None:
     page.goto(service.console("#/memory"))
     expects(page.get_by_text("Noch wurde nichts gemerkt.")).to_be_visible()
 
