@@ -1,6 +1,7 @@
-"""The panel Documents: adding, finding, opening and deleting documents, and what it says when something goes wrong."""
+"""The panel Documents: finding, opening, deleting and reprocessing, and what it says when something goes wrong."""
 
 import asyncio
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from cragside.bootstrap import Container
 from cragside.settings import load_settings
 from tests.console.acts import PATIENCE, drop, expects, focused
+from tests.console.documents_page import LAMP, TART, THREE, names, opened, row, rows, stored
 from tests.console.looks import EVERY_LOOK, GERMAN, NARROW, Look
 from tests.console.watch import Watch
 from tests.services.axe import Violation
@@ -18,147 +20,13 @@ from tests.services.cragside_server import CragsideServer, Given
 from tests.services.tools import run
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Locator, Page
-
-HOSTILE = "<img src=x onerror=alert(1)>.md"
-MARKUP = "<script>alert(2)</script> <b>bold</b> <img src=x onerror=alert(3)> The keeper lights the lamp at dusk."
-LAMP = "The keeper of the lighthouse lights the lamp at dusk."
-TART = "Bake the lemon tart for forty minutes."
-SHEDS = "The rowing club rents shed four from the harbour office."
-THREE = Given(documents={"lamp.md": LAMP, "tart.md": TART, "sheds.txt": SHEDS})
+    from playwright.sync_api import Page
 
 
 @pytest.fixture
-def panel(page: "Page", service: CragsideServer) -> "Page":
-    """The panel, once it knows whether the workspace has documents."""
-    page.goto(service.console("#/documents"))
-    expects(page.get_by_role("heading", name="In this workspace")).to_be_visible()
-    expects(page.get_by_text("Loading the list")).to_have_count(0)
-    return page
-
-
-def rows(page: "Page") -> "Locator":
-    return page.locator("table.documents tbody tr")
-
-
-def names(page: "Page") -> list[str]:
-    return page.locator("table.documents .open").all_inner_texts()
-
-
-def row(page: "Page", name: str) -> "Locator":
-    return rows(page).filter(has=page.get_by_role("button", name=name, exact=True))
-
-
-def done(page: "Page", count: int) -> None:
-    """Wait until all that was added is searchable: the service must not stop before."""
-    expects(page.get_by_text(f"{count} of {count} added").first).to_be_visible()
-
-
-def stored(service: CragsideServer) -> set[str]:
-    with service.client() as client:
-        return {each["name"] for each in client.get("/v1/documents").json()["documents"]}
-
-
-def test_an_empty_workspace_says_what_to_do_first(panel: "Page") -> None:
-    expects(panel.get_by_text("There is nothing here yet. Drop files or folders")).to_be_visible()
-
-
-def test_dropped_files_and_folders_become_searchable(panel: "Page", service: CragsideServer, tmp_path: Path) -> None:
-    (tmp_path / "shop/old").mkdir(parents=True)
-    (tmp_path / "lamp.md").write_text(LAMP)
-    (tmp_path / "shop/tart.md").write_text(TART)
-    (tmp_path / "shop/old/tart.md").write_text(SHEDS)
-    (tmp_path / "shop/.secret").write_text("hidden")
-    drop(panel, [tmp_path / "lamp.md", tmp_path / "shop"])
-    for name in ("lamp.md", "shop/tart.md", "shop/old/tart.md"):
-        expects(row(panel, name)).to_contain_text("enriched")
-    expects(panel.get_by_text("3 of 3 added")).to_have_count(2)
-    expects(panel.get_by_text("1 hidden file or folder was left out.")).to_be_visible()
-    assert stored(service) == {"lamp.md", "shop/tart.md", "shop/old/tart.md"}
-
-
-def test_files_dropped_onto_another_panel_are_added_too(page: "Page", service: CragsideServer, tmp_path: Path) -> None:
-    (tmp_path / "lamp.md").write_text(LAMP)
-    page.goto(service.console("#/memory"))
-    expects(page.get_by_role("heading", name="Memory")).to_be_visible()
-    drop(page, [tmp_path / "lamp.md"])
-    expects(row(page, "lamp.md")).to_be_visible()
-    done(page, 1)
-
-
-def test_chosen_files_and_folders_are_added(panel: "Page", tmp_path: Path) -> None:
-    (tmp_path / "shop/.git").mkdir(parents=True)
-    (tmp_path / "shop/tart.md").write_text(TART)
-    (tmp_path / "shop/.git/config.md").write_text("hidden")
-    (tmp_path / "lamp.md").write_text(LAMP)
-    with panel.expect_file_chooser() as files:
-        panel.get_by_role("button", name="Choose files").click()
-    files.value.set_files([tmp_path / "lamp.md"])
-    with panel.expect_file_chooser() as folder:
-        panel.get_by_role("button", name="Choose a folder").click()
-    folder.value.set_files(tmp_path / "shop")
-    expects(row(panel, "lamp.md")).to_be_visible()
-    expects(row(panel, "shop/tart.md")).to_be_visible()
-    expects(rows(panel)).to_have_count(2)
-    done(panel, 2)
-
-
-def test_many_files_are_summarised_and_refused_ones_named(panel: "Page", watch: Watch, tmp_path: Path) -> None:
-    watch.allow("status of 400")
-    for number in range(30):
-        (tmp_path / f"note-{number}.md").write_text(f"Note {number} is about shed {number} of the harbour.")
-    (tmp_path / "empty.md").touch()
-    drop(panel, [tmp_path])
-    section = panel.get_by_role("region", name="Being added")
-    expects(section.get_by_text("30 of 31 added · 1 refused").first).to_be_visible()
-    expects(section.locator("li")).to_have_count(1)
-    expects(section.locator("li")).to_contain_text("empty.md is empty.")
-    section.get_by_role("button", name="Clear this list").click()
-    expects(section).to_have_count(0)
-    expects(rows(panel)).to_have_count(30)
-
-
-@pytest.mark.parametrize("given", [Given(environment={"RAG_MAX_FILE_BYTES": "1000"})])
-def test_a_file_that_is_too_large_says_what_to_do(panel: "Page", watch: Watch, tmp_path: Path) -> None:
-    watch.allow("status of 413")
-    (tmp_path / "large.md").write_text(LAMP * 100)
-    drop(panel, [tmp_path / "large.md"])
-    expects(panel.locator(".addition.refused")).to_contain_text("Split it into smaller files")
-
-
-def test_a_hostile_name_and_mark_up_are_shown_as_text(panel: "Page", tmp_path: Path) -> None:
-    (tmp_path / HOSTILE).write_text(MARKUP)
-    drop(panel, [tmp_path / HOSTILE])
-    expects(row(panel, HOSTILE)).to_contain_text("enriched")
-    panel.get_by_role("button", name=HOSTILE, exact=True).click()
-    expects(panel.get_by_role("dialog", name=HOSTILE)).to_contain_text(MARKUP)
-    panel.keyboard.press("Escape")
-    panel.get_by_role("button", name=f"Delete {HOSTILE}").click()
-    expects(panel.get_by_text(f"{HOSTILE} was deleted.")).to_be_visible()
-    assert panel.locator("img, main script, dialog script").count() == 0
-
-
-def test_an_address_that_is_refused_says_why(panel: "Page", watch: Watch) -> None:
-    watch.allow("status of 4")
-    panel.get_by_label("Address of a page").fill("http://127.0.0.1:8000/secret")
-    panel.get_by_role("button", name="Add", exact=True).click()
-    expects(panel.locator(".addition.refused")).to_contain_text("127.0.0.1:8000/secret")
-    expects(panel.locator(".addition.refused small")).not_to_be_empty()
-
-
-def test_an_address_that_ends_in_git_is_a_repository(panel: "Page", watch: Watch) -> None:
-    watch.allow("status of 4")
-    address = panel.get_by_label("Address of a page")
-    address.fill("https://127.0.0.1/x")
-    expects(panel.get_by_label("Branch")).to_have_count(0)
-    address.fill("https://127.0.0.1/x.git")
-    expects(panel.get_by_role("checkbox", name="Git repository")).to_be_checked()
-    panel.get_by_label("Branch").fill("main")
-    with panel.expect_request("**/v1/repositories") as asked:
-        panel.get_by_role("button", name="Add", exact=True).click()
-    sent = {"workspace": "default", "url": "https://127.0.0.1/x.git", "branch": "main"}
-    assert asked.value.post_data_json == sent
-    expects(panel.locator(".addition.refused small")).not_to_be_empty()
+def panel(service: CragsideServer, page: "Page") -> "Page":
+    """The panel, once it knows whether the workspace has documents. The page closes before the service stops."""
+    return opened(page, service)
 
 
 @pytest.mark.parametrize("given", [THREE])
@@ -222,9 +90,7 @@ def test_a_deletion_keeps_the_focus_in_the_list(panel: "Page") -> None:
 
 
 @pytest.mark.parametrize("given", [THREE])
-def test_several_documents_are_deleted_once_the_time_for_undoing_is_over(
-    panel: "Page", service: CragsideServer
-) -> None:
+def test_several_documents_are_deleted_once_they_cannot_be_undone(panel: "Page", service: CragsideServer) -> None:
     panel.get_by_role("checkbox", name="Select tart.md").check()
     panel.get_by_role("checkbox", name="Select lamp.md").check()
     group = panel.get_by_role("group", name="2 selected")
@@ -241,8 +107,7 @@ def test_several_documents_are_deleted_once_the_time_for_undoing_is_over(
 def test_who_leaves_the_page_deletes_at_once(panel: "Page", service: CragsideServer) -> None:
     panel.get_by_role("button", name="Delete tart.md").click()
     expects(rows(panel)).to_have_count(2)
-    panel.goto(service.console("#/ask"))
-    panel.reload()
+    panel.goto("about:blank")
     panel.goto(service.console("#/documents"))
     expects(panel.get_by_text("2 documents", exact=True)).to_be_visible()
     assert stored(service) == {"lamp.md", "sheds.txt"}
@@ -258,11 +123,10 @@ def test_a_document_is_reprocessed(panel: "Page") -> None:
 
 
 @pytest.mark.parametrize("given", [THREE])
-def test_a_link_opens_a_document_at_a_passage(page: "Page", service: CragsideServer) -> None:
+def test_a_link_opens_a_document_at_a_passage(service: CragsideServer, page: "Page") -> None:
     with service.client() as client:
-        found = client.post("/v1/query", json={"query": "Who lights the lamp?", "limit": 1}).json()["results"][0]
-    document = found["payload"]["documentId"]
-    page.goto(service.console(f"#/documents?open={document}&passage={found['id']}"))
+        found = client.post("/v1/explain", json={"prompt": "Who lights the lamp?"}).json()["candidates"][0]
+    page.goto(service.console(f"#/documents?open={found['document']}&passage={found['id']}"))
     expects(page.get_by_role("dialog", name="lamp.md").locator("mark")).to_have_text(LAMP)
     page.keyboard.press("Escape")
     expects(page.get_by_role("dialog")).to_have_count(0)
@@ -291,7 +155,7 @@ def _give_up(service: CragsideServer, reason: str) -> None:
 
 
 @pytest.mark.parametrize("given", [Given(documents={"lamp.md": LAMP})])
-def test_failed_work_is_told_with_its_reason_and_revived(page: "Page", service: CragsideServer) -> None:
+def test_failed_work_is_told_with_its_reason_and_revived(service: CragsideServer, page: "Page") -> None:
     _give_up(service, "the model is gone")
     page.goto(service.console("#/documents"))
     expects(row(page, "lamp.md")).to_contain_text("failed")
@@ -312,7 +176,7 @@ def test_a_read_only_store_offers_nothing_that_it_would_refuse(panel: "Page", tm
     expects(row(panel, "lamp.md")).to_be_visible()
     expects(panel.get_by_text("This store is read-only")).to_be_visible()
     for name in ("Delete", "Reprocess", "Choose files", "Add"):
-        assert panel.get_by_role("button", name=name).count() == 0
+        assert panel.get_by_role("button", name=name, exact=name == "Add").count() == 0
     assert panel.get_by_role("checkbox").count() == 0
     (tmp_path / "tart.md").write_text(TART)
     drop(panel, [tmp_path / "tart.md"])
@@ -322,41 +186,23 @@ def test_a_read_only_store_offers_nothing_that_it_would_refuse(panel: "Page", tm
 
 def test_a_token_that_may_only_read_is_told_so(page: "Page", watch: Watch, tmp_path: Path) -> None:
     watch.allow("status of 401")
-    tokens = {"RAG_TOKENS_FILE": str(tmp_path / "tokens.json")}
-    with CragsideServer(Given(environment=tokens, token="writer")) as service:
-        token = run(
-            [*service.command()[:3], "token", "new", "reader", "--scope", "read"],
-            env={**service.environment()},
-            inherit=False,
-        ).strip()
+    tokens = {"RAG_TOKENS_FILE": str(tmp_path / "tokens.json"), "RAG_HOME": str(tmp_path)}
+    program = "from cragside.entrypoints.cli.main import main; main()"
+    token = run([sys.executable, "-c", program, "token", "new", "reader", "--scope", "read"], env=tokens).strip()
+    given = Given(environment={"RAG_TOKENS_FILE": tokens["RAG_TOKENS_FILE"]}, token="writer")
+    with CragsideServer(given) as service:
         service.add({"lamp.md": LAMP})
         page.goto(service.console("#/documents"))
-        page.get_by_label("Token").fill(token)
+        page.get_by_role("textbox", name="Token").fill(token)
         page.get_by_role("button", name="Continue").click()
         expects(row(page, "lamp.md")).to_be_visible()
         expects(page.get_by_text("Your token may read but not write")).to_be_visible()
         assert page.get_by_role("button", name="Delete").count() == 0
 
 
-@pytest.mark.parametrize("given", [Given(documents={"lamp.md": LAMP})])
-def test_a_service_that_stops_while_files_are_sent_goes_on_when_it_is_back(
-    panel: "Page", service: CragsideServer, watch: Watch, tmp_path: Path
-) -> None:
-    watch.allow("ERR_CONNECTION_REFUSED")
-    (tmp_path / "tart.md").write_text(TART)
-    service.kill()
-    drop(panel, [tmp_path / "tart.md"])
-    section = panel.get_by_role("region", name="Being added")
-    expects(section.get_by_role("alert")).to_contain_text("Check that cragside serve runs, then try again.")
-    service.start()
-    section.get_by_role("button", name="Try again").click()
-    expects(section.get_by_text("1 of 1 added").first).to_be_visible()
-    expects(row(panel, "tart.md")).to_be_visible()
-
-
 @pytest.mark.parametrize("given", [Given(documents={"lamp.md": LAMP, "tart.md": TART})])
 def test_a_deletion_that_fails_shows_the_document_again(panel: "Page", service: CragsideServer, watch: Watch) -> None:
-    watch.allow("ERR_CONNECTION_REFUSED")
+    watch.allow("net::ERR_")
     panel.get_by_role("button", name="Delete tart.md").click()
     expects(rows(panel)).to_have_count(1)
     service.kill()
@@ -371,7 +217,7 @@ def test_a_deletion_that_fails_shows_the_document_again(panel: "Page", service: 
 
 
 def test_a_service_that_is_away_says_so_with_a_way_out(panel: "Page", service: CragsideServer, watch: Watch) -> None:
-    watch.allow("ERR_CONNECTION_REFUSED")
+    watch.allow("net::ERR_")
     service.kill()
     panel.get_by_role("searchbox", name="Search").fill("lamp")
     failure = panel.get_by_role("alert").filter(has_text="The service does not answer.")
@@ -383,7 +229,7 @@ def test_a_service_that_is_away_says_so_with_a_way_out(panel: "Page", service: C
 
 @pytest.mark.parametrize("look", [GERMAN], ids=str)
 @pytest.mark.parametrize("given", [Given(documents={"lamp.md": LAMP})])
-def test_it_speaks_german(page: "Page", service: CragsideServer) -> None:
+def test_it_speaks_german(service: CragsideServer, page: "Page") -> None:
     page.goto(service.console("#/documents"))
     expects(page.get_by_role("heading", name="Dokumente hinzufügen")).to_be_visible()
     expects(page.get_by_role("button", name="lamp.md löschen")).to_be_visible()
@@ -392,7 +238,7 @@ def test_it_speaks_german(page: "Page", service: CragsideServer) -> None:
 @pytest.mark.parametrize("look", EVERY_LOOK, ids=str)
 @pytest.mark.parametrize("given", [THREE])
 def test_it_has_no_barriers(
-    page: "Page", service: CragsideServer, axe: Callable[["Page"], list[Violation]], watch: Watch, tmp_path: Path
+    service: CragsideServer, page: "Page", axe: Callable[["Page"], list[Violation]], watch: Watch, tmp_path: Path
 ) -> None:
     watch.allow("status of 400")
     page.goto(service.console("#/documents"))

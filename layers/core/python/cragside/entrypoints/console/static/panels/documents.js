@@ -42,7 +42,7 @@ function refreshing() {
   const timer = setInterval(async () => {
     const working = unfinished() > 0 || unsettled();
     // Once more after the end, for the last changes.
-    if (!(working || busy || changes.value !== seen) || document.hidden || failure.value) return;
+    if (!(working || busy || changes.value !== seen) || document.hidden) return;
     busy = working;
     seen = changes.value;
     await load({ quiet: true });

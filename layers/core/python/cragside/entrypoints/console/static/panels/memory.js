@@ -1,6 +1,6 @@
 // Memory: what was remembered of conversations, search in it, and forgetting.
 import { Exchange, pathOf } from "../parts/memory/exchange.js";
-import { PAGE, enter, failure, go, leaveSearch, listing, loading, page, question, recalled, search, searchAgain } from "../parts/memory/listing.js";
+import { PAGE, enter, failure, go, leaveSearch, listing, loading, page, question, recalled, search, tryAgain } from "../parts/memory/listing.js";
 import { Failure, Waiting } from "../parts/basics.js";
 import { Pager } from "../parts/pager.js";
 import { keyOf, removed } from "../parts/undo.js";
@@ -16,7 +16,7 @@ export function Memory() {
     <p>${t("memory.what")}</p>
     <${NoChange} />
     ${known?.total > 0 && html`<${Search} />`}
-    ${failure.value && html`<${Failure} error=${failure.value} retry=${searchAgain} />`}
+    ${failure.value && html`<${Failure} error=${failure.value} retry=${tryAgain} />`}
     <section aria-labelledby="memory-title" aria-busy=${loading.value ? "true" : "false"}>
       <h2 id="memory-title" tabindex="-1">${t(recalled.value ? "memory.found" : "memory.list")}</h2>
       ${loading.value && !known && html`<${Waiting} text=${t("memory.loading")} />`}

@@ -21,7 +21,7 @@ export function Table() {
   return html`
     <p role="status">${t("documents.found", { n: total })}</p>
     ${mayWrite.value && html`<${Selection} rows=${rows} />`}
-    <div class="table" role="region" aria-labelledby="list-title" aria-busy=${loading.value ? "true" : "false"} tabindex="0">
+    <div class="table" role="group" aria-labelledby="list-title" aria-busy=${loading.value ? "true" : "false"} tabindex="0">
       <table class="documents" role="table">
         <thead role="rowgroup">
           <tr role="row">

@@ -14,6 +14,7 @@ export const loading = signal(false);
 export const failure = signal(null);
 let place = null;
 let leaving = null;
+let latest = null;
 
 // Another workspace has another memory.
 export function enter() {
@@ -48,7 +49,8 @@ export const search = () => asking(async (signal) => {
   recalled.value = { query, ...found };
 });
 
-export const searchAgain = () => (recalled.value ? search() : load());
+// Tries what failed.
+export const tryAgain = () => asking(latest);
 
 export function leaveSearch() {
   batch(() => {
@@ -59,6 +61,7 @@ export function leaveSearch() {
 }
 
 async function asking(work) {
+  latest = work;
   leaving?.abort();
   const own = (leaving = new AbortController());
   loading.value = true;
