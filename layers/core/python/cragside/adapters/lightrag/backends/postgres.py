@@ -94,6 +94,17 @@ class PostgresBackend(Backend):
     async def stored(self, folder: Path, keys: Collection[DocumentKey]) -> Stored:
         from cragside.adapters.lightrag.ledger.postgres.sizes import stored_in
 
+        stored = await stored_in(self._database, folder.name, keys)
+        if not stored.waiting:
+            return stored
+        from cragside.adapters.lightrag.ledger.postgres.store import PostgresStore
+
+        # What is on its way counts only if it does not arrive.
+        store = await PostgresStore.acquire(folder, self._database, self._journal)
+        try:
+            await store.publish()
+        finally:
+            store.release()
         return await stored_in(self._database, folder.name, keys)
 
     @override
