@@ -15,6 +15,7 @@ from cragside.domain.candidates import considered
 from cragside.domain.context import pack
 from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable
+from cragside.domain.left_out import left_out
 from cragside.domain.outcome import Degradation
 from cragside.domain.steps import Step
 from cragside.domain.variety import document_of_evidence, varied
@@ -94,11 +95,13 @@ async def retrieve(state: CragState, runtime: Runtime[CragContext]) -> Update:
         repository = (await context.tools.workspaces.open(state["workspace"])).passages
         return await repository.retrieve(state["question"], limit=context.tools.candidates)
 
-    try:
-        return {"local": await within(context.deadline.share(RETRIEVE_SHARE), "knowledge_base", candidates())}
-    except ServiceUnavailable as error:
-        # Whichever part failed, the store or the embedding model, the knowledge base did not answer.
-        return {"local": [], "degraded": [Degradation("knowledge_base", error.message)]}
+    with left_out() as missing:
+        try:
+            found = await within(context.deadline.share(RETRIEVE_SHARE), "knowledge_base", candidates())
+        except ServiceUnavailable as error:
+            # Whichever part failed, the store or the embedding model, the knowledge base did not answer.
+            return {"local": [], "degraded": [*missing, Degradation("knowledge_base", error.message)]}
+    return {"local": found, "degraded": missing}
 
 
 @timed

@@ -20,6 +20,7 @@ from cragside.entrypoints.http.errors import install_error_handlers
 from cragside.entrypoints.http.metrics_route import Exposition
 from cragside.entrypoints.http.multipart import UploadMemory
 from cragside.entrypoints.http.openapi import openapi_document
+from cragside.entrypoints.http.outside import Outside
 from cragside.entrypoints.http.peers import query
 from cragside.entrypoints.http.peers.failures import install_peer_handlers
 from cragside.entrypoints.http.peers.lightrag import documents as lightrag_documents
@@ -106,6 +107,7 @@ def create_app(
     app.state.exposition = exposition
     app.state.readiness = Readiness(container)
     app.state.components = ComponentReport(container)
+    app.state.outside = Outside(container)
     app.state.upload_memory = UploadMemory(_LARGEST_FILES * configured.max_file_bytes)
     audit = Audit(container.audit_log)
     if audit.wanted:

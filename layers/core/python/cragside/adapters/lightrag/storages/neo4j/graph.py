@@ -14,6 +14,7 @@ from cragside.adapters.lightrag.ledger.postgres.store import PostgresStore
 from cragside.adapters.lightrag.storages.interface import Expansion, Properties, Strong, ordered
 from cragside.adapters.lightrag.storages.neo4j.fence import FencedGraph
 from cragside.adapters.lightrag.storages.postgres.ledger_graph import LedgerGraph
+from cragside.domain.left_out import leave_out
 
 logger = logging.getLogger("cragside")
 
@@ -137,6 +138,7 @@ class Neo4jGraph(LedgerGraph):
         except (LedgerError, TimeoutError) as error:
             reason = error.reason if isinstance(error, LedgerError) else "Neo4j does not answer"
             logger.warning("Workspace %s is searched without its graph: %s", self._store.workspace, reason)
+            leave_out("graph", f"{reason}. Passages were found without entities and relations.")
             rows = []
         found = Expansion(asked, {}, {name: [] for name in names}, dict.fromkeys(asked, 0), pairs, {})
         for kind, name, other, _, degree, told in sorted(rows, key=lambda row: (row[0], row[1], row[3], row[2])):
