@@ -33,7 +33,7 @@ def panel(page: "Page", shared_service: CragsideServer) -> "Page":
 def test_an_entity_is_found_while_one_types(panel: "Page") -> None:
     finder = panel.get_by_role("combobox", name="Find an entity")
     finder.fill("swa")
-    expects(panel.get_by_role("option").first).to_contain_text("Joseph Swan")
+    expects(panel.locator(".finder").get_by_role("option").first).to_contain_text("Joseph Swan")
     finder.press("ArrowDown")
     finder.press("Enter")
     expects(panel.get_by_role("heading", name="Joseph Swan", exact=True)).to_be_visible()
@@ -64,9 +64,9 @@ def test_two_steps_reach_further_than_one(panel: "Page", shared_service: Cragsid
 
 @pytest.mark.parametrize("given", [KNOWN])
 def test_the_graph_is_filtered_by_type(panel: "Page") -> None:
-    types = panel.get_by_label("Type").locator("option")
-    chosen = str(types.nth(1).get_attribute("value"))
-    panel.get_by_label("Type").select_option(chosen)
+    choice = panel.get_by_role("combobox", name="Type", exact=True)
+    chosen = str(choice.locator("option").nth(1).get_attribute("value"))
+    choice.select_option(chosen)
     shown = panel.locator(".plain.scroll li small")
     expects(shown.first).to_have_text(chosen)
     assert set(shown.all_inner_texts()) == {chosen}

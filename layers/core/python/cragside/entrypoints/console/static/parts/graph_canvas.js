@@ -61,6 +61,8 @@ function draw(container, { entities, relationships }, types, chosen) {
     labelRenderedSizeThreshold: entities.length > 300 ? 9 : 5,
     hideEdgesOnMove: entities.length > 500,
     zIndex: false,
+    // The place has no size for a moment while the panel changes.
+    allowInvalidContainer: true,
   });
 }
 

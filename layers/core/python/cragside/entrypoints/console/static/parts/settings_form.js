@@ -68,10 +68,12 @@ export function SettingsForm({ settings, save, locked }) {
 
 function Slider({ name, step, value, range, set }) {
   const digits = step < 1 ? 2 : 0;
+  // An `output` in the label would be what it names, so the value is plain text.
   return html`
-    <label>
-      ${t(`settings.${name}`)}: <output>${number(value, digits)}</output>
+    <div>
+      <label for=${`setting-${name}`}>${t(`settings.${name}`)}: ${number(value, digits)}</label>
       <input
+        id=${`setting-${name}`}
         type="range"
         name=${name}
         min=${range.least}
@@ -81,6 +83,6 @@ function Slider({ name, step, value, range, set }) {
         onInput=${(event) => set(name, Number(event.target.value))}
       />
       <small>${t("settings.range", { least: number(range.least, digits), most: number(range.most, digits) })}</small>
-    </label>
+    </div>
   `;
 }
