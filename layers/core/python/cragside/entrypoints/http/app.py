@@ -25,7 +25,17 @@ from cragside.entrypoints.http.peers.lightrag import query_data
 from cragside.entrypoints.http.peers.rag_stack import enrichment, graph, ingest
 from cragside.entrypoints.http.readiness import Readiness
 from cragside.entrypoints.http.request_access import authorise
-from cragside.entrypoints.http.v1 import citations, documents, enrich, explain, memories, queue, settings, uploads
+from cragside.entrypoints.http.v1 import (
+    citations,
+    documents,
+    enrich,
+    explain,
+    memories,
+    queue,
+    reindex,
+    settings,
+    uploads,
+)
 from cragside.entrypoints.http.v1 import graph as graph_parts
 from cragside.entrypoints.http.v1 import query as passages
 from cragside.entrypoints.keyring import Keys
@@ -44,6 +54,7 @@ ROUTERS = (
     memories.router,
     graph_parts.router,
     settings.router,
+    reindex.router,
     queue.router,
     ingest.router,
     query.router,
