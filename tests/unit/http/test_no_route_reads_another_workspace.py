@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote_plus
 
 import httpx
 import pytest
@@ -79,6 +80,7 @@ ATTEMPTS = {
     "GET /v1/graph/passages": Attempt(query={"entity": "{entity}"}, shows=True),
     "GET /v1/settings": Attempt(),
     "PATCH /v1/settings": Attempt({"similarity_results": 9}),
+    "POST /v1/reindex": Attempt({}),
     "GET /v1/queue/dead": Attempt(shows=True),
     "POST /v1/queue/revive": Attempt({}),
     "POST /ingest": Attempt({"items": [{"text": NEW["text"], "source": "otter.md"}]}),
@@ -220,7 +222,9 @@ async def tenants(tmp_path: Path) -> AsyncIterator[Tenants]:
 
 def leaks(answer: httpx.Response, known: dict[str, str]) -> list[str]:
     """What of the other workspace an answer holds beside what the request said itself."""
-    said = (answer.request.url.path + str(answer.request.url.query) + answer.request.content.decode()).lower()
+    said = (
+        answer.request.url.path + unquote_plus(answer.request.url.query.decode()) + answer.request.content.decode()
+    ).lower()
     text = answer.text.lower()
     words = (*SECRETS, *(value.lower() for value in known.values()))
     return [word for word in words if word in text and word not in said]

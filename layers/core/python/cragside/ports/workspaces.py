@@ -73,6 +73,7 @@ class Workspaces(Protocol):
         """Build a workspace anew with the configured embedding model. Returns the number of its sources.
 
         `progress` is called with the name of each finished source. The old store stays until the new one is complete.
+        Raises `ServiceUnavailable("reindex", ...)` while somebody else does the same, and `ReadOnlyStore`.
         """
         ...
 

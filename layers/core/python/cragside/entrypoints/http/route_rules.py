@@ -50,6 +50,7 @@ RULES: Mapping[str, RouteRule] = {
     "GET /v1/graph/search": RouteRule("read"),
     "GET /v1/graph/neighbourhood": RouteRule("read"),
     "GET /v1/graph/passages": RouteRule("read", "read"),
+    "POST /v1/reindex": RouteRule("write", "reprocess"),
     "GET /v1/queue/dead": RouteRule("read"),
     "POST /v1/queue/revive": RouteRule("write", "reprocess"),
     "POST /ingest": RouteRule("write", "ingest"),

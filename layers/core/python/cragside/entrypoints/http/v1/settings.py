@@ -35,6 +35,7 @@ class StoreBody(BaseModel):
     passages: int = Field(0, description="Number of passages.")
     entities: int = Field(0, description="Number of entities.")
     relations: int = Field(0, description="Number of relations.")
+    bytes: int | None = Field(None, description="Size of the store; null where several workspaces share one.")
 
 
 class HostBody(BaseModel):
@@ -145,7 +146,10 @@ async def _body(container: Container, workspace: str, preferences: Preferences) 
 
 def _why_not(name: str) -> str:
     if name == "embedding_model":
-        return "A store keeps the embedding model that built it: set RAG_EMBEDDING_MODEL, then run cragside reindex."
+        return (
+            "A store keeps the embedding model that built it: set RAG_EMBEDDING_MODEL, then run cragside reindex, or "
+            "POST /v1/reindex."
+        )
     if name in Settings.model_fields:
         return f"{name} applies to all workspaces: set {variable_of(name)} where cragside is started."
     return f"{name} is not a setting. These can be changed: {', '.join(CHANGEABLE)}."
@@ -163,6 +167,7 @@ async def _store(container: Container, workspace: str) -> StoreBody:
         passages=status.passages,
         entities=status.entities,
         relations=status.relations,
+        bytes=status.size,
     )
 
 
