@@ -126,6 +126,8 @@ class Neo4jDatabase:
         failure = _failure(error)
         if _is_outage(error):
             self._gate.close_for_a_while(failure)
+        elif isinstance(error, Neo4jError):
+            self._gate.answered()
         return failure
 
     async def _sign_of_life(self) -> None:

@@ -73,6 +73,8 @@ class RedisDatabase:
         # A command that takes too long says nothing of the server.
         if isinstance(error, ConnectionBroken | OSError) and not isinstance(error, TimeoutError):
             self._gate.close_for_a_while(failure)
+        elif isinstance(error, ResponseError):
+            self._gate.answered()
         return failure
 
     async def _sign_of_life(self) -> None:
