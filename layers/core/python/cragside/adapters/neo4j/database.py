@@ -11,6 +11,7 @@ import neo4j
 from neo4j.exceptions import (
     AuthError,
     ClientError,
+    ConfigurationError,
     DatabaseUnavailable,
     DriverError,
     Neo4jError,
@@ -168,6 +169,8 @@ def _is_refused(error: BaseException) -> bool:
 
 def _failure(error: BaseException) -> Neo4jFailure:
     """What it means for whoever runs cragside."""
+    if isinstance(error, ConfigurationError):
+        return Neo4jFailure("Neo4j's driver refuses the address", "has no graph: Neo4j's driver refuses NEO4J_URI")
     if isinstance(error, AuthError) or _is_refused(error):
         return Neo4jFailure("the user or the password of Neo4j is wrong", "is refused by Neo4j: check NEO4J_USERNAME")
     if isinstance(error, ClientError) and error.code == "Neo.ClientError.Database.DatabaseNotFound":
