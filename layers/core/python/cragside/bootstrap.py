@@ -24,6 +24,7 @@ from cragside.application.retriever import Retriever
 from cragside.application.similar_evidence import NoEvidence, SimilarEvidence
 from cragside.application.uploads import Uploads
 from cragside.application.worker import Worker
+from cragside.composition.addresses import check_addresses
 from cragside.composition.members import Step
 from cragside.composition.stores import Stores
 from cragside.crag.corrective import CorrectiveRag
@@ -46,11 +47,12 @@ class Container(Stores):
     """The application for these settings: its ports and its use cases.
 
     A member is built when it is first used. A keyword replaces it: `Container(settings, queue=queue)`.
-    Raises `ConfigurationError` for a wrong RAG_FETCH_ALLOW.
+    Raises `ConfigurationError` for a wrong RAG_FETCH_ALLOW, and for an address of a database that cannot be read.
     """
 
     def __init__(self, settings: Settings, **replacements: Any) -> None:
         super().__init__(settings, **replacements)
+        check_addresses(settings)
         if settings.fetch_allow:
             _ = self.fetcher  # refuses a wrong RAG_FETCH_ALLOW now, not when the first page is asked for
 

@@ -53,6 +53,13 @@ _MEANINGS = (
     ),
     (asyncpg.TooManyConnectionsError, "it has too many connections", "has too many connections to PostgreSQL"),
 )
+# asyncpg has no class of its own for this.
+_NO_TLS = "rejected SSL upgrade"
+_WITHOUT_TLS = (
+    "PostgreSQL takes no TLS",
+    "is out of reach: PostgreSQL takes no TLS, which sslmode in POSTGRES_URI asks for. Set up its certificate, or "
+    "choose another sslmode",
+)
 
 
 def meaning_of(error: BaseException) -> tuple[str, str]:
@@ -60,6 +67,8 @@ def meaning_of(error: BaseException) -> tuple[str, str]:
 
     Neither holds what was asked: that may be somebody's text.
     """
+    if type(error) is ConnectionError and _NO_TLS in str(error):
+        return _WITHOUT_TLS
     for kinds, reason, unusable in _MEANINGS:
         if isinstance(error, kinds):
             return reason, unusable
