@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
+from cragside.adapters.lightrag.files.baking import Baking
+from cragside.domain.document import SourceText
 from cragside.domain.memory_name import memory_of
 from cragside.entrypoints.http.component_report import FOR_CLIENTS, ComponentReport
 from cragside.entrypoints.samples.documents import QUESTIONS, corpus
@@ -187,3 +189,27 @@ async def test_the_components_are_for_tokens_of_all_workspaces(tmp_path: Path) -
         statuses[token] = answer.status_code
     await knowledge.close()
     assert statuses == {"": 401, "one": 403, "all": 200}
+
+
+async def test_a_baked_store_answers_reads_and_refuses_samples_and_repositories(tmp_path: Path) -> None:
+    with Baking.into(tmp_path / "baked") as baking:
+        repository = (await (made := Knowledge(baking.home)).container.workspaces.open("default")).passages
+        await repository.save_documents([SourceText("otter.md", "Otters hold hands.", file_type="md")])
+        known = await repository.status()
+        await made.close()
+        baking.publish(known)
+    baked = Knowledge(tmp_path / "baked", pages={})
+    try:
+        found = await workspaces(baked)
+        assert (found["read_only"], found["workspaces"]) == (True, [{"name": "default", "documents": 1}])
+        page = (await baked.http.get("/v1/documents", params={"search": "OTTER", "sort": "name"})).json()
+        assert (page["total"], page["file_types"]) == (1, {"md": 1})
+        assert (await baked.http.get("/v1/samples")).status_code == 200
+        assert (await components(baked))["store"]["state"] == "ok"
+        for path, body in (("samples", {}), ("repositories", {"url": "https://git.example/x.git"})):
+            refused = await baked.http.post(f"/v1/{path}", json=body)
+            assert (refused.status_code, refused.json()["error"]["type"]) == (400, "validation_error")
+            assert "read-only" in refused.json()["error"]["message"]
+            assert str(tmp_path) not in refused.text
+    finally:
+        await baked.close()

@@ -66,6 +66,7 @@ ATTEMPTS = {
     "POST /v1/documents/{document_id}/reprocess": Attempt(path=DOCUMENT),
     "PATCH /v1/documents/{document_id}": Attempt({"source": "/a.md", "name": "a.md"}, path=DOCUMENT),
     "DELETE /v1/documents/{document_id}": Attempt(path=DOCUMENT),
+    "POST /v1/repositories": Attempt({"url": "https://localhost/x.git"}),
     "GET /v1/workspaces": Attempt(open=True),  # of those that the token opens; test_console_routes.py
     "GET /v1/components": Attempt(open=True),  # of no workspace; 403 for tokens of some
     "GET /v1/samples": Attempt(open=True),  # of no workspace

@@ -37,6 +37,7 @@ from cragside.entrypoints.http.v1 import (
     memories,
     queue,
     reindex,
+    repositories,
     samples,
     settings,
     uploads,
@@ -46,6 +47,7 @@ from cragside.entrypoints.http.v1 import graph as graph_parts
 from cragside.entrypoints.http.v1 import query as passages
 from cragside.entrypoints.keyring import Keys
 from cragside.entrypoints.origins import Origins
+from cragside.entrypoints.repository_intake import RepositoryTurns
 
 # The routers in the order of the OpenAPI document. All of these routes need a token.
 ROUTERS = (
@@ -58,6 +60,7 @@ ROUTERS = (
     documents.router,
     uploads.router,
     samples.router,
+    repositories.router,
     workspaces.router,
     components.router,
     memories.router,
@@ -108,6 +111,7 @@ def create_app(
     app.state.keys = keys or Keys(container)
     app.state.exposition = exposition
     app.state.readiness = Readiness(container)
+    app.state.repository_turns = RepositoryTurns()
     app.state.components = ComponentReport(container)
     app.state.outside = Outside(container)
     app.state.upload_memory = UploadMemory(_LARGEST_FILES * configured.max_file_bytes)

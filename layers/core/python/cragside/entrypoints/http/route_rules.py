@@ -36,6 +36,7 @@ RULES: Mapping[str, RouteRule] = {
     "PATCH /v1/documents/{document_id}": RouteRule("write", "move"),
     "POST /v1/documents/{document_id}/reprocess": RouteRule("write", "reprocess"),
     "POST /v1/documents/uploads": RouteRule("write", "upload"),
+    "POST /v1/repositories": RouteRule("write", "ingest"),
     "GET /v1/workspaces": RouteRule("read"),
     "GET /v1/components": RouteRule("read"),
     "GET /v1/samples": RouteRule("read"),

@@ -1,7 +1,7 @@
 """The routes of documents: add, list, read, move, delete and reprocess them, and follow their progress."""
 
 from collections.abc import AsyncIterator
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Depends, Query, Request
 from fastapi.sse import EventSourceResponse, ServerSentEvent
@@ -9,7 +9,7 @@ from fastapi.sse import EventSourceResponse, ServerSentEvent
 from cragside.domain.indexing import DocumentRecord, DocumentStatus
 from cragside.domain.listing import DocumentSort, Listing
 from cragside.entrypoints.http.body_limit import json_body, media_type
-from cragside.entrypoints.http.errors import error_responses
+from cragside.entrypoints.http.errors import error_responses, json_error_responses
 from cragside.entrypoints.http.request_access import WORKSPACE, AppContainer, QueryWorkspace, note_documents
 from cragside.entrypoints.http.v1.document_events import document_record, progress_events, unknown_document
 from cragside.entrypoints.http.v1.document_models import (
@@ -39,12 +39,6 @@ _BODIES = {
 _WORKSPACE = {"name": "workspace", "in": "query", "schema": {"type": "string"}, "description": WORKSPACE}
 _MOVE = {
     "requestBody": {"content": {"application/json": {"schema": DocumentMove.model_json_schema()}}, "required": True}
-}
-# The errors of a route that answers with another type. FastAPI would document them with that type.
-_JSON_ERROR = {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorBody"}}}
-_JSON_ERRORS: dict[int | str, dict[str, Any]] = {
-    status: {"description": response["description"], "content": _JSON_ERROR}
-    for status, response in error_responses().items()
 }
 
 
@@ -187,7 +181,7 @@ async def reprocess_document(
     return Restarted(tasks=await container.intake.restart(record.id, workspace=workspace, force=force))
 
 
-@router.get("/{document_id}/events", response_class=EventSourceResponse, responses=_JSON_ERRORS)
+@router.get("/{document_id}/events", response_class=EventSourceResponse, responses=json_error_responses())
 async def follow_document(
     request: Request, record: FoundDocument, container: AppContainer, workspace: QueryWorkspace
 ) -> AsyncIterator[ServerSentEvent]:
