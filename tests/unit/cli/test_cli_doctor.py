@@ -2,12 +2,15 @@ import asyncio
 import json
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 
 import pytest
 
 from cragside.adapters.lightrag.ledger.sqlite.database import failure_of
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
-from cragside.entrypoints.cli import doctor_checks
+from cragside.entrypoints import component_checks, model_checks
+from cragside.entrypoints import findings as findings_module
+from cragside.entrypoints.findings import FOR_OPERATORS
 from tests.services.stub_searxng import StubSearxng
 
 
@@ -101,7 +104,7 @@ def test_a_model_that_fails_its_test_call_is_an_error(run, container, environmen
 
 
 def test_a_model_that_gives_no_answer_is_not_waited_for(run, container, environment, monkeypatch):
-    monkeypatch.setattr(doctor_checks, "_LOAD_SECONDS", 0.05)
+    monkeypatch.setattr(model_checks, "LOAD_SECONDS", 0.05)
     environment["OLLAMA_BASE_URL"] = "http://127.0.0.1:1"
     container.host = Host("qwen2.5:7b", call="hang")
     assert "no answer" in findings(run("doctor", "--json"))["chat model"]["detail"]
@@ -132,11 +135,12 @@ async def test_searxng_is_asked_directly_whatever_proxy_the_environment_names(mo
         monkeypatch.delenv(name, raising=False)
     async with StubSearxng() as searxng:
         searxng.body = {"version": "2026.1.2"}
-        assert await doctor_checks._searxng_version(searxng.url) == "2026.1.2"
+        assert await component_checks._searxng_version(searxng.url) == "2026.1.2"
 
 
 def test_a_component_that_hangs_is_not_waited_for(run, container, environment, monkeypatch):
-    monkeypatch.setattr(doctor_checks, "_PATIENCE_SECONDS", 0.05)
+    soon = replace(FOR_OPERATORS, seconds=0.05)
+    monkeypatch.setattr(findings_module, "FOR_OPERATORS", soon)
     environment["SEARXNG_HOST"] = "http://127.0.0.1:1"
     container.search = Search(hang=True)
     assert "no answer" in findings(run("doctor", "--json"))["searxng"]["detail"]

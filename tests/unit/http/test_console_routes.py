@@ -1,7 +1,9 @@
 """What a console asks first: the workspaces of its token, the samples, and how the components do."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +11,7 @@ import pytest
 from pydantic import SecretStr
 
 from cragside.domain.memory_name import memory_of
+from cragside.entrypoints.http.component_report import FOR_CLIENTS, ComponentReport
 from cragside.entrypoints.samples.documents import QUESTIONS, corpus
 from tests.knowledge import Knowledge
 
@@ -118,3 +121,69 @@ async def test_samples_beyond_the_limits_of_a_token_are_refused_one_by_one(tmp_p
 async def test_an_unknown_field_of_the_samples_is_refused(knowledge: Knowledge) -> None:
     answer = await knowledge.http.post("/v1/samples", json={"workspaces": ["a"]})
     assert (answer.status_code, answer.json()["error"]["type"]) == (400, "validation_error")
+
+
+class Silent:
+    """A search engine that never answers."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    async def check(self) -> None:
+        self.asked += 1
+        await asyncio.Event().wait()
+
+
+async def components(knowledge: Knowledge) -> dict[str, dict[str, str]]:
+    answer = await knowledge.http.get("/v1/components")
+    assert answer.status_code == 200, answer.text
+    return {each["name"]: each for each in answer.json()["components"]}
+
+
+async def test_the_components_are_those_of_doctor_without_paths(knowledge: Knowledge, tmp_path: Path) -> None:
+    await knowledge.http.post("/v1/documents", json={"text": "Otters.", "name": "otter.md"})
+    found = await components(knowledge)
+    assert {found[name]["state"] for name in ("python", "cragside", "settings", "folder", "store")} == {"ok"}
+    assert found["store"]["detail"] == "workspace default: 1 document, embedded by wordllama-256"
+    assert found["ollama"]["state"] == found["searxng"]["state"] == "not configured"
+    assert "OLLAMA_BASE_URL" in found["ollama"]["remedy"]
+    assert str(tmp_path) not in json.dumps(found)
+
+
+async def test_components_that_fail_are_told_with_a_remedy_and_without_addresses(tmp_path: Path) -> None:
+    knowledge = Knowledge(tmp_path, ollama_base_url="http://u:hush@127.0.0.1:9/o", pages={})
+    (tmp_path / "default").mkdir()
+    (tmp_path / "default" / "store.sqlite3").write_bytes(b"\xa5" * 9000)
+    found = await components(knowledge)
+    await knowledge.close()
+    assert (found["ollama"]["state"], found["store"]["state"]) == ("error", "error")
+    assert "OLLAMA_BASE_URL" in found["ollama"]["remedy"]
+    assert "move its folder away" in found["store"]["remedy"]
+    assert not [said for said in ("hush", "127.0.0.1", str(tmp_path)) if said in json.dumps(found)]
+
+
+async def test_a_silent_component_is_given_up_and_those_who_ask_share_the_examination(tmp_path: Path) -> None:
+    search = Silent()
+    knowledge = Knowledge(tmp_path, pages={}, members={"search": search}, searxng_host="http://127.0.0.1:9")
+    manner = replace(FOR_CLIENTS, seconds=0.05)
+    now = [100.0]
+    knowledge.app.state.components = ComponentReport(knowledge.container, clock=lambda: now[0], manner=manner)
+    both = await asyncio.gather(components(knowledge), components(knowledge))
+    assert "no answer" in both[0]["searxng"]["detail"]
+    assert both[0] == both[1] == await components(knowledge)
+    assert search.asked == 1
+    now[0] += 5
+    await components(knowledge)
+    assert search.asked == 2
+    await knowledge.close()
+
+
+async def test_the_components_are_for_tokens_of_all_workspaces(tmp_path: Path) -> None:
+    bound = SecretStr(json.dumps({"one": ["sea"]}))
+    knowledge = Knowledge(tmp_path, pages={}, api_token=SecretStr("all"), workspace_tokens=bound)
+    statuses = {}
+    for token in ("", "one", "all"):
+        answer = await knowledge.http.get("/v1/components", headers={"X-API-Key": token})
+        statuses[token] = answer.status_code
+    await knowledge.close()
+    assert statuses == {"": 401, "one": 403, "all": 200}

@@ -65,6 +65,7 @@ ATTEMPTS = {
     "PATCH /v1/documents/{document_id}": Attempt({"source": "/a.md", "name": "a.md"}, path=DOCUMENT),
     "DELETE /v1/documents/{document_id}": Attempt(path=DOCUMENT),
     "GET /v1/workspaces": Attempt(open=True),  # of those that the token opens; test_console_routes.py
+    "GET /v1/components": Attempt(open=True),  # of no workspace; 403 for tokens of some
     "GET /v1/samples": Attempt(open=True),  # of no workspace
     "POST /v1/samples": Attempt({}),
     "POST /v1/memories": Attempt(EXCHANGE),

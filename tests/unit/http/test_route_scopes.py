@@ -27,7 +27,7 @@ READING = {
     *("GET /v1/documents/{document_id}/content", "GET /v1/documents/{document_id}/events", "GET /v1/queue/dead"),
     *("GET /enrichment/status/{baseId}", "GET /enrichment/stats", "GET /graph/entity/{name}"),
     "GET /v1/memories",
-    *("GET /v1/workspaces", "GET /v1/samples"),
+    *("GET /v1/workspaces", "GET /v1/samples", "GET /v1/components"),
     "GET /metrics",
     *("GET /documents/track_status/{track_id}", "GET /documents/status_counts", "GET /documents/pipeline_status"),
 }

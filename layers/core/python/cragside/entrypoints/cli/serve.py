@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cragside.domain.errors import ConfigurationError
-from cragside.entrypoints.cli.session import address_of, place_of, session_of
+from cragside.entrypoints.cli.session import place_of, session_of
 from cragside.entrypoints.cli.worker import arguments_for, command, run_forked
+from cragside.entrypoints.error_lines import address_of
 
 if TYPE_CHECKING:
     from cragside.bootstrap import Container

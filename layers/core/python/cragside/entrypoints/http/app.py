@@ -14,6 +14,7 @@ from cragside.entrypoints.audit import Audit
 from cragside.entrypoints.console import files as console
 from cragside.entrypoints.http import health, metrics_route, pages, route_rules
 from cragside.entrypoints.http.audited_routes import AuditedRoutes
+from cragside.entrypoints.http.component_report import ComponentReport
 from cragside.entrypoints.http.cross_origin import CrossOrigin
 from cragside.entrypoints.http.errors import install_error_handlers
 from cragside.entrypoints.http.metrics_route import Exposition
@@ -27,6 +28,7 @@ from cragside.entrypoints.http.peers.rag_stack import enrichment, graph, ingest
 from cragside.entrypoints.http.readiness import Readiness
 from cragside.entrypoints.http.request_access import authorise
 from cragside.entrypoints.http.v1 import (
+    components,
     documents,
     enrich,
     explain,
@@ -52,6 +54,7 @@ ROUTERS = (
     uploads.router,
     samples.router,
     workspaces.router,
+    components.router,
     memories.router,
     settings.router,
     queue.router,
@@ -98,6 +101,7 @@ def create_app(
     app.state.keys = keys or Keys(container)
     app.state.exposition = exposition
     app.state.readiness = Readiness(container)
+    app.state.components = ComponentReport(container)
     app.state.upload_memory = UploadMemory(_LARGEST_FILES * configured.max_file_bytes)
     audit = Audit(container.audit_log)
     if audit.wanted:

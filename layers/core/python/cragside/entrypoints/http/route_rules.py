@@ -36,6 +36,7 @@ RULES: Mapping[str, RouteRule] = {
     "POST /v1/documents/{document_id}/reprocess": RouteRule("write", "reprocess"),
     "POST /v1/documents/uploads": RouteRule("write", "upload"),
     "GET /v1/workspaces": RouteRule("read"),
+    "GET /v1/components": RouteRule("read"),
     "GET /v1/samples": RouteRule("read"),
     "POST /v1/samples": RouteRule("write", "ingest"),
     "POST /v1/memories": RouteRule("write", "ingest"),
