@@ -188,7 +188,7 @@ def test_a_token_that_may_only_read_is_told_so(page: "Page", watch: Watch, tmp_p
     watch.allow("status of 401")
     tokens = {"RAG_TOKENS_FILE": str(tmp_path / "tokens.json"), "RAG_HOME": str(tmp_path)}
     program = "from cragside.entrypoints.cli.main import main; main()"
-    token = run([sys.executable, "-c", program, "token", "new", "reader", "--scope", "read"], env=tokens).strip()
+    token = run([sys.executable, "-c", program, "token", "new", "reader", "--scope", "read"], env=tokens).split()[-1]
     given = Given(environment={"RAG_TOKENS_FILE": tokens["RAG_TOKENS_FILE"]}, token="writer")
     with CragsideServer(given) as service:
         service.add({"lamp.md": LAMP})
