@@ -78,9 +78,9 @@ class Workspaces(Protocol):
         ...
 
     async def disagreement(self, workspace: str) -> str:
-        """How the graph of a workspace or of its memory differs from its documents, "" if neither does.
+        """How another database's share of a workspace or of its memory differs from its documents, "" if none does.
 
-        It may where another database has the graph and was restored from a backup or emptied. `reindex` mends it.
+        It may when one of the databases was restored from a backup or emptied. `reindex` mends it.
         Raises `ServiceUnavailable`.
         """
         ...

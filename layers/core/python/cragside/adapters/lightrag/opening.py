@@ -64,7 +64,7 @@ class StoreOpener:
             storages = self.backend.storages()
             if check:
                 _check_storages(workspace, ledger.storages, storages.names)
-            place = self.backend.place_of(folder)
+            place = self.backend.place_of(folder, generation)
             engine = build_engine(
                 place,
                 folder=self.backend.files_of(folder),

@@ -1,4 +1,4 @@
-"""`cragside repair`: mends graphs."""
+"""`cragside repair`: mends what other databases have of workspaces."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def repair(
     context: typer.Context,
     workspace: LocalWorkspace = None,
-    check: Annotated[bool, typer.Option("--check", help="Change nothing; fail if a graph needs repair.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Change nothing; fail if a workspace needs repair.")] = False,
 ) -> None:
     """Find workspaces whose share in Neo4j, Qdrant or Redis is not what PostgreSQL says, and build them anew.
 
@@ -33,20 +33,18 @@ def repair(
         wrong = 0
         for name in names:
             if not (found := await container.workspaces.disagreement(name)):
-                output().print(f"{name}: the graph agrees with the documents")
+                output().print(f"{name}: all databases agree with the documents")
                 continue
             wrong += 1
             output().print(f"{name}: {found}")
             if not check:
-                output().print(
-                    f"{name}: the graph was built anew from {counted(await _rebuilt(container, name), 'text')}"
-                )
+                output().print(f"{name}: built anew from {counted(await _rebuilt(container, name), 'text')}")
         if not names:
             output().print("There are no workspaces")
         return wrong
 
     if session.run(settings, work) and check:
-        output().print("Build these graphs anew: run cragside repair")
+        output().print("Build these workspaces anew: run cragside repair")
         raise typer.Exit(exit_codes.FAILED)
 
 

@@ -51,10 +51,10 @@ class PostgresBackend(Backend):
         return home / workspace
 
     @override
-    def place_of(self, folder: Path) -> str:
+    def place_of(self, folder: Path, generation: str) -> str:
         from cragside.adapters.lightrag.ledger.postgres.store import place_of
 
-        return place_of(self._database, folder)
+        return place_of(self._database, folder, generation)
 
     @override
     def files_of(self, folder: Path) -> Path:
@@ -134,16 +134,15 @@ class PostgresBackend(Backend):
 
         store = await PostgresStore.acquire(folder, self._database, self._journal)
         try:
+            try:
+                await store.catch_up()
+            except ShareLost as error:
+                return error.reason
             if store.storages["graph"] == NEO4J_STORAGE:
                 from cragside.adapters.lightrag.storages.neo4j.checkup import disagreement
 
                 if found := await disagreement(store):
                     return found
-            else:
-                try:
-                    await store.catch_up()
-                except ShareLost as error:
-                    return error.reason
             if store.is_outside("vector"):
                 from cragside.adapters.lightrag.storages.qdrant.checkup import disagreement as of_vectors
 

@@ -36,6 +36,14 @@ _DROPPED = "SELECT key, role FROM crag.dropped WHERE role = ANY($1)"
 CLOSE_SECONDS = 5.0
 
 
+_SHARES_BY_ROLE = {
+    "graph": "the graph in Neo4j",
+    "vector": "its share in Qdrant",
+    "kv": "its share in Redis",
+    "doc_status": "its list of documents in Redis",
+}
+
+
 class ChangesMissing(LedgerError):
     """The other database lacks changes that came before this one."""
 
@@ -43,12 +51,9 @@ class ChangesMissing(LedgerError):
 class ShareLost(LedgerError):
     """Another database has lost changes of a store, or has some that PostgreSQL has lost."""
 
-    def __init__(self, role: str = "graph") -> None:
-        share = "graph" if role == "graph" else "share in another database"
-        super().__init__(
-            f"the {share} was restored from a backup or emptied: run cragside repair",
-            f"does not agree with its {share}, which was restored from a backup or emptied: run cragside repair",
-        )
+    def __init__(self, role: str) -> None:
+        lost = f"{_SHARES_BY_ROLE[role]} was restored from a backup or emptied"
+        super().__init__(lost, f"does not agree with all of its databases: {lost}. Run cragside repair")
 
 
 class Outside(Protocol):

@@ -149,7 +149,7 @@ class PostgresLedger(PartWrites):
             await old.execute("UPDATE crag.lease SET store = $2 WHERE store = $1", fresh.number)
             await remove_here(old.database, old.workspace)
             await old.database.value("UPDATE crag.store SET workspace = $2 WHERE id = $1", fresh.number, old.workspace)
-        old.number, old.key, old.storages = fresh.number, fresh.key, fresh.storages
+        old.heir = fresh.number
         await old.journal.drop_removed()
 
     @override

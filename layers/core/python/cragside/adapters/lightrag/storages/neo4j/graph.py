@@ -176,7 +176,7 @@ class Neo4jGraph(LedgerGraph):
 
 def graph_of(store: PostgresStore) -> FencedGraph:
     """Neo4j, which has the graphs of all stores."""
-    graph = store.journal.targets[ROLE]
+    graph = store.journal.target(ROLE)
     if not isinstance(graph, FencedGraph):
         raise TypeError("The graph of this store is not in Neo4j.")
     return graph
