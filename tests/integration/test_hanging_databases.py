@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
+from cragside.entrypoints.cli.doctor_checks import examine_components
 from pydantic import SecretStr
 
 from cragside.adapters import gate
@@ -70,6 +71,11 @@ async def test_questions_and_the_graph_are_answered_while_redis_hangs(
         answer, seconds = await timed(http.delete(f"/v1/documents/{gone.id}"))
         assert (answer.status_code, seconds < SOON) == (204, True), (answer.text, seconds)
         assert await waiting(container) > 0
+        known = await (await container.workspaces.open("w")).passages.status()
+        assert known.waiting_changes == await waiting(container)
+        found = {each.component: each for each in await examine_components(container)}
+        assert (found["redis"].state, found["store"].state) == ("error", "warning")
+        assert f"{known.waiting_changes} changes waiting" in found["store"].detail
         for request in (http.post("/query/data", json=QUESTION), http.get("/graph/entity/Joseph Swan")):
             answer, seconds = await timed(request)
             assert (answer.status_code, seconds < 3.0) == (200, True), (answer.text, seconds)

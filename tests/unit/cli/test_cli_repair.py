@@ -41,3 +41,12 @@ def test_a_database_that_cannot_be_read_is_an_error(run, container):
     result = run("repair")
     assert result.exit_code == 3
     assert "Neo4j does not answer" in result.stderr
+
+
+def test_a_workspace_that_fails_keeps_no_other_one_from_being_repaired(run, container):
+    container.names, container.disagreements = ["bad", "lost"], {"lost": EMPTY}
+    container.failing = {"bad": ServiceUnavailable("knowledge_base", "It was built with another storage.")}
+    result = run("repair")
+    assert result.exit_code == 3
+    assert "bad: knowledge_base: It was built with another storage." in result.stderr
+    assert container.reindexed == ["lost"]

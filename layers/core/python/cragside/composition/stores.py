@@ -1,6 +1,7 @@
 """The storage: workspaces, tasks, preferences and uploads, in a folder or at AWS."""
 
 import tempfile
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -124,6 +125,12 @@ class Stores(Models):
 
         vectors = FencedVectors(database)
         return self._connected(vectors, vectors.close)
+
+    def load_drivers(self) -> None:
+        """Import what connects to databases: that can take seconds. Wrong settings are told when they are used."""
+        for name in ("database", "graphs", "vectors", "redis"):
+            with suppress(ConfigurationError):
+                getattr(self, name)
 
     @cached_property
     def backend(self) -> "Backend":

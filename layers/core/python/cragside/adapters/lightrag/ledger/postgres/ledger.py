@@ -109,6 +109,7 @@ class PostgresLedger(PartWrites):
                 relations=relations,
                 by_status=await self._statuses(),
                 lightrag_workspace=self._store.key,
+                waiting_changes=await self._store.value("SELECT count(*) FROM crag.journal WHERE store = $1"),
             )
 
     @override
