@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
-from cragside.entrypoints.cli.doctor_checks import examine_components
 from pydantic import SecretStr
 
 from cragside.adapters import gate
 from cragside.bootstrap import Container
 from cragside.domain.document import SourceText
+from cragside.entrypoints.component_checks import examine_components
+from cragside.entrypoints.findings import FOR_OPERATORS
 from cragside.entrypoints.http.app import create_app
 from cragside.settings import Settings
 from tests.services.backends import migrated
@@ -73,7 +74,7 @@ async def test_questions_and_the_graph_are_answered_while_redis_hangs(
         assert await waiting(container) > 0
         known = await (await container.workspaces.open("w")).passages.status()
         assert known.waiting_changes == await waiting(container)
-        found = {each.component: each for each in await examine_components(container)}
+        found = {each.component: each for each in await examine_components(container, FOR_OPERATORS)}
         assert (found["redis"].state, found["store"].state) == ("error", "warning")
         assert f"{known.waiting_changes} changes waiting" in found["store"].detail
         for request in (http.post("/query/data", json=QUESTION), http.get("/graph/entity/Joseph Swan")):

@@ -2,17 +2,23 @@
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import pytest
 from pydantic import SecretStr
+from typer.testing import CliRunner
 
 from cragside.adapters import gate
+from cragside.entrypoints.cli.app import app
+from cragside.entrypoints.cli.session import Session
 from tests.integration.test_hanging_databases import served
+from tests.services.backends import migrated
 from tests.services.neo4j_server import Neo4jServer
 from tests.services.qdrant_server import LastingStandIn
 from tests.services.redis_server import RedisServer
 
 if TYPE_CHECKING:
+    from tests.services.neo4j_server import Neo4j
     from tests.services.postgres import Postgres
 
 pytestmark = pytest.mark.services
@@ -79,3 +85,18 @@ async def test_a_qdrant_that_is_away_is_in_degraded_and_in_the_health(
         assert told(answer)["vectors"].startswith("Qdrant does not answer. "), answer.text
         assert (await http.get("/ready")).json()["not_ready"] == ["vectors"]
         assert (await http.get("/health")).json()["components"]["vectors"]["ok"] is False
+
+
+def test_migrate_tells_of_a_wrong_password_of_neo4j_and_ends_with_0(
+    postgres: "Postgres", neo4j: "Neo4j", tmp_path: Path
+) -> None:
+    with migrated(postgres) as uri:
+        environment = {
+            "RAG_HOME": str(tmp_path),
+            "POSTGRES_URI": uri,
+            "NEO4J_URI": f"bolt://127.0.0.1:{urlsplit(neo4j.uri).port}",
+            "NEO4J_USERNAME": "neo4j",
+            "NEO4J_PASSWORD": "wrong",
+        }
+        ran = CliRunner().invoke(app, ["migrate"], obj=Session(environment=environment, folder=tmp_path))
+    assert (ran.exit_code, "check NEO4J_USERNAME" in ran.stderr, "wrong" in ran.stderr) == (0, True, False), ran.output

@@ -80,11 +80,13 @@ async def test_a_driver_that_takes_long_to_load_is_no_outage(tmp_path, monkeypat
         await asyncio.sleep(0.01)
         return DatabaseState("17", database, "")
 
-    monkeypatch.setattr(doctor_checks, "_PATIENCE_SECONDS", 1.0)
-    monkeypatch.setattr(doctor_checks, "examine", examine)
+    monkeypatch.setattr(component_checks, "examine", examine)
     settings = Settings(home=tmp_path, postgres_uri="postgresql://me@127.0.0.1/x")
     container = Slow(settings, workspaces=SimpleNamespace(names=names_of_none))
-    found = {each.component: each for each in await component_checks.examine_components(container)}
+    found = {
+        each.component: each
+        for each in await component_checks.examine_components(container, replace(FOR_OPERATORS, seconds=1.0))
+    }
     assert (found["postgres"].state, found["postgres"].detail) == ("ok", "there")
 
 

@@ -4,8 +4,11 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from cragside.adapters.lightrag.ledger.failures import LedgerError
 from cragside.bootstrap import Container
+from cragside.composition.outside import faults, faults_logged
 from cragside.entrypoints.http.outside import Outside
 from cragside.settings import load_settings
 
@@ -64,3 +67,24 @@ async def test_many_who_ask_cause_one_question(tmp_path: Path) -> None:
     now = 1.5
     await outside.reasons()
     assert graphs.asked == 2
+
+
+async def test_faults_are_told_with_what_to_do_about_them(tmp_path: Path) -> None:
+    refused = LedgerError("the key is wrong", "is refused by Qdrant: check QDRANT_API_KEY")
+    built = container(tmp_path, graphs=Database(waits=True), vectors=Database(refused))
+    assert await faults(built, patience=0.01) == [
+        "The graph did not answer within 0.01 s.",
+        "The part of the store in Qdrant is refused by Qdrant: check QDRANT_API_KEY.",
+    ]
+
+
+async def test_faults_are_logged_beside_the_work(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    refused = LedgerError("the password is wrong", "is refused by Neo4j: check NEO4J_USERNAME")
+    async with faults_logged(container(tmp_path, graphs=Database(refused))):
+        while "check NEO4J_USERNAME" not in caplog.text:
+            await asyncio.sleep(0.01)
+
+
+async def test_work_that_ends_waits_for_no_database(tmp_path: Path) -> None:
+    async with asyncio.timeout(5), faults_logged(container(tmp_path, graphs=Database(waits=True))):
+        await asyncio.sleep(0)

@@ -61,6 +61,14 @@ class RedisDatabase:
                     raise self._noted(error) from error
         raise RedisFailure("others kept changing the same keys of Redis", "is busy: others write to the same keys")
 
+    async def ping(self) -> None:
+        """Ask for something small. Raises as `run` does."""
+
+        async def ping(client: Redis) -> None:
+            await client.ping()
+
+        await self.run(ping)
+
     async def close(self) -> None:
         """Close all connections."""
         await self._gate.stop()
