@@ -78,7 +78,7 @@ async def test_a_driver_that_takes_long_to_load_is_no_outage(tmp_path, monkeypat
 
     async def examine(database, *, needs_age):
         await asyncio.sleep(0.01)
-        return DatabaseState("17", database, "")
+        return DatabaseState("17", database, "", "")
 
     monkeypatch.setattr(component_checks, "examine", examine)
     settings = Settings(home=tmp_path, postgres_uri="postgresql://me@127.0.0.1/x")
