@@ -1,4 +1,4 @@
-"""The storage: workspaces, tasks, preferences and uploads, in a folder or at AWS."""
+"""The storage: workspaces, tasks, preferences and uploads, in a folder, in databases or at AWS."""
 
 import tempfile
 from contextlib import suppress
@@ -141,7 +141,8 @@ class Stores(Models):
             usual = DEFAULTS if self.graphs is None else {**DEFAULTS, "graph": NEO4J_STORAGE}
             chosen = self.settings.storages
             names = {role: chosen[role] or name for role, name in usual.items()}
-            return PostgresBackend(self.database, names, self._outside())
+            backend = PostgresBackend(self.database, names, self._outside())
+            return self._closed(backend, backend.finish)
         from cragside.adapters.lightrag.backends.sqlite import SqliteBackend
 
         return SqliteBackend()

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 
 from typing_extensions import override
 
+from cragside.adapters.lightrag.building import being_built
 from cragside.adapters.lightrag.files.home import Home
 from cragside.adapters.lightrag.files.manifest import Manifest
 from cragside.adapters.lightrag.leases import DOCUMENTS, GRAPH, Leases
 from cragside.adapters.lightrag.ledger.failures import LedgerDamaged, LedgerError, StoreFormatError
+from cragside.adapters.lightrag.ledger.leases import LeaseLost
 from cragside.adapters.lightrag.opening import StoreOpener, damaged, out_of_reach, unopened
 from cragside.adapters.lightrag.pool import StorePool
 from cragside.domain.errors import ServiceUnavailable
@@ -184,18 +186,18 @@ class EmbeddedWorkspaces(Workspaces):
 
         scratch = self._home.beside(workspace, "reindexing")
         await self._backend.remove(scratch)
-        try:
+        opening, seconds = partial(self._opener.ledger, workspace, scratch), self._opener.lease_seconds
+        async with being_built(self._backend, scratch, opening, lease=REBUILDING, seconds=seconds) as building:
+            if building is None:
+                raise LeaseLost
             fresh = await self._opener.open(workspace, scratch)
             try:
-                async with fresh.leases.held(REBUILDING):
-                    await fresh.embedder.prepare()
-                    count = await rebuild(old, fresh, progress)
+                await fresh.embedder.prepare()
+                count = await rebuild(old, fresh, progress)
                 await ledger.replace_by(fresh.ledger)
             finally:
                 await fresh.close()
             return count
-        finally:
-            await self._backend.remove(scratch)
 
     async def _taken_away(self, workspace: str) -> bool:
         if not await self._has_store(workspace):

@@ -122,10 +122,10 @@ class PostgresBackend(Backend):
     async def sweep(self, home: Path) -> None:
         """Remove stores that killed processes were building, and finish what other databases still have to do."""
         from cragside.adapters.lightrag.ledger.postgres.directory import abandoned_in
-        from cragside.adapters.lightrag.ledger.postgres.removal import remove
+        from cragside.adapters.lightrag.ledger.postgres.removal import remove_abandoned
 
         for name in await abandoned_in(self._database):
-            await remove(self._database, name)
+            await remove_abandoned(self._database, name)
         await self._journal.sweep()
 
     @override
@@ -199,8 +199,12 @@ class PostgresBackend(Backend):
         finally:
             store.release()
 
+    async def finish(self) -> None:
+        """End the writing to other databases; see `Journal.finish`. The connections stay."""
+        await self._journal.finish()
+
     async def close(self) -> None:
-        """Close the connections."""
+        """Finish, and close the connections."""
         await self._journal.close()
         await self._database.close()
 

@@ -108,7 +108,7 @@ class Journal:
     async def drain(self, number: int, key: str) -> None:
         """Have all noted changes of a store written. Raises `LedgerError`, and `ShareLost` until it is repaired.
 
-        Whoever stops waiting stops none of it.
+        The writing goes on when a caller stops waiting.
         """
         await self._drained(number, key)
 
@@ -153,14 +153,18 @@ class Journal:
                 await self._database.value("DELETE FROM crag.dropped WHERE key = $1 AND role = $2", key, role)
 
     async def close(self) -> None:
-        """Close the connections to the other databases. What is being written there may end before, for a while."""
+        """Finish, and close the connections to the other databases."""
+        await self.finish()
+        for target in self.targets.values():
+            await target.close()
+
+    async def finish(self) -> None:
+        """End the writing to other databases. It waits 5 seconds for writes under way, then cancels them."""
         if drains := list(self._drains.values()):
             _, unfinished = await asyncio.wait(drains, timeout=CLOSE_SECONDS)
             for drain in unfinished:
                 drain.cancel()
             await asyncio.gather(*drains, return_exceptions=True)
-        for target in self.targets.values():
-            await target.close()
 
     async def _drained(self, number: int, key: str, *roles: str) -> list[tuple[str, int, int | None]]:
         """The roles, the numbers of their latest changes, and of the first one that was waiting."""
