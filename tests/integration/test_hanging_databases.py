@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
-from cragside.entrypoints.cli.doctor_checks import examine_components
 from pydantic import SecretStr
 
 from cragside.adapters import gate

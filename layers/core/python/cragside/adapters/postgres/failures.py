@@ -34,12 +34,12 @@ _MEANINGS = (
     (
         asyncpg.InvalidAuthorizationSpecificationError,
         "the user or the password is wrong",
-        "refuses the user of POSTGRES_URI",
+        "refuses the user or the password in POSTGRES_URI. Correct them, or let the user in with pg_hba.conf",
     ),
     (
         asyncpg.InvalidCatalogNameError,
         "there is no such database",
-        "has no database: POSTGRES_URI names none that is there",
+        "has no database: the one that POSTGRES_URI names is not there. Create it, or correct POSTGRES_URI",
     ),
     (
         AllBusy,
@@ -74,4 +74,5 @@ def meaning_of(error: BaseException) -> tuple[str, str]:
             return reason, unusable
     if isinstance(error, asyncpg.PostgresError) and not isinstance(error, asyncpg.PostgresConnectionError):
         return f"PostgreSQL said {type(error).__name__}", "failed in PostgreSQL; see its log"
-    return "PostgreSQL does not answer", "is out of reach: PostgreSQL does not answer"
+    remedy = "Start it, or correct POSTGRES_URI"
+    return "PostgreSQL does not answer", f"is out of reach: PostgreSQL does not answer. {remedy}"
