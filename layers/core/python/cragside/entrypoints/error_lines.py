@@ -10,7 +10,7 @@ def message_of(error: Exception) -> str:
     if isinstance(error, ServiceUnavailable):
         told = error.told_to_operator
         names_it = told.lower().startswith(f"the {error.component.replace('_', ' ')} ")
-        return _one_line(told if names_it else f"{error.component}: {told}")
+        return one_line(told if names_it else f"{error.component}: {told}")
     if isinstance(error, CragsideError):
         return one_line(error.told_to_operator)
     if isinstance(error, OSError) and error.strerror:
