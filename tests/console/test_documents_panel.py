@@ -93,7 +93,7 @@ def test_a_deletion_keeps_the_focus_in_the_list(panel: "Page") -> None:
 def test_several_documents_are_deleted_once_they_cannot_be_undone(panel: "Page", service: CragsideServer) -> None:
     panel.get_by_role("checkbox", name="Select tart.md").check()
     panel.get_by_role("checkbox", name="Select lamp.md").check()
-    group = panel.get_by_role("group", name="2 selected")
+    group = panel.get_by_role("region", name="2 selected")
     with panel.expect_response(lambda answer: answer.request.method == "DELETE", timeout=PATIENCE):
         group.get_by_role("button", name="Delete").click()
         expects(panel.get_by_text("2 documents were deleted.")).to_be_visible()

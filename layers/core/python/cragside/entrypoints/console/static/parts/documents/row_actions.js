@@ -19,7 +19,8 @@ export function removeDocuments(documents) {
   };
   const undone = () => focusSoon(() => document.querySelector(`#${CSS.escape(rows[0])} .open`));
   remove(documents.map(({ id }) => pathOf(id)), { text, done, undone });
-  chosen.value = new Set();
+  const gone = new Set(documents.map(({ id }) => id));
+  chosen.value = new Set([...chosen.value].filter((id) => !gone.has(id)));
   focusSoon(next);
 }
 

@@ -21,7 +21,7 @@ export function Table() {
   return html`
     <p role="status">${t("documents.found", { n: total })}</p>
     ${mayWrite.value && html`<${Selection} rows=${rows} />`}
-    <div class="table" role="group" aria-labelledby="list-title" aria-busy=${loading.value ? "true" : "false"} tabindex="0">
+    <div class="table" role="region" aria-label=${t("nav.documents")} aria-busy=${loading.value ? "true" : "false"} tabindex="0">
       <table class="documents" role="table">
         <thead role="rowgroup">
           <tr role="row">
@@ -70,10 +70,10 @@ function Selection({ rows }) {
   const picked = rows.filter(({ id }) => chosen.value.has(id));
   if (!picked.length) return null;
   return html`
-    <div class="row" role="group" aria-label=${t("documents.picked", { n: picked.length })}>
+    <section class="row" aria-label=${t("documents.picked", { n: picked.length })}>
       <span>${t("documents.picked", { n: picked.length })}</span>
       <button class="small outline" onClick=${() => reprocess(picked)}>${t("documents.reprocess")}</button>
       <button class="small outline danger" onClick=${() => removeDocuments(picked)}>${t("documents.delete")}</button>
-    </div>
+    </section>
   `;
 }
