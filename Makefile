@@ -29,8 +29,9 @@ DEMO_SOURCES := $(wildcard $(DEMO_CORPUS)/*) $(shell find layers/core/python -na
 E2E ?= required
 # The same for tests of real servers and `make test-services`.
 SERVERS ?= required
-# Marks of tests that need more than Python packages, or a minute.
-SERVER_MARKS := services or real_ollama or real_searxng or browser or infra or clients or install or guides or e2e or layers
+# Marks of tests that share servers, and of all that need more than Python packages, or a minute.
+SHARED_MARKS := services or real_ollama or real_searxng or browser
+SERVER_MARKS := $(SHARED_MARKS) or infra or clients or install or guides or e2e or layers
 # The tests of a file run in one process, because they share servers and stores. Files run in an order in which the
 # slowest are not last. `auto` is three workers for two processors, see tests/conftest.py.
 PARALLEL := -n auto --dist loadfile --no-loadscope-reorder
@@ -60,7 +61,8 @@ test-services: $(UV) ## run the tests that need PostgreSQL, Neo4j, Redis, Ollama
 
 check: $(UV) lint types imports licences ## run what CI runs: lint, types, imports, licences, every test, the unit tests on a second Python
 	@$(INFRA) pytest $(PARALLEL) -m "not ($(SERVER_MARKS))" $(ARGS)
-	@$(CHECKED) pytest -m "$(SERVER_MARKS)" $(ARGS)
+	@$(CHECKED) pytest $(PARALLEL) -m "$(SHARED_MARKS)" $(ARGS)
+	@$(CHECKED) pytest -m "($(SERVER_MARKS)) and not ($(SHARED_MARKS))" $(ARGS)
 	@UV=$(UV) sh tools/test_newest_python.sh $(PYTHON) $(PARALLEL)
 
 wheel: $(UV) ## build dist/cragside-*.whl, which `uv tool install` and pipx install
