@@ -1,15 +1,18 @@
 # Every target installs its dependencies on a machine with python3 (3.11 to 3.13), make and the package registries.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check wheel bench attacks eval lint types imports licences format sbom layers artifacts synth deploy destroy e2e test-services
+.PHONY: console-parts help demo test check wheel bench attacks eval lint types imports licences format sbom layers artifacts synth deploy destroy e2e test-services
 
 export UV_PROJECT_ENVIRONMENT ?= .venv
 export UV_PYTHON_DOWNLOADS := never
+# Where this is set, each of the tests' processes compiles the modules that it imports, with pytest's assertions.
+unexport PYTHONDONTWRITEBYTECODE
 # Version managers that uv does not know may provide several interpreters: use any suitable one.
 PYTHON := $(shell sh tools/find_python.sh)
 UV := .uv/bin/uv
 RUN := $(UV) run --frozen --python $(PYTHON)
 INFRA := $(RUN) --group infra
+CHECKED := $(INFRA) --group browser
 # From npm, checked against the lockfile's hashes.
 CDK_PROGRAM := build/cdk-cli/node_modules/aws-cdk/bin/cdk
 CDK := $(INFRA) node $(CDK_PROGRAM)
@@ -26,8 +29,9 @@ DEMO_SOURCES := $(wildcard $(DEMO_CORPUS)/*) $(shell find layers/core/python -na
 E2E ?= required
 # The same for tests of real servers and `make test-services`.
 SERVERS ?= required
-# Marks of tests that need more than Python packages, or a minute.
-SERVER_MARKS := services or real_ollama or real_searxng or infra or clients or install or guides or e2e or layers
+# Marks of tests that share servers, and of all that need more than Python packages, or a minute.
+SHARED_MARKS := services or real_ollama or real_searxng or browser
+SERVER_MARKS := $(SHARED_MARKS) or infra or clients or install or guides or e2e or layers
 # The tests of a file run in one process, because they share servers and stores. Files run in an order in which the
 # slowest are not last. `auto` is three workers for two processors, see tests/conftest.py.
 PARALLEL := -n auto --dist loadfile --no-loadscope-reorder
@@ -55,10 +59,11 @@ test: $(UV) ## run every test that needs no server, on all processors
 test-services: $(UV) ## run the tests that need PostgreSQL, Neo4j, Redis, Ollama or SearXNG
 	@SERVERS=$(SERVERS) $(RUN) pytest $(PARALLEL) -m "services or real_ollama or real_searxng" $(ARGS)
 
-check: $(UV) lint types imports licences ## run what CI runs: lint, types, imports, licences, every test on each installed Python
+check: $(UV) lint types imports licences ## run what CI runs: lint, types, imports, licences, every test, the unit tests on a second Python
 	@$(INFRA) pytest $(PARALLEL) -m "not ($(SERVER_MARKS))" $(ARGS)
-	@$(INFRA) pytest -m "$(SERVER_MARKS)" $(ARGS)
-	@UV=$(UV) sh tools/test_other_pythons.sh $(PYTHON)
+	@$(CHECKED) pytest $(PARALLEL) -m "$(SHARED_MARKS)" $(ARGS)
+	@$(CHECKED) pytest -m "($(SERVER_MARKS)) and not ($(SHARED_MARKS))" $(ARGS)
+	@UV=$(UV) sh tools/test_newest_python.sh $(PYTHON) $(PARALLEL)
 
 wheel: $(UV) ## build dist/cragside-*.whl, which `uv tool install` and pipx install
 	@rm -f dist/cragside-*.whl
@@ -76,7 +81,7 @@ imports: $(UV)
 	@$(RUN) lint-imports
 
 licences: $(UV)
-	@$(INFRA) python -m tools.licences
+	@$(CHECKED) python -m tools.licences
 
 format: $(UV) ## format the code
 	@$(RUN) ruff check --fix
@@ -90,6 +95,9 @@ attacks: $(UV) ## run the attack tests, and write their counts to docs/security.
 
 eval: $(UV) ## measure answer quality on CLAP-NQ; CLAPNQ_DIR names its folder
 	@$(RUN) python evals/clapnq.py --data "$(CLAPNQ_DIR)"
+
+console-parts: $(UV) ## fetch and bundle what the console takes from other projects
+	@$(INFRA) python -m tools.vendor_console
 
 layers: $(UV) ## build the Lambda layers for ARCH and PYTHON_VERSION, test them with a question, list their sizes
 	@$(RUN) python -m layers.lightrag.build --arch $(ARCH) --python $(PYTHON_VERSION) --canary --sizes

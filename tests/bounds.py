@@ -1,7 +1,8 @@
-"""A bound on the CPU time that a block may take."""
+"""Bounds on the CPU time that a block, or the reading of a text, may take."""
 
 import signal
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
@@ -28,3 +29,19 @@ def bounded(seconds: float = 2.0) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
         signal.signal(signal.SIGVTALRM, former)
+
+
+def read_within(
+    seconds: float, read: Callable[[str], object], text: Callable[[int], str], length: int = 100_000
+) -> None:
+    """Raises `TooSlow` where `text(length)` takes longer to read.
+
+    A tenth of the text and then a third are read first. Each is proof enough where the whole text would be in time even
+    if it took a hundred times as long as the tenth, or nine times as long as the third, as for a quadratic reading.
+    """
+    for part in (10, 3, 1):
+        began = time.process_time()
+        with bounded(seconds):
+            read(text(length // part))
+        if (time.process_time() - began) * part**2 < seconds:
+            return

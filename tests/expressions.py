@@ -12,7 +12,7 @@ from pathlib import Path
 from re import _constants as sre  # type: ignore[attr-defined]
 from re import _parser  # type: ignore[attr-defined]
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import cragside
 from cragside.adapters.documents.languages import BY_ENDING, _patterns
@@ -20,7 +20,6 @@ from cragside.domain.command import _pattern
 from cragside.domain.neutral import SPEAKERS, _label
 
 _USES = ("search", "match", "fullmatch", "sub", "subn", "split", "findall", "finditer")
-_LENGTH = 40_000
 _WITHIN_ITS_HOST = "cragside.plugins.smart_proxy_agent"  # imports the proxy that it runs in; has no pattern
 # Some of the characters that a class stands for.
 _SAMPLES = "a \nA0_.-\"'<>[](){}#*:;,!?=/\\|@&+\t~`\u00e9\u3002\u200b\x00"
@@ -166,15 +165,25 @@ def apply(expression: Expression, text: str) -> None:
             getattr(expression.pattern, use)(given)
 
 
-def hostile_texts(pattern: re.Pattern[Any]) -> list[str]:
+class Hostile(NamedTuple):
+    """A text of any length."""
+
+    before: str
+    repeated: str
+    after: str
+
+    def __call__(self, length: int) -> str:
+        return f"{self.before}{self.repeated * (length // len(self.repeated))}{self.after}"
+
+
+def hostile_texts(pattern: re.Pattern[Any]) -> list[Hostile]:
     """Beginnings of a match over and over, each repeated part at great length, and an end that does not match."""
     source = pattern.pattern.decode("latin-1") if isinstance(pattern.pattern, bytes) else pattern.pattern
     flags = pattern.flags & ~re.UNICODE if isinstance(pattern.pattern, bytes) else pattern.flags
     tree = _parser.parse(source, flags)
     shapes = {shape: None for prefix, pump in _shapes(tree, "") for shape in ((prefix, pump), ("", prefix + pump))}
-    repeated = [(prefix, pump * (_LENGTH // len(pump))) for prefix, pump in shapes]
     ends = (("", "\x01"), ("x", "\n\x01"))
-    return [f"{before}{prefix}{many}{after}" for prefix, many in repeated for before, after in ends]
+    return [Hostile(before + prefix, pump, after) for prefix, pump in shapes for before, after in ends]
 
 
 def _shapes(tree: Any, before: str) -> Iterator[tuple[str, str]]:

@@ -3,6 +3,7 @@
 import resource
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from multiprocessing import get_context
 
 import pytest
@@ -21,12 +22,13 @@ from cragside.adapters.documents.texts import read as read_text
 from cragside.adapters.documents.transcripts import read as read_transcript
 from cragside.adapters.searxng.results import cleaned, failed_engines
 from cragside.domain.neutral import as_memory, as_name, unlabelled
+from tests.bounds import read_within
 
 # A fork has what its parent has imported.
 FORK = get_context("fork")
-# Of CPU, so that a busy machine does not matter; each reading takes at most some five.
-SECONDS = 16
-LENGTH = 100_000
+# Of CPU, so that a busy machine does not matter: for one text, and until the system ends the process.
+SECONDS = 5
+SECONDS_OF_ALL = 16
 PIECES = (
     "<!--", "<!-- -", "<!--x", "<script", "<script>", "</script ", "<a ", "<a", "<", "< ", "</ ", "</", "<|", "<｜",
     "<evidence", "<evidence ", "</evidence", "<evidence/", "<\n", "[INST", "[/", "&#9", "&", "\u200b<", "# ", "#",
@@ -53,12 +55,16 @@ SIGNS = (
 )  # fmt: skip
 
 
-def texts() -> Iterator[str]:
+def texts() -> Iterator[Callable[[int], str]]:
     for piece in (*PIECES, *SIGNS):
-        yield (piece * LENGTH)[:LENGTH] + "x"
+        yield partial(repeated, "", piece)
     for head in HEADS:
         for blank in BLANKS:
-            yield head + (blank * LENGTH)[:LENGTH] + "x"
+            yield partial(repeated, head, blank)
+
+
+def repeated(head: str, piece: str, length: int) -> str:
+    return head + (piece * length)[:length] + "x"
 
 
 def tried(read: Callable[[bytes, FileOrigin], object], ending: str) -> Callable[[str], None]:
@@ -105,9 +111,9 @@ READINGS: dict[str, Callable[[str], object]] = {
 
 
 def read_all(reading: str) -> None:
-    resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
+    resource.setrlimit(resource.RLIMIT_CPU, (SECONDS_OF_ALL, SECONDS_OF_ALL))
     for text in texts():
-        READINGS[reading](text)
+        read_within(SECONDS, READINGS[reading], text)
 
 
 @pytest.mark.parametrize("reading", READINGS)

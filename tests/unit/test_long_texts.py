@@ -1,6 +1,8 @@
 """What is done with a whole text takes time in proportion to its length, whatever the text is."""
 
+import re
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
@@ -22,9 +24,8 @@ from cragside.domain.document import Document
 from cragside.domain.exchange import Exchange, reason_to_forget, recollect
 from cragside.domain.neutral import neutralise
 from cragside.domain.token_counts import count_tokens
-from tests.bounds import bounded
+from tests.bounds import TooSlow, read_within
 
-_LENGTH = 100_000
 _PIECES = (
     "a", "a ", "A. ", "! ", "?", " ", "\t", "\n", "a\n", "- a\n", "# a\n", "é ", "漢", "漢。", "ー", '"', "`a", "<a",
     "(", "[1] ", "query: ", "sure: ", "'", "1.", "A-b ", "Xy of Zz ", "The Ab is a cd. ", "a\u0301", "😀", "/rag ",
@@ -68,5 +69,13 @@ _READINGS: dict[str, Callable[[str], object]] = {
 def test_a_text_made_to_be_slow_is_read_in_time(reading: str) -> None:
     _READINGS[reading]("Warm up, please.")
     for piece in _PIECES:
-        with bounded():
-            _READINGS[reading]((piece * _LENGTH)[:_LENGTH] + "x")
+        read_within(2, _READINGS[reading], partial(_repeated, piece))
+
+
+def test_a_quadratic_reading_is_found() -> None:
+    with pytest.raises(TooSlow):
+        read_within(2, re.compile(r"\s*x").search, lambda length: " " * length)
+
+
+def _repeated(piece: str, length: int) -> str:
+    return (piece * length)[:length] + "x"

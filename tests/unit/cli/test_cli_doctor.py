@@ -1,16 +1,22 @@
 import asyncio
 import json
 import sqlite3
+import time
 from contextlib import closing
 from dataclasses import replace
+from functools import cached_property
+from types import SimpleNamespace
 
 import pytest
 
 from cragside.adapters.lightrag.ledger.sqlite.database import failure_of
+from cragside.bootstrap import Container
+from cragside.composition.databases import DatabaseState
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
 from cragside.entrypoints import component_checks, model_checks
 from cragside.entrypoints import findings as findings_module
 from cragside.entrypoints.findings import FOR_OPERATORS
+from cragside.settings import Settings
 from tests.services.stub_searxng import StubSearxng
 
 
@@ -61,6 +67,31 @@ def test_the_default_configuration_has_no_problems(run):
     assert found["ollama"]["state"] == found["searxng"]["state"] == "not configured"
     assert found["folder"]["state"] == found["store"]["state"] == found["lightrag-hku"]["state"] == "ok"
     assert "OLLAMA_BASE_URL" in found["ollama"]["remedy"]
+
+
+async def test_a_driver_that_takes_long_to_load_is_no_outage(tmp_path, monkeypatch):
+    class Slow(Container):
+        @cached_property
+        def database(self):
+            time.sleep(1.2)
+            return "there"
+
+    async def examine(database, *, needs_age):
+        await asyncio.sleep(0.01)
+        return DatabaseState("17", database, "", "")
+
+    monkeypatch.setattr(component_checks, "examine", examine)
+    settings = Settings(home=tmp_path, postgres_uri="postgresql://me@127.0.0.1/x")
+    container = Slow(settings, workspaces=SimpleNamespace(names=names_of_none))
+    found = {
+        each.component: each
+        for each in await component_checks.examine_components(container, replace(FOR_OPERATORS, seconds=1.0))
+    }
+    assert (found["postgres"].state, found["postgres"].detail) == ("ok", "there")
+
+
+async def names_of_none():
+    return []
 
 
 def test_an_ollama_that_is_down_is_exit_code_3_and_hides_credentials(run, container, environment):

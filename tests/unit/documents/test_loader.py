@@ -1,5 +1,6 @@
 """Files of each format, read as a whole."""
 
+import asyncio
 import json
 import subprocess
 import sys
@@ -16,8 +17,8 @@ from cragside.domain.errors import ValidationError
 DATA = Path(__file__).parents[2] / "data"
 
 
-@pytest.fixture
-async def load():
+@pytest.fixture(scope="module")
+def load():
     loader = FileLoader(parallel=1)
 
     async def read(content, name, content_type=None):
@@ -26,7 +27,7 @@ async def load():
         )
 
     yield read
-    await loader.close()
+    asyncio.run(loader.close())
 
 
 def on_page(source, number):

@@ -78,7 +78,17 @@ def test_every_field_is_described(document: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["/v1/enrich", "/v1/query", "/v1/documents", "/v1/memories", "/v1/memories/search", "/query", "/ingest"]
+    "path",
+    [
+        "/v1/enrich",
+        "/v1/citations",
+        "/v1/query",
+        "/v1/documents",
+        "/v1/memories",
+        "/v1/memories/search",
+        "/query",
+        "/ingest",
+    ],
 )
 def test_bodies_have_examples_that_fit(document: dict[str, Any], path: str) -> None:
     schema = document["paths"][path]["post"]["requestBody"]["content"][JSON]["schema"]

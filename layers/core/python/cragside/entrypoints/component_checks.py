@@ -62,6 +62,7 @@ async def examine_components(container: "Container", manner: Manner) -> list[Fin
     """Check the store, Ollama with its models, and SearXNG."""
     settings = container.settings
     loading = 2 * model_checks.LOAD_SECONDS if manner.thorough else 0
+    container.load_drivers()  # within a limit of time, a server would seem not to answer
     servers = await asyncio.gather(
         _patiently(
             "ollama", lambda: model_checks.examine_ollama(container, manner), lambda _: _OLLAMA_REMEDY, manner, loading
@@ -186,6 +187,8 @@ async def _store(container: "Container", manner: Manner) -> list[Finding]:
         return [Finding("store", "error", detail=damage, remedy=_BAKE_REMEDY)]
     # The store can be opened without its model, but not be searched.
     await container.workspaces.prepare(settings.workspace)
+    if waits := known.waiting_changes:
+        return [Finding("store", "warning", detail=f"{detail}, {waits} changes waiting for another database")]
     return [Finding("store", "ok", detail=detail)]
 
 

@@ -8,7 +8,9 @@ from cragside.domain.errors import CragsideError, ServiceUnavailable
 def message_of(error: Exception) -> str:
     """One line for a person. Only our own messages and the system's are shown, as others may contain secrets."""
     if isinstance(error, ServiceUnavailable):
-        return one_line(f"{error.component}: {error.told_to_operator}")
+        told = error.told_to_operator
+        names_it = told.lower().startswith(f"the {error.component.replace('_', ' ')} ")
+        return one_line(told if names_it else f"{error.component}: {told}")
     if isinstance(error, CragsideError):
         return one_line(error.told_to_operator)
     if isinstance(error, OSError) and error.strerror:

@@ -3,7 +3,7 @@
 import gc
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
@@ -87,12 +87,14 @@ def _serve(
 
     def run(serving: "Callable[[Container], Awaitable[None]]", worker: "Run | None") -> None:
         async def work(container: "Container") -> None:
-            await container.prepare()
-            # What is there now stays: looking through it again and again would only take time from requests.
-            gc.freeze()
-            gc.set_threshold(_ALLOCATIONS)
-            async with _worker_kept(container, worker) if worker else nullcontext():
-                await serving(container)
+            # One of them looks for all.
+            async with _faults_logged(container, settings) if worker else nullcontext():
+                await container.prepare()
+                # What is there now stays: looking through it again and again would only take time from requests.
+                gc.freeze()
+                gc.set_threshold(_ALLOCATIONS)
+                async with _worker_kept(container, worker) if worker else nullcontext():
+                    await serving(container)
 
         session.run(settings, work, loop_factory=server.loop_factory())
 
@@ -118,6 +120,15 @@ def _serve(
             )
 
         supervise(workers, run_worker, partial(handover.attend, forker=forker))
+
+
+def _faults_logged(container: "Container", settings: "Settings") -> AbstractAsyncContextManager[None]:
+    """Log beside the work what is wrong with the databases outside of PostgreSQL. They may be down at the start."""
+    if not any((settings.neo4j_uri, settings.qdrant_url, settings.redis_uri)):
+        return nullcontext()
+    from cragside.composition.outside import faults_logged
+
+    return faults_logged(container)
 
 
 def _about(settings: "Settings") -> str:

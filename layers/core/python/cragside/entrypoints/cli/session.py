@@ -48,11 +48,13 @@ class Session:
 
     def settings(self, workspace: str | None = None) -> "Settings":
         """The settings from the environment and from files, with this workspace. Raises `ConfigurationError`."""
+        from cragside.composition.addresses import check_addresses
         from cragside.settings import load_settings
 
         found = self.given()
         try:
             settings = load_settings(found.values)
+            check_addresses(settings)
         except ConfigurationError as error:
             place = found.origins.get(str(error.details.get("variable")), "")
             if Path(place).is_absolute():

@@ -159,8 +159,8 @@ async def move_document(
 ) -> DocumentDetail:
     """Change the source and the name of a document, for example after its file has moved. Nothing is indexed again."""
     asked = parsed(DocumentMove, await json_body(request))
-    library = (await container.workspaces.open(workspace)).documents
-    return detail_of(await library.move(document_id, source=asked.source, name=asked.name))
+    moved = await container.intake.move(document_id, source=asked.source, name=asked.name, workspace=workspace)
+    return detail_of(moved)
 
 
 @router.delete("/{document_id}", status_code=204)

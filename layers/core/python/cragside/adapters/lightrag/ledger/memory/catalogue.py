@@ -8,8 +8,8 @@ from typing_extensions import override
 
 from cragside.adapters.lightrag.ledger.cutting import TEXTS, sections_in
 from cragside.adapters.lightrag.ledger.entries import StoredPart, searched_title
-from cragside.adapters.lightrag.ledger.memory.leasing import MemoryLeasing
 from cragside.adapters.lightrag.ledger.memory.listing import ListedVersion
+from cragside.adapters.lightrag.ledger.memory.mentions import MemoryMentions
 from cragside.adapters.lightrag.ledger.memory.tables import Chunk, Version
 from cragside.domain.document import SourceText
 from cragside.domain.indexing import (
@@ -25,7 +25,7 @@ from cragside.domain.listing import LATEST, Listing
 from cragside.domain.naming import MOST_NAMESAKES, in_full, told_apart
 
 
-class MemoryCatalogue(MemoryLeasing):
+class MemoryCatalogue(MemoryMentions):
     """Reads a store in memory."""
 
     @override
@@ -182,33 +182,6 @@ class MemoryCatalogue(MemoryLeasing):
     async def gone(self) -> list[StoredPart]:
         gone = [version for version in self._memory.versions.values() if version.state == "gone"]
         return [_stored(version, part) for version in gone for _, part in sorted(version.parts.items())]
-
-    @override
-    async def mentions(self, names: Sequence[str]) -> dict[str, int]:
-        counts = Counter(name for name, _ in self._memory.mentions["entity"])
-        return {name: counts[name] for name in names if counts[name]}
-
-    @override
-    async def mentioned_by(self, passage_ids: Sequence[str]) -> list[tuple[str, str]]:
-        return [(passage, name) for name, passage in self._memory.mentions["entity"] if passage in passage_ids]
-
-    @override
-    async def fading(self, kind: str, names: Sequence[str]) -> dict[str, bool]:
-        versions = self._memory.versions.values()
-        gone = {key for version in versions if version.state == "gone" for key in version.chunks}
-        named = [each for each in self._memory.mentions[kind] if each[0] in names]
-        stay = {name for name, passage in named if passage not in gone}
-        return {name: name in stay for name, passage in named if passage in gone}
-
-    @override
-    async def mentioning(self, name: str, limit: int) -> list[tuple[str, str, str]]:
-        passages = [passage for known, passage in self._memory.mentions["entity"] if known == name]
-        versions = [self._memory.versions[chunk.version] for key in passages if (chunk := self._memory.chunks.get(key))]
-        found: dict[str, tuple[str, str, str]] = {}
-        for version in sorted(versions, key=lambda version: version.created_at):
-            if version.state != "gone":
-                found.setdefault(version.id, (version.id, version.source.name, version.created_at))
-        return sorted(found.values(), key=lambda each: (each[2], each[1]))[:limit]
 
     def _current(self, document_id: str | None = None) -> list[Version]:
         versions = self._memory.versions.values()
