@@ -1,7 +1,7 @@
 # Every target installs its dependencies on a machine with python3 (3.11 to 3.13), make and the package registries.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check wheel bench attacks eval lint types imports licences format sbom layers artifacts synth deploy destroy e2e test-services
+.PHONY: console-parts help demo test check wheel bench attacks eval lint types imports licences format sbom layers artifacts synth deploy destroy e2e test-services
 
 export UV_PROJECT_ENVIRONMENT ?= .venv
 export UV_PYTHON_DOWNLOADS := never
@@ -12,6 +12,7 @@ PYTHON := $(shell sh tools/find_python.sh)
 UV := .uv/bin/uv
 RUN := $(UV) run --frozen --python $(PYTHON)
 INFRA := $(RUN) --group infra
+CHECKED := $(INFRA) --group browser
 # From npm, checked against the lockfile's hashes.
 CDK_PROGRAM := build/cdk-cli/node_modules/aws-cdk/bin/cdk
 CDK := $(INFRA) node $(CDK_PROGRAM)
@@ -20,7 +21,7 @@ ARCH ?= x86_64
 PYTHON_VERSION ?= 3.12
 # The CDK's app and command line use these to select what to deploy.
 CONTEXT = -c env=$(ENV) $(ARGS)
-DEMO_CORPUS := layers/core/python/cragside/entrypoints/cli/demo/corpus
+DEMO_CORPUS := layers/core/python/cragside/entrypoints/samples/corpus
 DEMO_STORE := build/knowledge/demo
 # A baked store depends on the documents, the program and its libraries.
 DEMO_SOURCES := $(wildcard $(DEMO_CORPUS)/*) $(shell find layers/core/python -name '*.py' -o -name '*.json') uv.lock
@@ -28,8 +29,9 @@ DEMO_SOURCES := $(wildcard $(DEMO_CORPUS)/*) $(shell find layers/core/python -na
 E2E ?= required
 # The same for tests of real servers and `make test-services`.
 SERVERS ?= required
-# Marks of tests that need more than Python packages, or a minute.
-SERVER_MARKS := services or real_ollama or real_searxng or infra or clients or install or guides or e2e or layers
+# Marks of tests that share servers, and of all that need more than Python packages, or a minute.
+SHARED_MARKS := services or real_ollama or real_searxng or browser
+SERVER_MARKS := $(SHARED_MARKS) or infra or clients or install or guides or e2e or layers
 # The tests of a file run in one process, because they share servers and stores. Files run in an order in which the
 # slowest are not last. `auto` is three workers for two processors, see tests/conftest.py.
 PARALLEL := -n auto --dist loadfile --no-loadscope-reorder
@@ -59,7 +61,8 @@ test-services: $(UV) ## run the tests that need PostgreSQL, Neo4j, Redis, Ollama
 
 check: $(UV) lint types imports licences ## run what CI runs: lint, types, imports, licences, every test, the unit tests on a second Python
 	@$(INFRA) pytest $(PARALLEL) -m "not ($(SERVER_MARKS))" $(ARGS)
-	@$(INFRA) pytest -m "$(SERVER_MARKS)" $(ARGS)
+	@$(CHECKED) pytest $(PARALLEL) -m "$(SHARED_MARKS)" $(ARGS)
+	@$(CHECKED) pytest -m "($(SERVER_MARKS)) and not ($(SHARED_MARKS))" $(ARGS)
 	@UV=$(UV) sh tools/test_newest_python.sh $(PYTHON) $(PARALLEL)
 
 wheel: $(UV) ## build dist/cragside-*.whl, which `uv tool install` and pipx install
@@ -78,7 +81,7 @@ imports: $(UV)
 	@$(RUN) lint-imports
 
 licences: $(UV)
-	@$(INFRA) python -m tools.licences
+	@$(CHECKED) python -m tools.licences
 
 format: $(UV) ## format the code
 	@$(RUN) ruff check --fix
@@ -92,6 +95,9 @@ attacks: $(UV) ## run the attack tests, and write their counts to docs/security.
 
 eval: $(UV) ## measure answer quality on CLAP-NQ; CLAPNQ_DIR names its folder
 	@$(RUN) python evals/clapnq.py --data "$(CLAPNQ_DIR)"
+
+console-parts: $(UV) ## fetch and bundle what the console takes from other projects
+	@$(INFRA) python -m tools.vendor_console
 
 layers: $(UV) ## build the Lambda layers for ARCH and PYTHON_VERSION, test them with a question, list their sizes
 	@$(RUN) python -m layers.lightrag.build --arch $(ARCH) --python $(PYTHON_VERSION) --canary --sizes

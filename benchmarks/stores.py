@@ -23,23 +23,26 @@ CHUNKING = {"RAG_CHUNK_TOKENS": "450", "RAG_CHUNK_OVERLAP_TOKENS": "0"}
 _BATCH = 50
 
 
-def store(passages: int) -> Path:
-    """`RAG_HOME` of a store with that many passages; the first call builds it, in a separate process."""
-    home = cache_folder() / f"store-{passages}-{_key()}"
+def store(passages: int, *, each: int = PASSAGES_A_DOCUMENT) -> Path:
+    """`RAG_HOME` of a store with that many passages; the first call builds it, in a separate process.
+
+    `each` is the number of passages in a document.
+    """
+    home = cache_folder() / f"store-{passages}-{_key(each)}"
     if not (home / "ready").exists():
         shutil.rmtree(home, ignore_errors=True)
         home.mkdir()
         print(f"building a store of {passages:,} passages in {home} (once) ...", flush=True)
         began = time.monotonic()
-        command = [OWN_PYTHON, "-m", "benchmarks.stores", str(passages)]
+        command = [OWN_PYTHON, "-m", "benchmarks.stores", str(passages), str(each)]
         subprocess.run(command, env=environment(RAG_HOME=str(home), **CHUNKING), cwd=ROOT, check=True)
         print(f"built in {time.monotonic() - began:.0f} s", flush=True)
         (home / "ready").touch()
     return home
 
 
-def _key() -> str:
-    digest = hashlib.sha256(f"{corpus.VERSION} {cragside.__version__} {PASSAGES_A_DOCUMENT} {CHUNKING}".encode())
+def _key(each: int) -> str:
+    digest = hashlib.sha256(f"{corpus.VERSION} {cragside.__version__} {each} {CHUNKING}".encode())
     package = Path(cragside.__file__).parent
     for folder in ("adapters/embedded", "adapters/lightrag"):
         for file in sorted((package / folder).rglob("*.py")):
@@ -47,10 +50,10 @@ def _key() -> str:
     return digest.hexdigest()[:12]
 
 
-async def _build(passages: int) -> None:
+async def _build(passages: int, each: int) -> None:
     container = Container(load_settings())
     try:
-        texts = corpus.documents(corpus.passages(passages), each=PASSAGES_A_DOCUMENT)
+        texts = corpus.documents(corpus.passages(passages), each=each)
         for start in range(0, len(texts), _BATCH):
             await corpus.index(container, texts[start : start + _BATCH])
             print(f"\r{min(start + _BATCH, len(texts)):,} of {len(texts):,} documents", end="", flush=True)
@@ -67,7 +70,9 @@ def main() -> None:
     """Build the store of `RAG_HOME`."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("passages", type=int)
-    asyncio.run(_build(parser.parse_args().passages))
+    parser.add_argument("each", type=int)
+    arguments = parser.parse_args()
+    asyncio.run(_build(arguments.passages, arguments.each))
 
 
 if __name__ == "__main__":

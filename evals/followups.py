@@ -15,7 +15,7 @@ from typing import Any
 
 from cragside.bootstrap import Container
 from cragside.domain.outcome import RagContext
-from cragside.entrypoints.cli.demo.documents import corpus
+from cragside.entrypoints.samples.documents import corpus
 from cragside.settings import Settings
 
 DIALOGUES = Path(__file__).with_name("dialogues.tsv")

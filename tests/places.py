@@ -122,6 +122,10 @@ class InPostgres:
         counts = "count(*) - count(lease), count(lease), (SELECT count(*) FROM crag.dead_task)"
         return self._rows(f"SELECT {counts} FROM crag.task")[0]  # type: ignore[return-value]
 
+    def waiting(self) -> int:
+        """How many changes have not reached other databases for certain."""
+        return int(self._rows("SELECT count(*) FROM crag.journal")[0][0])
+
     def contents(self, workspace: str) -> dict[str, Any]:
         ((store, key),) = self._rows("SELECT id, key FROM crag.store WHERE workspace = $1", workspace)
         documents = "SELECT version, id, content_hash, name, state, text FROM crag.document WHERE store = $1"
@@ -195,10 +199,6 @@ class InNeo4j(InPostgres):
 
     graphs: str
 
-    def waiting(self) -> int:
-        """How many changes have not reached Neo4j for certain."""
-        return int(self._rows("SELECT count(*) FROM crag.journal")[0][0])
-
     def settings(self) -> Settings:
         return settings(self.home, postgres_uri=SecretStr(self.uri), neo4j_uri=SecretStr(self.graphs))
 
@@ -247,7 +247,7 @@ class InQdrant(InPostgres):
 
     def contents(self, workspace: str) -> dict[str, Any]:
         """See the base. Every change has reached Qdrant."""
-        assert self._rows("SELECT count(*) FROM crag.journal")[0][0] == 0
+        assert self.waiting() == 0
         ((key, last),) = self._rows(
             "SELECT key, seq FROM crag.store LEFT JOIN crag.outside ON store = id WHERE workspace = $1", workspace
         )
@@ -273,6 +273,39 @@ class InQdrant(InPostgres):
                 found[each.name] = sorted((row.payload or {})["id"] for row in rows)
         client.close()
         return found
+
+
+@dataclass(frozen=True)
+class InRedis(InPostgres):
+    """A database of PostgreSQL, with LightRAG's values and its list of documents in Redis."""
+
+    redis: str
+
+    def settings(self) -> Settings:
+        given = {"kv_storage": "RedisKVStorage", "doc_status_storage": "RedisDocStatusStorage"}
+        return settings(self.home, postgres_uri=SecretStr(self.uri), redis_uri=SecretStr(self.redis), **given)
+
+    def contents(self, workspace: str) -> dict[str, Any]:
+        """See the base. Every change has reached Redis."""
+        import redis
+
+        assert self.waiting() == 0
+        rows = self._rows("SELECT key, role, seq FROM crag.store JOIN crag.outside ON store = id ORDER BY role")
+        key = rows[0][0]
+        with redis.from_url(self.redis, decode_responses=True) as client:
+            fences = [
+                (key, role, int(client.hget(f"cragside:fence:{key}:{role}", "applied") or 0)) for _, role, _ in rows
+            ]
+            assert fences == rows
+            names = sorted(client.keys(f"{key}_*"))
+            values = {name.removeprefix(key): self._value(client.get(name)) for name in names if "__" not in name}
+        return {**super().contents(workspace), "values": values, "keys": [name.removeprefix(key) for name in names]}
+
+    @staticmethod
+    def _value(text: Any) -> dict[str, Any]:
+        """What does not depend on when, and in which order, it was written."""
+        told = json.loads(text)
+        return {name: told.get(name) for name in ("content", "status", "file_path", "chunks_count", "count")}
 
 
 def facts(value: str) -> dict[str, Any]:

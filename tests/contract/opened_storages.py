@@ -51,6 +51,7 @@ async def opened(
         full_entities=build(values, "full_entities"),
         relations=vector("relationships", "src_id", "tgt_id"),
         entities=vector("entities", "entity_name"),
+        passages=vector("chunks", "full_doc_id", "file_path"),
         graph=build(graph, "chunk_entity_relation"),
     )
     storages = list(vars(built).values())

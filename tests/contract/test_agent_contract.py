@@ -14,8 +14,10 @@ from typing import Any
 import httpx
 import pytest
 
+from cragside.adapters.local.preferences import NoPreferences
 from cragside.application.contract import error_envelope
 from cragside.application.enricher import Enricher
+from cragside.application.preferences import WorkspacePreferences
 from cragside.bootstrap import Container
 from cragside.client import Client, error_of
 from cragside.domain.conversation import ChatTurn
@@ -33,6 +35,7 @@ from cragside.domain.errors import (
     ValidationError,
 )
 from cragside.domain.outcome import Degradation, Findings
+from cragside.domain.preferences import Preferences
 from cragside.domain.steps import Watch
 from cragside.entrypoints.http.app import create_app
 from cragside.plugins.smart_proxy import PluginConfiguration, RagAgent
@@ -76,6 +79,8 @@ class ScriptedFinder:
         model: str | None,
         deadline: Deadline,
         evidence_tokens: int,
+        threshold: float,
+        max_documents: int,
         instruction: str,
         compress: bool,
         turns: Sequence[ChatTurn],
@@ -106,14 +111,14 @@ def enricher(finder: ScriptedFinder, **changes: Any) -> Enricher:
     options: dict[str, Any] = {
         "prefix": "/rag",
         "default_workspace": "default",
-        "threshold": 0.6,
         "timeout": 30.0,
         "fail_mode": "open",
         "question_limit": 32_000,
         "evidence_tokens": 3000,
         **changes,
     }
-    return Enricher(finder, NoStore(), **options)
+    defaults = WorkspacePreferences(Preferences(1000, 200, 5, None, "similarity"), NoPreferences())
+    return Enricher({"corrective": finder}, NoStore(), defaults, **options)
 
 
 def app_for(finder: ScriptedFinder, **settings: Any) -> Any:

@@ -36,7 +36,8 @@ CHANGE = GraphChange(
 async def ledger(tmp_path: Path, backend: Backend) -> AsyncIterator[Ledger]:
     ledger = await backend.open_ledger(tmp_path, "w", search_text=str.lower)
     ours = backend.storages()
-    async with opened(ours.values, ours.vectors, ours.graph, tmp_path, backend.place_of(tmp_path)):
+    store = backend.place_of(tmp_path, (await ledger.opened_with())[1])
+    async with opened(ours.values, ours.vectors, ours.graph, tmp_path, store):
         yield ledger
         ledger.release()
 

@@ -218,6 +218,61 @@ async def test_a_search_finds_parts_of_names_best_connected_first(case: Case) ->
     assert len(await case.graph.search("", limit=2)) == 2
 
 
+async def test_a_search_and_an_overview_can_be_of_one_type(case: Case) -> None:
+    found = [entity.name for entity in await case.graph.search("i", kind="person")]
+    assert found == ["Alice Weber"]
+    people = await case.graph.overview(kind="person")
+    assert [entity.name for entity in people.entities] == ["Alice Weber", "Zoe Brandt"]
+    assert people.relationships == ()
+    assert await case.graph.search("", kind="Person") == []
+    assert await case.graph.search("", kind="nothing\0\ud800") == []
+
+
+async def test_types_are_counted_the_most_frequent_first(case: Case) -> None:
+    assert list((await case.graph.kinds()).items()) == [
+        ("organization", 3),
+        ("person", 2),
+        ("artifact", 1),
+        ("concept", 1),
+    ]
+
+
+async def test_an_overview_has_the_best_connected_entities_and_the_edges_among_them(case: Case) -> None:
+    whole = await case.graph.overview()
+    assert {entity.name for entity in whole.entities} == set(TYPES)
+    assert {(edge.source, edge.target) for edge in whole.relationships} == {NAMED[text] for text in VERBS}
+    assert not whole.capped
+    some = await case.graph.overview(limit=2)
+    assert [entity.name for entity in some.entities] == ["City Library", "Harbour Museum"]
+    assert [(edge.source, edge.type, edge.target) for edge in some.relationships] == [
+        ("Harbour Museum", "lends", "City Library")
+    ]
+    assert some.capped
+
+
+async def test_expanding_by_one_type_leaves_out_the_others_and_what_is_behind_them(case: Case) -> None:
+    near = await case.graph.expand(["Alice Weber"], kind="organization")
+    assert [entity.name for entity in near.entities] == ["Alice Weber", "Harbour Museum", "City Library"]
+    alone = await case.graph.expand(["Alice Weber"], kind="person")
+    assert [entity.name for entity in alone.entities] == ["Alice Weber"]
+    assert not alone.capped
+
+
+async def test_the_passages_that_name_an_entity_come_earliest_first(case: Case) -> None:
+    found = await case.graph.naming("harbour museum")
+    assert found == ([case.passages[text] for text in (STAFF, DIARY, LOAN)], 3)
+    assert await case.graph.naming("Harbour Museum", limit=1) == ([case.passages[STAFF]], 3)
+    assert await case.graph.naming("Nobody") is None
+
+
+async def test_the_passages_that_relate_two_entities_are_found_from_either_end(case: Case) -> None:
+    wanted = ([case.passages[STAFF], case.passages[DIARY]], 2)
+    assert await case.graph.naming("Alice Weber", "Harbour Museum") == wanted
+    assert await case.graph.naming("Harbour Museum", "Alice Weber") == wanted
+    assert await case.graph.naming("Alice Weber", "City Library") == ([], 0)
+    assert await case.graph.naming("Alice Weber", "Nobody") is None
+
+
 async def test_an_unknown_workspace_has_an_empty_graph_and_asking_leaves_no_trace(
     tmp_path: Path, backend: Backend
 ) -> None:
@@ -229,6 +284,9 @@ async def test_an_unknown_workspace_has_an_empty_graph_and_asking_leaves_no_trac
     assert await graph.of_each_passage(["p"]) == {}
     assert await graph.expand(["Harbour Museum"]) == Neighbourhood()
     assert await graph.search("") == []
+    assert await graph.overview() == Neighbourhood()
+    assert await graph.kinds() == {}
+    assert await graph.naming("Harbour Museum") is None
     assert not home.exists()
     await container.close()
 
@@ -242,6 +300,8 @@ async def test_an_open_graph_sees_later_documents(tmp_path: Path, backend: Backe
     documents = (await container.workspaces.open("default")).documents
     assert await documents.delete((await documents.named("staff.md"))[0].id)
     assert await graph.entity("Alice Weber") is None
+    assert (await graph.overview()).entities == ()
+    assert await graph.naming("Alice Weber") is None
     await container.close()
 
 

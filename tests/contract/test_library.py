@@ -15,6 +15,7 @@ from cragside.bootstrap import Container
 from cragside.domain.document import Mark, SourceText
 from cragside.domain.errors import NotFound, ProcessingError, ServiceUnavailable, ValidationError
 from cragside.domain.filter import Condition, Filter
+from cragside.domain.listing import DocumentSort, Listing
 from cragside.domain.search import SimilaritySearch
 from cragside.ports.library import Library
 from cragside.ports.part_indexer import PartIndexer
@@ -52,6 +53,7 @@ async def test_asking_for_documents_of_an_unknown_workspace_leaves_no_trace(libr
     assert not await library.delete("doc-x")
     assert await library.restart() == []
     assert await library.counts() == {}
+    assert await library.file_types() == {}
     assert list(tmp_path.iterdir()) == []
 
 
@@ -409,6 +411,82 @@ async def test_documents_are_listed_latest_first_in_pages_by_status_and_by_track
     assert [record.name for record in (await library.documents(track="t1"))[0]] == ["3.md", "1.md"]
     assert [record.name for record in (await library.documents(status="enriched"))[0]] == ["1.md"]
     assert (await library.documents(status="pending"))[1] == 4
+
+
+async def listed(library: Library, **asked: Any) -> list[str]:
+    chosen = {name: asked.pop(name) for name in ("limit", "offset", "status", "track") if name in asked}
+    records, _ = await library.documents(listing=Listing(**asked), **chosen)
+    return [record.name for record in records]
+
+
+@pytest.fixture
+async def varied(library: Library, indexer: PartIndexer) -> Library:
+    """Four documents; b.pdf is enriched, and C.md was changed last."""
+    await library.accept(SourceText("C.md", "First words.", title="Ünder the 100% bridge", source="/w/sea/C.md"))
+    brief = await library.accept(SourceText("b.pdf", "A log of the weir.", title="Weir_log", file_type="pdf"))
+    await library.accept(text("a.md", LONG, file_type="md"))
+    await library.accept(SourceText("d.txt", "Keel.", source="/w/land/d.txt"))
+    await library.accept(SourceText("C.md", "Other words.", title="Ünder the 100% bridge", source="/w/sea/C.md"))
+    await work(indexer, brief.tasks)
+    return library
+
+
+@pytest.mark.parametrize(
+    ("sort", "usual"),
+    [
+        ("added", ["d.txt", "a.md", "b.pdf", "C.md"]),
+        ("changed", ["C.md", "d.txt", "a.md", "b.pdf"]),
+        ("name", ["a.md", "b.pdf", "C.md", "d.txt"]),
+        ("file_type", ["a.md", "b.pdf", "d.txt", "C.md"]),
+        ("passages", ["b.pdf", "d.txt", "C.md", "a.md"]),
+        ("status", ["a.md", "d.txt", "C.md", "b.pdf"]),
+    ],
+)
+async def test_documents_are_sorted_in_either_direction_and_in_pages(
+    varied: Library, sort: DocumentSort, usual: list[str]
+) -> None:
+    assert await listed(varied, sort=sort) == usual
+    falls = sort in ("added", "changed")
+    assert await listed(varied, sort=sort, descending=falls) == usual
+    assert await listed(varied, sort=sort, descending=not falls) == usual[::-1]
+    assert await listed(varied, sort=sort, limit=2, offset=1) == usual[1:3]
+
+
+@pytest.mark.parametrize(
+    ("search", "names"),
+    [
+        ("", ["a.md", "b.pdf", "C.md", "d.txt"]),
+        ("C.M", ["C.md"]),
+        ("üNDER", ["C.md"]),
+        ("weir", ["b.pdf"]),
+        ("/SEA/", ["C.md"]),
+        ("/w/", ["C.md", "d.txt"]),
+        ("a.md", ["a.md"]),
+        ("100%", ["C.md"]),
+        ("r_l", ["b.pdf"]),
+        ("%", ["C.md"]),
+        ("_", ["b.pdf"]),
+        ("\\", []),
+        ("a%d", []),
+        ("' OR 1=1 --", []),
+        ("weir\x00log", []),
+        ("of the weir", []),
+    ],
+)
+async def test_a_search_finds_a_part_of_name_title_or_source_and_no_pattern(
+    varied: Library, search: str, names: list[str]
+) -> None:
+    assert await listed(varied, search=search, sort="name") == names
+    assert (await varied.documents(limit=1, listing=Listing(search=search)))[1] == len(names)
+
+
+async def test_a_list_is_chosen_by_type_and_status_and_track_together(varied: Library) -> None:
+    assert await varied.file_types() == {"md": 1, "pdf": 1, "txt": 2}
+    assert await listed(varied, file_type="pdf", status="enriched", search="log") == ["b.pdf"]
+    assert await listed(varied, file_type="pdf", status="pending") == []
+    assert await listed(varied, file_type="PDF") == []
+    assert await listed(varied, file_type="txt", sort="name", track="") == ["C.md", "d.txt"]
+    assert await listed(varied, file_type="txt", track="t") == []
 
 
 async def test_names_and_texts_that_cannot_be_stored_as_they_are_are_accepted(library: Library) -> None:

@@ -27,7 +27,8 @@ async def storages(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncItera
     with made(request) as backend:
         ours = backend.storages()
         ledger = await backend.open_ledger(tmp_path, "w", search_text=str.lower)
-        async with opened(ours.values, ours.vectors, ours.graph, tmp_path, backend.place_of(tmp_path)) as built:
+        store = backend.place_of(tmp_path, (await ledger.opened_with())[1])
+        async with opened(ours.values, ours.vectors, ours.graph, tmp_path, store) as built:
             built.write = LedgerWriter(built, ledger)
             yield built
             ledger.release()

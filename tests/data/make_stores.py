@@ -17,7 +17,7 @@ from cragside.entrypoints.cli.session import Session
 from tests.knowledge import Knowledge
 from tests.stores_made_before import ARCHIVE, answers_of
 
-CORPUS = Path("layers/core/python/cragside/entrypoints/cli/demo/corpus")
+CORPUS = Path("layers/core/python/cragside/entrypoints/samples/corpus")
 EXCHANGE = {"user": "Which port has the lamp's controller?", "assistant": "The lamp's controller has port 6380."}
 
 

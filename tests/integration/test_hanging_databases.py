@@ -14,7 +14,12 @@ from pydantic import SecretStr
 
 from cragside.adapters import gate
 from cragside.bootstrap import Container
+from cragside.composition.copies import Copies
 from cragside.domain.document import SourceText
+from cragside.domain.errors import ServiceUnavailable
+from cragside.domain.indexing import Stored
+from cragside.entrypoints.component_checks import examine_components
+from cragside.entrypoints.findings import FOR_OPERATORS
 from cragside.entrypoints.http.app import create_app
 from cragside.settings import Settings
 from tests.services.backends import migrated
@@ -70,12 +75,45 @@ async def test_questions_and_the_graph_are_answered_while_redis_hangs(
         answer, seconds = await timed(http.delete(f"/v1/documents/{gone.id}"))
         assert (answer.status_code, seconds < SOON) == (204, True), (answer.text, seconds)
         assert await waiting(container) > 0
+        known = await (await container.workspaces.open("w")).passages.status()
+        assert known.waiting_changes == await waiting(container)
+        found = {each.component: each for each in await examine_components(container, FOR_OPERATORS)}
+        assert (found["redis"].state, found["store"].state) == ("error", "warning")
+        assert f"{known.waiting_changes} changes waiting" in found["store"].detail
         for request in (http.post("/query/data", json=QUESTION), http.get("/graph/entity/Joseph Swan")):
             answer, seconds = await timed(request)
             assert (answer.status_code, seconds < 3.0) == (200, True), (answer.text, seconds)
             assert "Joseph Swan" in answer.text
             assert "Darling" not in answer.text
         redis.resume()
+
+
+@pytest.mark.parametrize("which", ["redis", "neo4j"])
+async def test_a_copy_is_refused_in_either_direction_and_changes_nothing_while_a_database_hangs(
+    postgres: "Postgres", started: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, which: str
+) -> None:
+    server = started(which, RedisServer if which == "redis" else Neo4jServer)
+    roles = {} if which == "redis" else {"kv_storage": None, "doc_status_storage": None}
+    given = {f"{which}_uri": SecretStr(server.uri), **roles}
+    async with served(tmp_path / "shared", postgres, **given) as (container, _):
+        files = Container(Settings(home=tmp_path / "files", workspace="w"))
+        await (await files.workspaces.open("other")).passages.save_documents([SourceText("swan.md", SWAN)])
+        server.pause()
+        for source, target, name in ((container, files, "w"), (files, container, "other")):
+            with pytest.raises(ServiceUnavailable, match="does not answer"):
+                async with asyncio.timeout(30):
+                    await Copies(source, target).copy(name, replace=True, progress=lambda _: None)
+        assert await files.workspaces.stored("w") == Stored()
+        assert "other" not in await container.workspaces.names()
+        server.resume()
+        monkeypatch.setattr(gate, "PAUSE_SECONDS", 0.0)
+        for target in container.backend._journal.targets.values():  # type: ignore[attr-defined]
+            target._database._gate._next_try = 0.0
+        for source, target, name, count in ((container, files, "w", 2), (files, container, "other", 1)):
+            assert await Copies(source, target).copy(name, replace=True, progress=lambda _: None) == count
+        await container.backend.sweep(tmp_path)
+        assert await waiting(container) == 0
+        await files.close()
 
 
 async def test_a_text_is_deleted_at_once_while_redis_and_neo4j_hang_and_there_afterwards(

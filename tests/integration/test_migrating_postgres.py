@@ -10,6 +10,7 @@ import pytest
 
 from cragside.adapters.lightrag.backends.postgres_tables import is_complete, migrate
 from cragside.adapters.lightrag.ledger.failures import LedgerError
+from cragside.adapters.lightrag.ledger.postgres.age import install_age
 from cragside.adapters.postgres.address import PostgresAddress
 from cragside.adapters.postgres.database import PostgresDatabase
 from cragside.bootstrap import Container
@@ -45,8 +46,8 @@ async def test_opening_a_workspace_takes_one_statement_after_finding_it(postgres
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ("UPDATE crag.schema_version SET version = version + 1", "Update it"),
-        ("UPDATE crag.schema_version SET version = version - 1", "run cragside migrate"),
+        ("UPDATE crag.schema_version SET version = version + 1", "Update cragside"),
+        ("UPDATE crag.schema_version SET version = version - 1", "Run cragside migrate"),
         ("DROP SCHEMA crag CASCADE", "run cragside migrate"),
     ],
 )
@@ -82,6 +83,16 @@ async def guest(database: str) -> AsyncIterator[str]:
     yield urlunsplit(parts._replace(netloc=f"{name}:secret@{parts.netloc.rpartition('@')[2]}"))
     await admin.execute(f"DROP OWNED BY {name}; DROP ROLE {name}")
     await admin.close()
+
+
+async def test_a_role_that_may_not_make_age_is_told_who_has_to(database: str, guest: str) -> None:
+    admin = await asyncpg.connect(database)
+    await admin.execute("DROP EXTENSION vector")  # stands for AGE, which not every server of the tests has
+    await admin.close()
+    role = await asyncpg.connect(guest)
+    with pytest.raises(LedgerError, match="the extension AGE for PGGraphStorage: have a superuser run CREATE EXT"):
+        await install_age(role, "vector")
+    await role.close()
 
 
 @pytest.mark.parametrize(

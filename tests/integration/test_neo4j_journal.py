@@ -80,7 +80,8 @@ async def ledger(place: Place, tmp_path: Path) -> AsyncIterator[PostgresLedger]:
     assert isinstance(ledger, PostgresLedger)
     place.key = ledger._store.key
     ours = place.backend.storages()
-    async with opened(ours.values, ours.vectors, ours.graph, tmp_path, place.backend.place_of(tmp_path)):
+    store = place.backend.place_of(tmp_path, (await ledger.opened_with())[1])
+    async with opened(ours.values, ours.vectors, ours.graph, tmp_path, store):
         yield ledger
         ledger.release()
 

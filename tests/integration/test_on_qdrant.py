@@ -16,7 +16,8 @@ from cragside.adapters.embedded.embedder import WordLlamaEmbedder
 from cragside.bootstrap import Container
 from cragside.domain.document import SourceText
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
-from cragside.entrypoints.cli.doctor_checks import examine_components
+from cragside.entrypoints.component_checks import examine_components
+from cragside.entrypoints.findings import FOR_OPERATORS
 from cragside.settings import Settings, load_settings
 from tests.integration.test_lightrag_server import GONE, KEEPER, SWAN, asked, models, rows
 from tests.services.backends import migrated
@@ -208,7 +209,7 @@ async def test_a_qdrant_that_was_emptied_or_lacks_points_is_found_and_repaired(
 
     server.stop()
     server.start()
-    found = {each.component: each for each in await examine_components(container)}
+    found = {each.component: each for each in await examine_components(container, FOR_OPERATORS)}
     assert (found["qdrant"].state, found["workspaces"].remedy) == ("ok", "Run `cragside repair`.")
     assert "emptied" in await container.workspaces.disagreement(WORKSPACE)
     with pytest.raises(ServiceUnavailable, match="cragside repair"):

@@ -14,7 +14,8 @@ from cragside.adapters.embedded.embedder import WordLlamaEmbedder
 from cragside.bootstrap import Container
 from cragside.domain.document import SourceText
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
-from cragside.entrypoints.cli.doctor_checks import examine_components
+from cragside.entrypoints.component_checks import examine_components
+from cragside.entrypoints.findings import FOR_OPERATORS
 from cragside.settings import Settings, load_settings
 from tests.integration.test_lightrag_server import GONE, KEEPER, SWAN, asked, models, rows
 from tests.services.backends import migrated
@@ -184,15 +185,15 @@ def test_a_wrong_address_is_an_error_without_its_password(tmp_path: Path) -> Non
 
 async def test_doctor_names_a_redis_that_was_emptied_and_one_that_forgets(container: Container, client: Redis) -> None:
     await index(container, swan=SWAN)
-    found = {each.component: each for each in await examine_components(container)}
+    found = {each.component: each for each in await examine_components(container, FOR_OPERATORS)}
     assert (found["redis"].state, "workspaces" in found) == ("ok", False)
     await client.flushdb()
-    found = {each.component: each for each in await examine_components(container)}
+    found = {each.component: each for each in await examine_components(container, FOR_OPERATORS)}
     assert found["workspaces"].remedy == "Run `cragside repair`."
     policy = (await client.config_get("maxmemory-policy"))["maxmemory-policy"]
     await client.config_set("maxmemory-policy", "allkeys-lru")
     try:
-        found = {each.component: each for each in await examine_components(container)}
+        found = {each.component: each for each in await examine_components(container, FOR_OPERATORS)}
         assert "noeviction" in found["redis"].remedy
     finally:
         await client.config_set("maxmemory-policy", policy)

@@ -140,6 +140,23 @@ async def test_no_connection_leaks_whatever_happens_to_its_users(database: str, 
     assert await watching.value(f"{_MINE} AND state LIKE 'idle in transaction%'", "leaks") == 0
 
 
+async def test_a_request_that_is_cancelled_while_it_connects_leaves_no_connection(
+    database: str, opened: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine, watching = opened(f"{database}?application_name=cancelled"), opened(database, most=1)
+    await watching.value("SELECT 1")
+    monkeypatch.setattr(connections, "_bounds", lambda _: "SELECT pg_sleep(61)")
+    running = asyncio.create_task(mine.value("SELECT 1"))
+    await _until(lambda: watching.value(_SLEEPERS))
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError) as error:
+        await running
+    # The server looks for its client when a statement ends.
+    await watching.value("SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE application_name = 'cancelled'")
+    await _until(lambda: watching.value(f"SELECT ({_MINE}) = 0", "cancelled"))
+    del error  # whoever keeps it keeps what the request had
+
+
 async def test_a_second_event_loop_gets_connections_of_its_own(database: str, opened: Opened) -> None:
     mine = PostgresDatabase(PostgresAddress.parse(database), most=1)
 

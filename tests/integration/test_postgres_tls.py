@@ -12,7 +12,7 @@ import pytest
 from cragside.adapters.postgres.address import PostgresAddress
 from cragside.adapters.postgres.database import PostgresDatabase
 from cragside.adapters.postgres.failures import meaning_of
-from tests.services.postgres import PostgresServer
+from tests.services.postgres import Postgres, PostgresServer
 
 _REQUEST = ("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
 
@@ -81,3 +81,14 @@ async def test_each_mode_verifies_what_it_says(server: TlsServer, tmp_path: Path
         with pytest.raises(ssl.SSLCertVerificationError) as refused:
             await encrypted(server, options, host)
         assert "certificate" in meaning_of(refused.value)[1]
+
+
+@pytest.mark.parametrize("options", ["sslmode=require", "sslmode=verify-full"])
+async def test_a_server_without_tls_is_told_with_the_setting(postgres: Postgres, options: str) -> None:
+    database = PostgresDatabase(PostgresAddress.parse(f"{postgres.uri}?{options}"), most=1)
+    with pytest.raises(ConnectionError) as refused:
+        await database.value("SELECT 1")
+    reason, unusable = meaning_of(refused.value)
+    assert reason == "PostgreSQL takes no TLS"
+    assert "sslmode in POSTGRES_URI" in unusable
+    await database.close()

@@ -7,7 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from cragside.adapters.lightrag.indexing import reindexing
+from cragside.adapters.lightrag.indexing.accepting import accept
+from cragside.adapters.lightrag.ledger.leases import StoreRemoved
 from cragside.domain.document import SourceText
+from cragside.domain.errors import ServiceUnavailable
+from tests.embedded_workspaces import store_of
 from tests.services.filled_store import Filled, backend_on, container_on, filled, questions
 from tests.services.postgres import Postgres
 from tests.services.statements import CountingDatabase
@@ -71,3 +76,32 @@ async def test_concurrent_questions_all_see_the_new_store(store: Filled, tmp_pat
     assert rebuilt
     answers = await asyncio.gather(*(found_by(store) for _ in range(20)))
     assert all(answer == rebuilt for answer in answers)
+
+
+async def test_a_request_that_has_the_old_store_writes_nothing_into_the_new_one(store: Filled, tmp_path: Path) -> None:
+    container = store.container
+    old = await store_of(container.workspaces, "default")
+    async with another(store, tmp_path) as other:
+        await other.container.workspaces.reindex("default", lambda _: None)
+    fresh = await container.backend.open_ledger(container.folder / "default", "default", search_text=str.lower)
+    with pytest.raises(StoreRemoved):
+        await accept(
+            old, SourceText("new.txt", "Nobody but this new text knows."), enrich=False, track="", rename=False
+        )
+    assert await fresh.named("new.txt") == []
+    fresh.release()
+
+
+async def test_a_store_whose_reindex_fails_writes_to_lightrags_tables_as_before(
+    store: Filled, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def failing(*_: object) -> int:
+        raise ServiceUnavailable("knowledge_base", "The model is away.")
+
+    monkeypatch.setattr(reindexing, "rebuild", failing)
+    with pytest.raises(ServiceUnavailable, match="away"):
+        await store.container.workspaces.reindex("default", lambda _: None)
+    repository = (await store.container.workspaces.open("default")).passages
+    await repository.save_documents([SourceText("new.txt", "Nobody but this new text knows.")])
+    for table in ("lightrag_doc_chunks", "lightrag_doc_status"):
+        assert await store.database.value(f"SELECT count(*) FROM {table} WHERE file_path = 'new.txt'") == 1

@@ -6,11 +6,13 @@ import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
+from unittest.mock import AsyncMock
 
 import asyncpg
 import pytest
 
 from cragside.adapters.lightrag.backends.postgres import PostgresBackend
+from cragside.adapters.lightrag.ledger.postgres import directory
 from cragside.adapters.postgres import connections
 from cragside.adapters.postgres.address import PostgresAddress
 from cragside.adapters.postgres.database import PostgresDatabase
@@ -18,8 +20,11 @@ from cragside.adapters.postgres.failures import FAILURES, meaning_of
 from cragside.bootstrap import Container
 from cragside.domain.document import SourceText
 from cragside.settings import Settings
+from tests.embedded_workspaces import embedded_workspaces
+from tests.fakes import WordGrader
 from tests.places import forked
 from tests.services.backends import migrated
+from tests.unit.lightrag.test_workspaces import LetterEmbedder
 
 if TYPE_CHECKING:
     from tests.services.pgbouncer import Pgbouncer
@@ -126,6 +131,43 @@ async def test_a_store_that_a_killed_process_was_building_is_removed(
         for ledger in (abandoned, built):
             ledger.release()
         await backend.close()
+
+
+async def test_a_store_that_got_its_lease_after_it_was_found_without_one_stays(
+    postgres: "Postgres",
+    tmp_path: Path,
+    backend_of: Callable[[str], PostgresBackend],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with migrated(postgres) as uri:
+        backend = backend_of(uri)
+        built = await backend.open_ledger(tmp_path / ".copying-w", "w", search_text=str.lower)
+        found = await directory.abandoned_in(backend._database)
+        assert found == [".copying-w"]
+        monkeypatch.setattr(directory, "abandoned_in", AsyncMock(return_value=found))
+        assert await built.take_lease("copying", "a living process", 60) is not None
+        await backend.sweep(tmp_path)
+        assert await backend.has_store(tmp_path / ".copying-w")
+        built.release()
+        await backend.close()
+
+
+async def test_a_server_that_starts_sweeps_no_store_away_whose_model_is_being_opened(
+    postgres: "Postgres", tmp_path: Path, backend_of: Callable[[str], PostgresBackend]
+) -> None:
+    with migrated(postgres) as uri:
+        backend, another = backend_of(uri), backend_of(uri)
+
+        async def model(_: str | None) -> LetterEmbedder:
+            await another.sweep(tmp_path)
+            return LetterEmbedder("small", 16)
+
+        workspaces = embedded_workspaces(tmp_path, backend=backend, open_embedder=model, ranker=WordGrader())
+        await (await workspaces.open("w")).passages.save_documents([SourceText("a.md", "A heat pump moves heat.")])
+        assert await workspaces.reindex("w", lambda _: None) == 1
+        await workspaces.close()
+        for each in (backend, another):
+            await each.close()
 
 
 async def test_removing_a_workspace_removes_what_was_being_built_of_it(

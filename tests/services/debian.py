@@ -1,4 +1,4 @@
-"""Servers from Debian's packages, unpacked into the cache folder: nothing is installed, and root is not needed.
+"""Programs from Debian's packages, unpacked into the cache folder: nothing is installed, and root is not needed.
 
 The packages are those of a fixed Debian release, whatever this machine runs. Each program starts with the release's own
 loader and libraries. Apt's own configuration names the mirror, or TEST_DEBIAN_MIRROR does.
@@ -8,28 +8,55 @@ import os
 import re
 import shlex
 import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from tests.services import tools
 from tests.services.tools import Unavailable
 
 RELEASE = "trixie"
-_PACKAGES = ("postgresql-17", "postgresql-17-pgvector", "postgresql-17-age", "pgbouncer", "redis-server")
-# What they depend on but don't need to serve: scripts of the packages, the JIT compiler, languages.
-_LEFT_OUT = re.compile(r"perl|llvm|libz3|locales|libc-l10n|tzdata|openssl$")
 _KEYS = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
-_PROGRAMS = ("usr/lib/postgresql/*/bin/*", "usr/bin/redis-*", "usr/sbin/pgbouncer")
 _WRAPPER = '#!/bin/sh\nexec {loader} --library-path {libraries} --argv0 "$0" {program} "$@"\n'
 
 
-def unpacked() -> Path:
+def _as_it_is(_: Path) -> None:
+    """What is unpacked needs no more work."""
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Packages that share a folder of the cache. Programs that match a pattern can be called at once."""
+
+    folder: str
+    packages: tuple[str, ...]
+    # What the packages depend on, but the programs can do without.
+    left_out: re.Pattern[str]
+    programs: tuple[str, ...]
+    # Whether servers that don't run as root need the folder.
+    shared: bool = False
+    finish: Callable[[Path], None] = _as_it_is
+
+
+SERVERS = Selection(
+    folder=f"debian-{RELEASE}",
+    packages=("postgresql-17", "postgresql-17-pgvector", "postgresql-17-age", "pgbouncer", "redis-server"),
+    # Scripts of the packages, the JIT compiler, languages.
+    left_out=re.compile(r"perl|llvm|libz3|locales|libc-l10n|tzdata|openssl$"),
+    programs=("usr/lib/postgresql/*/bin/*", "usr/bin/redis-*", "usr/sbin/pgbouncer"),
+    shared=True,
+)
+
+
+def unpacked(selection: Selection = SERVERS) -> Path:
     """The folder with the programs below `usr`, filled at the first call. Raises `Unavailable`."""
-    folder = tools.cache(f"debian-{RELEASE}", shared=True)
+    folder = tools.cache(selection.folder, shared=selection.shared)
     made = folder / "packages.txt"
-    wanted = " ".join(_PACKAGES)
+    wanted = " ".join(selection.packages)
     with tools.exclusive(folder):
         if not (made.exists() and made.read_text() == wanted):
-            _unpack(folder)
+            made.unlink(missing_ok=True)
+            _unpack(folder, selection)
             made.write_text(wanted)
     return folder / "root"
 
@@ -51,7 +78,7 @@ def apt(folder: Path, *settings: str) -> list[str]:
     return ["apt-get", *(part for option in options for part in ("-o", option)), "--quiet"]
 
 
-def _unpack(folder: Path) -> None:
+def _unpack(folder: Path, selection: Selection) -> None:
     for tool in ("apt-get", "dpkg-deb"):
         if shutil.which(tool) is None:
             raise Unavailable(f"unpacking Debian's packages needs {tool}")
@@ -61,13 +88,19 @@ def _unpack(folder: Path) -> None:
     for each in (scratch, root):
         tools.remove(each)
     command = _updated(scratch)
-    plan = tools.run([*command, "--simulate", "install", *_PACKAGES], cwd=scratch)
-    names = [name for name in re.findall(r"^Inst (\S+)", plan, re.MULTILINE) if not _LEFT_OUT.search(name)]
+    plan = tools.run([*command, "--simulate", "install", *selection.packages], cwd=scratch)
+    names = [name for name in re.findall(r"^Inst (\S+)", plan, re.MULTILINE) if not selection.left_out.search(name)]
     tools.run([*command, "download", *names], cwd=scratch)
     for package in sorted(scratch.glob("*.deb")):
         tools.run(["dpkg-deb", "--extract", str(package), str(root)])
-    _wrap(root)
+    _wrap(root, selection.programs)
+    selection.finish(root)
     tools.remove(scratch)
+
+
+def loader_of(root: Path) -> Path:
+    """The release's own loader, which stands among its libraries."""
+    return next((root / "usr/lib").glob("*/ld-linux-*.so.*"))
 
 
 def _updated(scratch: Path) -> list[str]:
@@ -96,10 +129,10 @@ def _mirrors() -> list[str]:
     return [uri for uri in dict.fromkeys(listed.split()) if "security" not in uri]
 
 
-def _wrap(root: Path) -> None:
+def _wrap(root: Path, programs: tuple[str, ...]) -> None:
     """Replace each program by a script that starts it with the loader and the libraries beside it."""
-    loader = next((root / "usr/lib").glob("*/ld-linux-*.so.*"))
-    for program in [path for pattern in _PROGRAMS for path in root.glob(pattern)]:
+    loader = loader_of(root)
+    for program in [path for pattern in programs for path in root.glob(pattern)]:
         if program.is_symlink() or program.read_bytes()[:4] != b"\x7fELF":
             continue
         real = program.rename(program.with_name(f"{program.name}.elf"))

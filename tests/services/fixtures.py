@@ -3,7 +3,8 @@
 `postgres`, `postgres_age`, `pgbouncer`, `neo4j`, `redis`, `qdrant` and `ollama` are shared by the whole run, also by
 the workers of xdist. TEST_POSTGRES_URI, TEST_POSTGRES_AGE_URI, TEST_NEO4J_URI, TEST_REDIS_URI and TEST_QDRANT_URI name
 servers to use instead of starting some. `database`, `age_database`, `redis_database` and `graph_label` give a test a
-place of its own in them. `started` starts one for a single test, which may pause, stop and kill it.
+place of its own in them. `started` starts one for a single test, which may pause, stop and kill it. `chromium` and
+`axe_core` are programs that the run fetches.
 
 A test that asks for a server gets the mark `services`. A parameter that asks for one has
 `marks=pytest.mark.services("postgres")`. The run ends with a list of the servers and of what ran on them.
@@ -34,7 +35,7 @@ if TYPE_CHECKING:  # the drivers take a second to import, which most runs can do
 _SERVICES = "services"
 _STARTED = "started"
 _MARKS = dict.fromkeys(("postgres", "postgres_age", "pgbouncer", "neo4j", "redis", "qdrant", _STARTED), _SERVICES)
-_MARKS |= {"ollama": "real_ollama", "searxng": "real_searxng"}
+_MARKS |= {"ollama": "real_ollama", "searxng": "real_searxng", "chromium": "browser"}
 _RUN = pytest.StashKey[Run]()
 _PROPERTY = "server"
 _GIVEN = "from"
@@ -64,6 +65,10 @@ class Servers:
             return Report(name, server.uri, server.version())
 
         return self._uri(self._run.report(name, report))
+
+    def program(self, name: str, find: Callable[[], Report]) -> str:
+        """Where a program is that tests start themselves. It is looked for once in a run."""
+        return self._uri(self._run.report(name, find))
 
     @contextmanager
     def private(self, name: str, start: Callable[[], S]) -> Iterator[S]:
@@ -143,6 +148,22 @@ def ollama(servers: Servers) -> str:
     from tests.services import ollama
 
     return servers.shared("ollama", ollama.server)
+
+
+@pytest.fixture(scope="session")
+def chromium(servers: Servers) -> str:
+    """The program of a browser."""
+    from tests.services import chromium
+
+    return servers.program(chromium.NAME, chromium.report)
+
+
+@pytest.fixture(scope="session")
+def axe_core(servers: Servers) -> str:
+    """The script that looks for barriers in a page."""
+    from tests.services import axe
+
+    return Path(servers.program(axe.NAME, axe.report)).read_text()
 
 
 @pytest.fixture

@@ -7,12 +7,14 @@ import pytest
 
 from cragside.application.contract import enhanced_request, error_envelope
 from cragside.application.enricher import Enricher
+from cragside.application.similar_evidence import NoEvidence
 from cragside.domain.conversation import ChatTurn
 from cragside.domain.deadline import Deadline
 from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable, ValidationError
 from cragside.domain.outcome import Degradation, Findings
 from cragside.domain.personas import PERSONAS, PLAIN
+from cragside.domain.preferences import EvidenceMode, Preferences
 from cragside.domain.steps import Watch
 from cragside.ports.workspaces import Workspace
 from tests.fakes import FakeRepository, FakeWorkspaces
@@ -34,6 +36,8 @@ class ScriptedFinder:
         model: str | None,
         deadline: Deadline,
         evidence_tokens: int,
+        threshold: float,
+        max_documents: int,
         instruction: str,
         compress: bool,
         turns: Sequence[ChatTurn],
@@ -46,6 +50,7 @@ class ScriptedFinder:
                 "model": model,
                 "seconds": deadline.remaining(),
                 "tokens": evidence_tokens,
+                "limits": (threshold, max_documents),
                 "instruction": instruction,
                 "compress": compress,
                 "turns": [(turn.role, turn.text) for turn in turns],
@@ -54,17 +59,31 @@ class ScriptedFinder:
         return self.findings
 
 
-def enricher(finder: ScriptedFinder, repository: FakeRepository | None = None, **settings: Any) -> Enricher:
+class ScriptedPreferences:
+    def __init__(self, outdated: str = "", **changes: Any) -> None:
+        self.given = Preferences(1000, 200, 5, None, "similarity", **changes), outdated
+
+    async def at_hand(self, workspace: str, *, seconds: float) -> tuple[Preferences, str]:
+        return self.given
+
+
+def enricher(
+    finder: ScriptedFinder,
+    repository: FakeRepository | None = None,
+    preferences: ScriptedPreferences | None = None,
+    **settings: Any,
+) -> Enricher:
     defaults = {
         "prefix": "/rag",
         "default_workspace": "home",
-        "threshold": 0.6,
         "timeout": 30,
         "fail_mode": "open",
         "question_limit": 100,
         "evidence_tokens": 3000,
     }
-    return Enricher(finder, FakeWorkspaces(repository or FakeRepository()), **{**defaults, **settings})  # type: ignore[arg-type]
+    finders: dict[EvidenceMode, Any] = {"corrective": finder, "similarity": finder, "off": NoEvidence()}
+    workspaces = FakeWorkspaces(repository or FakeRepository())
+    return Enricher(finders, workspaces, preferences or ScriptedPreferences(), **{**defaults, **settings})  # type: ignore[arg-type]
 
 
 async def test_a_rag_request_gets_evidence_and_keeps_its_other_fields() -> None:
@@ -199,7 +218,8 @@ async def test_the_persona_of_the_request_precedes_the_callers_and_the_settings(
 ) -> None:
     finder = ScriptedFinder(FOUND)
     request = {"prompt": "/rag what?", **({"persona": field} if field else {})}
-    await enricher(finder, persona=setting).enrich(request, persona=argument)
+    preferences = ScriptedPreferences(persona=setting)
+    await enricher(finder, preferences=preferences).enrich(request, persona=argument)
     assert finder.calls[0]["instruction"] == expected
 
 
@@ -243,3 +263,38 @@ async def test_a_question_that_stands_alone_has_no_standalone_question() -> None
     enriched = await enricher(ScriptedFinder(FOUND)).enrich({"prompt": "/rag kelp?"})
     assert enriched.rag_context is not None
     assert "standalone_question" not in enriched.rag_context.as_dict()
+
+
+async def test_the_limits_are_those_of_the_workspace() -> None:
+    finder = ScriptedFinder(FOUND)
+    preferences = ScriptedPreferences(threshold=0.8, max_documents=2)
+    enriched = await enricher(finder, preferences=preferences).enrich({"prompt": "/rag what?"})
+    assert finder.calls[0]["limits"] == (0.8, 2)
+    assert enriched.rag_context is not None
+    assert enriched.rag_context.threshold == 0.8
+
+
+async def test_with_evidence_off_the_question_goes_through_without_its_command() -> None:
+    finder = ScriptedFinder(FOUND)
+    request = {"prompt": "/rag what?", "memory": True}
+    enriched = await enricher(finder, preferences=ScriptedPreferences(mode="off"), fail_mode="closed").enrich(request)
+    assert (enriched.request["prompt"], finder.calls) == ("what?", [])
+    assert enriched.rag_context is not None
+    told = enriched.rag_context.as_dict()
+    assert (told["documents"], told["verdict"], told["mode"]) == ([], "none", "off")
+    assert "memory" not in told
+
+
+async def test_preferences_that_could_not_be_read_are_told_and_stop_nothing() -> None:
+    preferences = ScriptedPreferences("The store of settings does not answer.")
+    enriched = await enricher(ScriptedFinder(FOUND), preferences=preferences).enrich({"prompt": "/rag what?"})
+    assert enriched.rag_context is not None
+    (lost,) = enriched.rag_context.degraded
+    assert (lost.component, lost.reason) == ("settings", "The store of settings does not answer.")
+
+
+async def test_a_similarity_search_that_fails_is_refused_in_mode_closed() -> None:
+    lost = Findings("", (), False, (Degradation("knowledge_base", "down"),))
+    preferences = ScriptedPreferences(mode="similarity")
+    with pytest.raises(ServiceUnavailable):
+        await enricher(ScriptedFinder(lost), preferences=preferences, fail_mode="closed").enrich({"prompt": "/rag x"})

@@ -87,6 +87,8 @@ class Replacements:
     opened: list[str] = field(default_factory=list)
     asked: list[tuple[dict[str, Any], str | None]] = field(default_factory=list)
     reindexed: list[str] = field(default_factory=list)
+    waiting: int = 0
+    failing: dict[str, Exception] = field(default_factory=dict)
     disagreements: dict[str, str] = field(default_factory=dict)
     made_worker: Any = None
     intake: FakeIntake = field(default_factory=FakeIntake)
@@ -128,7 +130,7 @@ class Replacements:
         self.opened.append(name)
 
         async def status() -> KnowledgeStatus:
-            return KnowledgeStatus(name, "wordllama", 0, 0, 7, 3, {"processed": 0})
+            return KnowledgeStatus(name, "wordllama", 0, 0, 7, 3, {"processed": 0}, waiting_changes=self.waiting)
 
         return SimpleNamespace(passages=SimpleNamespace(status=status))
 
@@ -141,6 +143,8 @@ class Replacements:
 
     async def _disagreement(self, name: str) -> str:
         await self._check()
+        if name in self.failing:
+            raise self.failing[name]
         return self.disagreements.get(name, "")
 
     async def _reindex(self, workspace: str, progress: Callable[[str], None]) -> int:

@@ -14,7 +14,7 @@ from cragside.application.answerer import Answer
 from cragside.bootstrap import Container
 from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable
-from cragside.domain.outcome import RagContext
+from cragside.domain.outcome import Degradation, RagContext
 from cragside.entrypoints.cli.app import app
 from cragside.entrypoints.cli.session import Session
 
@@ -139,3 +139,21 @@ def test_an_answer_that_breaks_off_is_not_remembered(asking: Asking) -> None:
     assert result.exit_code == 3
     assert "took too long" in result.stderr
     assert asking("-c", "And?").exit_code == 2
+
+
+@pytest.mark.parametrize("written", [(), ("I do not know.",)])
+@pytest.mark.parametrize("options", [(), ("--json",)])
+def test_a_knowledge_base_that_cannot_be_read_ends_with_3(
+    asking: Asking, written: tuple[str, ...], options: tuple[str, ...]
+) -> None:
+    asking.answerer = Scripted(*written)
+    lost = Degradation("knowledge_base", "The knowledge base has no tables yet: run cragside migrate.")
+    asking.answerer.context = replace(CONTEXT, documents=(), degraded=(lost,))
+    result = asking(*options, "What?")
+    assert (result.exit_code, bool(result.stdout)) == (3, True)
+    assert result.stderr.endswith(f"error: {lost.reason}\n")
+
+
+def test_evidence_from_elsewhere_is_enough(asking: Asking) -> None:
+    asking.answerer.context = replace(CONTEXT, degraded=(Degradation("knowledge_base", "It is away."),))
+    assert asking("What?").exit_code == 0

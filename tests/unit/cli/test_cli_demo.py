@@ -5,9 +5,9 @@ from cli_fakes import FakeWorker, context_with
 
 from cragside.domain.context import pack
 from cragside.domain.document import Document
-from cragside.entrypoints.cli.demo.documents import corpus
 from cragside.entrypoints.cli.demo.prompts import PROMPTS
 from cragside.entrypoints.cli.demo.show import shortened
+from cragside.entrypoints.samples.documents import corpus
 
 
 def test_the_corpus_is_large_enough_and_every_text_has_its_own_title():

@@ -1,13 +1,22 @@
 import asyncio
 import json
 import sqlite3
+import time
 from contextlib import closing
+from dataclasses import replace
+from functools import cached_property
+from types import SimpleNamespace
 
 import pytest
 
 from cragside.adapters.lightrag.ledger.sqlite.database import failure_of
+from cragside.bootstrap import Container
+from cragside.composition.databases import DatabaseState
 from cragside.domain.errors import ConfigurationError, ServiceUnavailable
-from cragside.entrypoints.cli import doctor_checks
+from cragside.entrypoints import component_checks, model_checks
+from cragside.entrypoints import findings as findings_module
+from cragside.entrypoints.findings import FOR_OPERATORS
+from cragside.settings import Settings
 from tests.services.stub_searxng import StubSearxng
 
 
@@ -60,6 +69,31 @@ def test_the_default_configuration_has_no_problems(run):
     assert "OLLAMA_BASE_URL" in found["ollama"]["remedy"]
 
 
+async def test_a_driver_that_takes_long_to_load_is_no_outage(tmp_path, monkeypatch):
+    class Slow(Container):
+        @cached_property
+        def database(self):
+            time.sleep(1.2)
+            return "there"
+
+    async def examine(database, *, needs_age):
+        await asyncio.sleep(0.01)
+        return DatabaseState("17", database, "", "")
+
+    monkeypatch.setattr(component_checks, "examine", examine)
+    settings = Settings(home=tmp_path, postgres_uri="postgresql://me@127.0.0.1/x")
+    container = Slow(settings, workspaces=SimpleNamespace(names=names_of_none))
+    found = {
+        each.component: each
+        for each in await component_checks.examine_components(container, replace(FOR_OPERATORS, seconds=1.0))
+    }
+    assert (found["postgres"].state, found["postgres"].detail) == ("ok", "there")
+
+
+async def names_of_none():
+    return []
+
+
 def test_an_ollama_that_is_down_is_exit_code_3_and_hides_credentials(run, container, environment):
     environment["OLLAMA_BASE_URL"] = "http://user:secret@127.0.0.1:1"
     container.host = Host(error=ServiceUnavailable("ollama", "does not answer"))
@@ -101,7 +135,7 @@ def test_a_model_that_fails_its_test_call_is_an_error(run, container, environmen
 
 
 def test_a_model_that_gives_no_answer_is_not_waited_for(run, container, environment, monkeypatch):
-    monkeypatch.setattr(doctor_checks, "_LOAD_SECONDS", 0.05)
+    monkeypatch.setattr(model_checks, "LOAD_SECONDS", 0.05)
     environment["OLLAMA_BASE_URL"] = "http://127.0.0.1:1"
     container.host = Host("qwen2.5:7b", call="hang")
     assert "no answer" in findings(run("doctor", "--json"))["chat model"]["detail"]
@@ -132,11 +166,12 @@ async def test_searxng_is_asked_directly_whatever_proxy_the_environment_names(mo
         monkeypatch.delenv(name, raising=False)
     async with StubSearxng() as searxng:
         searxng.body = {"version": "2026.1.2"}
-        assert await doctor_checks._searxng_version(searxng.url) == "2026.1.2"
+        assert await component_checks._searxng_version(searxng.url) == "2026.1.2"
 
 
 def test_a_component_that_hangs_is_not_waited_for(run, container, environment, monkeypatch):
-    monkeypatch.setattr(doctor_checks, "_PATIENCE_SECONDS", 0.05)
+    soon = replace(FOR_OPERATORS, seconds=0.05)
+    monkeypatch.setattr(findings_module, "FOR_OPERATORS", soon)
     environment["SEARXNG_HOST"] = "http://127.0.0.1:1"
     container.search = Search(hang=True)
     assert "no answer" in findings(run("doctor", "--json"))["searxng"]["detail"]

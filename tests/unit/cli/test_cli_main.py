@@ -90,7 +90,7 @@ def test_a_damaged_store_is_reported_with_a_remedy(run, container, tmp_path):
     result = run("status")
     assert result.exit_code == 3
     assert result.stderr == (
-        "error: knowledge_base: The knowledge base is damaged (file is not a database). "
+        "error: The knowledge base is damaged (file is not a database). "
         "Stop cragside, move the workspace's folder away, and ingest again.\n"
     )
 
@@ -104,7 +104,7 @@ def test_a_store_that_is_locked_is_not_called_damaged(run, container, tmp_path):
     result = run("status")
     assert (result.exit_code, result.stderr) == (
         3,
-        "error: knowledge_base: The knowledge base cannot be used now: database is locked.\n",
+        "error: The knowledge base cannot be used now: database is locked.\n",
     )
 
 
@@ -115,7 +115,7 @@ def test_a_store_that_cannot_be_opened_is_not_called_damaged(run, container, tmp
     result = run("status")
     assert (result.exit_code, result.stderr) == (
         3,
-        "error: knowledge_base: The knowledge base cannot be used now: unable to open database file. "
+        "error: The knowledge base cannot be used now: unable to open database file. "
         "Check the permissions of its folder, and its disk.\n",
     )
 

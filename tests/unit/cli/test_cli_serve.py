@@ -1,3 +1,5 @@
+import asyncio
+import logging
 import socket
 
 import pytest
@@ -123,3 +125,17 @@ def test_a_server_of_a_baked_store_keeps_none(run, served, kept, tmp_path):
     (tmp_path / "home" / "baked.json").touch()
     assert run("serve").exit_code == 0
     assert kept == []
+
+
+def test_a_server_warns_of_a_database_that_is_down_and_serves(run, environment, served, monkeypatch):
+    told = []
+
+    async def serve(*_, **__):
+        while not told:
+            await asyncio.sleep(0.01)
+
+    monkeypatch.setattr(logging.getLogger("cragside"), "warning", lambda form, *given: told.append(form % given))
+    monkeypatch.setattr(server, "serve", serve)
+    environment |= {"POSTGRES_URI": "postgresql://u:p@127.0.0.1:1/d", "NEO4J_URI": "bolt://u:p@127.0.0.1:1"}
+    assert run("serve").exit_code == 0
+    assert told == ["The part of the store in Neo4j is out of reach: Neo4j does not answer."]

@@ -18,6 +18,14 @@ def test_status_explains_why_there_are_no_passages(real, tmp_path, count, waitin
     assert f"passages         0 ({waiting})\n" in real("status").stdout
 
 
+def test_status_counts_what_another_database_does_not_have_yet(run, container):
+    assert "waiting" not in run("status").stdout
+    assert json.loads(run("status", "--json").stdout)["waiting_changes"] == 0
+    container.waiting = 3
+    assert "changes waiting  3\n" in run("status").stdout
+    assert json.loads(run("status", "--json").stdout)["waiting_changes"] == 3
+
+
 def test_status_in_json_is_pure(run, environment):
     known = json.loads(run("status", "--json", "--workspace", "w").stdout)
     assert known["workspace"] == "w"

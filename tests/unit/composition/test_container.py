@@ -1,5 +1,6 @@
 """The container builds a member when it is first used, and closes what it built."""
 
+import asyncio
 import subprocess
 import sys
 from pathlib import Path
@@ -143,3 +144,15 @@ async def test_preparing_builds_every_member(tmp_path: Path) -> None:
     await container.prepare()
     assert set(container.names()) <= vars(container).keys()
     await container.close()
+
+
+async def test_what_is_being_written_to_other_databases_ends_before_the_container_has_closed(tmp_path: Path) -> None:
+    from cragside.adapters.lightrag.backends.postgres import PostgresBackend
+
+    container = Container(settings(tmp_path, POSTGRES_URI="postgresql://user@127.0.0.1:1/knowledge"))
+    backend = container.backend
+    assert isinstance(backend, PostgresBackend)
+    writing = asyncio.create_task(asyncio.sleep(0.01))
+    backend._journal._drains[1, "graph"] = writing
+    await container.close()
+    assert writing.done()

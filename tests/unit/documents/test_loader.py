@@ -333,3 +333,15 @@ def test_the_parsers_are_not_imported_before_they_are_needed():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "file_type"),
+    [
+        ("https://git.example/sea/lamp.git#README.md", "md"),
+        ("https://git.example/sea/lamp.js#src/lamp.py", "py"),
+        ("https://a.example/notes.md#part-2.1", "md"),
+    ],
+)
+def test_a_file_of_a_repository_has_the_type_of_its_path(name: str, file_type: str) -> None:
+    assert kind_of(b"light: lamp", name, None)[1] == file_type

@@ -9,7 +9,7 @@ import pytest
 
 from cragside.bootstrap import Container
 from cragside.domain.errors import ServiceUnavailable
-from cragside.entrypoints.cli.exit_codes import message_of
+from cragside.entrypoints.error_lines import message_of
 from cragside.entrypoints.http.app import create_app
 from cragside.settings import Settings
 
@@ -36,6 +36,7 @@ async def test_no_answer_names_the_address_of_a_service(http: httpx.AsyncClient,
         await http.post("/v1/memories/search", json={"query": "what lit Cragside?"}),
         await http.get("/v1/settings"),
         await http.get("/health"),
+        await http.get("/v1/components"),
     ]
     assert "SearXNG does not answer" in answers[1].text
     assert "Ollama does not answer" in answers[4].text

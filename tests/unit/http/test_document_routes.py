@@ -441,3 +441,42 @@ async def test_a_move_that_makes_no_sense_is_refused(knowledge: Knowledge, body:
 async def test_an_unknown_document_cannot_be_moved(knowledge: Knowledge) -> None:
     answer = await knowledge.http.patch("/v1/documents/doc-none", json={"source": "/a", "name": "a"})
     assert answer.status_code == 404
+
+
+async def test_a_list_is_searched_filtered_and_sorted(knowledge: Knowledge) -> None:
+    await add(knowledge, "b.md", "Otters.", title="Night log", source="/sea/b.md")
+    await add(knowledge, "a.txt", "Kelp.", source="/land/a.txt")
+    await add(knowledge, "C.md", "Rafts.", source="/sea/C.md")
+
+    async def names(**asked: Any) -> list[str]:
+        page = (await knowledge.http.get("/v1/documents", params=asked)).json()
+        assert page["file_types"] == {"md": 2, "txt": 1}
+        return [document["name"] for document in page["documents"]]
+
+    assert await names() == await names(sort="added") == ["C.md", "a.txt", "b.md"]
+    assert await names(order="asc") == ["b.md", "a.txt", "C.md"]
+    assert await names(sort="name") == ["a.txt", "b.md", "C.md"]
+    assert await names(sort="name", order="desc", limit=1) == ["C.md"]
+    assert await names(search=" NIGHT ") == ["b.md"]
+    assert await names(search="/SEA/", file_type="md", sort="name") == ["b.md", "C.md"]
+    assert await names(search="%") == []
+    assert await names(below="/sea") == ["C.md", "b.md"]
+    assert await names(below="/sea", sort="name") == ["b.md", "C.md"]
+    assert await names(below="/sea", search="log") == ["b.md"]
+    assert await names(workspace="default", file_type="exe") == []
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        {"sort": "title"},
+        {"sort": "created_at; DROP TABLE document"},
+        {"order": "up"},
+        {"search": "x" * 201},
+        {"file_type": ""},
+        {"file_type": "x" * 41},
+    ],
+)
+async def test_an_unknown_order_or_an_overlong_search_is_refused(knowledge: Knowledge, query: dict[str, str]) -> None:
+    answer = await knowledge.http.get("/v1/documents", params=query)
+    assert (answer.status_code, answer.json()["error"]["type"]) == (400, "validation_error")

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote_plus
 
 import httpx
 import pytest
@@ -54,6 +55,7 @@ ATTEMPTS = {
     "GET /health": Attempt(),
     "POST /v1/enrich": Attempt({"prompt": f"/rag {QUESTION}"}, shows=True),
     "POST /v1/explain": Attempt({"prompt": QUESTION}, shows=True),
+    "POST /v1/citations": Attempt({"answer": "It is lit [1].", "passages": []}, open=True),  # of no workspace
     "POST /v1/query": Attempt(SEARCH, shows=True),
     "POST /v1/documents": Attempt(NEW),
     "POST /v1/documents/uploads": Attempt({}),
@@ -64,12 +66,22 @@ ATTEMPTS = {
     "POST /v1/documents/{document_id}/reprocess": Attempt(path=DOCUMENT),
     "PATCH /v1/documents/{document_id}": Attempt({"source": "/a.md", "name": "a.md"}, path=DOCUMENT),
     "DELETE /v1/documents/{document_id}": Attempt(path=DOCUMENT),
+    "POST /v1/repositories": Attempt({"url": "https://localhost/x.git"}),
+    "GET /v1/workspaces": Attempt(open=True),  # of those that the token opens; test_console_routes.py
+    "GET /v1/components": Attempt(open=True),  # of no workspace; 403 for tokens of some
+    "GET /v1/samples": Attempt(open=True),  # of no workspace
+    "POST /v1/samples": Attempt({}),
     "POST /v1/memories": Attempt(EXCHANGE),
     "GET /v1/memories": Attempt(shows=True),
     "DELETE /v1/memories/{memory_id}": Attempt(path={"memory_id": "{memory}"}),
     "POST /v1/memories/search": Attempt(SEARCH, shows=True),
+    "GET /v1/graph": Attempt(shows=True),
+    "GET /v1/graph/search": Attempt(shows=True),
+    "GET /v1/graph/neighbourhood": Attempt(query={"entity": "{entity}"}, shows=True),
+    "GET /v1/graph/passages": Attempt(query={"entity": "{entity}"}, shows=True),
     "GET /v1/settings": Attempt(),
     "PATCH /v1/settings": Attempt({"similarity_results": 9}),
+    "POST /v1/reindex": Attempt({}),
     "GET /v1/queue/dead": Attempt(shows=True),
     "POST /v1/queue/revive": Attempt({}),
     "POST /ingest": Attempt({"items": [{"text": NEW["text"], "source": "otter.md"}]}),
@@ -109,7 +121,8 @@ class Tenants:
     ) -> httpx.Response:
         attempt, filled = ATTEMPTS[route], known or self.known
         method, path = route.split(" ")
-        headers, query = {"Authorization": f"Bearer {key}"}, dict(attempt.query)
+        headers = {"Authorization": f"Bearer {key}"}
+        query = {name: _filled(value, filled) for name, value in attempt.query.items()}
         body = json.loads(_filled(json.dumps(attempt.body), filled)) if attempt.body is not None else None
         for name, value in attempt.path.items():
             path = path.replace(f"{{{name}}}", _filled(value, filled))
@@ -210,7 +223,9 @@ async def tenants(tmp_path: Path) -> AsyncIterator[Tenants]:
 
 def leaks(answer: httpx.Response, known: dict[str, str]) -> list[str]:
     """What of the other workspace an answer holds beside what the request said itself."""
-    said = (answer.request.url.path + str(answer.request.url.query) + answer.request.content.decode()).lower()
+    said = (
+        answer.request.url.path + unquote_plus(answer.request.url.query.decode()) + answer.request.content.decode()
+    ).lower()
     text = answer.text.lower()
     words = (*SECRETS, *(value.lower() for value in known.values()))
     return [word for word in words if word in text and word not in said]

@@ -78,7 +78,17 @@ def test_every_field_is_described(document: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["/v1/enrich", "/v1/query", "/v1/documents", "/v1/memories", "/v1/memories/search", "/query", "/ingest"]
+    "path",
+    [
+        "/v1/enrich",
+        "/v1/citations",
+        "/v1/query",
+        "/v1/documents",
+        "/v1/memories",
+        "/v1/memories/search",
+        "/query",
+        "/ingest",
+    ],
 )
 def test_bodies_have_examples_that_fit(document: dict[str, Any], path: str) -> None:
     schema = document["paths"][path]["post"]["requestBody"]["content"][JSON]["schema"]
@@ -112,6 +122,10 @@ async def test_answers_fit_their_schemas(document: dict[str, Any], tmp_path: Pat
         document_id = accepted["documents"][0]["id"]
         await ask("GET", f"/v1/documents/{document_id}", template="/v1/documents/{document_id}")
         await ask("GET", "/health")
+        await ask("GET", "/v1/workspaces")
+        await ask("GET", "/v1/components")
+        await ask("GET", "/v1/samples")
+        await ask("POST", "/v1/samples", {"workspace": "trial"})
         await ask("GET", "/v1/settings")
         await ask("GET", "/v1/queue/dead")
         await ask("POST", "/query", {"query": "Who lights the lamp?", "graphExpand": True})

@@ -22,11 +22,14 @@ from cragside.settings import Settings
 READING = {
     *("GET /health", "GET /openapi.json", "POST /v1/enrich", "POST /v1/memories/search", "POST /query"),
     "POST /v1/explain",
+    "POST /v1/citations",
     "POST /v1/query",
     *("POST /query/data", "GET /v1/documents", "GET /v1/documents/{document_id}", "GET /v1/settings"),
     *("GET /v1/documents/{document_id}/content", "GET /v1/documents/{document_id}/events", "GET /v1/queue/dead"),
     *("GET /enrichment/status/{baseId}", "GET /enrichment/stats", "GET /graph/entity/{name}"),
     "GET /v1/memories",
+    *("GET /v1/graph", "GET /v1/graph/search", "GET /v1/graph/neighbourhood", "GET /v1/graph/passages"),
+    *("GET /v1/workspaces", "GET /v1/samples", "GET /v1/components"),
     "GET /metrics",
     *("GET /documents/track_status/{track_id}", "GET /documents/status_counts", "GET /documents/pipeline_status"),
 }

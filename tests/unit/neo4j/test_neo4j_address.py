@@ -4,6 +4,7 @@ import pytest
 
 from cragside.adapters.bad_address import BadAddress
 from cragside.adapters.neo4j.address import Neo4jAddress
+from cragside.adapters.neo4j.database import Neo4jDatabase, Neo4jFailure
 
 
 def test_messages_have_neither_user_nor_password() -> None:
@@ -11,6 +12,11 @@ def test_messages_have_neither_user_nor_password() -> None:
     assert (address.user, address.password, address.database) == ("me", "hu@sh", "rag")
     assert str(address) == "neo4j+s://graphs.example.org:7687"
     assert "hu@sh" not in repr(address)
+
+
+def test_an_address_may_have_a_policy_which_messages_leave_out() -> None:
+    address = Neo4jAddress.parse("neo4j://me:secret@graphs:7687?policy=eu")
+    assert (address.uri, str(address)) == ("neo4j://graphs:7687?policy=eu", "neo4j://graphs:7687")
 
 
 @pytest.mark.parametrize(
@@ -24,6 +30,14 @@ def test_messages_have_neither_user_nor_password() -> None:
         ("neo4j://me:1?hush@graphs", "write @ as %40"),
         ("neo4j://me:1#hush@graphs", "write @ as %40"),
         ("neo4j://me:1/hush@graphs", "write @ as %40"),
+        ("bolt://me:hush@graphs?policy=eu", "begins with bolt has no options"),
+        ("neo4j://me:secret@graphs?password=hush", "the only option that it can have is policy"),
+        ("neo4j://me:secret@graphs?policy=eu&policy=hush", "the only option that it can have is policy"),
+        ("neo4j://me:secret@graphs?hush", "the only option that it can have is policy"),
+        ("neo4j://me:hush@gra phs", "a blank or a backslash"),
+        (f"bolt://me:hush@{'x' * 300}", "a part that is empty, too long"),
+        (f"bolt://me:hush@{'x.' * 150}", "more than 253 characters"),
+        ("bolt://me:hush@a..b", "a part that is empty"),
         ("neo4j://graphs", "set NEO4J_USERNAME and NEO4J_PASSWORD"),
     ],
 )
@@ -31,3 +45,11 @@ def test_a_wrong_address_is_told_without_its_password(uri: str, said: str) -> No
     with pytest.raises(BadAddress, match=said) as error:
         Neo4jAddress.parse(uri)
     assert "hush" not in str(error.value)
+
+
+async def test_an_address_that_the_driver_refuses_is_no_outage() -> None:
+    database = Neo4jDatabase(Neo4jAddress("bolt://127.0.0.1:1?other=1", "me", "hush"), most=1)
+    with pytest.raises(Neo4jFailure, match="driver refuses the address") as error:
+        await database.rows("RETURN 1")
+    assert "NEO4J_URI" in error.value.unusable
+    await database.close()

@@ -51,6 +51,8 @@ def test_a_server_is_told_no_setting_but_the_name_of_the_application() -> None:
         ("postgresql://me:hunter2@db:99999/rag", "the port has to be a number"),
         ("postgresql://me:hunter2@one,two/rag", "name one host"),
         ("postgresql://me:hunter2@one/rag?host=two", "names two hosts"),
+        ("postgresql://me:hunter2@d b/rag", "a blank or a backslash"),
+        ("postgresql://me:hunter2@/rag?host=a..b", "a part that is empty"),
         ("postgresql://me:hunter2@[::1/rag", "IPv6 in brackets"),
         ("postgresql://me:hunter2℀@db/rag", "letters beyond ASCII"),
         ("postgresql://me:hun@ter2@db/rag", "write @ as %40"),

@@ -17,7 +17,7 @@ Start = Callable[..., Awaitable[Proxied]]
 async def test_a_browser_is_sent_to_our_page(proxied: Proxied) -> None:
     proxied.ollama.answer = RUNNING
     reply = await proxied.ask("GET /", headers=(HTML,))
-    assert (reply.status, reply.header(b"location"), reply.header(b"vary")) == (307, [b"docs"], [b"Accept"])
+    assert (reply.status, reply.header(b"location"), reply.header(b"vary")) == (307, [b"console/"], [b"Accept"])
     assert proxied.ollama.requests == []
 
 

@@ -48,7 +48,7 @@ async def test_our_own_routes_are_below_the_prefix(start: Start) -> None:
     assert [alive.status, refused.status, bare.status, browser.status] == [200, 401, 308, 307]
     assert all(reply.header(b"x-request-id") for reply in (alive, refused, bare, browser))
     assert bare.header(b"location") == [b"/tools/rag/"]
-    assert browser.header(b"location") == [b"docs"]
+    assert browser.header(b"location") == [b"console/"]
     assert create_app(proxied.container).openapi()["servers"] == [{"url": "/tools/rag"}]
 
 

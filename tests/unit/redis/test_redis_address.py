@@ -32,6 +32,16 @@ def test_messages_have_neither_user_nor_password(uri: str, shown: str) -> None:
         ("redis:///0", "name the host"),
         ("redis://:hush@cache/rag", "has to be a number"),
         ("redis://cache/0?socket_timeout=hush", "unknown option; those known are ssl_ca_certs"),
+        ("redis://:hush@ca che:6379", "a blank or a backslash"),
+        (f"redis://:hush@{'x' * 64}", "a part that is empty, too long"),
+        ("rediss://:hush@cache?ssl_cert_reqs=bogus", "ssl_cert_reqs has to be one of required, optional, none"),
+        ("rediss://:hush@cache?ssl_check_hostname=maybe", "ssl_check_hostname has to be one of true, false"),
+        ("rediss://:hush@cache?ssl_ca_certs=/none/hush.pem", "the file of ssl_ca_certs is missing or cannot be read"),
+        ("rediss://:hush@cache?ssl_certfile=/none/hush.pem", "the file of ssl_certfile is missing"),
+        ("rediss://:hush@cache?ssl_keyfile=%00hush", "the file of ssl_keyfile is missing"),
+        ("rediss://:hush@cache?ssl_keyfile=/dev/null", "ssl_keyfile needs ssl_certfile"),
+        ("rediss://:hush@cache?ssl_ca_path=/none/hush", "the folder of ssl_ca_path is missing"),
+        ("rediss://:hush@cache?ssl_cert_reqs=none&ssl_cert_reqs=required", "an option is there twice"),
     ],
 )
 def test_a_wrong_address_is_told_without_its_password(uri: str, said: str) -> None:

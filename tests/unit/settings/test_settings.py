@@ -152,7 +152,11 @@ def test_a_given_environment_is_all_that_counts(monkeypatch: pytest.MonkeyPatch)
         ),
         (
             {"RAG_DOC_STATUS_STORAGE": "MongoDocStatusStorage"},
-            "RAG_DOC_STATUS_STORAGE: Input should be 'PGDocStatusStorage', 'RedisDocStatusStorage' or 'SqliteDoc",
+            "RAG_DOC_STATUS_STORAGE: there is no storage of this name. Unset it, or choose SqliteDocStatusStorage; oth",
+        ),
+        (
+            {"RAG_GRAPH_STORAGE": "MemgraphStorage", "POSTGRES_URI": "postgresql://u:hush@db/rag"},
+            "Unset it, or choose PGTableGraphStorage or PGGraphStorage or Neo4JStorage.",
         ),
     ],
 )

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from cragside.application.allowance import StorageLimits
 from cragside.application.answerer import Answerer
 from cragside.application.attempts import Attempts
+from cragside.application.citations import CitationChecker
 from cragside.application.enricher import Enricher
 from cragside.application.explainer import Explainer
 from cragside.application.indexer import Indexer
@@ -20,8 +21,10 @@ from cragside.application.memory import Memory
 from cragside.application.passages import PassageFinder
 from cragside.application.relevance import RelevantPassages
 from cragside.application.retriever import Retriever
+from cragside.application.similar_evidence import NoEvidence, SimilarEvidence
 from cragside.application.uploads import Uploads
 from cragside.application.worker import Worker
+from cragside.composition.addresses import check_addresses
 from cragside.composition.members import Step
 from cragside.composition.stores import Stores
 from cragside.crag.corrective import CorrectiveRag
@@ -44,11 +47,12 @@ class Container(Stores):
     """The application for these settings: its ports and its use cases.
 
     A member is built when it is first used. A keyword replaces it: `Container(settings, queue=queue)`.
-    Raises `ConfigurationError` for a wrong RAG_FETCH_ALLOW.
+    Raises `ConfigurationError` for a wrong RAG_FETCH_ALLOW, and for an address of a database that cannot be read.
     """
 
     def __init__(self, settings: Settings, **replacements: Any) -> None:
         super().__init__(settings, **replacements)
+        check_addresses(settings)
         if settings.fetch_allow:
             _ = self.fetcher  # refuses a wrong RAG_FETCH_ALLOW now, not when the first page is asked for
 
@@ -124,17 +128,17 @@ class Container(Stores):
     def enricher(self) -> Enricher:
         """Puts evidence into prompts."""
         settings = self.settings
+        similar = SimilarEvidence(self.retriever, self.embedded_follow_ups, count_tokens=self.count_tokens)
         return Enricher(
-            self.finder,
+            {"corrective": self.finder, "similarity": similar, "off": NoEvidence()},
             self.workspaces,
+            self.preferences,
             prefix=settings.command_prefix,
             default_workspace=settings.workspace,
-            threshold=settings.threshold,
             timeout=settings.timeout_seconds,
             fail_mode=settings.fail_mode,
             question_limit=settings.max_prompt_characters,
             evidence_tokens=settings.context_tokens,
-            persona=settings.persona,
             memory=self.memory,
             recalls=settings.memory_evidence,
             count_tokens=self.count_tokens,
@@ -159,6 +163,11 @@ class Container(Stores):
             prefix=settings.command_prefix,
             timeout=settings.timeout_seconds,
         )
+
+    @cached_property
+    def citations(self) -> CitationChecker:
+        """Checks the citations of answers."""
+        return CitationChecker(self.support_judge, timeout=self.settings.timeout_seconds)
 
     @cached_property
     def retriever(self) -> Retriever:

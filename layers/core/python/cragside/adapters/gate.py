@@ -1,6 +1,7 @@
 """The way to a server that all requests of a process share, and that may be out of reach."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 
@@ -29,13 +30,23 @@ class Gate:
     """
 
     def __init__(
-        self, name: str, failure: type[ServerFailure], sign_of_life: Callable[[], Awaitable[object]], *, most: int
+        self,
+        name: str,
+        failure: type[ServerFailure],
+        sign_of_life: Callable[[], Awaitable[object]],
+        *,
+        most: int,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`sign_of_life` asks the server for something small on a connection of its own. It raises if that fails."""
+        """`sign_of_life` asks the server for something small on a connection of its own. It raises if that fails.
+
+        `clock` tells the seconds by which an outage is timed.
+        """
         self._name = name
         self._failure = failure
         self._sign_of_life = sign_of_life
         self._most = most
+        self._clock = clock
         self._loop: asyncio.AbstractEventLoop | None = None
         self._free = asyncio.Semaphore(most)
         self._waiting: set[asyncio.Timeout] = set()
@@ -51,7 +62,7 @@ class Gate:
             self._loop, self._free = loop, asyncio.Semaphore(self._most)
             self._waiting, self._asking = set(), None
         async with self._turn(self._free):
-            self._check(loop.time())
+            self._check(self._clock())
             try:
                 async with asyncio.timeout(None) as limit:
                     suspicion = loop.call_later(SILENCE_SECONDS, self._suspect, limit)
@@ -64,7 +75,11 @@ class Gate:
                 if limit.expired():
                     raise self.silence() from None
                 raise
-            self._outage = None
+            self.answered()
+
+    def answered(self) -> None:
+        """The server has answered, be it that it failed. Nobody is kept from it any more."""
+        self._outage = None
 
     def silence(self) -> ServerFailure:
         """What it means for whoever runs cragside that the server does not answer."""
@@ -72,7 +87,7 @@ class Gate:
 
     def close_for_a_while(self, failure: ServerFailure) -> None:
         """Nobody else needs to try for the next seconds."""
-        self._outage, self._next_try = failure, asyncio.get_running_loop().time() + PAUSE_SECONDS
+        self._outage, self._next_try = failure, self._clock() + PAUSE_SECONDS
 
     async def stop(self) -> None:
         """Ask for no more signs of life."""
@@ -103,7 +118,10 @@ class Gate:
             self._next_try = now + PAUSE_SECONDS
 
     def _suspect(self, limit: asyncio.Timeout) -> None:
-        """Somebody waits for long. Whether the server lives is asked once for all, also if he gives up meanwhile."""
+        """A caller has waited for a second.
+
+        One task asks the server for a sign of life on behalf of all, even if this caller gives up.
+        """
         self._waiting.add(limit)
         if self._asking is None or self._asking.done():
             self._asking = asyncio.get_running_loop().create_task(self._ask())
@@ -119,4 +137,5 @@ class Gate:
                 for limit in waiting:
                     limit.reschedule(asyncio.get_running_loop().time())
                 return
+            self.answered()
             await asyncio.sleep(SILENCE_SECONDS)

@@ -61,11 +61,14 @@ class _Held:
     key: DocumentKey | None
 
     def more(self, stored: Mapping[str, Stored]) -> tuple[int, int]:
-        """The documents and bytes that it adds to `stored`, where a document that it replaces is counted already."""
-        sizes = stored.get(self.workspace, Stored()).sizes
-        if self.key is None or self.key not in sizes:
+        """The documents and bytes that it adds to `stored`, where a document that it replaces is counted already.
+
+        While changes wait for another database, they keep the replaced text, and get the new one beside it.
+        """
+        known = stored.get(self.workspace, Stored())
+        if self.key is None or self.key not in known.sizes:
             return 1, max(self.bytes, 1)
-        return 0, max(self.bytes - sizes[self.key], 0)
+        return 0, max(self.bytes - (0 if known.waiting else known.sizes[self.key]), 0)
 
 
 class StorageLimits:
@@ -86,6 +89,16 @@ class StorageLimits:
         """Raises `Forbidden` if there is no room for a document of at least `size` bytes. See `room`."""
         async with self.room(workspace, size, key):
             pass
+
+    async def check_change(self, workspace: str) -> None:
+        """Raises `Forbidden` for a change of documents that are there, if changes that wait leave no room for more."""
+        allowance = _current.get()
+        if allowance is None or (most := allowance.limits.bytes) is None:
+            return
+        change = _Held(allowance.holder, workspace, 0, None)
+        stored = [await self._stored(name, [change]) for name in await self._names(allowance)]
+        if waiting := sum(each.waiting for each in stored):
+            _refuse_above("bytes", most, sum(each.bytes for each in stored), 1, waiting)
 
     @asynccontextmanager
     async def room(self, workspace: str, size: int, key: DocumentKey | None = None) -> AsyncIterator[None]:
@@ -126,7 +139,7 @@ class StorageLimits:
             _refuse_above("documents", limits.documents, there, documents)
         if limits.bytes is not None and size:
             there = sum(each.bytes for each in stored.values()) + sum(each for _, each in underway)
-            _refuse_above("bytes", limits.bytes, there, size)
+            _refuse_above("bytes", limits.bytes, there, size, sum(each.waiting for each in stored.values()))
 
     async def _names(self, allowance: Allowance) -> Sequence[str]:
         names = await self._workspaces.names()
@@ -162,9 +175,11 @@ def metadata_weight(metadata: Mapping[str, Any]) -> int:
     return len(json.dumps(dict(metadata), default=str)) if metadata else 0
 
 
-def _refuse_above(limit: str, most: int, there: int, more: int) -> None:
+def _refuse_above(limit: str, most: int, there: int, more: int, waiting: int = 0) -> None:
     if there + more > most:
         remedy = "Use an existing workspace" if limit == "workspaces" else "Delete documents"
+        if waiting:
+            remedy = f"{waiting} of them wait for another database to answer. Try again later, delete documents"
         raise Forbidden(
             f"The token's limit of {most} {limit} leaves no room: {there} are stored or pending. {remedy}, or "
             f"have the limit raised (cragside token new --max-{limit}, RAG_LIMIT_{limit.upper()}).",

@@ -14,8 +14,9 @@ from cragside.domain.context import CountTokens
 from cragside.domain.conversation import ChatTurn, earlier_turns
 from cragside.domain.deadline import Deadline
 from cragside.domain.errors import CragsideError, ServiceUnavailable, ValidationError
-from cragside.domain.outcome import Findings, RagContext
+from cragside.domain.outcome import Degradation, Findings, RagContext
 from cragside.domain.personas import instruction_of
+from cragside.domain.preferences import EvidenceMode, Preferences
 from cragside.domain.prompt import inject, question_in
 from cragside.domain.query import Query, ask
 from cragside.domain.steps import Step, Watch
@@ -25,13 +26,15 @@ from cragside.ports.workspaces import Workspaces
 
 # Memory gets this share of the time that is left after the evidence.
 _MEMORY_SHARE = 0.8
+# The preferences of a workspace are at hand, or one read away.
+_PREFERENCES_SHARE = 0.1
 # Recording a query takes milliseconds, and nobody waits longer for it.
 _REMEMBER_SECONDS = 2.0
 _KINDS = {str: "a string", dict: "an object", bool: "true or false"}
 
 
 class EvidenceFinder(Protocol):
-    """Corrective retrieval; the `crag` package implements it."""
+    """Finds evidence in one of the modes; the `crag` package implements the corrective one."""
 
     async def find(
         self,
@@ -41,6 +44,8 @@ class EvidenceFinder(Protocol):
         model: str | None,
         deadline: Deadline,
         evidence_tokens: int,
+        threshold: float,
+        max_documents: int,
         instruction: str,
         compress: bool,
         turns: Sequence[ChatTurn],
@@ -48,6 +53,7 @@ class EvidenceFinder(Protocol):
     ) -> Findings:
         """An instruction and graded evidence in at most `evidence_tokens` tokens. Raises only configuration errors.
 
+        Passages above `threshold` suffice, and `max_documents` are taken at most, where the mode has such limits.
         `compress` reduces the evidence to its relevant strips. `turns` are the conversation before the question,
         oldest first. `watch` is called with each step when it ends, and the findings have the candidates then.
         """
@@ -58,6 +64,13 @@ class Recalling(Protocol):
 
     async def evidence(self, question: str, *, workspace: str, tokens: int, seconds: float) -> Recollection:
         """Earlier exchanges on a question, as a block of at most `tokens` tokens. Failures become degradations."""
+
+
+class Preferring(Protocol):
+    """The part of `application.preferences.WorkspacePreferences` that prompts need."""
+
+    async def at_hand(self, workspace: str, *, seconds: float) -> tuple[Preferences, str]:
+        """The workspace's preferences, and why these may not be the current ones, "" if they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,31 +90,29 @@ class Enricher:
 
     def __init__(
         self,
-        finder: EvidenceFinder,
+        finders: Mapping[EvidenceMode, EvidenceFinder],
         workspaces: Workspaces,
+        preferences: Preferring,
         *,
         prefix: str,
         default_workspace: str,
-        threshold: float,
         timeout: float,
         fail_mode: Literal["open", "closed"],
         question_limit: int,
         evidence_tokens: int,
-        persona: str | None = None,
         memory: Recalling | None = None,
         recalls: bool = False,
         count_tokens: CountTokens = len,
     ) -> None:
-        self._finder = finder
+        self._finders = finders
         self._workspaces = workspaces
+        self._preferences = preferences
         self._prefix = prefix
         self._default_workspace = default_workspace
-        self._threshold = threshold
         self._timeout = timeout
         self._fail_mode = fail_mode
         self._question_limit = question_limit
         self._evidence_tokens = evidence_tokens
-        self._persona = persona
         self._memory = memory
         self._recalls = recalls
         self._count_tokens = count_tokens
@@ -134,39 +145,41 @@ class Enricher:
         query = self._query(request, question, workspace)
         wants_memory = self._wants_memory(request, memory)
         tokens = self._evidence_tokens if evidence_tokens is None else evidence_tokens
-        findings = await self._finder.find(
+        preferred, outdated = await self._preferences.at_hand(
+            query.workspace, seconds=deadline.share(_PREFERENCES_SHARE)
+        )
+        findings = await self._finders[preferred.mode].find(
             query.text,
             workspace=query.workspace,
             model=_optional(request, "model", str),
             deadline=deadline,
             evidence_tokens=tokens,
-            instruction=instruction_of(_optional(request, "persona", str) or persona or self._persona),
+            threshold=preferred.threshold,
+            max_documents=preferred.max_documents,
+            instruction=instruction_of(_optional(request, "persona", str) or persona or preferred.persona),
             compress=bool(_optional(request, "compress", bool)),
             turns=earlier_turns(request, self._prefix),
             watch=watch,
         )
-        self._refuse_blindness(findings)
-        searched = findings.standalone_question or query.text
-        left = tokens - (self._count_tokens(findings.block) if findings.block else 0)
+        self._refuse_blindness(findings, preferred.mode)
         recollection = None
-        if wants_memory:
-            started = time.perf_counter()
-            recollection = await self._recollected(searched, query.workspace, deadline, left)
-            if watch is not None:
-                spent = (time.perf_counter() - started) * 1000
-                watch(Step("recall", spent, {"exchanges": len(recollection.documents)}))
+        if wants_memory and preferred.mode != "off":
+            left = tokens - (self._count_tokens(findings.block) if findings.block else 0)
+            recollection = await self._recollected(query, findings, deadline, left, watch)
         await self._remember(query, deadline)
+        lost = (*findings.degraded, *(recollection.degraded if recollection else ()))
         context = RagContext(
             query=query.text,
             documents=findings.documents,
             search_performed=findings.search_performed,
             processing_time_ms=round(deadline.elapsed_ms()),
             verdict=verdict_of(findings.documents),
-            threshold=self._threshold,
-            degraded=(*findings.degraded, *(recollection.degraded if recollection else ())),
+            threshold=preferred.threshold,
+            degraded=(*lost, Degradation("settings", outdated)) if outdated else lost,
             timings_ms=findings.timings_ms,
             memory=recollection.documents if recollection else None,
             standalone_question=findings.standalone_question,
+            mode=preferred.mode,
         )
         blocks = (findings.block, recollection.text if recollection else "")
         enhanced = inject(request, "\n\n".join(filter(None, blocks)), query.text)
@@ -176,13 +189,23 @@ class Enricher:
         given = (_optional(request, "memory", bool), memory)
         return bool(next((wish for wish in given if wish is not None), self._recalls))
 
-    async def _recollected(self, question: str, workspace: str, deadline: Deadline, tokens: int) -> Recollection:
+    async def _recollected(
+        self, query: Query, findings: Findings, deadline: Deadline, tokens: int, watch: Watch | None
+    ) -> Recollection:
         """Memories within the tokens and the time that are left after the evidence."""
         if self._memory is None:
             return Recollection("")
-        return await self._memory.evidence(
-            question, workspace=workspace, tokens=tokens, seconds=deadline.share(_MEMORY_SHARE)
+        started = time.perf_counter()
+        recollection = await self._memory.evidence(
+            findings.standalone_question or query.text,
+            workspace=query.workspace,
+            tokens=tokens,
+            seconds=deadline.share(_MEMORY_SHARE),
         )
+        if watch is not None:
+            spent = (time.perf_counter() - started) * 1000
+            watch(Step("recall", spent, {"exchanges": len(recollection.documents)}))
+        return recollection
 
     def _query(self, request: Mapping[str, Any], question: str, workspace: str | None) -> Query:
         name = workspace_name(workspace or _optional(request, "workspace", str) or self._default_workspace)
@@ -191,9 +214,13 @@ class Enricher:
         identifier = _optional(request, "id", str) or str(uuid.uuid4())
         return ask(identifier, question, workspace=name, limit=self._question_limit)
 
-    def _refuse_blindness(self, findings: Findings) -> None:
+    def _refuse_blindness(self, findings: Findings, mode: EvidenceMode) -> None:
         lost = {degradation.component: degradation.reason for degradation in findings.degraded}
-        if self._fail_mode == "closed" and not findings.documents and {"knowledge_base", "search"} <= lost.keys():
+        if self._fail_mode != "closed" or findings.documents or "knowledge_base" not in lost:
+            return
+        if mode == "similarity":
+            raise ServiceUnavailable("knowledge_base", "The knowledge base could not be asked.", **lost)
+        if "search" in lost:
             raise ServiceUnavailable("knowledge_base", "Neither the knowledge base nor the web could be asked.", **lost)
 
     async def _remember(self, query: Query, deadline: Deadline) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from cragside.application.allowance import StorageLimits, metadata_weight, taking_turns, weight
 from cragside.domain.document import DocType, SourceText
 from cragside.domain.errors import NotFound, PayloadTooLarge, ServiceUnavailable, ValidationError
-from cragside.domain.indexing import Acceptance, DocumentKey
+from cragside.domain.indexing import Acceptance, DocumentKey, DocumentRecord
 from cragside.domain.memory_name import memory_of, spoken
 from cragside.ports.document_loader import DocumentLoader
 from cragside.ports.index_queue import DeadLetter, IndexQueue, QueueStats
@@ -138,6 +138,12 @@ class Intake:
         )
         return await self.text(text, workspace=workspace, enrich=enrich, track=track)
 
+    async def move(self, document_id: str, *, source: str, name: str, workspace: str) -> DocumentRecord:
+        """Change the source and the name of a document; see `Library.move`."""
+        library = (await self._workspaces.open(workspace)).documents
+        await self._limits.check_change(workspace)
+        return await library.move(document_id, source=source, name=name)
+
     async def delete(self, document_id: str, *, workspace: str) -> bool:
         """Delete a document and its tasks. False if there is none.
 
@@ -198,6 +204,7 @@ class Intake:
 
     async def _restarted(self, name: str, document_id: str | None, force: bool) -> int:
         library = (await self._workspaces.open(name)).documents
+        await self._limits.check_change(name)
         revived = await self._queue.revive(workspace=name, document_id=document_id)
         tasks = await library.restart(document_id, force=force)
         await self._queue.send(tasks)

@@ -1,13 +1,18 @@
 """The use case: a workspace's preferences, whose defaults are the settings."""
 
+import asyncio
 import logging
 from collections.abc import Mapping
 from typing import Any
 
-from cragside.domain.errors import ValidationError
+from cachetools import LRUCache
+
+from cragside.domain.errors import ServiceUnavailable, ValidationError
 from cragside.domain.preferences import CHANGEABLE, Preferences
 from cragside.ports.preference_store import PreferenceStore
 
+# Workspaces whose preferences are remembered for an outage of their store.
+_REMEMBERED = 1000
 _log = logging.getLogger("cragside")
 
 
@@ -17,6 +22,7 @@ class WorkspacePreferences:
     def __init__(self, defaults: Preferences, store: PreferenceStore) -> None:
         self._defaults = defaults
         self._store = store
+        self._last: LRUCache[str, Preferences] = LRUCache(_REMEMBERED)
 
     async def of(self, workspace: str) -> Preferences:
         """The workspace's preferences. If its changes are invalid, they are logged, and the defaults apply."""
@@ -26,6 +32,22 @@ class WorkspacePreferences:
         except ValidationError as error:
             _log.warning("The saved settings of workspace %s are ignored: %s", workspace, error.message)
             return self._defaults
+
+    async def at_hand(self, workspace: str, *, seconds: float) -> tuple[Preferences, str]:
+        """The workspace's preferences, and "". A request goes on without their store, so nothing is raised.
+
+        If they cannot be read within so many seconds: those that this process read last, else the defaults, and why.
+        """
+        try:
+            async with asyncio.timeout(seconds):
+                found = self._last[workspace] = await self.of(workspace)
+        except ServiceUnavailable as error:
+            reason = error.message
+        except TimeoutError:
+            reason = f"No answer within {seconds:.1f} s."
+        else:
+            return found, ""
+        return self._last.get(workspace, self._defaults), reason
 
     async def change(self, workspace: str, changes: Mapping[str, Any]) -> Preferences:
         """Change preferences; None restores the default.

@@ -8,6 +8,7 @@ from cragside.application.strips import compressed
 from cragside.domain.document import Document
 from cragside.domain.errors import ValidationError
 from cragside.domain.filter import EVERYTHING, Filter
+from cragside.domain.left_out import left_out
 from cragside.domain.outcome import Degradation
 from cragside.domain.query import refuse_overlong_query
 from cragside.domain.search import Mode, SimilaritySearch
@@ -58,9 +59,11 @@ class RelevantPassages:
             raise ValidationError("A search needs a text.", field="query")
         refuse_overlong_query(search.text)
         repository = (await self._workspaces.open(workspace)).passages
+        with left_out() as missing:
+            candidates = await self._retrieved(search, repository)
         found, degraded, _ = await graded(
             search.text,
-            await self._retrieved(search, repository),
+            candidates,
             grader=self._grader if search.both else self._embedded_grader,
             embedded=self._embedded_grader,
             seconds=seconds,
@@ -70,7 +73,7 @@ class RelevantPassages:
             found = await _compared(search.text, found, repository)
         if search.compress:
             found = await compressed(search.text, found, self._embedded_grader)
-        return found, degraded
+        return found, [*missing, *degraded]
 
     async def _retrieved(self, search: RelevanceSearch, repository: RagRepository) -> list[Document]:
         # As many as for `/rag`, so that both see the same best one. LightRAG's clients get what they ask for.

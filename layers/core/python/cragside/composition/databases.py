@@ -112,6 +112,7 @@ class DatabaseState:
     """A database as `doctor` shows it. `remedy` is empty if the tables are there."""
 
     version: str
+    address: str
     detail: str
     remedy: str
 
@@ -121,7 +122,7 @@ async def examine(database: "PostgresDatabase", *, needs_age: bool = False) -> D
     from cragside.adapters.lightrag.backends.postgres_tables import inspected
 
     server, found, known = await inspected(database)
-    detail = f"{database.address}, pgvector {server.vector or 'is missing'}"
+    detail = f"pgvector {server.vector or 'is missing'}"
     if needs_age:
         detail += f", AGE {server.age or 'is missing'}"
     detail += f", {server.connections} of {server.most_connections} connections in use"
@@ -134,16 +135,16 @@ async def examine(database: "PostgresDatabase", *, needs_age: bool = False) -> D
     else:
         complete = found == known and (server.age or not needs_age)
         remedy = "" if complete else "Run `cragside migrate`."
-    return DatabaseState(server.version, detail, remedy)
+    return DatabaseState(server.version, str(database.address), detail, remedy)
 
 
 async def examine_graphs(graphs: "FencedGraph") -> DatabaseState:
     """What Neo4j is. Raises `ServiceUnavailable`."""
     version, edition, database = await graphs.server()
-    detail = f"{graphs.address}, database {database}, {edition} edition"
+    detail = f"database {database}, {edition} edition"
     old = tuple(int(part) for part in version.split(".")[:2] if part.isdigit()) < _OLDEST_NEO4J
     remedy = f"cragside needs Neo4j {'.'.join(map(str, _OLDEST_NEO4J))} or later." if old else ""
-    return DatabaseState(version, detail, remedy)
+    return DatabaseState(version, graphs.address, detail, remedy)
 
 
 async def examine_redis(redis: "RedisDatabase") -> DatabaseState:
@@ -155,15 +156,15 @@ async def examine_redis(redis: "RedisDatabase") -> DatabaseState:
     except RedisFailure as error:
         raise ServiceUnavailable("knowledge_base", f"The knowledge base {error.unusable}.") from error
     policy, kept = str(told.get("maxmemory_policy", "")), bool(told.get("aof_enabled"))
-    detail = f"{redis.address}, maxmemory-policy {policy}, appendonly {'yes' if kept else 'no'}"
+    detail = f"maxmemory-policy {policy}, appendonly {'yes' if kept else 'no'}"
     remedy = "Set maxmemory-policy to noeviction, or Redis forgets what it has." if policy.startswith("allkeys") else ""
-    return DatabaseState(str(told.get("redis_version", "")), detail, remedy)
+    return DatabaseState(str(told.get("redis_version", "")), str(redis.address), detail, remedy)
 
 
 async def examine_qdrant(vectors: "FencedVectors") -> DatabaseState:
     """What Qdrant is, and whether its key is kept. Raises `ServiceUnavailable`."""
     remedy = "Begin QDRANT_URL with https://: everybody on the way reads its key." if vectors.tells_its_key else ""
-    return DatabaseState(await vectors.server(), vectors.address, remedy)
+    return DatabaseState(await vectors.server(), vectors.address, "", remedy)
 
 
 async def is_migrated(database: "PostgresDatabase", embedder: "Embedder") -> bool:

@@ -14,6 +14,7 @@ from cragside.ports.language_model import LanguageModel
 from cragside.ports.model_host import ModelHost
 from cragside.ports.relevance_grader import RelevanceGrader
 from cragside.ports.search_service import SearchService
+from cragside.ports.support_judge import SupportJudge
 
 if TYPE_CHECKING:
     from cragside.adapters.embedded.embedder import WordLlamaEmbedder
@@ -75,6 +76,13 @@ class Models(Members):
     def embedded_grader(self) -> RelevanceGrader:
         """The grader that needs no host."""
         return self.word_matcher
+
+    @cached_property
+    def support_judge(self) -> SupportJudge:
+        """Judges citations."""
+        from cragside.adapters.embedded.support import EmbeddedSupportJudge
+
+        return EmbeddedSupportJudge(self.word_vectors)
 
     @cached_property
     def grader(self) -> RelevanceGrader:

@@ -1,6 +1,7 @@
-"""The storage: workspaces, tasks, preferences and uploads, in a folder or at AWS."""
+"""The storage: workspaces, tasks, preferences and uploads, in a folder, in databases or at AWS."""
 
 import tempfile
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -125,6 +126,12 @@ class Stores(Models):
         vectors = FencedVectors(database)
         return self._connected(vectors, vectors.close)
 
+    def load_drivers(self) -> None:
+        """Import what connects to databases: that can take seconds. Wrong settings are told when they are used."""
+        for name in ("database", "graphs", "vectors", "redis"):
+            with suppress(ConfigurationError):
+                getattr(self, name)
+
     @cached_property
     def backend(self) -> "Backend":
         """Where the knowledge bases are stored."""
@@ -134,7 +141,8 @@ class Stores(Models):
             usual = DEFAULTS if self.graphs is None else {**DEFAULTS, "graph": NEO4J_STORAGE}
             chosen = self.settings.storages
             names = {role: chosen[role] or name for role, name in usual.items()}
-            return PostgresBackend(self.database, names, self._outside())
+            backend = PostgresBackend(self.database, names, self._outside())
+            return self._closed(backend, backend.finish)
         from cragside.adapters.lightrag.backends.sqlite import SqliteBackend
 
         return SqliteBackend()

@@ -1,7 +1,7 @@
 """Corrective RAG behind the application's port."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -49,12 +49,16 @@ class CorrectiveRag(EvidenceFinder):
         model: str | None,
         deadline: Deadline,
         evidence_tokens: int,
+        threshold: float | None = None,
+        max_documents: int | None = None,
         instruction: str = PLAIN,
         compress: bool = False,
         turns: Sequence[ChatTurn] = (),
         watch: Watch | None = None,
     ) -> Findings:
-        context = CragContext(self.tools, deadline, evidence_tokens, instruction, compress, turns, watch)
+        policy = self.tools.policy if threshold is None else replace(self.tools.policy, threshold=threshold)
+        most = self.tools.max_documents if max_documents is None else max_documents
+        context = CragContext(self.tools, deadline, evidence_tokens, policy, most, instruction, compress, turns, watch)
         asked = {"question": question, "workspace": workspace, "model": model}
         graph = self.conversation_graph if turns else self.graph
         state = await graph.ainvoke(asked, context=context)

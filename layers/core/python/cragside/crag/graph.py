@@ -20,7 +20,7 @@ async def after_grading(state: CragState, runtime: Runtime[CragContext]) -> Lite
     It is a coroutine because LangGraph runs plain functions in a thread.
     """
     started = time.perf_counter()
-    enough = runtime.context.tools.policy.suffices(state["local"])
+    enough = runtime.context.policy.suffices(state["local"])
     if runtime.context.watch is not None:
         passed = {"next": "inject" if enough else "rewrite"}
         runtime.context.watch(Step("decide", (time.perf_counter() - started) * 1000, passed))

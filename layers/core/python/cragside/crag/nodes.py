@@ -15,6 +15,7 @@ from cragside.domain.candidates import considered
 from cragside.domain.context import pack
 from cragside.domain.document import Document
 from cragside.domain.errors import ServiceUnavailable
+from cragside.domain.left_out import left_out
 from cragside.domain.outcome import Degradation
 from cragside.domain.steps import Step
 from cragside.domain.variety import document_of_evidence, varied
@@ -94,11 +95,13 @@ async def retrieve(state: CragState, runtime: Runtime[CragContext]) -> Update:
         repository = (await context.tools.workspaces.open(state["workspace"])).passages
         return await repository.retrieve(state["question"], limit=context.tools.candidates)
 
-    try:
-        return {"local": await within(context.deadline.share(RETRIEVE_SHARE), "knowledge_base", candidates())}
-    except ServiceUnavailable as error:
-        # Whichever part failed, the store or the embedding model, the knowledge base did not answer.
-        return {"local": [], "degraded": [Degradation("knowledge_base", error.message)]}
+    with left_out() as missing:
+        try:
+            found = await within(context.deadline.share(RETRIEVE_SHARE), "knowledge_base", candidates())
+        except ServiceUnavailable as error:
+            # Whichever part failed, the store or the embedding model, the knowledge base did not answer.
+            return {"local": [], "degraded": [*missing, Degradation("knowledge_base", error.message)]}
+    return {"local": found, "degraded": missing}
 
 
 @timed
@@ -154,11 +157,11 @@ async def inject(state: CragState, runtime: Runtime[CragContext]) -> Update:
     """The best evidence, packed into one block."""
     context, tools = runtime.context, runtime.context.tools
     local, web = state["local"], state.get("web", [])
-    chosen = [*tools.policy.passing(local), *tools.policy.plausible(web or [])]
+    chosen = [*context.policy.passing(local), *context.policy.plausible(web or [])]
     weak = not chosen and web is None
     if weak:
-        chosen = tools.policy.best_effort(local)
-    best = varied(chosen, tools.max_documents, document_of_evidence)
+        chosen = context.policy.best_effort(local)
+    best = varied(chosen, context.max_documents, document_of_evidence)
     if context.compress:
         best = await compressed(state["question"], best, tools.embedded_grader)
     packed = pack(
@@ -170,7 +173,7 @@ async def inject(state: CragState, runtime: Runtime[CragContext]) -> Update:
             local,
             web or [],
             graders=(state.get("grader"), EMBEDDED_GRADER),
-            needed=(tools.policy.weak if weak else tools.policy.threshold, PLAUSIBLE),
+            needed=(context.policy.weak if weak else context.policy.threshold, PLAUSIBLE),
             best=best,
             packed=packed.documents,
         )

@@ -63,7 +63,7 @@ class CragTools:
 
 @dataclass(frozen=True, slots=True)
 class CragContext:
-    """The tools, deadline and token budget of one run, how it presents its evidence, and the turns before it.
+    """The tools, deadline and token budget of one run, how it chooses and presents evidence, and the turns before it.
 
     `watch` is called with each step when it ends.
     """
@@ -71,6 +71,8 @@ class CragContext:
     tools: CragTools
     deadline: Deadline
     evidence_tokens: int
+    policy: DecisionPolicy
+    max_documents: int
     instruction: str = PLAIN
     compress: bool = False
     turns: Sequence[ChatTurn] = ()

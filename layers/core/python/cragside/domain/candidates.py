@@ -15,13 +15,13 @@ Dropped = Literal["score", "limit", "room"]
 class Candidate:
     """A passage or web result that was considered, and the `grader` of its score.
 
-    It was only kept with a score above `needed`. `number` is that of its citation in the prompt, None if it was
-    `dropped`.
+    It was only kept with a score above `needed`; both are None where nothing is graded. `number` is that of its
+    citation in the prompt, None if it was `dropped`.
     """
 
     document: Document
     grader: str | None
-    needed: float
+    needed: float | None
     number: int | None = None
     dropped: Dropped | None = None
 

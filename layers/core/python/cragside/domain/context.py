@@ -78,8 +78,14 @@ def _heading(number: int, document: Document, code: str) -> str:
     filename = document.metadata.get("filename")
     named = [document.title or document.id, *(str(v) for v in (filename, document.url) if v and v != document.title)]
     line = as_name(" - ".join(dict.fromkeys(named)), _LONGEST_TITLE)
-    score = () if document.score is None else (f"relevance {document.score:.2f}",)
-    return f"[{number}] {line} ({', '.join((*_place(document), document.source, *score))}) {code}"
+    return f"[{number}] {line} ({', '.join((*_place(document), document.source, *_figure(document)))}) {code}"
+
+
+def _figure(document: Document) -> tuple[str, ...]:
+    """The relevance of the passage, or its similarity where nobody graded it."""
+    if document.score is not None:
+        return (f"relevance {document.score:.2f}",)
+    return () if document.similarity is None else (f"similarity {document.similarity:.2f}",)
 
 
 def _place(document: Document) -> tuple[str, ...]:

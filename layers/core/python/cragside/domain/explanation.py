@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cragside.domain.candidates import Candidate
+from cragside.domain.document import Document
 from cragside.domain.outcome import RagContext
 from cragside.domain.steps import Step
 
@@ -50,6 +51,7 @@ class Explanation:
             "standalone_question": self.context.standalone_question,
             "steps": [step.as_dict() for step in self.steps],
             "candidates": self.candidates_as_dicts(),
+            "mode": self.context.mode,
             **{name: told[name] for name in shared},
             **({"memory": told["memory"]} if "memory" in told else {}),
             "prompt": self.request["prompt"] if messages is None else None,
@@ -75,6 +77,7 @@ def _told(candidate: Candidate, reasons: Reasons) -> dict[str, Any]:
         "page": metadata.get("page"),
         "section": metadata.get("section"),
         "score": None if document.score is None else round(document.score, 4),
+        "similarity": _cosine(document),
         "needed": candidate.needed,
         "kept": candidate.number is not None,
         "number": candidate.number,
@@ -93,3 +96,8 @@ def _told(candidate: Candidate, reasons: Reasons) -> dict[str, Any]:
             "grader": candidate.grader,
         },
     }
+
+
+def _cosine(document: Document) -> float | None:
+    """The similarity of a passage that nobody graded."""
+    return None if document.score is not None or document.similarity is None else round(document.similarity, 4)

@@ -140,12 +140,14 @@ class DocumentKey:
 class Stored:
     """The number of a workspace's documents, and their bytes: files or texts, and metadata.
 
-    `sizes` has the bytes of the requested documents that exist.
+    `sizes` has the bytes of the requested documents that exist. `waiting` are those of `bytes` that are changes which
+    another database does not have yet.
     """
 
     documents: int = 0
     bytes: int = 0
     sizes: Mapping[DocumentKey, int] = field(default_factory=dict)
+    waiting: int = 0
 
 
 @dataclass(frozen=True, slots=True)

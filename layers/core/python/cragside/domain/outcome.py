@@ -7,6 +7,7 @@ from typing import Any
 from cragside.domain.candidates import Candidate
 from cragside.domain.document import Document
 from cragside.domain.exchange import moment_of
+from cragside.domain.preferences import EvidenceMode
 from cragside.domain.verdict import Verdict
 
 
@@ -40,7 +41,8 @@ class RagContext:
     """The injected evidence, and how it was found. Times are in milliseconds.
 
     `memory` holds the exchanges that follow the evidence; None if the request did not ask for memory.
-    `standalone_question` is what was searched for, if it differs from `query`.
+    `standalone_question` is what was searched for, if it differs from `query`. `mode` is how the workspace gets its
+    evidence; `threshold` matters for `corrective` only.
     """
 
     query: str
@@ -53,6 +55,7 @@ class RagContext:
     timings_ms: Mapping[str, float] = field(default_factory=dict)
     memory: tuple[Document, ...] | None = None
     standalone_question: str | None = None
+    mode: EvidenceMode = "corrective"
 
     def as_dict(self) -> dict[str, Any]:
         """The contract's JSON form."""
@@ -64,6 +67,7 @@ class RagContext:
             "processing_time_ms": self.processing_time_ms,
             "verdict": self.verdict,
             "threshold": self.threshold,
+            **({} if self.mode == "corrective" else {"mode": self.mode}),
             "degraded": [{"component": d.component, "reason": d.reason} for d in self.degraded],
             "timings_ms": {name: round(value, 2) for name, value in self.timings_ms.items()},
             **({} if self.memory is None else {"memory": [recalled(each) for each in self.memory]}),
@@ -85,6 +89,8 @@ def _citation(document: Document) -> dict[str, Any]:
         "source": document.source,
         "score": None if document.score is None else round(document.score, 4),
     }
+    if document.score is None and document.similarity is not None:
+        citation["similarity"] = round(document.similarity, 4)
     if document.url:
         citation["url"] = document.url
     if document.metadata:

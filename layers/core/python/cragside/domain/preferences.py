@@ -1,25 +1,41 @@
-"""The preferences of a workspace: the document pipeline's settings panel."""
+"""The preferences of a workspace: what its settings panel changes."""
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn
 
 from cragside.domain.errors import ValidationError
+from cragside.domain.personas import PERSONAS
 from cragside.domain.search import Strategy
+from cragside.domain.verdict import DEFAULT_THRESHOLD
+
+EvidenceMode = Literal["corrective", "similarity", "off"]
 
 RANGES: dict[str, tuple[float, float]] = {
     "chunk_tokens": (500, 2000),
     "chunk_overlap_tokens": (0, 1000),
     "similarity_results": (3, 10),
     "similarity_threshold": (0.0, 0.9),
+    "threshold": (0.0, 0.95),
+    "max_documents": (1, 20),
 }
 STRATEGIES: tuple[Strategy, ...] = ("similarity", "mmr")
+MODES: tuple[EvidenceMode, ...] = ("corrective", "similarity", "off")
+# The settings that have a few valid values each.
+_CHOICES: Mapping[str, Collection[str]] = {
+    "similarity_strategy": STRATEGIES,
+    "mode": MODES,
+    "persona": PERSONAS,
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Preferences:
-    """How new documents are cut, and the defaults of plain similarity searches.
+    """How new documents are cut, the defaults of plain similarity searches, and how prompts get evidence.
 
-    A `similarity_threshold` of None is the one that fits the store's embedding model.
+    A `similarity_threshold` of None is the one that fits the store's embedding model. `mode` is `corrective` (graded
+    evidence; passages above `threshold` suffice, `max_documents` at most), `similarity` (what a plain similarity search
+    finds) or `off` (no evidence). A `persona` of None is the plain instruction.
     """
 
     chunk_tokens: int
@@ -27,13 +43,17 @@ class Preferences:
     similarity_results: int
     similarity_threshold: float | None
     similarity_strategy: Strategy
+    mode: EvidenceMode = "corrective"
+    threshold: float = DEFAULT_THRESHOLD
+    max_documents: int = 5
+    persona: str | None = None
 
     def changed(self, **changes: Any) -> "Preferences":
         """The preferences with these values. Raises `ValidationError` with the range of an invalid one."""
         for name, value in changes.items():
-            if name == "similarity_strategy":
-                if value not in STRATEGIES:
-                    _refuse(name, f"{name} is one of {', '.join(STRATEGIES)}.")
+            if (choices := _CHOICES.get(name)) is not None:
+                if value not in choices:
+                    _refuse(name, f"{name} is one of {', '.join(choices)}.")
             else:
                 _check_range(name, value)
         new = replace(self, **changes)

@@ -72,9 +72,27 @@ class KnowledgeGraph(ABC):
         """For each passage the names of at most `limit` entities that it mentions, best connected first."""
 
     @abstractmethod
-    async def expand(self, names: Sequence[str], *, depth: int = 2, limit: int = 50) -> Neighbourhood:
-        """What is reached from entities in at most `depth` steps (2 at most), `limit` entities in all."""
+    async def expand(self, names: Sequence[str], *, depth: int = 2, limit: int = 50, kind: str = "") -> Neighbourhood:
+        """What is reached from entities in at most `depth` steps (2 at most), `limit` entities in all.
+
+        With a `kind`, by entities of that type alone; those that it starts from may have another.
+        """
 
     @abstractmethod
-    async def search(self, text: str, *, limit: int = 20) -> list[Entity]:
-        """Entities whose name contains the text, best connected first; "" for all."""
+    async def search(self, text: str, *, limit: int = 20, kind: str = "") -> list[Entity]:
+        """Entities whose name contains the text, best connected first; "" for all. `kind` is their type, "" for any."""
+
+    @abstractmethod
+    async def overview(self, *, limit: int = 300, kind: str = "") -> Neighbourhood:
+        """The `limit` best connected entities, of a type if one is given, and the relationships among them."""
+
+    @abstractmethod
+    async def kinds(self) -> dict[str, int]:
+        """How many entities there are of each type, the most frequent first; "" for those without one."""
+
+    @abstractmethod
+    async def naming(self, *names: str, limit: int = 20) -> tuple[list[str], int] | None:
+        """Ids of the passages that name an entity, or that say how two are related, and how many there are.
+
+        The earliest documents come first. None if an entity is not there. Names are in any case.
+        """

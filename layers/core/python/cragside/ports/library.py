@@ -13,6 +13,7 @@ from cragside.domain.indexing import (
     Progress,
     Task,
 )
+from cragside.domain.listing import LATEST, Listing
 
 
 class Library(ABC):
@@ -64,9 +65,19 @@ class Library(ABC):
 
     @abstractmethod
     async def documents(
-        self, *, limit: int = 100, offset: int = 0, status: DocumentStatus | None = None, track: str | None = None
+        self,
+        *,
+        limit: int = 100,
+        offset: int = 0,
+        status: DocumentStatus | None = None,
+        track: str | None = None,
+        listing: Listing = LATEST,
     ) -> tuple[list[DocumentRecord], int]:
-        """A page of documents, latest first, and how many there are in all."""
+        """A page of documents, by default the latest first, and how many there are in all."""
+
+    @abstractmethod
+    async def file_types(self) -> dict[str, int]:
+        """How many documents there are of each type of file, in the order of the types."""
 
     @abstractmethod
     async def source(self, document_id: str) -> SourceText | None:

@@ -24,8 +24,9 @@ class Indexed:
 class KnowledgeStatus:
     """Sizes of a workspace and the embedding model that built it.
 
-    `lightrag_workspace` is the name by which LightRAG's own server finds it, if that can read it. Two statuses that
-    differ in it alone are equal: a copy has another name.
+    `lightrag_workspace` is the name by which LightRAG's own server finds it, if that can read it. `size` is that of
+    its store in bytes; None where several workspaces share one. `waiting_changes` counts what other databases do not
+    have yet. Two statuses that differ in these alone are equal: a copy has another name.
     """
 
     workspace: str
@@ -36,6 +37,8 @@ class KnowledgeStatus:
     relations: int
     by_status: dict[str, int] = field(default_factory=dict)
     lightrag_workspace: str = field(default="", compare=False)
+    size: int | None = field(default=None, compare=False)
+    waiting_changes: int = field(default=0, compare=False)
 
 
 class RagRepository(ABC):

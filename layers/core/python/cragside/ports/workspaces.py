@@ -73,13 +73,14 @@ class Workspaces(Protocol):
         """Build a workspace anew with the configured embedding model. Returns the number of its sources.
 
         `progress` is called with the name of each finished source. The old store stays until the new one is complete.
+        Raises `ServiceUnavailable("reindex", ...)` while somebody else does the same, and `ReadOnlyStore`.
         """
         ...
 
     async def disagreement(self, workspace: str) -> str:
-        """How the graph of a workspace or of its memory differs from its documents, "" if neither does.
+        """How another database's share of a workspace or of its memory differs from its documents, "" if none does.
 
-        It may where another database has the graph and was restored from a backup or emptied. `reindex` mends it.
+        It may when one of the databases was restored from a backup or emptied. `reindex` mends it.
         Raises `ServiceUnavailable`.
         """
         ...

@@ -26,7 +26,13 @@ def load_settings(environment: Mapping[str, str] = os.environ) -> Settings:
         first = error.errors(include_input=False, include_url=False)[0]
         field = str(first["loc"][0]) if first["loc"] else ""
         variable = variable_of(field) if field in Settings.model_fields else field
-        raise ConfigurationError(f"{variable}: {first['msg']}.", variable=variable) from None
+        unknown = first["type"] == "literal_error" and field.endswith("_storage")
+        said = (
+            storages.unknown(field, in_files=not given.get("postgres_uri", "").strip())
+            if unknown
+            else f"{first['msg']}."
+        )
+        raise ConfigurationError(f"{variable}: {said}", variable=variable) from None
     for variable, conflict in _conflicts(settings):
         raise ConfigurationError(conflict, variable=variable)
     return settings

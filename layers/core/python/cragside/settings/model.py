@@ -149,6 +149,11 @@ class Settings(BaseModel):
     threshold: float = Field(
         DEFAULT_THRESHOLD, ge=0, le=1, description="A passage passes only with a relevance above this."
     )
+    mode: Literal["corrective", "similarity", "off"] = Field(
+        "corrective",
+        description="How prompts get evidence. `corrective`: graded, with a web search where nothing is good enough. "
+        "`similarity`: what a plain similarity search finds. `off`: none.",
+    )
     decision: Literal["any", "mean"] = Field(
         "any", description="`any`: one passing passage keeps the local route. `mean`: the mean must pass as well."
     )

@@ -1,13 +1,19 @@
 """LightRAG's storages by the names of its classes: which there are, and what each needs."""
 
 from collections.abc import Iterator, Mapping
-from typing import Literal
+from typing import Literal, get_args
 
 KvStorage = Literal["PGKVStorage", "RedisKVStorage", "SqliteKVStorage"]
 VectorStorage = Literal["PGVectorStorage", "QdrantVectorDBStorage", "SqliteVectorStorage"]
 GraphStorage = Literal["PGTableGraphStorage", "PGGraphStorage", "Neo4JStorage", "SqliteGraphStorage"]
 DocStatusStorage = Literal["PGDocStatusStorage", "RedisDocStatusStorage", "SqliteDocStatusStorage"]
 
+_NAMES: Mapping[str, tuple[str, ...]] = {
+    "kv_storage": get_args(KvStorage),
+    "vector_storage": get_args(VectorStorage),
+    "graph_storage": get_args(GraphStorage),
+    "doc_status_storage": get_args(DocStatusStorage),
+}
 # The settings that a storage needs, by the beginning of its name. The first one is what it is in.
 _NEEDS = {
     "PG": ("POSTGRES_URI",),
@@ -16,6 +22,13 @@ _NEEDS = {
     "Redis": ("REDIS_URI", "POSTGRES_URI"),
 }
 _EMBEDDED = "Sqlite"
+
+
+def unknown(field: str, *, in_files: bool) -> str:
+    """What is wrong with a storage of another name. Those that fit the store are offered."""
+    fitting = [name for name in _NAMES[field] if name.startswith(_EMBEDDED) == in_files]
+    others = "; others need POSTGRES_URI" if in_files else ""
+    return f"there is no storage of this name. Unset it, or choose {' or '.join(fitting)}{others}."
 
 
 def conflicts(chosen: Mapping[str, str | None], given: Mapping[str, object]) -> Iterator[tuple[str, str]]:

@@ -244,7 +244,12 @@ def unsupported(name: str) -> str:
 def _last(name: str) -> str:
     if name.lower().startswith(("http://", "https://")):
         try:
-            name = urlsplit(name).path
+            parts = urlsplit(name)
         except ValueError:
             return ""
+        # A file of a repository is named by the repository's address and, behind a #, its path.
+        inside = PurePath(parts.fragment)
+        if inside.suffix.lower() in _BY_ENDING or inside.name.lower() in _BY_NAME:
+            return inside.name
+        name = parts.path
     return PurePath(name).name

@@ -74,10 +74,11 @@ def plain(word: str) -> str:
     return _trimmed(found[1].replace(",", "")) if found else word
 
 
-def named_numbers(question: str) -> list[frozenset[str]]:
+def named_numbers(question: str, *, counts: bool = False) -> list[frozenset[str]]:
     """The forms of each number, code and date that a question names. A text that has one form of each has them all.
 
-    A number that says how much to answer ("top 10", "in 3 sentences") does not count.
+    A number that says how much to answer ("top 10", "in 3 sentences") does not count, unless `counts`: in a statement
+    it is one like any other.
     """
     months = _months_in_digits(question)
     found = words(_DAY_MONTH_YEAR.sub(r"\1 \2 \3", question))
@@ -87,7 +88,7 @@ def named_numbers(question: str) -> list[frozenset[str]]:
             named.append(frozenset({_MONTHS[word]}))
         elif word in _ROMAN:
             named.append(frozenset({_ROMAN[word]}))
-        elif _has_digit(word) and not _is_a_count(before, word, after):
+        elif _has_digit(word) and (counts or not _is_a_count(before, word, after)):
             named.append(frozenset({*_forms(word), *_asked_forms(word, after, months)}))
     return named
 

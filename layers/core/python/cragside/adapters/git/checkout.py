@@ -8,7 +8,7 @@ import asyncio
 import re
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -78,13 +78,15 @@ async def cloned(
     allow: Iterable[str] = (),
     resolver: Resolver | None = None,
     keep: bool = False,
+    folders: bool = True,
     seconds: float = 600.0,
     max_clone_bytes: int = 2 * 1024**3,
 ) -> AsyncIterator[Checkout]:
     """The newest commit of `source`, an https URL or a folder. It is deleted after the block unless `keep` is set.
 
-    `allow` is the list of RAG_FETCH_ALLOW; only its hosts may use `http://`. Raises `ValidationError` if the source
-    must not be cloned or exceeds `seconds` or `max_clone_bytes`, and `ConfigurationError` without git.
+    Without `folders`, only a URL is cloned. `allow` is the list of RAG_FETCH_ALLOW; only its hosts may use `http://`.
+    Raises `ValidationError` if the source must not be cloned or exceeds `seconds` or `max_clone_bytes`, and
+    `ConfigurationError` without git.
     """
     _check_branch(branch)
     folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="cragside-repository-"))
@@ -92,7 +94,7 @@ async def cloned(
     try:
         git = Git(folder)
         await git.check_version()
-        origin = await origin_of(source, allow, resolver)
+        origin = await origin_of(source, allow, resolver, folders=folders)
         try:
             async with asyncio.timeout(seconds):
                 await _clone(git, origin, branch, folder / "repository.git", max_clone_bytes)
@@ -114,7 +116,7 @@ async def files_of(
     file_types: Sequence[str] | None = None,
     max_files: int = DEFAULT_MAX_FILES,
     max_bytes: int = DEFAULT_MAX_BYTES,
-) -> AsyncIterator[RepositoryFile | PassedOver]:
+) -> AsyncGenerator[RepositoryFile | PassedOver]:
     """The files in the order of their paths, at most `max_files`, none longer than `max_bytes`.
 
     `include` and `exclude` are patterns as in .gitignore; `file_types` are endings such as `.py`. `NEVER_INDEXED` is

@@ -29,10 +29,17 @@ class CloneOrigin:
     secret: dict[str, str]
 
 
-async def origin_of(source: str, allow: Iterable[str], resolver: Resolver | None) -> CloneOrigin:
-    """The origin for an https URL or a folder. Raises `ValidationError` for anything that must not be cloned."""
+async def origin_of(
+    source: str, allow: Iterable[str], resolver: Resolver | None, *, folders: bool = True
+) -> CloneOrigin:
+    """The origin for an https URL or, with `folders`, a folder.
+
+    Raises `ValidationError` for anything that must not be cloned.
+    """
     if re.match(r"(?i)https?://", source):
         return await _remote(source, Guard(allow), resolver if resolver is not None else SystemResolver())
+    if not folders:
+        raise ValidationError("Give a repository as an https:// URL.", field="url")
     if source.startswith("-") or "\x00" in source or _OTHER_PROTOCOL.match(source):
         raise ValidationError("Give a repository as an https:// URL or as the path of a folder.")
     folder = await asyncio.to_thread(_local, source)

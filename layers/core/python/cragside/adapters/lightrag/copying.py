@@ -3,9 +3,11 @@
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from cragside.adapters.lightrag.backends.interface import Backend
+from cragside.adapters.lightrag.building import being_built
 from cragside.adapters.lightrag.files.home import Home
 from cragside.adapters.lightrag.leases import DOCUMENTS, GRAPH, Leases
 from cragside.adapters.lightrag.ledger.exchange import DocumentRow, SearchText
@@ -96,27 +98,20 @@ class Copier:
         """A store beside those of workspaces that holds what the source has; it is removed in the end."""
         backend = self.target.backend
         scratch = self.target.home.beside(name, "copying")
+        opening, seconds = partial(backend.open_ledger, scratch, name, search_text=self.search_text), self.lease_seconds
         # First what a copy left that was killed.
         for leftover in (await backend.has_store(scratch), False):
-            ledger = await backend.open_ledger(scratch, name, search_text=self.search_text)
-            leases = Leases(ledger, self.lease_seconds)
-            mine = False
-            try:
-                if not (mine := await leases.take_if_free(_COPYING) is not None):
+            async with being_built(backend, scratch, opening, lease=_COPYING, seconds=seconds) as ledger:
+                if ledger is None:
                     raise ServiceUnavailable(
                         "knowledge_base",
                         f"Another process is copying workspace {spoken(name)} to this place. Wait for it to end; if it "
-                        f"was killed, try again in {self.lease_seconds:.0f} seconds.",
+                        f"was killed, try again in {seconds:.0f} seconds.",
                     )
                 if not leftover:
                     await self._fill(name, count)
                     yield ledger
                     return
-            finally:
-                await leases.close()
-                ledger.release()
-                if mine:
-                    await backend.remove(scratch)
 
     async def _fill(self, name: str, count: "_Count") -> None:
         if not await self.source.has(name):

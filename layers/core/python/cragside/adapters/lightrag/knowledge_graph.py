@@ -4,9 +4,17 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Any, Literal
 
+from cragside.adapters.lightrag.graph_values import (
+    brief,
+    entity_of,
+    first_of,
+    readable,
+    relationship_of,
+    type_of,
+    undescribed,
+)
 from cragside.adapters.lightrag.lean import GRAPH_FIELD_SEP
 from cragside.adapters.lightrag.ledger.failures import LedgerError
 from cragside.adapters.lightrag.storable import storable
@@ -19,17 +27,14 @@ from cragside.ports.knowledge_graph import (
     EntityView,
     KnowledgeGraph,
     Neighbourhood,
-    Relationship,
 )
 
 DEEPEST = 2
 # A subgraph larger than this is nothing to read. Its edges may grow with the square, so they are limited as well.
-MOST_ENTITIES = 100
+MOST_ENTITIES = 200
 RELATIONSHIPS_AN_ENTITY = 4
-# What a list says of each of its rows: merged descriptions have thousands of characters, and keywords hundreds.
-_BRIEF = 300
-_KEYWORDS = 6
-_UNNAMED = "related to"
+# A hub's neighbours of one type are looked for among so many times as many neighbours more, until there are enough.
+_WIDER = 4
 
 
 class LightRagKnowledgeGraph(KnowledgeGraph):
@@ -65,22 +70,40 @@ class LightRagKnowledgeGraph(KnowledgeGraph):
             store = await self._current()
             return await _Graph(store).of_each_passage(passage_ids, limit) if store else {}
 
-    async def expand(self, names: Sequence[str], *, depth: int = 2, limit: int = 50) -> Neighbourhood:
+    async def expand(self, names: Sequence[str], *, depth: int = 2, limit: int = 50, kind: str = "") -> Neighbourhood:
         """Breadth first from the entities that are there, by strength of connection on each level.
 
-        `limit` is 100 at most; of the relationships the strongest are told, 4 for each entity. Descriptions are brief.
+        `limit` is 200 at most; of the relationships the strongest are told, 4 for each entity. Descriptions are brief.
         """
         with _reading():
             store = await self._current()
             if store is None:
                 return Neighbourhood()
-            return await _Graph(store).expand(names, min(depth, DEEPEST), min(limit, MOST_ENTITIES))
+            return await _Graph(store).expand(names, min(depth, DEEPEST), min(limit, MOST_ENTITIES), kind)
 
-    async def search(self, text: str, *, limit: int = 20) -> list[Entity]:
+    async def search(self, text: str, *, limit: int = 20, kind: str = "") -> list[Entity]:
         """Entities whose name contains the text in any case, best connected first; described in brief."""
         with _reading():
             store = await self._current()
-            return await _Graph(store).search(text, limit) if store else []
+            return await _Graph(store).search(text, limit, kind) if store else []
+
+    async def overview(self, *, limit: int = 300, kind: str = "") -> Neighbourhood:
+        """The best connected entities and the strongest relationships among them, 4 for each entity."""
+        with _reading():
+            store = await self._current()
+            return await _Graph(store).overview(limit, kind) if store else Neighbourhood()
+
+    async def kinds(self) -> dict[str, int]:
+        """The types of entities. Those of removed documents count until the graph is rid of them."""
+        with _reading():
+            store = await self._current()
+            return await _Graph(store).kinds() if store else {}
+
+    async def naming(self, *names: str, limit: int = 20) -> tuple[list[str], int] | None:
+        """See the port. A relationship has no direction here."""
+        with _reading():
+            store = await self._current()
+            return await _Graph(store).naming(names, limit) if store else None
 
     async def _current(self) -> Store | None:
         """The store, with all of its graph."""
@@ -108,7 +131,7 @@ class _Graph:
         first_seen = sources[0][2] if sources else None
         told = sources[:documents]
         labels = await self._ledger.labels([identifier for identifier, *_ in told])
-        description = _readable(value.get("description")) if described[known] else ""
+        description = readable(value.get("description")) if described[known] else ""
         return EntityView(
             replace(brief, description=description, first_seen=first_seen),
             tuple(await self._connections(known, connections)),
@@ -130,23 +153,44 @@ class _Graph:
             for passage, names in mentioned.items()
         }
 
-    async def expand(self, names: Sequence[str], depth: int, limit: int) -> Neighbourhood:
+    async def expand(self, names: Sequence[str], depth: int, limit: int, kind: str) -> Neighbourhood:
         start = await self._known(names)
         reached, capped = start[:limit], len(start) > limit
         level = reached
         for _ in range(depth):
             if capped or not level:
                 break
-            level = await self._beyond(level, set(reached), limit - len(reached) + 1)
+            level = await self._beyond(level, set(reached), limit - len(reached) + 1, kind)
             capped = len(reached) + len(level) > limit
             reached = [*reached, *level][:limit]
+        return await self._shown(reached, capped=capped)
+
+    async def overview(self, limit: int, kind: str) -> Neighbourhood:
+        best = await self._graph.containing("", limit + 1, storable(kind))
+        return await self._shown(best[:limit], capped=len(best) > limit)
+
+    async def _shown(self, reached: Sequence[str], *, capped: bool) -> Neighbourhood:
+        """These entities and the strongest relationships among them."""
         most = RELATIONSHIPS_AN_ENTITY * len(reached)
         rows = await self._relations(await self._graph.among(reached, most + 1))
         entities = tuple(await self._entities(reached))
-        return Neighbourhood(entities, tuple(_relationship(*row) for row in rows[:most]), capped or len(rows) > most)
+        return Neighbourhood(entities, tuple(relationship_of(*row) for row in rows[:most]), capped or len(rows) > most)
 
-    async def search(self, text: str, limit: int) -> list[Entity]:
-        return await self._entities(await self._graph.containing(storable(text.strip()), limit))
+    async def search(self, text: str, limit: int, kind: str) -> list[Entity]:
+        return await self._entities(await self._graph.containing(storable(text.strip()), limit, storable(kind)))
+
+    async def kinds(self) -> dict[str, int]:
+        counts = await self._graph.kinds()
+        return dict(sorted(counts.items(), key=lambda each: (-each[1], each[0])))
+
+    async def naming(self, names: Sequence[str], limit: int) -> tuple[list[str], int] | None:
+        found = [await self._named(name) for name in names]
+        known = [each[0] for each in found if each]
+        if len(known) < len(names):
+            return None
+        if len(known) == 1:
+            return await self._ledger.passages_naming("entity", known[0], limit)
+        return await self._ledger.passages_naming("relation", GRAPH_FIELD_SEP.join(ordered(*known)), limit)
 
     async def _mentioned_by(self, passage_ids: Sequence[str]) -> list[tuple[str, str]]:
         return await self._ledger.mentioned_by(list(dict.fromkeys(map(storable, passage_ids))))
@@ -173,20 +217,32 @@ class _Graph:
         rows = [(*((name, other) if forward else (other, name)), value) for other, value, forward in strong]
         for source, target, value in await self._relations(rows):
             other = target if source == name else source
-            away = _first_of(source, target, value.get("description")) == name
+            away = first_of(source, target, value.get("description")) == name
             direction: Literal["outgoing", "incoming"] = "outgoing" if away else "incoming"
-            found.append(Connection(other, _type(value), direction, _brief(value.get("description"))))
+            found.append(Connection(other, type_of(value), direction, brief(value.get("description"))))
         return found
 
-    async def _beyond(self, level: Sequence[str], seen: set[str], limit: int) -> list[str]:
+    async def _beyond(self, level: Sequence[str], seen: set[str], limit: int, kind: str) -> list[str]:
         """The strongest new neighbours of a level of a search."""
         weights: dict[str, float] = {}
         for node in level:
-            # As many more as are known already: these may be the strongest.
-            for other, weight in await self._graph.neighbours(node, limit + len(seen)):
-                if other not in seen:
-                    weights[other] = max(weights.get(other, 0.0), weight or 0.0)
+            for other, weight in await self._near(node, seen, limit, kind):
+                weights[other] = max(weights.get(other, 0.0), weight or 0.0)
         return sorted(weights, key=lambda name: (-weights[name], name))[:limit]
+
+    async def _near(self, node: str, seen: set[str], limit: int, kind: str) -> list[tuple[str, float | None]]:
+        """At least `limit` new neighbours of a node, of a type if one is given, or all that there are."""
+        # As many more as are known already: these may be the strongest.
+        wide = limit + len(seen)
+        while True:
+            rows = await self._graph.neighbours(node, wide)
+            found = [row for row in rows if row[0] not in seen]
+            if kind:
+                nodes = await self._nodes([other for other, _ in found])
+                found = [row for row in found if nodes.get(row[0], {}).get("entity_type") == kind]
+            if not kind or len(found) >= limit or len(rows) < wide:
+                return found
+            wide *= _WIDER
 
     async def _entities(self, names: Sequence[str]) -> list[Entity]:
         found, mentions, described = (
@@ -195,7 +251,7 @@ class _Graph:
             await self._described(names),
         )
         return [
-            _entity(name, found[name] if described[name] else _undescribed(found[name]), mentions.get(name, 0))
+            entity_of(name, found[name] if described[name] else undescribed(found[name]), mentions.get(name, 0))
             for name in names
             if name in found and name in described
         ]
@@ -212,7 +268,7 @@ class _Graph:
         keys = [GRAPH_FIELD_SEP.join(ordered(source, target)) for source, target, _ in rows]
         fading = await self._ledger.fading("relation", keys)
         return [
-            (source, target, _undescribed(value) if key in fading else value)
+            (source, target, undescribed(value) if key in fading else value)
             for key, (source, target, value) in zip(keys, rows, strict=True)
             if fading.get(key, True)
         ]
@@ -224,56 +280,3 @@ def _reading() -> Iterator[None]:
         yield
     except LedgerError as error:
         raise ServiceUnavailable("knowledge_base", f"The graph cannot be read: {error.reason}.") from error.__cause__
-
-
-def _undescribed(value: dict[str, Any]) -> dict[str, Any]:
-    return {**value, "description": None, "keywords": None}
-
-
-def _entity(name: str, value: dict[str, Any], mentions: int) -> Entity:
-    kind, described = value.get("entity_type") or "", _brief(value.get("description"))
-    return Entity(name, kind, described, mentions=mentions, last_seen=_iso(value.get("created_at")))
-
-
-def _relationship(source: str, target: str, value: dict[str, Any]) -> Relationship:
-    description = value.get("description")
-    first = _first_of(source, target, description)
-    ends = (source, target) if first == source else (target, source)
-    return Relationship(*ends, _type(value), _brief(description))
-
-
-def _first_of(source: str, target: str, description: str | None) -> str:
-    """The end that the description names first, `source` when it does not name both."""
-    shorter, longer = sorted((source.casefold(), target.casefold()), key=len)
-    for fragment in _fragments(description):
-        text = fragment.casefold()
-        at_longer = text.find(longer)
-        # "Python" is not named by "Python Software Foundation".
-        at_shorter = text.replace(longer, " " * len(longer)).find(shorter)
-        if at_longer >= 0 and at_shorter >= 0:
-            first = longer if at_longer < at_shorter else shorter
-            return source if source.casefold() == first else target
-    return source
-
-
-def _type(value: dict[str, Any]) -> str:
-    words = (value.get("keywords") or "").replace(GRAPH_FIELD_SEP, ",").split(",", _KEYWORDS)[:_KEYWORDS]
-    return ", ".join(dict.fromkeys(word.strip() for word in words if word.strip())) or _UNNAMED
-
-
-def _fragments(text: str | None) -> list[str]:
-    return list(dict.fromkeys(part.strip() for part in (text or "").split(GRAPH_FIELD_SEP) if part.strip()))
-
-
-def _readable(text: str | None) -> str:
-    """What passages say, each on a line of its own, once."""
-    return "\n".join(_fragments(text))
-
-
-def _brief(description: str | None) -> str:
-    text = _readable(description)
-    return text if len(text) <= _BRIEF else f"{text[: _BRIEF - 1].rstrip()}…"
-
-
-def _iso(seconds: Any) -> str | None:
-    return datetime.fromtimestamp(seconds, UTC).isoformat() if isinstance(seconds, int) and seconds > 0 else None

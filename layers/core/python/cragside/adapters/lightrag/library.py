@@ -1,6 +1,7 @@
 """The documents of one workspace in its store."""
 
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 from typing_extensions import override
@@ -23,6 +24,7 @@ from cragside.domain.indexing import (
     Progress,
     Task,
 )
+from cragside.domain.listing import LATEST, Listing
 from cragside.ports.library import Library
 
 Read = TypeVar("Read")
@@ -77,9 +79,20 @@ class LightRagLibrary(Library):
 
     @override
     async def documents(
-        self, *, limit: int = 100, offset: int = 0, status: DocumentStatus | None = None, track: str | None = None
+        self,
+        *,
+        limit: int = 100,
+        offset: int = 0,
+        status: DocumentStatus | None = None,
+        track: str | None = None,
+        listing: Listing = LATEST,
     ) -> tuple[list[DocumentRecord], int]:
-        return await self._read(lambda ledger: ledger.page(limit, offset, status, track), ([], 0))
+        asked = replace(listing, search=storable(listing.search))
+        return await self._read(lambda ledger: ledger.page(limit, offset, status, track, asked), ([], 0))
+
+    @override
+    async def file_types(self) -> dict[str, int]:
+        return await self._read(lambda ledger: ledger.file_types(), {})
 
     @override
     async def source(self, document_id: str) -> SourceText | None:

@@ -54,7 +54,7 @@ class StoreOpener:
         from cragside.adapters.lightrag.engine.engine import build_engine
         from cragside.adapters.lightrag.store import Store
 
-        ledger = await self._ledger(workspace, folder, read_only=read_only)
+        ledger = await self.ledger(workspace, folder, read_only=read_only)
         try:
             stored, generation = await ledger.opened_with()
             anew = f", or build the store anew: cragside reindex --workspace {owner_of(workspace)}"
@@ -64,7 +64,7 @@ class StoreOpener:
             storages = self.backend.storages()
             if check:
                 _check_storages(workspace, ledger.storages, storages.names)
-            place = self.backend.place_of(folder)
+            place = self.backend.place_of(folder, generation)
             engine = build_engine(
                 place,
                 folder=self.backend.files_of(folder),
@@ -98,7 +98,8 @@ class StoreOpener:
 
         return chunker(self.count_tokens, *await self.chunking(workspace))
 
-    async def _ledger(self, workspace: str, folder: Path, *, read_only: bool) -> "Ledger":
+    async def ledger(self, workspace: str, folder: Path, *, read_only: bool = False) -> "Ledger":
+        """The ledger of a folder alone. Raises `ServiceUnavailable`."""
         try:
             return await self.backend.open_ledger(folder, workspace, search_text=self.search_text, read_only=read_only)
         except LedgerError as error:

@@ -8,14 +8,17 @@ from typing import TYPE_CHECKING
 
 from typing_extensions import override
 
+from cragside.adapters.lightrag.building import being_built
 from cragside.adapters.lightrag.files.home import Home
 from cragside.adapters.lightrag.files.manifest import Manifest
 from cragside.adapters.lightrag.leases import DOCUMENTS, GRAPH, Leases
 from cragside.adapters.lightrag.ledger.failures import LedgerDamaged, LedgerError, StoreFormatError
+from cragside.adapters.lightrag.ledger.leases import LeaseLost
 from cragside.adapters.lightrag.opening import StoreOpener, damaged, out_of_reach, unopened
 from cragside.adapters.lightrag.pool import StorePool
+from cragside.domain.errors import ServiceUnavailable
 from cragside.domain.indexing import DocumentKey, Stored
-from cragside.domain.memory_name import memory_of
+from cragside.domain.memory_name import memory_of, owner_of
 from cragside.ports.object_store import ObjectStore
 from cragside.ports.relevance_grader import RelevanceGrader
 from cragside.ports.workspaces import Workspace, Workspaces
@@ -27,6 +30,8 @@ if TYPE_CHECKING:
 
 # The lease of whoever builds a store that is to replace another one.
 REBUILDING = "rebuilding"
+# The lease of whoever builds a store anew, so that nobody else begins the same.
+REINDEXING = "reindexing"
 MOST_OPEN = 64
 PATIENCE_SECONDS = 30.0
 
@@ -119,7 +124,8 @@ class EmbeddedWorkspaces(Workspaces):
         """See the port; exchanges count as documents.
 
         The old store serves, and keeps other writers out, until the new one is complete. When a source cannot be
-        indexed the old store stays and `ServiceUnavailable` names the source. A baked store is refused.
+        indexed the old store stays and `ServiceUnavailable` names the source. A baked store is refused, and so is a
+        second call while one is under way.
         """
         await self._home.ready()
         self._home.refuse_baked()
@@ -161,8 +167,14 @@ class EmbeddedWorkspaces(Workspaces):
         # Texts are read back without their vectors, so the old model may be out of reach.
         old = await self._opener.open(workspace, self.folder(workspace), check=False)
         try:
-            async with old.alone() as ledger:
-                count = await self._replaced(workspace, old, ledger, progress)
+            async with old.leases.held_if_free(REINDEXING) as first:
+                if first is None:
+                    said = (
+                        f"Workspace {owner_of(workspace)} is being built anew already. Try again when that has ended."
+                    )
+                    raise ServiceUnavailable("reindex", said)
+                async with old.alone() as ledger:
+                    count = await self._replaced(workspace, old, ledger, progress)
             await self._pool.drop(workspace)
             return count
         finally:
@@ -174,18 +186,18 @@ class EmbeddedWorkspaces(Workspaces):
 
         scratch = self._home.beside(workspace, "reindexing")
         await self._backend.remove(scratch)
-        try:
+        opening, seconds = partial(self._opener.ledger, workspace, scratch), self._opener.lease_seconds
+        async with being_built(self._backend, scratch, opening, lease=REBUILDING, seconds=seconds) as building:
+            if building is None:
+                raise LeaseLost
             fresh = await self._opener.open(workspace, scratch)
             try:
-                async with fresh.leases.held(REBUILDING):
-                    await fresh.embedder.prepare()
-                    count = await rebuild(old, fresh, progress)
+                await fresh.embedder.prepare()
+                count = await rebuild(old, fresh, progress)
                 await ledger.replace_by(fresh.ledger)
             finally:
                 await fresh.close()
             return count
-        finally:
-            await self._backend.remove(scratch)
 
     async def _taken_away(self, workspace: str) -> bool:
         if not await self._has_store(workspace):

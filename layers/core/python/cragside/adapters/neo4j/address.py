@@ -1,7 +1,7 @@
 """Where a Neo4j database is."""
 
 from dataclasses import dataclass, field
-from urllib.parse import unquote, urlunsplit
+from urllib.parse import SplitResult, parse_qsl, unquote, urlunsplit
 
 from cragside.adapters.bad_address import ENCODED, BadAddress, split_address
 
@@ -35,9 +35,18 @@ class Neo4jAddress:
         password = password or unquote(parts.password or "")
         if not user or not password:
             raise BadAddress("set NEO4J_USERNAME and NEO4J_PASSWORD too")
+        _check_options(parts)
         bare = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
         return cls(bare, user, password, database or None)
 
     def __str__(self) -> str:
-        """For messages: without user and password."""
-        return self.uri
+        """For messages: without user, password and options."""
+        return self.uri.partition("?")[0]
+
+
+def _check_options(parts: SplitResult) -> None:
+    options = parse_qsl(parts.query, keep_blank_values=True)
+    if parts.query and not parts.scheme.startswith("neo4j"):
+        raise BadAddress("an address that begins with bolt has no options. Leave out what follows the question mark")
+    if parts.query and ([name for name, _ in options] != ["policy"] or not options[0][1]):
+        raise BadAddress("the only option that it can have is policy, as neo4j://HOST:7687?policy=NAME")

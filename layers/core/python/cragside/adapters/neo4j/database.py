@@ -11,6 +11,7 @@ import neo4j
 from neo4j.exceptions import (
     AuthError,
     ClientError,
+    ConfigurationError,
     DatabaseUnavailable,
     DriverError,
     Neo4jError,
@@ -126,6 +127,8 @@ class Neo4jDatabase:
         failure = _failure(error)
         if _is_outage(error):
             self._gate.close_for_a_while(failure)
+        elif isinstance(error, Neo4jError):
+            self._gate.answered()
         return failure
 
     async def _sign_of_life(self) -> None:
@@ -166,6 +169,8 @@ def _is_refused(error: BaseException) -> bool:
 
 def _failure(error: BaseException) -> Neo4jFailure:
     """What it means for whoever runs cragside."""
+    if isinstance(error, ConfigurationError):
+        return Neo4jFailure("Neo4j's driver refuses the address", "has no graph: Neo4j's driver refuses NEO4J_URI")
     if isinstance(error, AuthError) or _is_refused(error):
         return Neo4jFailure("the user or the password of Neo4j is wrong", "is refused by Neo4j: check NEO4J_USERNAME")
     if isinstance(error, ClientError) and error.code == "Neo.ClientError.Database.DatabaseNotFound":

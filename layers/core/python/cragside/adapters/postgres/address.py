@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import SplitResult, parse_qsl, unquote
 
-from cragside.adapters.bad_address import ENCODED, BadAddress, split_address
+from cragside.adapters.bad_address import ENCODED, BadAddress, check_host, split_address
 from cragside.adapters.postgres.tls import tls_of
 
 _FORM = "postgresql://USER:PASSWORD@HOST:5432/DATABASE"
@@ -106,7 +106,9 @@ def _place(parts: SplitResult, options: Mapping[str, str]) -> tuple[str, int]:
         named = unquote(place.partition(":")[0])
     if "host" in options and named:
         raise BadAddress("it names two hosts. Leave the one before the database out, or the option host")
-    return options.get("host") or unquote(named), port
+    if (other := options.get("host")) and not other.startswith("/"):
+        check_host(other)
+    return other or unquote(named), port
 
 
 def _options(query: str) -> dict[str, str]:

@@ -146,17 +146,17 @@ class Connections:
         elif self._direct is False:
             arguments["statement_cache_size"] = 0
         connection = await asyncpg.connect(**arguments)
-        if self._direct is None:
-            try:
+        try:
+            if self._direct is None:
                 self._direct = await _is_direct(connection)
-            except BaseException:
-                connection.terminate()
-                raise
-            if not self._direct and self._address.statement_cache_size is None:
-                connection.terminate()
-                return await self._connect(**given)
-        if self._direct:
-            await connection.execute(_bounds(self._statement_seconds))
+                if not self._direct and self._address.statement_cache_size is None:
+                    connection.terminate()
+                    return await self._connect(**given)
+            if self._direct:
+                await connection.execute(_bounds(self._statement_seconds))
+        except BaseException:  # the pool does not know it yet
+            connection.terminate()
+            raise
         return connection
 
 

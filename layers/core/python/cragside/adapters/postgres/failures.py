@@ -34,12 +34,12 @@ _MEANINGS = (
     (
         asyncpg.InvalidAuthorizationSpecificationError,
         "the user or the password is wrong",
-        "refuses the user of POSTGRES_URI",
+        "refuses the user or the password in POSTGRES_URI. Correct them, or let the user in with pg_hba.conf",
     ),
     (
         asyncpg.InvalidCatalogNameError,
         "there is no such database",
-        "has no database: POSTGRES_URI names none that is there",
+        "has no database: the one that POSTGRES_URI names is not there. Create it, or correct POSTGRES_URI",
     ),
     (
         AllBusy,
@@ -53,6 +53,13 @@ _MEANINGS = (
     ),
     (asyncpg.TooManyConnectionsError, "it has too many connections", "has too many connections to PostgreSQL"),
 )
+# asyncpg has no class of its own for this.
+_NO_TLS = "rejected SSL upgrade"
+_WITHOUT_TLS = (
+    "PostgreSQL takes no TLS",
+    "is out of reach: PostgreSQL takes no TLS, which sslmode in POSTGRES_URI asks for. Set up its certificate, or "
+    "choose another sslmode",
+)
 
 
 def meaning_of(error: BaseException) -> tuple[str, str]:
@@ -60,9 +67,12 @@ def meaning_of(error: BaseException) -> tuple[str, str]:
 
     Neither holds what was asked: that may be somebody's text.
     """
+    if type(error) is ConnectionError and _NO_TLS in str(error):
+        return _WITHOUT_TLS
     for kinds, reason, unusable in _MEANINGS:
         if isinstance(error, kinds):
             return reason, unusable
     if isinstance(error, asyncpg.PostgresError) and not isinstance(error, asyncpg.PostgresConnectionError):
         return f"PostgreSQL said {type(error).__name__}", "failed in PostgreSQL; see its log"
-    return "PostgreSQL does not answer", "is out of reach: PostgreSQL does not answer"
+    remedy = "Start it, or correct POSTGRES_URI"
+    return "PostgreSQL does not answer", f"is out of reach: PostgreSQL does not answer. {remedy}"

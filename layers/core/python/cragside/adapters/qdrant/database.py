@@ -3,6 +3,7 @@
 import asyncio
 import warnings
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import TypeVar
 
 import httpx
@@ -11,6 +12,7 @@ from qdrant_client.common.client_exceptions import QdrantException
 from qdrant_client.http.exceptions import ApiException, ResponseHandlingException, UnexpectedResponse
 from typing_extensions import override
 
+from cragside.adapters.gate import Gate, ServerFailure
 from cragside.adapters.qdrant.address import QdrantAddress
 
 CONNECT_SECONDS = 3.0
@@ -18,17 +20,16 @@ REQUEST_SECONDS = 30.0
 _REFUSED = (401, 403)
 _MISSING = 404
 _CONFLICT = 409
+_SLOW = (httpx.ReadTimeout, httpx.WriteTimeout, httpx.PoolTimeout)
 
 T = TypeVar("T")
 
 
-class QdrantFailure(Exception):
-    """Qdrant failed, for `reason`. `unusable` completes the sentence 'The store …'. Neither holds what was asked."""
+class QdrantFailure(ServerFailure):
+    """Qdrant failed, perhaps with a status of HTTP."""
 
     def __init__(self, reason: str, unusable: str, status: int | None = None) -> None:
-        super().__init__(reason)
-        self.reason = reason
-        self.unusable = unusable
+        super().__init__(reason, unusable)
         self.is_missing = status == _MISSING
         self.is_conflict = status == _CONFLICT
 
@@ -42,41 +43,62 @@ class QdrantDatabase:
         self._seconds = REQUEST_SECONDS if request_seconds is None else request_seconds
         self._client: AsyncQdrantClient | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._gate = Gate("Qdrant", QdrantFailure, self._sign_of_life, most=most)
 
     async def run(self, work: Callable[[AsyncQdrantClient], Awaitable[T]]) -> T:
         """Make requests. `work` may run again after a connection that the server closed meanwhile."""
-        try:
+        async with self._gate.passed():
             try:
-                return await work(self._opened())
-            except ResponseHandlingException as error:
-                if not isinstance(error.source, httpx.RemoteProtocolError | httpx.ReadError | httpx.WriteError):
-                    raise
-                return await work(self._opened())
-        except (ApiException, QdrantException) as error:
-            raise _failure(error) from error
+                try:
+                    return await work(self._opened())
+                except ResponseHandlingException as error:
+                    if not isinstance(error.source, httpx.RemoteProtocolError | httpx.ReadError | httpx.WriteError):
+                        raise
+                    return await work(self._opened())
+            except (ApiException, QdrantException) as error:
+                raise self._noted(error) from error
 
     async def close(self) -> None:
         """Close all connections."""
+        await self._gate.stop()
         client, self._client = self._client, None
         if client is not None:
+            await client.close()
+
+    def _noted(self, error: Exception) -> QdrantFailure:
+        failure = _failure(error)
+        if isinstance(error, UnexpectedResponse):
+            self._gate.answered()
+        elif isinstance(error, ResponseHandlingException) and _is_outage(error.source):
+            self._gate.close_for_a_while(failure)
+        return failure
+
+    async def _sign_of_life(self) -> None:
+        client = self._made(most=1)  # the gate ends the wait
+        try:
+            with suppress(UnexpectedResponse):  # a refusal is an answer
+                await client.info()
+        finally:
             await client.close()
 
     def _opened(self) -> AsyncQdrantClient:
         loop = asyncio.get_running_loop()
         if self._client is None or self._loop is not loop:
             # Connections belong to the event loop that made them.
-            self._loop = loop
-            with warnings.catch_warnings():
-                # `doctor` tells of a key without TLS.
-                warnings.simplefilter("ignore", UserWarning)
-                self._client = AsyncQdrantClient(
-                    url=self.address.url,
-                    api_key=self.address.api_key or None,
-                    check_compatibility=False,
-                    trust_env=False,
-                    transport=_Bounded(self._most, self._seconds),
-                )
+            self._loop, self._client = loop, self._made(self._most)
         return self._client
+
+    def _made(self, most: int) -> AsyncQdrantClient:
+        with warnings.catch_warnings():
+            # `doctor` tells of a key without TLS.
+            warnings.simplefilter("ignore", UserWarning)
+            return AsyncQdrantClient(
+                url=self.address.url,
+                api_key=self.address.api_key or None,
+                check_compatibility=False,
+                trust_env=False,
+                transport=_Bounded(most, self._seconds),
+            )
 
 
 class _Bounded(httpx.AsyncHTTPTransport):
@@ -91,6 +113,11 @@ class _Bounded(httpx.AsyncHTTPTransport):
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         request.extensions = {**request.extensions, "timeout": self._bounds}
         return await super().handle_async_request(request)
+
+
+def _is_outage(error: Exception) -> bool:
+    """Whether others need not try. A request that takes too long says nothing of the server."""
+    return isinstance(error, httpx.HTTPError) and not isinstance(error, _SLOW)
 
 
 def _failure(error: BaseException) -> QdrantFailure:

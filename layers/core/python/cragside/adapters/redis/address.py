@@ -1,12 +1,19 @@
 """Where a Redis database is."""
 
 from dataclasses import dataclass, field
-from urllib.parse import parse_qsl, urlunsplit
+from pathlib import Path
+from urllib.parse import SplitResult, parse_qsl, urlunsplit
 
 from cragside.adapters.bad_address import ENCODED, BadAddress, split_address
 
 _SCHEMES = ("redis", "rediss")
 _OPTIONS = ("ssl_ca_certs", "ssl_ca_path", "ssl_cert_reqs", "ssl_certfile", "ssl_check_hostname", "ssl_keyfile")
+
+_FILES = ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile")
+_VALUES = {
+    "ssl_cert_reqs": ("required", "optional", "none"),
+    "ssl_check_hostname": ("true", "false", "yes", "no", "1", "0"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,14 +36,37 @@ class RedisAddress:
         database = parts.path.strip("/")
         if database and not (database.isascii() and database.isdigit()):
             raise BadAddress("the database behind the host has to be a number: redis://HOST:6379/0")
-        for name, _ in parse_qsl(parts.query, keep_blank_values=True):
-            if name not in _OPTIONS:
-                raise BadAddress(f"it has an unknown option; those known are {', '.join(_OPTIONS)}")
-            if parts.scheme != "rediss":
-                raise BadAddress("its options are for TLS. Begin it with rediss://, or leave them out")
+        _check_options(parts)
         shown = urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
         return cls(uri.strip(), shown)
 
     def __str__(self) -> str:
         """For messages: without user and password."""
         return self.shown
+
+
+def _check_options(parts: SplitResult) -> None:
+    pairs = parse_qsl(parts.query, keep_blank_values=True)
+    if len(dict(pairs)) < len(pairs):
+        raise BadAddress("an option is there twice. Leave one of the two out")
+    for name, value in pairs:
+        if name not in _OPTIONS:
+            raise BadAddress(f"it has an unknown option; those known are {', '.join(_OPTIONS)}")
+        if parts.scheme != "rediss":
+            raise BadAddress("its options are for TLS. Begin it with rediss://, or leave them out")
+        if name in _VALUES and value.lower() not in _VALUES[name]:
+            raise BadAddress(f"{name} has to be one of {', '.join(_VALUES[name])}")
+        if name in _FILES and not _can_be_read(value):
+            raise BadAddress(f"the file of {name} is missing or cannot be read")
+        if name == "ssl_ca_path" and not Path(value).is_dir():
+            raise BadAddress(f"the folder of {name} is missing")
+    if "ssl_keyfile" in dict(pairs) and "ssl_certfile" not in dict(pairs):
+        raise BadAddress("ssl_keyfile needs ssl_certfile beside it")
+
+
+def _can_be_read(name: str) -> bool:
+    try:
+        with Path(name).open("rb"):
+            return True
+    except (OSError, ValueError):
+        return False

@@ -61,6 +61,14 @@ class RedisDatabase:
                     raise self._noted(error) from error
         raise RedisFailure("others kept changing the same keys of Redis", "is busy: others write to the same keys")
 
+    async def ping(self) -> None:
+        """Ask for something small. Raises as `run` does."""
+
+        async def ping(client: Redis) -> None:
+            await client.ping()
+
+        await self.run(ping)
+
     async def close(self) -> None:
         """Close all connections."""
         await self._gate.stop()
@@ -73,6 +81,8 @@ class RedisDatabase:
         # A command that takes too long says nothing of the server.
         if isinstance(error, ConnectionBroken | OSError) and not isinstance(error, TimeoutError):
             self._gate.close_for_a_while(failure)
+        elif isinstance(error, ResponseError):
+            self._gate.answered()
         return failure
 
     async def _sign_of_life(self) -> None:

@@ -36,6 +36,7 @@ from cragside.entrypoints.cli.sync import sync
 from cragside.entrypoints.cli.token import token
 from cragside.entrypoints.cli.worker import worker
 from cragside.entrypoints.cli.workspaces import workspaces
+from cragside.entrypoints.error_lines import message_of
 
 _EPILOG = "Exit codes: " + "; ".join(f"{code} {meaning}" for code, meaning in exit_codes.MEANINGS.items()) + "."
 
@@ -71,7 +72,7 @@ class Cli(TyperGroup):
         except Exception as error:
             if session.debug:
                 traceback.print_exc()
-            return _failed(exit_codes.message_of(error), exit_codes.exit_code_of(error))
+            return _failed(message_of(error), exit_codes.exit_code_of(error))
         return returned if isinstance(returned, int) else exit_codes.OK
 
 

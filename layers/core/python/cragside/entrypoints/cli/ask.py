@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cragside.domain.errors import ServiceUnavailable
 from cragside.entrypoints.cli.api import LocalWorkspace
 from cragside.entrypoints.cli.session import session_of
 from cragside.entrypoints.cli.terminal import notices, output, print_json, printable
@@ -35,6 +36,7 @@ def ask(
     Ollama's model writes the answer from graded evidence and cites it as [1], [2]. Without a model you see the
     evidence.
     Ollama is looked for at OLLAMA_BASE_URL, else at OLLAMA_HOST, else at http://127.0.0.1:11434.
+    If the knowledge base cannot be read and there is no other evidence, the command ends with 3.
     """
     session = session_of(context)
     settings = session.settings(workspace)
@@ -52,8 +54,16 @@ def ask(
             if text is not None:
                 turns.append(_message("assistant", text))
             container.conversations.keep(settings.workspace, [*history, *turns])
+        _refuse_blindness(answer.context)
 
     session.run(settings, work)
+
+
+def _refuse_blindness(context: "RagContext") -> None:
+    """Raise `ServiceUnavailable` if there is no evidence because the knowledge base could not be read."""
+    lost = {each.component: each.reason for each in context.degraded}
+    if "knowledge_base" in lost and not context.documents:
+        raise ServiceUnavailable("knowledge_base", lost["knowledge_base"])
 
 
 def _history(container: "Container", workspace: str) -> list["Mapping[str, str]"]:

@@ -12,7 +12,7 @@ from cragside.entrypoints.cli.session import Session, session_of
 from cragside.entrypoints.cli.terminal import output, print_json, printable
 
 if TYPE_CHECKING:
-    from cragside.entrypoints.cli.doctor_checks import Finding
+    from cragside.entrypoints.findings import Finding
 
 _STYLES = {"ok": "green", "warning": "yellow", "error": "red", "not configured": "dim"}
 
@@ -37,16 +37,17 @@ def doctor(
 
 
 def _examine(session: Session) -> "list[Finding]":
-    from cragside.entrypoints.cli.doctor_checks import Finding, examine_components, examine_folder, examine_installation
+    from cragside.entrypoints.component_checks import examine_components, examine_folder, examine_installation
+    from cragside.entrypoints.findings import FOR_OPERATORS, Finding
 
     findings = examine_installation()
     try:
         settings = session.settings()
     except ConfigurationError as error:
         return [*findings, Finding("settings", "error", detail=error.message, remedy="Correct the environment.")]
-    findings += [Finding("settings", "ok"), examine_folder(settings)]
+    findings += [Finding("settings", "ok"), examine_folder(settings, FOR_OPERATORS)]
     try:
-        return findings + session.run(settings, examine_components)
+        return findings + session.run(settings, lambda container: examine_components(container, FOR_OPERATORS))
     except ConfigurationError as error:
         return [*findings, Finding("settings", "error", detail=error.message, remedy="Correct the environment.")]
 

@@ -52,20 +52,29 @@ def _place(document: Document) -> str:
 
 def _meaning(context: RagContext) -> str:
     best = max((document.score or 0.0 for document in context.documents), default=None)
-    weak = best is not None and best <= context.threshold
+    weak = context.mode == "corrective" and best is not None and best <= context.threshold
+    if context.mode == "similarity" and context.documents:
+        return "what a similarity search of the knowledge base found, ungraded"
     return _VERDICTS[context.verdict] + (f", none of it above {context.threshold:g}" if weak else "")
 
 
 def _citations(context: RagContext) -> Table:
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     table.add_column("#", justify="right")
-    table.add_column("relevance", justify="right")
+    figure = "relevance" if context.mode == "corrective" else "cosine"
+    table.add_column(figure, justify="right")
     table.add_column("source")
     table.add_column("title", overflow="fold")
     table.add_column("from", overflow="fold")
     for number, document in enumerate(context.documents, start=1):
-        relevance = "" if document.relevance is None else f"{document.relevance:.2f}"
-        table.add_row(str(number), relevance, document.source, _one_line(document.title), _origin(document))
+        value = document.relevance if context.mode == "corrective" else document.similarity
+        table.add_row(
+            str(number),
+            "" if value is None else f"{value:.2f}",
+            document.source,
+            _one_line(document.title),
+            _origin(document),
+        )
     return table
 
 

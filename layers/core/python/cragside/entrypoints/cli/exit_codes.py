@@ -1,8 +1,7 @@
-"""The exit code and the message of an exception."""
+"""The exit code of an exception."""
 
 from cragside.domain.errors import (
     ConfigurationError,
-    CragsideError,
     DeadlineExceeded,
     ServiceUnavailable,
     ValidationError,
@@ -28,18 +27,3 @@ def exit_code_of(error: Exception) -> int:
     if isinstance(error, (ServiceUnavailable, DeadlineExceeded)):
         return UNAVAILABLE
     return BAD_INPUT if isinstance(error, (ValidationError, ConfigurationError)) else FAILED
-
-
-def message_of(error: Exception) -> str:
-    """One line for a person. Only our own messages and the system's are shown, as others may contain secrets."""
-    if isinstance(error, ServiceUnavailable):
-        return _one_line(f"{error.component}: {error.told_to_operator}")
-    if isinstance(error, CragsideError):
-        return _one_line(error.told_to_operator)
-    if isinstance(error, OSError) and error.strerror:
-        return _one_line(f"{error.filename}: {error.strerror}" if error.filename else error.strerror)
-    return f"something inside failed ({type(error).__name__}); cragside --debug shows where"
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())

@@ -19,7 +19,8 @@ def show_explanation(told: dict[str, Any]) -> None:
     console = output()
     question = told["standalone_question"] or told["question"]
     print_prose(console, f"Question {_one_line(question)}")
-    console.print(f"Verdict  {told['verdict']}, with a threshold of {told['threshold']:g}")
+    how = f"with a threshold of {told['threshold']:g}" if told["mode"] == "corrective" else f"mode {told['mode']}"
+    console.print(f"Verdict  {told['verdict']}, {how}")
     for step in told["steps"]:
         facts = [f"{name} {value}" for name, value in step.items() if name not in ("name", "ms") and value is not None]
         line = ", ".join([f"{step['name']} {step['ms']:.1f} ms", *facts])
@@ -36,19 +37,25 @@ def show_explanation(told: dict[str, Any]) -> None:
 
 def _show(candidate: dict[str, Any]) -> None:
     console, reasons, strip = output(), candidate["reasons"], candidate["reasons"]["strip"]
-    score = "none" if candidate["score"] is None else f"{candidate['score']:.2f}"
+    score = _figure(candidate)
     fate = f"kept as [{candidate['number']}]" if candidate["kept"] else _DROPPED[candidate["dropped"]]
     place = [candidate["url"] or candidate["filename"]]
     place += [f"{name} {candidate[name]}" for name in ("page", "section") if candidate[name]]
     where = ", ".join(str(part) for part in place if part)
     title = _one_line(candidate["title"] or candidate["id"])
     print_prose(console, f"\n{score}  {title} ({candidate['source']}: {_one_line(where)})", style="bold")
-    told = f"      {fate}; it needed more than {candidate['needed']:g}; graded by {reasons['grader'] or 'nobody'}"
-    print_prose(console, told)
+    needed = "" if candidate["needed"] is None else f"; it needed more than {candidate['needed']:g}"
+    print_prose(console, f"      {fate}{needed}; graded by {reasons['grader'] or 'nobody'}")
     if reasons["words"]:
         print_prose(console, f"      words: {_one_line(', '.join(reasons['words']))}")
     if strip is not None:
         print_prose(console, f"      best strip, {strip['score']:.2f}: {' '.join(printable(strip['text']).split())}")
+
+
+def _figure(candidate: dict[str, Any]) -> str:
+    if candidate["score"] is not None:
+        return f"{candidate['score']:.2f}"
+    return "none" if candidate["similarity"] is None else f"cosine {candidate['similarity']:.2f}"
 
 
 def _one_line(text: str) -> str:

@@ -7,7 +7,7 @@ import typer
 from cragside.domain.errors import ConfigurationError
 from cragside.entrypoints.cli import exit_codes
 from cragside.entrypoints.cli.session import session_of
-from cragside.entrypoints.cli.terminal import output
+from cragside.entrypoints.cli.terminal import notices, output, printable
 
 if TYPE_CHECKING:
     from cragside.bootstrap import Container
@@ -21,7 +21,7 @@ def migrate(
 
     Its role needs the rights to make a schema, tables and the extension pgvector, for PGGraphStorage also AGE. Servers
     and workers need only to read and write. Run it before they start, and again after RAG_EMBEDDING_MODEL changes. It
-    may run at any time.
+    may run at any time. It also tells which of NEO4J_URI, QDRANT_URL and REDIS_URI cannot be used; that is no failure.
     """
     session = session_of(context)
     settings = session.settings()
@@ -40,12 +40,15 @@ def migrate(
 
 async def _migrated(container: "Container") -> str:
     from cragside.composition.databases import migrate as make_tables
+    from cragside.composition.outside import faults
 
     database = container.database
     assert database is not None  # noqa: S101 (the setting says so)
     settings = container.settings
     embedder = await container.open_embedder(settings.embedding_model)
     made = await make_tables(database, embedder, age=settings.graph_storage == "PGGraphStorage")
+    for fault in await faults(container):
+        notices().print(printable(fault), style="yellow", soft_wrap=True)
     return f"{'Made the tables' if made else 'The tables are there'}: {database.address}"
 
 

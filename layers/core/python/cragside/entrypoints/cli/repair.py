@@ -1,14 +1,17 @@
-"""`cragside repair`: mends graphs."""
+"""`cragside repair`: mends what other databases have of workspaces."""
 
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from cragside.domain.counted import counted
+from cragside.domain.errors import CragsideError
 from cragside.entrypoints.cli import exit_codes
 from cragside.entrypoints.cli.api import LocalWorkspace
+from cragside.entrypoints.cli.exit_codes import exit_code_of
 from cragside.entrypoints.cli.session import session_of
 from cragside.entrypoints.cli.terminal import notices, output, printable
+from cragside.entrypoints.error_lines import message_of
 
 if TYPE_CHECKING:
     from cragside.bootstrap import Container
@@ -17,13 +20,13 @@ if TYPE_CHECKING:
 def repair(
     context: typer.Context,
     workspace: LocalWorkspace = None,
-    check: Annotated[bool, typer.Option("--check", help="Change nothing; fail if a graph needs repair.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Change nothing; fail if a workspace needs repair.")] = False,
 ) -> None:
     """Find workspaces whose share in Neo4j, Qdrant or Redis is not what PostgreSQL says, and build them anew.
 
     That happens when one of the databases was restored from a backup or emptied. Without `--workspace` all workspaces
     are looked at. What models said of passages is used again. Each workspace stays as it is until the new one is
-    complete. Servers and workers may run.
+    complete. Servers and workers may run. One that fails keeps no other one from being repaired.
     """
     session = session_of(context)
     settings = session.settings(workspace)
@@ -31,22 +34,32 @@ def repair(
     async def work(container: "Container") -> int:
         names = [settings.workspace] if workspace else await container.workspaces.names()
         wrong = 0
-        for name in names:
+
+        async def look_at(name: str) -> None:
+            nonlocal wrong
             if not (found := await container.workspaces.disagreement(name)):
-                output().print(f"{name}: the graph agrees with the documents")
-                continue
+                output().print(f"{name}: all databases agree with the documents")
+                return
             wrong += 1
             output().print(f"{name}: {found}")
             if not check:
-                output().print(
-                    f"{name}: the graph was built anew from {counted(await _rebuilt(container, name), 'text')}"
-                )
+                output().print(f"{name}: built anew from {counted(await _rebuilt(container, name), 'text')}")
+
+        failures: list[CragsideError] = []
+        for name in names:
+            try:
+                await look_at(name)
+            except CragsideError as error:
+                failures.append(error)
+                notices().print(printable(f"{name}: {message_of(error)}"), soft_wrap=True)
+        if failures:
+            raise typer.Exit(exit_code_of(failures[0]))
         if not names:
             output().print("There are no workspaces")
         return wrong
 
     if session.run(settings, work) and check:
-        output().print("Build these graphs anew: run cragside repair")
+        output().print("Build these workspaces anew: run cragside repair")
         raise typer.Exit(exit_codes.FAILED)
 
 

@@ -3,15 +3,16 @@
 import gc
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from cragside.domain.errors import ConfigurationError
-from cragside.entrypoints.cli.session import address_of, place_of, session_of
+from cragside.entrypoints.cli.session import place_of, session_of
 from cragside.entrypoints.cli.worker import arguments_for, command, run_forked
+from cragside.entrypoints.error_lines import address_of
 
 if TYPE_CHECKING:
     from cragside.bootstrap import Container
@@ -86,12 +87,14 @@ def _serve(
 
     def run(serving: "Callable[[Container], Awaitable[None]]", worker: "Run | None") -> None:
         async def work(container: "Container") -> None:
-            await container.prepare()
-            # What is there now stays: looking through it again and again would only take time from requests.
-            gc.freeze()
-            gc.set_threshold(_ALLOCATIONS)
-            async with _worker_kept(container, worker) if worker else nullcontext():
-                await serving(container)
+            # One of them looks for all.
+            async with _faults_logged(container, settings) if worker else nullcontext():
+                await container.prepare()
+                # What is there now stays: looking through it again and again would only take time from requests.
+                gc.freeze()
+                gc.set_threshold(_ALLOCATIONS)
+                async with _worker_kept(container, worker) if worker else nullcontext():
+                    await serving(container)
 
         session.run(settings, work, loop_factory=server.loop_factory())
 
@@ -117,6 +120,15 @@ def _serve(
             )
 
         supervise(workers, run_worker, partial(handover.attend, forker=forker))
+
+
+def _faults_logged(container: "Container", settings: "Settings") -> AbstractAsyncContextManager[None]:
+    """Log beside the work what is wrong with the databases outside of PostgreSQL. They may be down at the start."""
+    if not any((settings.neo4j_uri, settings.qdrant_url, settings.redis_uri)):
+        return nullcontext()
+    from cragside.composition.outside import faults_logged
+
+    return faults_logged(container)
 
 
 def _about(settings: "Settings") -> str:

@@ -6,12 +6,12 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
-from urllib.parse import urlsplit
 
 import typer
 
 from cragside.domain.errors import ConfigurationError
 from cragside.domain.workspace_name import workspace_name
+from cragside.entrypoints.error_lines import address_of
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
@@ -48,11 +48,13 @@ class Session:
 
     def settings(self, workspace: str | None = None) -> "Settings":
         """The settings from the environment and from files, with this workspace. Raises `ConfigurationError`."""
+        from cragside.composition.addresses import check_addresses
         from cragside.settings import load_settings
 
         found = self.given()
         try:
             settings = load_settings(found.values)
+            check_addresses(settings)
         except ConfigurationError as error:
             place = found.origins.get(str(error.details.get("variable")), "")
             if Path(place).is_absolute():
@@ -100,12 +102,6 @@ def place_of(settings: "Settings") -> str:
     if settings.postgres_uri is not None:
         return address_of(settings.postgres_uri.get_secret_value())
     return str(settings.home.absolute() if isinstance(settings.home, Path) else settings.home)
-
-
-def address_of(url: str | None) -> str:
-    """An address without its credentials; "" if there is none."""
-    parts = urlsplit(url or "")
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}" if url else ""
 
 
 def _quieten(name: str, *, below: int) -> None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from cragside.bootstrap import Container
     from cragside.ports.rag_repository import KnowledgeStatus
 
-_LABELS = {"lightrag_workspace": "in LightRAG"}
+_LABELS = {"lightrag_workspace": "in LightRAG", "waiting_changes": "changes waiting"}
 
 
 def status(
@@ -38,6 +38,8 @@ def status(
         return
     console = output()
     by_status = known.pop("by_status")
+    if not known["waiting_changes"]:
+        del known["waiting_changes"]
     waiting = by_status.get("pending", 0)
     for name, value in known.items():
         note = f" ({counted(waiting, 'document')} waiting)" if name == "passages" and waiting else ""

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from cragside.composition.text_digests import TextDigests
 from cragside.domain.errors import DeadlineExceeded, ServiceUnavailable
-from cragside.entrypoints.cli import exit_codes
 from cragside.entrypoints.cli.comparing import Loss, compare
 from cragside.entrypoints.cli.indexing_report import Report, nothing_is_lost
 from cragside.entrypoints.cli.progress import Options
 from cragside.entrypoints.cli.syncing import carry_out
 from cragside.entrypoints.cli.terminal import notices, printable
+from cragside.entrypoints.error_lines import message_of
 
 if TYPE_CHECKING:
     from watchfiles import Change
@@ -74,7 +74,7 @@ class Watch:
             await carry_out(self.service, found, self.options, report, max_bytes=self.digests.max_bytes, wait=self.wait)
         except (DeadlineExceeded, ServiceUnavailable) as error:
             self.busy = False
-            self._tell_once(f"error: {exit_codes.message_of(error)} It is tried again.")
+            self._tell_once(f"error: {message_of(error)} It is tried again.")
             return False
         self.busy = False
         self._show(report)

@@ -11,13 +11,16 @@ from fastapi.security import APIKeyHeader, HTTPBearer
 from cragside import __version__
 from cragside.bootstrap import Container
 from cragside.entrypoints.audit import Audit
+from cragside.entrypoints.console import files as console
 from cragside.entrypoints.http import health, metrics_route, pages, route_rules
 from cragside.entrypoints.http.audited_routes import AuditedRoutes
+from cragside.entrypoints.http.component_report import ComponentReport
 from cragside.entrypoints.http.cross_origin import CrossOrigin
 from cragside.entrypoints.http.errors import install_error_handlers
 from cragside.entrypoints.http.metrics_route import Exposition
 from cragside.entrypoints.http.multipart import UploadMemory
 from cragside.entrypoints.http.openapi import openapi_document
+from cragside.entrypoints.http.outside import Outside
 from cragside.entrypoints.http.peers import query
 from cragside.entrypoints.http.peers.failures import install_peer_handlers
 from cragside.entrypoints.http.peers.lightrag import documents as lightrag_documents
@@ -25,10 +28,26 @@ from cragside.entrypoints.http.peers.lightrag import query_data
 from cragside.entrypoints.http.peers.rag_stack import enrichment, graph, ingest
 from cragside.entrypoints.http.readiness import Readiness
 from cragside.entrypoints.http.request_access import authorise
-from cragside.entrypoints.http.v1 import documents, enrich, explain, memories, queue, settings, uploads
+from cragside.entrypoints.http.v1 import (
+    citations,
+    components,
+    documents,
+    enrich,
+    explain,
+    memories,
+    queue,
+    reindex,
+    repositories,
+    samples,
+    settings,
+    uploads,
+    workspaces,
+)
+from cragside.entrypoints.http.v1 import graph as graph_parts
 from cragside.entrypoints.http.v1 import query as passages
 from cragside.entrypoints.keyring import Keys
 from cragside.entrypoints.origins import Origins
+from cragside.entrypoints.repository_intake import RepositoryTurns
 
 # The routers in the order of the OpenAPI document. All of these routes need a token.
 ROUTERS = (
@@ -36,11 +55,18 @@ ROUTERS = (
     metrics_route.router,
     enrich.router,
     explain.router,
+    citations.router,
     passages.router,
     documents.router,
     uploads.router,
+    samples.router,
+    repositories.router,
+    workspaces.router,
+    components.router,
     memories.router,
+    graph_parts.router,
     settings.router,
+    reindex.router,
     queue.router,
     ingest.router,
     query.router,
@@ -85,6 +111,9 @@ def create_app(
     app.state.keys = keys or Keys(container)
     app.state.exposition = exposition
     app.state.readiness = Readiness(container)
+    app.state.repository_turns = RepositoryTurns()
+    app.state.components = ComponentReport(container)
+    app.state.outside = Outside(container)
     app.state.upload_memory = UploadMemory(_LARGEST_FILES * configured.max_file_bytes)
     audit = Audit(container.audit_log)
     if audit.wanted:
@@ -94,6 +123,7 @@ def create_app(
     install_peer_handlers(app)
     app.include_router(health.open_router)
     app.include_router(pages.router)
+    app.include_router(console.router)
     # The two schemes appear in the OpenAPI document only; `authorise` reads the headers.
     schemes = [Security(HTTPBearer(auto_error=False)), Security(APIKeyHeader(name="X-API-Key", auto_error=False))]
     guard = [Depends(authorise), *schemes]

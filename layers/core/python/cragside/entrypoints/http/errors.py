@@ -51,6 +51,15 @@ def error_responses(*codes: str) -> dict[int | str, dict[str, Any]]:
     return {**named, "4XX": {"model": ErrorBody, "description": "The request is at fault."}}
 
 
+def json_error_responses() -> dict[int | str, dict[str, Any]]:
+    """The error responses of a route that answers with another type. FastAPI would document them with that type."""
+    content = {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorBody"}}}
+    return {
+        status: {"description": response["description"], "content": content}
+        for status, response in error_responses().items()
+    }
+
+
 def error_response(
     error: CragsideError, identifier: str | None = None, headers: Mapping[str, str] | None = None
 ) -> Response:

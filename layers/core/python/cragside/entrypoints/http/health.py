@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Literal, TypeVar
 
 from fastapi import APIRouter, Request, Response
@@ -12,6 +12,7 @@ from cragside import __version__
 from cragside.bootstrap import Container
 from cragside.domain.errors import CragsideError
 from cragside.entrypoints.http.errors import error_responses, for_client
+from cragside.entrypoints.http.outside import Outside
 from cragside.entrypoints.http.request_access import AppContainer, choose_workspace
 
 # Seconds to wait for each component.
@@ -58,7 +59,10 @@ class Health(BaseModel):
     pipeline_busy: bool = Field(description="Whether there are unfinished tasks.")
     pipeline_active: bool = Field(description="The same as `pipeline_busy`.")
     configuration: Configuration = Field(description="The configuration, without secrets.")
-    components: dict[str, ComponentHealth] = Field(description="The state of `knowledge_base` and `queue`.")
+    components: dict[str, ComponentHealth] = Field(
+        description="The state of `knowledge_base` and `queue`, and of other databases that are configured: `graph` "
+        "(Neo4j), `vectors` (Qdrant), `values` (Redis)."
+    )
     queue: QueueHealth | None = Field(description="The workspace's tasks; null if the queue does not answer.")
 
 
@@ -76,7 +80,10 @@ class Ready(BaseModel):
     """Whether the server can do all its work, and if not, what does not answer."""
 
     ready: bool = Field(description="Whether everything that is configured answers.")
-    not_ready: list[str] = Field(description="What does not answer: `store`, `queue`, `ollama`, `search`.")
+    not_ready: list[str] = Field(
+        description="What does not answer: `store`, `queue`, `ollama`, `search`; `graph` (Neo4j), `vectors` (Qdrant), "
+        "`values` (Redis)."
+    )
 
 
 @open_router.get("/ready", responses={503: {"model": Ready, "description": "Something does not answer."}})
@@ -94,12 +101,14 @@ async def ready(request: Request, response: Response) -> Ready:
 async def health(request: Request, container: AppContainer) -> Health:
     """LightRAG's health answer: the configuration, and whether the workspace's store and queue answer.
 
-    The health is `unhealthy` if one of them is damaged or does not answer; the status stays 200. No model and no other
-    host is asked. All pages of a store are checked at most every ten minutes, in the background.
+    The health is `unhealthy` if one of them is damaged or does not answer; the status stays 200. Databases outside of
+    PostgreSQL are components too, but leave the health as it is: questions are answered without them. No model and no
+    other host is asked. All pages of a store are checked at most every ten minutes, in the background.
     """
     workspace, settings = choose_workspace(request), container.settings
     tasks, queue = await _asked("queue", lambda: container.intake.backlog(workspace))
     _, store = await _asked("knowledge_base", lambda: _readable(container, workspace))
+    outside = {name: ComponentHealth(ok=not why, reason=why) for name, why in (await _outside(request)).items()}
     busy = tasks is not None and tasks.pending + tasks.processing > 0
     return Health(
         status="healthy" if store.ok and queue.ok else "unhealthy",
@@ -115,9 +124,14 @@ async def health(request: Request, container: AppContainer) -> Health:
             ollama=settings.ollama_base_url is not None,
             search=settings.searxng_host is not None,
         ),
-        components={"knowledge_base": store, "queue": queue},
+        components={"knowledge_base": store, "queue": queue, **outside},
         queue=None if tasks is None else QueueHealth.model_validate(tasks, from_attributes=True),
     )
+
+
+async def _outside(request: Request) -> Mapping[str, str]:
+    outside: Outside = request.app.state.outside
+    return await outside.reasons()
 
 
 async def _readable(container: Container, workspace: str) -> None:

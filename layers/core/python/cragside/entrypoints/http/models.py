@@ -12,7 +12,8 @@ class Citation(BaseModel):
     title: str = Field(description="Title of the document.")
     content: str = Field(description="The text that was injected.")
     source: str = Field(description="`local` or `web`.")
-    score: float | None = Field(description="Probability of relevance, 0..1.")
+    score: float | None = Field(description="Probability of relevance, 0..1; null in the mode `similarity`.")
+    similarity: float | None = Field(None, description="Cosine to the question, 0..1, in the mode `similarity` only.")
     url: str | None = Field(None, description="Address of the page, if it has one.")
     metadata: dict[str, Any] | None = Field(None, description="The document's metadata, such as page and section.")
 

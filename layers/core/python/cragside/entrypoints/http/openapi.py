@@ -18,13 +18,22 @@ _TAGS = {
     "enrich": "Evidence for prompts.",
     "query": "Passages for a question.",
     "documents": "The documents of a workspace.",
+    "workspaces": "The workspaces of a token.",
     "memories": "Earlier conversations.",
     "settings": "The settings of a workspace.",
     "queue": "Indexing tasks that were given up.",
     "rag-stack": "Routes in the shapes of rag-stack.",
     "LightRAG": "Routes in the shapes of LightRAG's server.",
 }
-_EVENTS = "Server-sent events: `progress` with a DocumentProgress, then `done`, `failed` or `later`."
+_EVENTS = {
+    ("/v1/documents/{document_id}/events", "get"): (
+        "Server-sent events: `progress` with a DocumentProgress, then `done`, `failed` or `later`."
+    ),
+    ("/v1/repositories", "post"): (
+        'Server-sent events: `progress` with `{"accepted", "refused", "name"}` after each file, then `done` with '
+        '`{"accepted", "refused", "errors": [{"name", "message"}], "repo_id"}`, or `failed` with an ErrorBody.'
+    ),
+}
 
 
 def openapi_document(app: FastAPI) -> dict[str, Any]:
@@ -46,5 +55,6 @@ def openapi_document(app: FastAPI) -> dict[str, Any]:
 
 def _describe_events(document: dict[str, Any]) -> None:
     """FastAPI describes server-sent events by `itemSchema`, which OpenAPI has from version 3.2."""
-    answer = document["paths"]["/v1/documents/{document_id}/events"]["get"]["responses"]["200"]
-    answer["content"] = {"text/event-stream": {"schema": {"type": "string", "description": _EVENTS}}}
+    for (path, method), description in _EVENTS.items():
+        answer = document["paths"][path][method]["responses"]["200"]
+        answer["content"] = {"text/event-stream": {"schema": {"type": "string", "description": description}}}

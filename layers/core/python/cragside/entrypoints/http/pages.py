@@ -6,7 +6,7 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 
 # The page that a browser gets at `/`.
-START = "/docs"
+START = "/console/"
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; img-src 'self'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",

@@ -6,6 +6,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 
 from cragside.bootstrap import Container
+from cragside.composition.outside import outside_checks
 from cragside.domain.errors import CragsideError
 
 # Seconds to wait for each component.
@@ -16,7 +17,10 @@ _log = logging.getLogger("cragside")
 
 
 class Readiness:
-    """Asks the store, the queue and the configured hosts. Those who ask at the same time share one look."""
+    """Asks the store, the queue, and the hosts and databases that are configured.
+
+    Those who ask at the same time share one look.
+    """
 
     def __init__(
         self, container: Container, *, clock: Callable[[], float] = time.monotonic, patience: float = _PATIENCE_SECONDS
@@ -58,7 +62,7 @@ class Readiness:
             checks["ollama"] = host.version
         if (search := container.search) is not None:
             checks["search"] = search.check
-        return checks
+        return {**checks, **outside_checks(container)}
 
     async def _store(self) -> None:
         name = self._container.settings.workspace

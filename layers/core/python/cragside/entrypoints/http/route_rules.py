@@ -17,7 +17,8 @@ class RouteRule(NamedTuple):
 
 
 # These need no token.
-OPEN_ROUTES = ("/healthz", "/ready", "/docs", "/favicon.ico")
+OPEN_ROUTES = ("/healthz", "/ready", "/docs", "/favicon.ico", "/console")
+_OPEN_FOLDER = "/console/"
 RULES: Mapping[str, RouteRule] = {
     "GET /openapi.json": RouteRule("read"),
     "GET /health": RouteRule("read"),
@@ -25,6 +26,7 @@ RULES: Mapping[str, RouteRule] = {
     "POST /v1/enrich": RouteRule("read", "search"),
     "POST /v1/explain": RouteRule("read", "search"),
     "POST /v1/query": RouteRule("read", "search"),
+    "POST /v1/citations": RouteRule("read"),
     "POST /v1/documents": RouteRule("write", "ingest"),
     "GET /v1/documents": RouteRule("read"),
     "GET /v1/documents/{document_id}": RouteRule("read", "read"),
@@ -34,12 +36,22 @@ RULES: Mapping[str, RouteRule] = {
     "PATCH /v1/documents/{document_id}": RouteRule("write", "move"),
     "POST /v1/documents/{document_id}/reprocess": RouteRule("write", "reprocess"),
     "POST /v1/documents/uploads": RouteRule("write", "upload"),
+    "POST /v1/repositories": RouteRule("write", "ingest"),
+    "GET /v1/workspaces": RouteRule("read"),
+    "GET /v1/components": RouteRule("read"),
+    "GET /v1/samples": RouteRule("read"),
+    "POST /v1/samples": RouteRule("write", "ingest"),
     "POST /v1/memories": RouteRule("write", "ingest"),
     "GET /v1/memories": RouteRule("read", "read"),
     "DELETE /v1/memories/{memory_id}": RouteRule("write", "delete"),
     "POST /v1/memories/search": RouteRule("read", "search"),
     "GET /v1/settings": RouteRule("read"),
     "PATCH /v1/settings": RouteRule("write", "settings"),
+    "GET /v1/graph": RouteRule("read"),
+    "GET /v1/graph/search": RouteRule("read"),
+    "GET /v1/graph/neighbourhood": RouteRule("read"),
+    "GET /v1/graph/passages": RouteRule("read", "read"),
+    "POST /v1/reindex": RouteRule("write", "reprocess"),
     "GET /v1/queue/dead": RouteRule("read"),
     "POST /v1/queue/revive": RouteRule("write", "reprocess"),
     "POST /ingest": RouteRule("write", "ingest"),
@@ -56,6 +68,11 @@ RULES: Mapping[str, RouteRule] = {
     "GET /documents/pipeline_status": RouteRule("read"),
     "DELETE /documents/delete_document": RouteRule("write", "delete"),
 }
+
+
+def is_open(path: str) -> bool:
+    """Whether a path needs no token."""
+    return path in OPEN_ROUTES or path.startswith(_OPEN_FOLDER)
 
 
 def check(router: APIRouter) -> APIRouter:

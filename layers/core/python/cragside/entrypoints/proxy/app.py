@@ -12,7 +12,7 @@ from cragside.entrypoints.access import Grant, local_host
 from cragside.entrypoints.audit import Audit, Sent
 from cragside.entrypoints.http.cross_origin import CrossOrigin, cors_send_if_accepted
 from cragside.entrypoints.http.pages import START
-from cragside.entrypoints.http.route_rules import OPEN_ROUTES
+from cragside.entrypoints.http.route_rules import is_open
 from cragside.entrypoints.keyring import Keys
 from cragside.entrypoints.origins import Origins, is_preflight, preflight_headers
 from cragside.entrypoints.proxy.errors import answer
@@ -20,8 +20,6 @@ from cragside.entrypoints.proxy.forwarding import Forwarder
 from cragside.entrypoints.proxy.headers import Header, value_of
 from cragside.entrypoints.proxy.ollama_scopes import scopes_of
 from cragside.entrypoints.proxy.own_paths import is_own
-
-_OPEN_ROUTES = frozenset(OPEN_ROUTES)
 
 # Caches must not give a browser's answer to Ollama's clients.
 _TO_START = [(b"location", START.lstrip("/").encode()), (b"vary", b"Accept"), (b"content-length", b"0")]
@@ -63,7 +61,7 @@ class _Proxy:
             await send({"type": "websocket.close", "code": 1003})
 
     async def _audited(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if not self._audit.wanted or scope["path"] in _OPEN_ROUTES:
+        if not self._audit.wanted or is_open(scope["path"]):
             await self._guarded(scope, receive, send)
             return
         sent = Sent(send)
@@ -76,7 +74,7 @@ class _Proxy:
         """Refuse other hosts and foreign origins. Answer preflights, which bring no token."""
         path, headers = scope["path"], scope["headers"]
         own = is_own(path)
-        if path not in _OPEN_ROUTES and self._check_host and not local_host(headers, self._bound_host):
+        if not is_open(path) and self._check_host and not local_host(headers, self._bound_host):
             scope.setdefault("state", {})["refused"] = True
             await answer(send, path, "forbidden", "The Host header does not name this machine.", own=own)
         elif own:
@@ -95,7 +93,7 @@ class _Proxy:
     async def _authorised(self, scope: Scope, receive: Receive, send: Send, *, own: bool) -> None:
         """Pass on what the token allows."""
         path: str = scope["path"]
-        if path in _OPEN_ROUTES:
+        if is_open(path):
             await self._app(scope, receive, send)
             return
         state = scope.setdefault("state", {})

@@ -39,8 +39,8 @@ class Backend(ABC):
         """A folder that may be made for the files of a store; where the database has none, one that is there."""
         return folder
 
-    def place_of(self, folder: Path) -> str:
-        """By what LightRAG's storages find the open store of a folder. No store of another database has the same."""
+    def place_of(self, folder: Path, generation: str) -> str:
+        """The key by which LightRAG's storages find the open store of a folder. It differs between databases."""
         return str(folder)
 
     @abstractmethod
@@ -91,9 +91,9 @@ class Backend(ABC):
         """Remove a store that nobody has open. It is no error when there is none."""
 
     async def disagreement(self, folder: Path) -> str:
-        """How the graph of a store differs from its documents, "" if it does not.
+        """How another database's share of a store differs from its documents, "" if none does.
 
-        It may where another database has the graph. Raises `LedgerError`.
+        Raises `LedgerError`.
         """
         return ""
 

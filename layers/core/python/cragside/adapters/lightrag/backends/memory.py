@@ -9,9 +9,9 @@ from cragside.adapters.lightrag.backends.interface import Backend, Storages
 from cragside.adapters.lightrag.ledger.exchange import Batches
 from cragside.adapters.lightrag.ledger.interface import Ledger
 from cragside.adapters.lightrag.ledger.leases import REMOVED
-from cragside.adapters.lightrag.ledger.memory.catalogue import stored_in
 from cragside.adapters.lightrag.ledger.memory.exchange import dump, load
 from cragside.adapters.lightrag.ledger.memory.ledger import MemoryLedger
+from cragside.adapters.lightrag.ledger.memory.sizes import stored_in
 from cragside.adapters.lightrag.ledger.memory.tables import MemoryTables
 from cragside.domain.indexing import DocumentKey, Stored
 

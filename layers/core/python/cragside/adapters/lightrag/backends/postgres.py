@@ -51,10 +51,10 @@ class PostgresBackend(Backend):
         return home / workspace
 
     @override
-    def place_of(self, folder: Path) -> str:
+    def place_of(self, folder: Path, generation: str) -> str:
         from cragside.adapters.lightrag.ledger.postgres.store import place_of
 
-        return place_of(self._database, folder)
+        return place_of(self._database, folder, generation)
 
     @override
     def files_of(self, folder: Path) -> Path:
@@ -94,6 +94,17 @@ class PostgresBackend(Backend):
     async def stored(self, folder: Path, keys: Collection[DocumentKey]) -> Stored:
         from cragside.adapters.lightrag.ledger.postgres.sizes import stored_in
 
+        stored = await stored_in(self._database, folder.name, keys)
+        if not stored.waiting:
+            return stored
+        from cragside.adapters.lightrag.ledger.postgres.store import PostgresStore
+
+        # What is on its way counts only if it does not arrive.
+        store = await PostgresStore.acquire(folder, self._database, self._journal)
+        try:
+            await store.publish()
+        finally:
+            store.release()
         return await stored_in(self._database, folder.name, keys)
 
     @override
@@ -111,10 +122,10 @@ class PostgresBackend(Backend):
     async def sweep(self, home: Path) -> None:
         """Remove stores that killed processes were building, and finish what other databases still have to do."""
         from cragside.adapters.lightrag.ledger.postgres.directory import abandoned_in
-        from cragside.adapters.lightrag.ledger.postgres.removal import remove
+        from cragside.adapters.lightrag.ledger.postgres.removal import remove_abandoned
 
         for name in await abandoned_in(self._database):
-            await remove(self._database, name)
+            await remove_abandoned(self._database, name)
         await self._journal.sweep()
 
     @override
@@ -123,16 +134,15 @@ class PostgresBackend(Backend):
 
         store = await PostgresStore.acquire(folder, self._database, self._journal)
         try:
+            try:
+                await store.catch_up()
+            except ShareLost as error:
+                return error.reason
             if store.storages["graph"] == NEO4J_STORAGE:
                 from cragside.adapters.lightrag.storages.neo4j.checkup import disagreement
 
                 if found := await disagreement(store):
                     return found
-            else:
-                try:
-                    await store.catch_up()
-                except ShareLost as error:
-                    return error.reason
             if store.is_outside("vector"):
                 from cragside.adapters.lightrag.storages.qdrant.checkup import disagreement as of_vectors
 
@@ -189,8 +199,12 @@ class PostgresBackend(Backend):
         finally:
             store.release()
 
+    async def finish(self) -> None:
+        """End the writing to other databases; see `Journal.finish`. The connections stay."""
+        await self._journal.finish()
+
     async def close(self) -> None:
-        """Close the connections."""
+        """Finish, and close the connections."""
         await self._journal.close()
         await self._database.close()
 

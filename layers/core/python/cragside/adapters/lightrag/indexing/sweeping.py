@@ -6,8 +6,10 @@ import logging
 from cragside.adapters.lightrag.indexing.drafts import Draft
 from cragside.adapters.lightrag.ledger.changes import GraphChange, OnceGone
 from cragside.adapters.lightrag.ledger.entries import StoredPart
+from cragside.adapters.lightrag.ledger.failures import LedgerError
 from cragside.adapters.lightrag.ledger.interface import Ledger
 from cragside.adapters.lightrag.store import Store
+from cragside.domain.errors import CragsideError
 
 # Somebody waits for the answer, and a model may be asked to describe what remains.
 _AT_ONCE_SECONDS = 2.0
@@ -31,7 +33,15 @@ async def sweep_if_free(store: Store) -> None:
             if ledger:
                 await _swept(store, ledger)
     except Exception as error:
-        logger.warning("Workspace %s is swept later: %s", store.workspace, type(error).__name__)
+        logger.warning("Workspace %s is swept later: %s", store.workspace, _reason(error))
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, TimeoutError):
+        return "that takes long"
+    if isinstance(error, LedgerError):
+        return error.reason
+    return error.message if isinstance(error, CragsideError) else type(error).__name__
 
 
 async def _swept(store: Store, ledger: Ledger) -> None:

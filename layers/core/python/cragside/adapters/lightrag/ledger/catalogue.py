@@ -13,6 +13,7 @@ from cragside.domain.indexing import (
     Progress,
     Task,
 )
+from cragside.domain.listing import LATEST, Listing
 
 
 class Catalogue(ABC):
@@ -52,9 +53,13 @@ class Catalogue(ABC):
 
     @abstractmethod
     async def page(
-        self, limit: int, offset: int, status: DocumentStatus | None, track: str | None
+        self, limit: int, offset: int, status: DocumentStatus | None, track: str | None, listing: Listing = LATEST
     ) -> tuple[list[DocumentRecord], int]:
-        """Current documents, latest first, and how many there are."""
+        """Current documents in the order of the list, and how many there are."""
+
+    @abstractmethod
+    async def file_types(self) -> dict[str, int]:
+        """How many current documents there are of each type of file, in the order of the types."""
 
     @abstractmethod
     async def source(self, document_id: str) -> SourceText | None:
@@ -117,6 +122,13 @@ class Catalogue(ABC):
         """Those of these entities or relations that a removed passage named, until the graph is rid of it.
 
         The value says whether a passage that is still there names it too.
+        """
+
+    @abstractmethod
+    async def passages_naming(self, kind: str, name: str, limit: int) -> tuple[list[str], int]:
+        """Ids of the passages that name an entity or a relation, the earliest documents first, and how many there are.
+
+        Those of removed documents do not count.
         """
 
     @abstractmethod

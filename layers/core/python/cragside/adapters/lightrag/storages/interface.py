@@ -178,8 +178,12 @@ class GraphStorage(_Committed, BaseGraphStorage):
         """
 
     @abstractmethod
-    async def containing(self, text: str, limit: int) -> list[str]:
-        """Names that contain a text in any case: by their degree, then by the alphabet."""
+    async def containing(self, text: str, limit: int, kind: str = "") -> list[str]:
+        """Names that contain a text in any case, of a type if one is given: by their degree, then by the alphabet."""
+
+    @abstractmethod
+    async def kinds(self) -> dict[str, int]:
+        """How many nodes there are of each type; "" for those without one."""
 
     @abstractmethod
     async def among(self, names: Sequence[str], limit: int) -> list[tuple[str, str, Properties]]:

@@ -1,6 +1,7 @@
 """LightRAG's storages in memory, for tests and for what need not last."""
 
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from copy import copy, deepcopy
 from dataclasses import dataclass
 from typing import Any, Self, final
@@ -144,8 +145,13 @@ class MemoryGraphStorage(GraphStorage):
         return None if best is None else (best, dict(self._memory.nodes[best]))
 
     @override
-    async def containing(self, text: str, limit: int) -> list[str]:
-        return self._best(name for name in self._memory.nodes if text.casefold() in name.casefold())[:limit]
+    async def containing(self, text: str, limit: int, kind: str = "") -> list[str]:
+        alike = [name for name in self._memory.nodes if text.casefold() in name.casefold()]
+        return self._best(name for name in alike if not kind or _kind(self._memory.nodes[name]) == kind)[:limit]
+
+    @override
+    async def kinds(self) -> dict[str, int]:
+        return dict(Counter(map(_kind, self._memory.nodes.values())))
 
     @override
     async def among(self, names: Sequence[str], limit: int) -> list[tuple[str, str, Properties]]:
@@ -167,6 +173,10 @@ class MemoryGraphStorage(GraphStorage):
 
     def _best(self, names: Iterable[str]) -> list[str]:
         return sorted(names, key=lambda name: (-self._degree(name), name))
+
+
+def _kind(value: Mapping[str, Any]) -> str:
+    return str(value.get("entity_type") or "")
 
 
 def _weight(value: Properties) -> float:

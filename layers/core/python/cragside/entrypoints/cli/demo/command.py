@@ -69,7 +69,7 @@ async def _tour(container: "Container") -> None:
 async def _index(container: "Container", console: "Console") -> None:
     from rich.progress import Progress
 
-    from cragside.entrypoints.cli.demo.documents import corpus
+    from cragside.entrypoints.samples.documents import corpus
 
     started = time.perf_counter()
     workspace, progress_console = container.settings.workspace, notices()

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from cragside.entrypoints.samples.documents import QUESTIONS
+
 
 @dataclass(frozen=True, slots=True)
 class DemoPrompt:
@@ -12,10 +14,12 @@ class DemoPrompt:
     commanded: bool = True
 
 
+_MERCURY, _ARMSTRONG, _GERMAN = QUESTIONS
+
 PROMPTS = (
-    DemoPrompt("a local hit, told apart from its namesakes", "Why did Mercury's orbit puzzle astronomers?"),
-    DemoPrompt("one answer from two documents", "What did Armstrong build at Cragside?"),
-    DemoPrompt("German", "Brauche ich für eine Wärmepumpe eine Fußbodenheizung?"),
+    DemoPrompt("a local hit, told apart from its namesakes", _MERCURY),
+    DemoPrompt("one answer from two documents", _ARMSTRONG),
+    DemoPrompt("German", _GERMAN),
     DemoPrompt(
         "a question in two steps",
         "Whose lamps lit the house of the man who invented the hydraulic crane?",

@@ -12,6 +12,8 @@ from cragside.domain.indexing import Acceptance, DocumentRecord, DocumentStatus,
 MOST_NAME_CHARACTERS = 1024
 # As long as a path can be on Linux.
 MOST_SOURCE_CHARACTERS = 4096
+MOST_SEARCH_CHARACTERS = 200
+MOST_TYPE_CHARACTERS = 40
 _SOURCE = "What identifies it in its workspace: a path, an address or the client's own id."
 
 
@@ -149,12 +151,15 @@ class DocumentDetail(DocumentBody):
 
 
 class DocumentPage(BaseModel):
-    """Some of the documents, latest first."""
+    """Some of the documents, in the order that was asked for."""
 
     documents: list[DocumentBody] = Field(description="The documents.")
     total: int = Field(description="How many there are in all.")
     limit: int = Field(description="The requested number.")
     offset: int = Field(description="How many were skipped.")
+    file_types: dict[str, int] = Field(
+        description="How many documents of each type of file the whole workspace has, whatever is asked for."
+    )
 
 
 class PassagePlace(BaseModel):

@@ -1,18 +1,21 @@
 """The routes of documents: add, list, read, move, delete and reprocess them, and follow their progress."""
 
 from collections.abc import AsyncIterator
-from typing import Annotated, Any
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Depends, Query, Request
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
 from cragside.domain.indexing import DocumentRecord, DocumentStatus
+from cragside.domain.listing import DocumentSort, Listing
 from cragside.entrypoints.http.body_limit import json_body, media_type
-from cragside.entrypoints.http.errors import error_responses
+from cragside.entrypoints.http.errors import error_responses, json_error_responses
 from cragside.entrypoints.http.request_access import WORKSPACE, AppContainer, QueryWorkspace, note_documents
 from cragside.entrypoints.http.v1.document_events import document_record, progress_events, unknown_document
 from cragside.entrypoints.http.v1.document_models import (
+    MOST_SEARCH_CHARACTERS,
     MOST_SOURCE_CHARACTERS,
+    MOST_TYPE_CHARACTERS,
     AcceptedDocuments,
     DocumentDetail,
     DocumentForm,
@@ -36,12 +39,6 @@ _BODIES = {
 _WORKSPACE = {"name": "workspace", "in": "query", "schema": {"type": "string"}, "description": WORKSPACE}
 _MOVE = {
     "requestBody": {"content": {"application/json": {"schema": DocumentMove.model_json_schema()}}, "required": True}
-}
-# The errors of a route that answers with another type. FastAPI would document them with that type.
-_JSON_ERROR = {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorBody"}}}
-_JSON_ERRORS: dict[int | str, dict[str, Any]] = {
-    status: {"description": response["description"], "content": _JSON_ERROR}
-    for status, response in error_responses().items()
 }
 
 
@@ -77,13 +74,37 @@ async def add_documents(request: Request) -> AcceptedDocuments:
     return answer
 
 
+async def _listing(
+    search: Annotated[
+        str,
+        Query(max_length=MOST_SEARCH_CHARACTERS, description="Part of the name, the title or the source, in any case."),
+    ] = "",
+    file_type: Annotated[
+        str | None,
+        Query(min_length=1, max_length=MOST_TYPE_CHARACTERS, description="Only files of this type, such as `pdf`."),
+    ] = None,
+    sort: Annotated[
+        DocumentSort | None,
+        Query(description="What the list is sorted by. Default: `added`, or with `below` the source."),
+    ] = None,
+    order: Annotated[
+        Literal["asc", "desc"] | None,
+        Query(description="Default: `desc` for `added` and `changed`, else `asc`."),
+    ] = None,
+) -> tuple[Listing, bool]:
+    """The list that a request asks for, and whether the request says how it is sorted."""
+    descending = None if order is None else order == "desc"
+    return Listing(search.strip(), file_type, sort or "added", descending), (sort or order) is not None
+
+
 @router.get("")
 async def list_documents(
     container: AppContainer,
     workspace: QueryWorkspace,
-    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
-    offset: Annotated[int, Query(ge=0, le=_MOST_OFFSET)] = 0,
-    status: DocumentStatus | None = None,
+    asked: Annotated[tuple[Listing, bool], Depends(_listing)],
+    limit: Annotated[int, Query(ge=1, le=1000, description="The most documents of a page.")] = 100,
+    offset: Annotated[int, Query(ge=0, le=_MOST_OFFSET, description="How many documents to skip.")] = 0,
+    status: Annotated[DocumentStatus | None, Query(description="Only documents of this status.")] = None,
     below: Annotated[
         str | None,
         Query(
@@ -93,14 +114,21 @@ async def list_documents(
         ),
     ] = None,
 ) -> DocumentPage:
-    """The documents of a workspace without their content, latest first."""
+    """The documents of a workspace without their content, latest first unless another order is asked for."""
     library = (await container.workspaces.open(workspace)).documents
-    if below is not None:
-        inside = [record for record in await library.below(below) if status in (None, record.status)]
-        bodies = [body_of(record) for record in inside[offset : offset + limit]]
-        return DocumentPage(documents=bodies, total=len(inside), limit=limit, offset=offset)
-    records, total = await library.documents(limit=limit, offset=offset, status=status)
-    return DocumentPage(documents=[body_of(record) for record in records], total=total, limit=limit, offset=offset)
+    listing, sorts = asked
+    if below is None:
+        records, total = await library.documents(limit=limit, offset=offset, status=status, listing=listing)
+    else:
+        inside = [each for each in await library.below(below) if status in (None, each.status) and listing.takes(each)]
+        records, total = (listing.ordered(inside) if sorts else inside)[offset : offset + limit], len(inside)
+    return DocumentPage(
+        documents=[body_of(record) for record in records],
+        total=total,
+        limit=limit,
+        offset=offset,
+        file_types=await library.file_types(),
+    )
 
 
 @router.get("/{document_id}")
@@ -131,8 +159,8 @@ async def move_document(
 ) -> DocumentDetail:
     """Change the source and the name of a document, for example after its file has moved. Nothing is indexed again."""
     asked = parsed(DocumentMove, await json_body(request))
-    library = (await container.workspaces.open(workspace)).documents
-    return detail_of(await library.move(document_id, source=asked.source, name=asked.name))
+    moved = await container.intake.move(document_id, source=asked.source, name=asked.name, workspace=workspace)
+    return detail_of(moved)
 
 
 @router.delete("/{document_id}", status_code=204)
@@ -153,7 +181,7 @@ async def reprocess_document(
     return Restarted(tasks=await container.intake.restart(record.id, workspace=workspace, force=force))
 
 
-@router.get("/{document_id}/events", response_class=EventSourceResponse, responses=_JSON_ERRORS)
+@router.get("/{document_id}/events", response_class=EventSourceResponse, responses=json_error_responses())
 async def follow_document(
     request: Request, record: FoundDocument, container: AppContainer, workspace: QueryWorkspace
 ) -> AsyncIterator[ServerSentEvent]:

@@ -1,6 +1,6 @@
 """The models of `/v1/enrich`, the agent contract."""
 
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -45,6 +45,9 @@ class RagContextBody(BaseModel):
     processing_time_ms: int = Field(description="Milliseconds of the whole request.")
     verdict: Verdict = Field(description="Where the evidence comes from and how good it is.")
     threshold: float = Field(description="A passage with a higher score was accepted.")
+    mode: Literal["similarity", "off"] | None = Field(
+        None, description="How the workspace gets its evidence, unless it is `corrective`."
+    )
     degraded: list[Degraded] = Field(description="Components that failed. The request continued without them.")
     timings_ms: dict[str, float] = Field(description="Milliseconds of each step.")
     memory: list[Recalled] | None = Field(None, description="Earlier exchanges, if the request asked for memory.")

@@ -3,12 +3,11 @@
 import json
 import logging
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import StreamingResponse
-from fastapi.sse import format_sse_event
 from starlette.requests import ClientDisconnect
 
 from cragside.application.contract import error_envelope
@@ -20,11 +19,11 @@ from cragside.entrypoints.explained_runs import followed
 from cragside.entrypoints.http.body_limit import json_object
 from cragside.entrypoints.http.errors import error_responses, for_client
 from cragside.entrypoints.http.request_access import choose_workspace, container_of
+from cragside.entrypoints.http.sent_events import EVENTS, STREAMED, sent_event
 from cragside.entrypoints.http.v1.enrich_models import EnrichRequest
 from cragside.entrypoints.http.v1.explain_models import ExplanationBody
 from cragside.entrypoints.memory_header import memory_asked
 
-EVENTS = "text/event-stream"
 _EVENTS_DESCRIPTION = (
     "With `Accept: text/event-stream`: server-sent events. `step` with a StepBody whenever a step ends, `candidates` "
     'with `{"candidates": [CandidateBody]}`, then `done` with the ExplanationBody, or `failed` with an ErrorBody.'
@@ -37,8 +36,6 @@ _ANSWER: dict[int | str, dict[str, Any]] = {
         "content": {EVENTS: {"schema": {"type": "string", "description": _EVENTS_DESCRIPTION}}},
     }
 }
-# Proxies on the way should pass each event on when it comes.
-_STREAMED = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
 
 logger = logging.getLogger("cragside")
 router = APIRouter(tags=["enrich"], responses=error_responses())
@@ -74,7 +71,7 @@ async def explain(request: Request) -> Response:
         first = await while_connected(request.receive, _next(items))
     except ClientGone:
         raise ClientDisconnect from None
-    return StreamingResponse(_events(request, first, items), media_type=EVENTS, headers=_STREAMED)
+    return StreamingResponse(_events(request, first, items), media_type=EVENTS, headers=STREAMED)
 
 
 def _wants_events(request: Request) -> bool:
@@ -108,20 +105,15 @@ async def _events(
             for event in _told(item):
                 yield event
     except CragsideError as error:
-        yield _event("failed", error_envelope(for_client(error), getattr(request.state, "identifier", None)))
+        yield sent_event("failed", error_envelope(for_client(error), getattr(request.state, "identifier", None)))
     except Exception as error:
         logger.error("POST /v1/explain failed", exc_info=error)
         hidden = ProcessingError("Something failed inside; the log has the details.")
-        yield _event("failed", error_envelope(hidden, getattr(request.state, "identifier", None)))
+        yield sent_event("failed", error_envelope(hidden, getattr(request.state, "identifier", None)))
 
 
 def _told(item: Step | Explanation) -> list[bytes]:
     if isinstance(item, Step):
-        return [_event("step", item.as_dict())]
+        return [sent_event("step", item.as_dict())]
     candidates = {"candidates": item.candidates_as_dicts()}
-    return [_event("candidates", candidates), _event("done", item.as_dict())]
-
-
-def _event(name: str, data: Mapping[str, Any]) -> bytes:
-    # JSON in ASCII is one line, whatever texts are in it.
-    return format_sse_event(event=name, data_str=json.dumps(data))
+    return [sent_event("candidates", candidates), sent_event("done", item.as_dict())]

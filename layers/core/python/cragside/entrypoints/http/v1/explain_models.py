@@ -5,6 +5,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, Field
 
 from cragside.domain.candidates import Dropped
+from cragside.domain.preferences import EvidenceMode
 from cragside.domain.verdict import Verdict
 from cragside.entrypoints.http.models import Degraded, Recalled
 
@@ -58,7 +59,12 @@ class CandidateBody(BaseModel):
     page: int | None = Field(description="Its page, where known.")
     section: str | None = Field(description="Its section, where known.")
     score: float | None = Field(description="Probability of relevance, 0..1; null if nobody graded it.")
-    needed: float = Field(description="It was only kept with a score above this.")
+    similarity: float | None = Field(
+        description="Cosine to the question, 0..1, in the mode `similarity`; null in the mode `corrective`."
+    )
+    needed: float | None = Field(
+        description="It was only kept with a score above this; null in the mode `similarity`, which grades nothing."
+    )
     kept: bool = Field(description="Whether it is in the prompt.")
     number: int | None = Field(description="Its number in the prompt.")
     dropped: Dropped | None = Field(
@@ -77,6 +83,7 @@ class ExplanationBody(BaseModel):
     )
     steps: list[StepBody] = Field(description="The steps that ran, in their order.")
     candidates: list[CandidateBody] = Field(description="Local passages, best first, then web results, best first.")
+    mode: EvidenceMode = Field(description="How the workspace gets its evidence.")
     threshold: float = Field(description="A local passage with a higher score suffices.")
     verdict: Verdict = Field(description="Where the evidence comes from and how good it is.")
     search_performed: bool = Field(description="Whether the web was searched.")

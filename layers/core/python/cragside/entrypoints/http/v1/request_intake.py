@@ -145,16 +145,21 @@ class RequestIntake:
 
     def answer(self) -> AcceptedDocuments:
         """The answer. Raises the first refusal if no document was accepted."""
-        refused = [
-            RefusedDocument(name=name, type=error.code, message=error.message, details=dict(error.details))
-            for name, error in self._refused
-        ]
-        if not self._accepted and self._refused:
-            first = self._refused[0][1]
-            if len(refused) > 1:
-                first.details = {**first.details, "errors": [each.model_dump() for each in refused]}
-            raise first
-        return AcceptedDocuments(documents=[accepted_of(each) for each in self._accepted], errors=refused)
+        return answer_of(self._accepted, self._refused)
+
+
+def answer_of(accepted: Sequence[Acceptance], refusals: Sequence[tuple[str, CragsideError]]) -> AcceptedDocuments:
+    """What became of documents. Raises the first refusal if no document was accepted."""
+    refused = [
+        RefusedDocument(name=name, type=error.code, message=error.message, details=dict(error.details))
+        for name, error in refusals
+    ]
+    if not accepted and refusals:
+        first = refusals[0][1]
+        if len(refused) > 1:
+            first.details = {**first.details, "errors": [each.model_dump() for each in refused]}
+        raise first
+    return AcceptedDocuments(documents=[accepted_of(each) for each in accepted], errors=refused)
 
 
 def parsed(shape: type[Shape], body: bytes) -> Shape:

@@ -7,7 +7,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from cragside.bootstrap import Container
 from cragside.domain.errors import CragsideError, ValidationError
-from cragside.domain.preferences import CHANGEABLE, RANGES, STRATEGIES, Preferences
+from cragside.domain.personas import PERSONAS
+from cragside.domain.preferences import CHANGEABLE, MODES, RANGES, STRATEGIES, EvidenceMode, Preferences
 from cragside.domain.search import Strategy, least_similarity
 from cragside.entrypoints.http.body_limit import BoundedRoute
 from cragside.entrypoints.http.errors import error_responses, for_client
@@ -34,6 +35,7 @@ class StoreBody(BaseModel):
     passages: int = Field(0, description="Number of passages.")
     entities: int = Field(0, description="Number of entities.")
     relations: int = Field(0, description="Number of relations.")
+    bytes: int | None = Field(None, description="Size of the store; null where several workspaces share one.")
 
 
 class HostBody(BaseModel):
@@ -56,8 +58,12 @@ class SettingsBody(BaseModel):
         description="Least cosine of a passage that such a search returns. The default fits the embedding model."
     )
     similarity_strategy: Strategy = Field(description="How such a search chooses passages.")
+    mode: EvidenceMode = Field(
+        description="How prompts get evidence: `corrective` (graded), `similarity` (a plain search) or `off` (none)."
+    )
     threshold: float = Field(description="A passage with a higher relevance is evidence.")
     max_documents: int = Field(description="Most passages of evidence in a prompt.")
+    persona: str | None = Field(description="Template of the system prompt; null for the plain instruction.")
     max_file_bytes: int = Field(description="Largest size of a file.")
     embedding_model: str | None = Field(description="The configured one; with None the store's own is used.")
     chat_model: str | None = Field(description="The configured chat model; null if the request's own is used.")
@@ -65,6 +71,8 @@ class SettingsBody(BaseModel):
     changeable: list[str] = Field(description="Names of the settings that `PATCH` accepts.")
     ranges: dict[str, Range] = Field(description="The valid values of numeric settings, by name.")
     strategies: list[Strategy] = Field(description="The valid values of `similarity_strategy`.")
+    modes: list[EvidenceMode] = Field(description="The valid values of `mode`.")
+    personas: list[str] = Field(description="The valid values of `persona`.")
     store: StoreBody = Field(description="The store of the workspace.")
     host: HostBody = Field(description="The model host.")
 
@@ -86,6 +94,10 @@ class SettingsChange(BaseModel):
         None, ge=0, le=0.9, description="Least cosine of a passage that such a search returns."
     )
     similarity_strategy: Strategy | None = Field(None, description="How such a search chooses passages.")
+    mode: EvidenceMode | None = Field(None, description="How prompts get evidence.")
+    threshold: float | None = Field(None, ge=0, le=0.95, description="A passage with a higher relevance is evidence.")
+    max_documents: int | None = Field(None, ge=1, le=20, description="Most passages of evidence in a prompt.")
+    persona: str | None = Field(None, description="Template of the system prompt, one of `personas`.")
 
 
 router = APIRouter(tags=["settings"], route_class=BoundedRoute, responses=error_responses())
@@ -118,8 +130,6 @@ async def _body(container: Container, workspace: str, preferences: Preferences) 
     return SettingsBody(
         workspace=workspace,
         **shown,
-        threshold=settings.threshold,
-        max_documents=settings.max_documents,
         max_file_bytes=settings.max_file_bytes,
         embedding_model=settings.embedding_model,
         chat_model=settings.chat_model,
@@ -127,6 +137,8 @@ async def _body(container: Container, workspace: str, preferences: Preferences) 
         changeable=list(CHANGEABLE),
         ranges={name: Range(least=least, most=most) for name, (least, most) in RANGES.items()},
         strategies=list(STRATEGIES),
+        modes=list(MODES),
+        personas=list(PERSONAS),
         store=store,
         host=host,
     )
@@ -134,7 +146,10 @@ async def _body(container: Container, workspace: str, preferences: Preferences) 
 
 def _why_not(name: str) -> str:
     if name == "embedding_model":
-        return "A store keeps the embedding model that built it: set RAG_EMBEDDING_MODEL, then run cragside reindex."
+        return (
+            "A store keeps the embedding model that built it: set RAG_EMBEDDING_MODEL, then run cragside reindex, or "
+            "POST /v1/reindex."
+        )
     if name in Settings.model_fields:
         return f"{name} applies to all workspaces: set {variable_of(name)} where cragside is started."
     return f"{name} is not a setting. These can be changed: {', '.join(CHANGEABLE)}."
@@ -152,6 +167,7 @@ async def _store(container: Container, workspace: str) -> StoreBody:
         passages=status.passages,
         entities=status.entities,
         relations=status.relations,
+        bytes=status.size,
     )
 
 

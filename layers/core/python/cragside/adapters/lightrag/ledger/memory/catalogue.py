@@ -7,26 +7,25 @@ from dataclasses import replace
 from typing_extensions import override
 
 from cragside.adapters.lightrag.ledger.cutting import TEXTS, sections_in
-from cragside.adapters.lightrag.ledger.entries import StoredPart, behind, json_of, searched_title
-from cragside.adapters.lightrag.ledger.memory.leasing import MemoryLeasing
-from cragside.adapters.lightrag.ledger.memory.tables import Chunk, MemoryTables, Version
-from cragside.adapters.lightrag.storable import storable
+from cragside.adapters.lightrag.ledger.entries import StoredPart, searched_title
+from cragside.adapters.lightrag.ledger.memory.listing import ListedVersion
+from cragside.adapters.lightrag.ledger.memory.mentions import MemoryMentions
+from cragside.adapters.lightrag.ledger.memory.tables import Chunk, Version
 from cragside.domain.document import SourceText
 from cragside.domain.indexing import (
-    DocumentKey,
     DocumentRecord,
     DocumentStatus,
     EnrichmentStatus,
     Part,
     Passage,
     Progress,
-    Stored,
     Task,
 )
+from cragside.domain.listing import LATEST, Listing
 from cragside.domain.naming import MOST_NAMESAKES, in_full, told_apart
 
 
-class MemoryCatalogue(MemoryLeasing):
+class MemoryCatalogue(MemoryMentions):
     """Reads a store in memory."""
 
     @override
@@ -65,14 +64,21 @@ class MemoryCatalogue(MemoryLeasing):
 
     @override
     async def page(
-        self, limit: int, offset: int, status: DocumentStatus | None, track: str | None
+        self, limit: int, offset: int, status: DocumentStatus | None, track: str | None, listing: Listing = LATEST
     ) -> tuple[list[DocumentRecord], int]:
-        found = [
-            record
-            for record in self._records(lambda version: track in (None, version.track), latest=True)
-            if status in (None, record.status)
-        ]
-        return found[offset : offset + limit], len(found)
+        listed = (
+            ListedVersion(version, self._origin(version), self._unlabelled)
+            for version in sorted(self._current(), key=lambda version: version.number)
+            if track in (None, version.track)
+        )
+        found = listing.ordered(
+            each for each in listed if listing.takes(each) and (status is None or each.status == status)
+        )
+        return self._labelled([each.version for each in found[offset : offset + limit]]), len(found)
+
+    @override
+    async def file_types(self) -> dict[str, int]:
+        return dict(sorted(Counter(version.source.file_type for version in self._current()).items()))
 
     @override
     async def source(self, document_id: str) -> SourceText | None:
@@ -91,7 +97,8 @@ class MemoryCatalogue(MemoryLeasing):
         texts, versions = self._memory.values[TEXTS], self._memory.versions
         found = [chunk for key in dict.fromkeys(ids) if key in texts and (chunk := self._memory.chunks.get(key))]
         found = [chunk for chunk in found if versions[chunk.version].state != "gone"]
-        records = {number: self._record(versions[number]) for number in {chunk.version for chunk in found}}
+        shown = [versions[number] for number in dict.fromkeys(chunk.version for chunk in found)]
+        records = dict(zip((version.number for version in shown), self._labelled(shown), strict=True))
         return {chunk.id: (records[chunk.version], self._passage(chunk)) for chunk in found}
 
     @override
@@ -108,7 +115,7 @@ class MemoryCatalogue(MemoryLeasing):
             held = version.parts.values()
             states = {part.enrichment for part in held}
             searchable = all(part.embedded for part in held)
-            if self._record(version).status == "failed":
+            if self._unlabelled(version).status == "failed":
                 documents["failed"] += 1
             elif searchable and states in ({"enriched"}, {"none"}):
                 documents["done"] += 1
@@ -176,33 +183,6 @@ class MemoryCatalogue(MemoryLeasing):
         gone = [version for version in self._memory.versions.values() if version.state == "gone"]
         return [_stored(version, part) for version in gone for _, part in sorted(version.parts.items())]
 
-    @override
-    async def mentions(self, names: Sequence[str]) -> dict[str, int]:
-        counts = Counter(name for name, _ in self._memory.mentions["entity"])
-        return {name: counts[name] for name in names if counts[name]}
-
-    @override
-    async def mentioned_by(self, passage_ids: Sequence[str]) -> list[tuple[str, str]]:
-        return [(passage, name) for name, passage in self._memory.mentions["entity"] if passage in passage_ids]
-
-    @override
-    async def fading(self, kind: str, names: Sequence[str]) -> dict[str, bool]:
-        versions = self._memory.versions.values()
-        gone = {key for version in versions if version.state == "gone" for key in version.chunks}
-        named = [each for each in self._memory.mentions[kind] if each[0] in names]
-        stay = {name for name, passage in named if passage not in gone}
-        return {name: name in stay for name, passage in named if passage in gone}
-
-    @override
-    async def mentioning(self, name: str, limit: int) -> list[tuple[str, str, str]]:
-        passages = [passage for known, passage in self._memory.mentions["entity"] if known == name]
-        versions = [self._memory.versions[chunk.version] for key in passages if (chunk := self._memory.chunks.get(key))]
-        found: dict[str, tuple[str, str, str]] = {}
-        for version in sorted(versions, key=lambda version: version.created_at):
-            if version.state != "gone":
-                found.setdefault(version.id, (version.id, version.source.name, version.created_at))
-        return sorted(found.values(), key=lambda each: (each[2], each[1]))[:limit]
-
     def _current(self, document_id: str | None = None) -> list[Version]:
         versions = self._memory.versions.values()
         return [each for each in versions if each.state == "current" and document_id in (None, each.id)]
@@ -217,9 +197,20 @@ class MemoryCatalogue(MemoryLeasing):
         found = [version for version in self._current() if wanted(version)]
         if latest:
             found.sort(key=lambda version: (version.updated_at, version.number), reverse=True)
-        return [self._record(version) for version in found]
+        return self._labelled(found)
 
-    def _record(self, version: Version) -> DocumentRecord:
+    def _unlabelled(self, version: Version) -> DocumentRecord:
+        return self._record(version, ())
+
+    def _labelled(self, versions: Sequence[Version]) -> list[DocumentRecord]:
+        namesakes: dict[str, set[str]] = {version.source.name: set() for version in versions}
+        for each in self._current():
+            if each.source.name in namesakes:
+                namesakes[each.source.name].add(self._origin(each))
+        return [self._record(version, namesakes[version.source.name]) for version in versions]
+
+    def _record(self, version: Version, namesakes: Collection[str]) -> DocumentRecord:
+        """A document. `namesakes` are the sources of all documents of its name."""
         source = version.source
         return DocumentRecord(
             id=version.id,
@@ -237,12 +228,11 @@ class MemoryCatalogue(MemoryLeasing):
             metadata=source.metadata,
             parts=tuple(part for _, part in sorted(version.parts.items())),
             source=self._origin(version),
-            label=self._label(version),
+            label=self._label(version, namesakes),
         )
 
-    def _label(self, version: Version) -> str:
+    def _label(self, version: Version, namesakes: Collection[str]) -> str:
         name, source = version.source.name, self._origin(version)
-        namesakes = {self._origin(each) for each in self._current() if each.source.name == name}
         if len(namesakes) > MOST_NAMESAKES:
             return in_full(name, source)
         return told_apart(name, {source, *namesakes}, taken=self._names_among)[source]
@@ -265,25 +255,6 @@ class MemoryCatalogue(MemoryLeasing):
             enrichment=version.parts[chunk.part].enrichment,
             tier2=chunk.tier2,
         )
-
-
-def stored_in(memory: MemoryTables, keys: Collection[DocumentKey] = ()) -> Stored:
-    """How much a store holds, with the sizes of these documents."""
-    kept = [version for version in memory.versions.values() if version.state != "gone"]
-    current = {memory.origins.get(each.id, each.source.name): each for each in kept if each.state == "current"}
-    sizes: dict[DocumentKey, int] = {}
-    for key in keys:
-        source = storable(key.source)
-        own = current.get(behind(source, key.track)) if key.track else None
-        known = own or current.get(source)
-        if known and (not key.track or known.track in ((key.track,) if own else ("", key.track))):
-            sizes[key] = _size(known)
-    return Stored(len(current), sum(map(_size, kept)), sizes)
-
-
-def _size(version: Version) -> int:
-    source = version.source
-    return max(source.size or 0, len(source.text)) + len(json_of(source.metadata))
 
 
 def _stored(version: Version, part: Part) -> StoredPart:

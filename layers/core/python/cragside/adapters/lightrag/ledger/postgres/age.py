@@ -1,12 +1,9 @@
 """Graphs of Apache AGE, an extension of PostgreSQL. Each is a schema of its own."""
 
-from typing import TYPE_CHECKING
+import asyncpg
 
 from cragside.adapters.lightrag.ledger.failures import LedgerError
 from cragside.adapters.postgres.database import PostgresDatabase
-
-if TYPE_CHECKING:
-    import asyncpg
 
 # LightRAG's class for them.
 AGE_STORAGE = "PGGraphStorage"
@@ -31,12 +28,16 @@ def graph_of(key: str) -> str:
     return f"{key}_chunk_entity_relation"
 
 
-async def install_age(connection: "asyncpg.Connection", extension: str = "age") -> None:
-    """Make the extension in the database, unless it is there. Raises `LedgerError` on a server without AGE."""
+async def install_age(connection: asyncpg.Connection, extension: str = "age") -> None:
+    """Make the extension in the database, unless it is there. Raises `LedgerError`: no AGE, or no right to make it."""
     if not await connection.fetchval("SELECT true FROM pg_available_extensions WHERE name = $1", extension):
         missing = "needs the extension AGE for PGGraphStorage, which this PostgreSQL server does not have"
         raise LedgerError("the server has no AGE", f"{missing}. Install it there, or unset RAG_GRAPH_STORAGE")
-    await connection.execute(f"CREATE EXTENSION IF NOT EXISTS {extension}")
+    try:
+        await connection.execute(f"CREATE EXTENSION IF NOT EXISTS {extension}")
+    except asyncpg.InsufficientPrivilegeError as error:
+        remedy = f"have a superuser run CREATE EXTENSION {extension}; in this database, then run cragside migrate again"
+        raise LedgerError("AGE is missing", f"needs the extension AGE for PGGraphStorage: {remedy}") from error
 
 
 async def make_graph(database: PostgresDatabase, key: str) -> None:

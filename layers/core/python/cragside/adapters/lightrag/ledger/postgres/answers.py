@@ -129,8 +129,8 @@ async def copy_answers(fresh: "PostgresStore", old: "PostgresStore", version: in
     if fresh.is_outside(ROLE):
         await fresh.many(_ADD, pairs)
         await note_values(fresh, ANSWERS, answers)
-    elif answers and (storage := fresh.values.get(ANSWERS)):
-        await storage.write(answers)
+    elif answers:
+        await fresh.values[ANSWERS].write(answers)
 
 
 async def _answers(

@@ -10,6 +10,7 @@ from typing_extensions import override
 
 from cragside.adapters.lightrag.ledger.entries import parsed, parsed_metadata
 from cragside.adapters.lightrag.ledger.interface import Ledger
+from cragside.adapters.lightrag.ledger.postgres.choosing import FILE_TYPES, STATUS, chosen
 from cragside.adapters.lightrag.ledger.postgres.store import PostgresStore
 from cragside.adapters.lightrag.ledger.sql_rows import (
     PART_COLUMNS,
@@ -20,6 +21,7 @@ from cragside.adapters.lightrag.ledger.sql_rows import (
 )
 from cragside.domain.document import Mark, SourceText
 from cragside.domain.indexing import DocumentRecord, DocumentStatus
+from cragside.domain.listing import LATEST, Listing
 from cragside.domain.naming import MOST_NAMESAKES, in_full, names_below, told_apart
 
 # In the order of `record_of`.
@@ -42,12 +44,6 @@ _OF_NAMES = """SELECT name, count(*) FROM crag.document WHERE store = $1 AND sta
     AND md5(name) = ANY(SELECT md5(each) FROM unnest($2::text[]) AS each) AND name = ANY($2) GROUP BY name"""
 _PARTS = f"""SELECT {PART_COLUMNS} FROM crag.part
     JOIN crag.document USING (version) WHERE store = $1 AND version = ANY($2) ORDER BY version, number"""
-# What `DocumentRecord.status` says, for choosing and counting.
-_STATUS = """SELECT document.version, CASE
-    WHEN bool_or(enrichment = 'failed' OR (error <> '' AND NOT embedded)) THEN 'failed'
-    WHEN NOT bool_and(embedded) THEN 'pending' WHEN bool_and(enrichment = 'enriched') THEN 'enriched'
-    ELSE 'searchable' END AS status FROM crag.document LEFT JOIN crag.part USING (version)
-    WHERE store = $1 AND state = 'current' GROUP BY document.version"""
 _SOURCE = f"""SELECT name, text, title, file_type, doc_type, size, marks, tier1, metadata, origin.source FROM {DOCUMENT}
     WHERE document.store = $1 AND state = 'current' AND document.id = $2"""
 
@@ -104,20 +100,19 @@ class DocumentReads(Ledger):
 
     @override
     async def page(
-        self, limit: int, offset: int, status: DocumentStatus | None, track: str | None
+        self, limit: int, offset: int, status: DocumentStatus | None, track: str | None, listing: Listing = LATEST
     ) -> tuple[list[DocumentRecord], int]:
-        of_status = f"document.version IN (SELECT version FROM ({_STATUS}) AS told WHERE status = $2)"
-        chosen = f"($2::text IS NULL OR {of_status}) AND ($3::text IS NULL OR track = $3)"
+        versions, counted, values = chosen(listing, status, track)
+        limits = f"LIMIT ${len(values) + 2} OFFSET ${len(values) + 3}"
         async with self._store.snapshot():
-            rows = await self._store.all(
-                f"{_CURRENT} AND {chosen} ORDER BY updated_at DESC, document.version DESC LIMIT $4 OFFSET $5",
-                status,
-                track,
-                limit,
-                offset,
-            )
-            counted = f"SELECT count(*) FROM crag.document WHERE store = $1 AND state = 'current' AND {chosen}"
-            return await self._records(rows), int(await self._store.value(counted, status, track))
+            shown = [row[0] for row in await self._store.all(f"{versions} {limits}", *values, limit, offset)]
+            rows = {row[0]: row for row in await self._store.all(f"{_CURRENT} AND document.version = ANY($2)", shown)}
+            total = await self._store.value(counted, *values)
+            return await self._records([rows[version] for version in shown]), int(total)
+
+    @override
+    async def file_types(self) -> dict[str, int]:
+        return {str(kind): int(count) for kind, count in await self._store.all(FILE_TYPES)}
 
     @override
     async def source(self, document_id: str) -> SourceText | None:
@@ -139,7 +134,7 @@ class DocumentReads(Ledger):
         )
 
     async def _statuses(self) -> dict[str, int]:
-        rows = await self._store.all(f"SELECT status, count(*) FROM ({_STATUS}) AS told GROUP BY status")
+        rows = await self._store.all(f"SELECT status, count(*) FROM ({STATUS}) AS told GROUP BY status")
         return {str(status): int(count) for status, count in rows}
 
     async def _chosen(self, condition: str, *values: Any) -> list[DocumentRecord]:

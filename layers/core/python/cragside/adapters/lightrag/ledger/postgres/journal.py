@@ -36,6 +36,14 @@ _DROPPED = "SELECT key, role FROM crag.dropped WHERE role = ANY($1)"
 CLOSE_SECONDS = 5.0
 
 
+_SHARES_BY_ROLE = {
+    "graph": "the graph in Neo4j",
+    "vector": "its share in Qdrant",
+    "kv": "its share in Redis",
+    "doc_status": "its list of documents in Redis",
+}
+
+
 class ChangesMissing(LedgerError):
     """The other database lacks changes that came before this one."""
 
@@ -43,12 +51,9 @@ class ChangesMissing(LedgerError):
 class ShareLost(LedgerError):
     """Another database has lost changes of a store, or has some that PostgreSQL has lost."""
 
-    def __init__(self, role: str = "graph") -> None:
-        share = "graph" if role == "graph" else "share in another database"
-        super().__init__(
-            f"the {share} was restored from a backup or emptied: run cragside repair",
-            f"does not agree with its {share}, which was restored from a backup or emptied: run cragside repair",
-        )
+    def __init__(self, role: str) -> None:
+        lost = f"{_SHARES_BY_ROLE[role]} was restored from a backup or emptied"
+        super().__init__(lost, f"does not agree with all of its databases: {lost}. Run cragside repair")
 
 
 class Outside(Protocol):
@@ -103,7 +108,7 @@ class Journal:
     async def drain(self, number: int, key: str) -> None:
         """Have all noted changes of a store written. Raises `LedgerError`, and `ShareLost` until it is repaired.
 
-        Whoever stops waiting stops none of it.
+        The writing goes on when a caller stops waiting.
         """
         await self._drained(number, key)
 
@@ -148,14 +153,18 @@ class Journal:
                 await self._database.value("DELETE FROM crag.dropped WHERE key = $1 AND role = $2", key, role)
 
     async def close(self) -> None:
-        """Close the connections to the other databases. What is being written there may end before, for a while."""
+        """Finish, and close the connections to the other databases."""
+        await self.finish()
+        for target in self.targets.values():
+            await target.close()
+
+    async def finish(self) -> None:
+        """End the writing to other databases. It waits 5 seconds for writes under way, then cancels them."""
         if drains := list(self._drains.values()):
             _, unfinished = await asyncio.wait(drains, timeout=CLOSE_SECONDS)
             for drain in unfinished:
                 drain.cancel()
             await asyncio.gather(*drains, return_exceptions=True)
-        for target in self.targets.values():
-            await target.close()
 
     async def _drained(self, number: int, key: str, *roles: str) -> list[tuple[str, int, int | None]]:
         """The roles, the numbers of their latest changes, and of the first one that was waiting."""

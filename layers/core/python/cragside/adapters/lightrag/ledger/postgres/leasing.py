@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from copy import copy
-from typing import Self
+from typing import Any, Self
 
 import asyncpg
 from typing_extensions import override
@@ -11,6 +11,7 @@ from typing_extensions import override
 from cragside.adapters.holders import is_gone
 from cragside.adapters.lightrag.ledger.failures import LedgerError
 from cragside.adapters.lightrag.ledger.leases import Lease, LeaseLost, StoreRemoved
+from cragside.adapters.lightrag.ledger.postgres.failing import translating
 from cragside.adapters.lightrag.ledger.postgres.listing import Listing
 from cragside.adapters.lightrag.ledger.postgres.passages import PassageReads
 
@@ -50,11 +51,11 @@ class Leasing(PassageReads):
 
     @override
     async def renew_lease(self, lease: Lease, seconds: float) -> bool:
-        return await self._store.value(_RENEW, *_key(lease), seconds) is not None
+        return await self._of_heir(_RENEW, *_key(lease), seconds) is not None
 
     @override
     async def return_lease(self, lease: Lease) -> None:
-        await self._store.execute(_RETURN, *_key(lease))
+        await self._of_heir(_RETURN, *_key(lease))
 
     @override
     def under(self, *leases: Lease) -> Self:
@@ -69,6 +70,11 @@ class Leasing(PassageReads):
             listing = Listing(self._store)
             yield listing
             await listing.write()
+
+    async def _of_heir(self, sql: str, *values: Any) -> Any:
+        """A statement for a lease that this store had, whichever store has it now."""
+        async with translating():
+            return await self._store.database.value(sql, self._store.heir or self._store.number, *values)
 
     async def _check_leases(self) -> None:
         for lease in self._leases:

@@ -109,6 +109,7 @@ class PostgresLedger(PartWrites):
                 relations=relations,
                 by_status=await self._statuses(),
                 lightrag_workspace=self._store.key,
+                waiting_changes=await self._store.value("SELECT count(*) FROM crag.journal WHERE store = $1"),
             )
 
     @override
@@ -149,7 +150,7 @@ class PostgresLedger(PartWrites):
             await old.execute("UPDATE crag.lease SET store = $2 WHERE store = $1", fresh.number)
             await remove_here(old.database, old.workspace)
             await old.database.value("UPDATE crag.store SET workspace = $2 WHERE id = $1", fresh.number, old.workspace)
-        old.number, old.key, old.storages = fresh.number, fresh.key, fresh.storages
+        old.heir = fresh.number
         await old.journal.drop_removed()
 
     @override

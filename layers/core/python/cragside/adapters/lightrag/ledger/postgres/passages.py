@@ -67,7 +67,11 @@ _MENTIONING = """SELECT document.id, document.name, min(document.created_at) FRO
     WHERE mention.store = $1 AND kind = 'entity' AND md5(mention.name) = md5($2) AND mention.name = $2
     AND document.state <> 'gone' GROUP BY document.id, document.name
     ORDER BY min(document.created_at), document.name LIMIT $3"""
-
+_NAMING = """SELECT passage.id, count(*) OVER () FROM crag.mention
+    JOIN crag.passage ON passage.store = mention.store AND passage.id = mention.passage
+    JOIN crag.document ON document.version = passage.version
+    WHERE mention.store = $1 AND kind = $2 AND md5(mention.name) = md5($3) AND mention.name = $3
+    AND document.state <> 'gone' ORDER BY document.created_at, document.version, passage.number LIMIT $4"""
 _FADING = """WITH gone AS MATERIALIZED (SELECT passage.id FROM crag.document JOIN crag.passage USING (version)
         WHERE document.store = $1 AND state = 'gone'),
     named AS (SELECT DISTINCT name FROM gone JOIN crag.mention ON mention.store = $1 AND mention.passage = gone.id
@@ -170,6 +174,11 @@ class PassageReads(DocumentReads):
     @override
     async def fading(self, kind: str, names: Sequence[str]) -> dict[str, bool]:
         return dict(await self._store.all(_FADING, kind, list(names)))
+
+    @override
+    async def passages_naming(self, kind: str, name: str, limit: int) -> tuple[list[str], int]:
+        rows = await self._store.all(_NAMING, kind, name, limit)
+        return [row[0] for row in rows], rows[0][1] if rows else 0
 
     @override
     async def mentioning(self, name: str, limit: int) -> list[tuple[str, str, str]]:

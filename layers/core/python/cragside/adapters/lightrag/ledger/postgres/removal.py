@@ -12,11 +12,22 @@ _LIGHTRAG_TABLES = """SELECT DISTINCT table_name FROM information_schema.columns
 _DROPPED = """INSERT INTO crag.dropped SELECT key, role FROM crag.outside JOIN crag.store ON store.id = outside.store
     WHERE workspace = $1"""
 
+_LEASED = "SELECT 1 FROM crag.lease WHERE store = $1 AND expires > clock_timestamp() LIMIT 1"
+
 
 async def remove(database: PostgresDatabase, workspace: str) -> None:
     """Remove a store by its workspace's name. It is no error when there is none. Raises `LedgerError`."""
     async with translating(), database.transaction():
         await remove_here(database, workspace)
+
+
+async def remove_abandoned(database: PostgresDatabase, workspace: str) -> None:
+    """As `remove`, unless somebody has a lease of the store by now."""
+    async with translating(), database.transaction():
+        # From here on, whoever takes a lease waits, and finds the store gone.
+        store = await database.value("SELECT id FROM crag.store WHERE workspace = $1 FOR UPDATE", workspace)
+        if await database.value(_LEASED, store) is None:
+            await remove_here(database, workspace)
 
 
 async def remove_here(database: PostgresDatabase, workspace: str) -> None:
@@ -29,7 +40,7 @@ async def remove_here(database: PostgresDatabase, workspace: str) -> None:
         return
     key, graph = removed
     tables = sorted((row[0] for row in await database.all(_LIGHTRAG_TABLES)), reverse=True)
-    # Edges refer to nodes, and "edges" comes after "nodes" in the reverse order of the alphabet, so nodes take them.
+    # The reverse alphabet deletes nodes before edges; the foreign key then deletes the edges.
     for table in tables:
         await database.value(f'DELETE FROM "{table}" WHERE workspace = $1', key)  # noqa: S608 (names of tables)
     if graph == AGE_STORAGE:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 _SIZE = "greatest(size, characters) + length(metadata)"
 _STORED = f"""SELECT count(*) FILTER (WHERE state = 'current'), coalesce(sum({_SIZE}), 0)::bigint
     FROM crag.document WHERE store = $1 AND state <> 'gone'"""  # noqa: S608 (our own text)
+# What other databases do not have yet, texts that were deleted meanwhile among it.
+_WAITING = "SELECT coalesce(sum(octet_length(change)), 0)::bigint FROM crag.journal WHERE store = $1"
 _SIZES = f"""SELECT {_SIZE}, track FROM {DOCUMENT}
     WHERE document.store = $1 AND state = 'current' AND {OF_SOURCE}"""  # noqa: S608 (our own text)
 
@@ -27,8 +29,9 @@ async def stored_in(database: PostgresDatabase, workspace: str, keys: Collection
         if store is None:
             return Stored()
         documents, total = await database.one(_STORED, store)
+        waiting = int(await database.value(_WAITING, store))
         sizes = {key: size for key in keys if (size := await _size_of(database, store, key)) is not None}
-        return Stored(documents, total, sizes)
+        return Stored(documents, total + waiting, sizes, waiting)
 
 
 async def _size_of(database: PostgresDatabase, store: int, key: DocumentKey) -> int | None:

@@ -4,26 +4,22 @@ import asyncio
 import json
 import logging
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-
-from cragside.adapters.lightrag.ledger.changes import GraphChange, Row, VectorChange
-from cragside.adapters.lightrag.ledger.cutting import TEXTS
 from cragside.adapters.lightrag.ledger.failures import LedgerError
 from cragside.adapters.lightrag.ledger.leases import StoreRemoved
 from cragside.adapters.lightrag.ledger.postgres.failing import translating
+from cragside.adapters.lightrag.ledger.postgres.open_storages import GRAPH, OpenStorages
 from cragside.adapters.lightrag.ledger.postgres.schema import check_version
 from cragside.adapters.postgres.database import PostgresDatabase
 from cragside.domain.memory_name import owner_of
 
 if TYPE_CHECKING:
     from cragside.adapters.lightrag.ledger.postgres.journal import Journal
-    from cragside.ports.embedder import Vectors
 
 logger = logging.getLogger("cragside")
 
@@ -45,36 +41,6 @@ PUBLISH_SECONDS = 3.0
 GRAPH_SECONDS = 5.0
 
 
-class ValueTable(Protocol):
-    """A namespace of LightRAG's key-value storage."""
-
-    async def write(self, changes: dict[str, dict[str, Any] | None]) -> None:
-        """Write values, and remove those that are None."""
-
-
-class VectorTable(Protocol):
-    """A namespace of LightRAG's vector storage."""
-
-    async def write(self, change: VectorChange) -> None:
-        """Write and remove rows."""
-
-    async def make_tables(self, dimensions: int) -> None:
-        """Make the tables for vectors of this length, unless they are there."""
-
-    async def make_indexes(self) -> None:
-        """Make the indexes that a large workspace needs, unless they are there."""
-
-
-class GraphTables(Protocol):
-    """LightRAG's graph storage."""
-
-    async def write(self, nodes: Mapping[str, Row | None], edges: Mapping[tuple[str, str], Row | None]) -> None:
-        """Write nodes and edges as they are to be, and remove those that are None."""
-
-    async def sizes(self) -> tuple[int, int]:
-        """How many nodes and edges there are."""
-
-
 @dataclass(frozen=True, slots=True)
 class NewStores:
     """How stores are made: with which storages of LightRAG, by their roles, and what `make` does for a new key.
@@ -86,7 +52,7 @@ class NewStores:
     make: Callable[[PostgresDatabase, str], Awaitable[None]] | None = None
 
 
-class PostgresStore:
+class PostgresStore(OpenStorages):
     """Statements for one workspace. Failures are `LedgerError`.
 
     `$1` of each statement is the store's number.
@@ -94,10 +60,14 @@ class PostgresStore:
 
     _open: ClassVar[dict[str, "PostgresStore"]] = {}
 
-    def __init__(self, database: PostgresDatabase, folder: Path, journal: "Journal") -> None:
+    def __init__(self, database: PostgresDatabase, folder: Path, journal: "Journal", number: int, place: str) -> None:
+        super().__init__()
         self.database = database.of(owner_of(folder.name))
         self.journal = journal
-        self.number = 0
+        # Another store may get the workspace's name. This one keeps its number then, and can no longer be written.
+        self.number = number
+        # The store that has the leases of this one, because it took its place.
+        self.heir: int | None = None
         # LightRAG's name of the workspace.
         self.key = ""
         # The classes of LightRAG's storages that it was made with, by their roles.
@@ -105,13 +75,9 @@ class PostgresStore:
         # Of the model that built the store, when it was last opened.
         self.model: str | None = None
         self.dimensions: int | None = None
-        # LightRAG's storages, while they are open.
-        self.values: dict[str, ValueTable] = {}
-        self.vectors: dict[str, VectorTable] = {}
-        self.graph: GraphTables | None = None
         self._users = 0
         self._folder = folder
-        self._place = place_of(database, folder)
+        self._place = place
         self._writes = 0
         self._indexing: asyncio.Task[None] | None = None
 
@@ -131,9 +97,8 @@ class PostgresStore:
                 version, number, *facts = await database.one(_FIND, folder.name)
         if number is None:
             raise LedgerError("there is no such store", "is not there")
-        known = cls._open.setdefault(place_of(database, folder), cls(database, folder, journal))
-        # The workspace may have been built anew.
-        known.number = number
+        place = place_of(database, folder, str(number))
+        known = cls._open.setdefault(place, cls(database, folder, journal, number, place))
         known.key, storages, known.model, known.dimensions = facts
         known.storages = json.loads(storages)
         known._users += 1
@@ -186,39 +151,6 @@ class PostgresStore:
             async with translating():
                 await self.database.many(sql, [(self.number, *row) for row in rows])
 
-    async def write_texts(self, texts: "Mapping[str, dict[str, Any] | None]") -> None:
-        """Write what LightRAG reads passages from; None removes."""
-        if storage := self.values.get(TEXTS):
-            await storage.write(dict(texts))
-
-    async def make_vector_tables(self, dimensions: int) -> None:
-        """Make LightRAG's tables for vectors of this length, unless they are there."""
-        if storage := next(iter(self.vectors.values()), None):
-            await storage.make_tables(dimensions)
-
-    async def erase_texts(self, ids: "Collection[str]") -> None:
-        """Take passages out of LightRAG's storages."""
-        await self.write_texts(dict.fromkeys(ids))
-        if storage := self.vectors.get("chunks"):
-            await storage.write(VectorChange(list(ids), {}, {}, np.empty((0, 0), np.float32)))
-
-    async def write_chunk_vectors(self, rows: "Mapping[str, Row]", vectors: "Vectors") -> None:
-        """Write the vectors of passages for LightRAG's server; cragside has them in `searched`."""
-        if storage := self.vectors.get("chunks"):
-            full = {key: {"tokens": 0, "chunk_order_index": 0, **row} for key, row in rows.items()}
-            await storage.write(VectorChange([], {}, full, vectors))
-
-    async def write_graph(self, change: GraphChange) -> None:
-        """Write a change to LightRAG's storages."""
-        if self.graph:
-            await self.graph.write(change.nodes, change.edges)
-        for namespace, changed in change.vectors.items():
-            if changed.removed or changed.updated or changed.written:
-                await self.vectors[namespace].write(changed)
-        for namespace, values in change.values.items():
-            if values:
-                await self.values[namespace].write(dict(values))
-
     async def publish(self) -> None:
         """Have what was just committed written to the other databases, or leave it to whoever writes next."""
         if self.journal.targets:
@@ -230,8 +162,11 @@ class PostgresStore:
                 logger.warning("A change of workspace %s waits to be written: %s", self.workspace, reason)
 
     async def catch_up(self) -> None:
-        """Have all that was committed written to the other databases, and compare. Raises `LedgerError`."""
-        if self.journal.targets:
+        """Have all that was committed written to the other databases, and compare.
+
+        Raises `LedgerError`, also if the address of one of them is not set.
+        """
+        if any(map(self.is_outside, self.storages)):
             await self.journal.check(self.number, self.key)
 
     async def catch_up_graph(self) -> None:
@@ -247,10 +182,11 @@ class PostgresStore:
     async def sizes_of_graph(self) -> tuple[int, int]:
         """How many entities and relations there are."""
         try:
-            return await self.graph.sizes() if self.graph else (0, 0)
+            if graph := self.graphs.get(GRAPH):
+                return await graph.sizes()
         except LedgerError:
-            # The other database is out of reach, but what is in it is known here.
-            return await self.sizes_by_mentions()
+            pass  # the other database is out of reach, but what is in it is known here
+        return await self.sizes_by_mentions()
 
     async def sizes_by_mentions(self) -> tuple[int, int]:
         """How many entities and relations passages name."""
@@ -288,11 +224,10 @@ class PostgresStore:
     async def _index(self) -> None:
         """Searches find all without an index too, only later."""
         self._writes = 0
-        if storage := self.vectors.get("chunks"):
-            try:
-                await storage.make_indexes()
-            except LedgerError as error:
-                logger.warning("Workspace %s has no index of its vectors: %s", self.workspace, error.reason)
+        try:
+            await self.make_indexes()
+        except LedgerError as error:
+            logger.warning("Workspace %s has no index of its vectors: %s", self.workspace, error.reason)
 
     @asynccontextmanager
     async def note(self) -> AsyncIterator[None]:
@@ -307,9 +242,9 @@ class PostgresStore:
             yield
 
 
-def place_of(database: PostgresDatabase, folder: Path) -> str:
-    """By what an open store is found. A process may have several databases, with workspaces of the same names."""
-    return f"{id(database)}/{folder}"
+def place_of(database: PostgresDatabase, folder: Path, generation: str) -> str:
+    """By what an open store is found: a process may have several databases, and the name one store after another."""
+    return f"{id(database)}/{folder}/{generation}"
 
 
 async def _make(database: PostgresDatabase, workspace: str, new: NewStores) -> None:

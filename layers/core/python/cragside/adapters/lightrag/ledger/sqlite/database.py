@@ -78,6 +78,7 @@ class Database:
                 self._connection.execute(f"PRAGMA journal_size_limit = {LONGEST_LOG_BYTES}")
                 migrate(self._connection)
             check_format(self._connection)
+            self._connection.create_function("folded", 1, str.casefold, deterministic=True)
         except BaseException:
             self._connection.close()
             raise

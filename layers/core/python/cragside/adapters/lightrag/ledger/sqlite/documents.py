@@ -18,8 +18,10 @@ from cragside.adapters.lightrag.ledger.sql_rows import (
     sources_by_name,
 )
 from cragside.adapters.lightrag.ledger.sqlite.database import Database
+from cragside.adapters.lightrag.ledger.sqlite.listing import FILE_TYPES, STATUS, chosen
 from cragside.domain.document import Mark, SourceText
 from cragside.domain.indexing import DocumentRecord, DocumentStatus
+from cragside.domain.listing import LATEST, Listing
 from cragside.domain.naming import MOST_NAMESAKES, in_full, told_apart
 
 FIELDS = (
@@ -33,11 +35,6 @@ OF_SOURCE = """id IN (SELECT document_id FROM origin WHERE source = ?1 UNION ALL
     WHERE state = 'current' AND name = ?1 AND NOT EXISTS (SELECT 1 FROM origin WHERE document_id = id))"""
 _NAMESAKES = f"SELECT source FROM {DOCUMENT} WHERE state = 'current' AND name = ? LIMIT {MOST_NAMESAKES + 1}"
 _SHARED_NAMES = "SELECT name FROM document WHERE state = 'current' AND name IN ({}) GROUP BY name HAVING count(*) > 1"
-# What `DocumentRecord.status` says, for choosing and counting.
-_STATUS = """SELECT document.version, CASE
-    WHEN max(enrichment = 'failed' OR (error <> '' AND NOT embedded)) THEN 'failed'
-    WHEN NOT min(embedded) THEN 'pending' WHEN min(enrichment = 'enriched') THEN 'enriched'
-    ELSE 'searchable' END AS status FROM document LEFT JOIN part USING (version) GROUP BY document.version"""
 
 
 class DocumentReads(Ledger):
@@ -84,23 +81,22 @@ class DocumentReads(Ledger):
 
     @override
     async def page(
-        self, limit: int, offset: int, status: DocumentStatus | None, track: str | None
+        self, limit: int, offset: int, status: DocumentStatus | None, track: str | None, listing: Listing = LATEST
     ) -> tuple[list[DocumentRecord], int]:
-        conditions: list[str] = ["state = 'current'"]
-        values: list[str] = []
-        if status is not None:
-            conditions.append(f"version IN (SELECT version FROM ({_STATUS}) WHERE status = ?)")
-            values.append(status)
-        if track is not None:
-            conditions.append("track = ?")
-            values.append(track)
-        where = " AND ".join(conditions)
+        versions, counted, values = chosen(listing, status, track)
         with self._database.snapshot():
-            latest = "ORDER BY updated_at DESC, version DESC LIMIT ? OFFSET ?"
-            sql = f"SELECT {FIELDS} FROM {DOCUMENT} WHERE {where} {latest}"
-            rows = self._database.all(sql, (*values, limit, offset))
-            total = self._database.one(f"SELECT count(*) FROM document WHERE {where}", values)[0]
-            return self._records(rows), int(total)
+            if listing.search:  # reading all that it finds costs less than searching twice
+                found = [row[0] for row in self._database.all(versions, values)]
+                shown, total = found[offset : offset + limit], len(found)
+            else:
+                shown = [row[0] for row in self._database.all(f"{versions} LIMIT ? OFFSET ?", (*values, limit, offset))]
+                total = int(self._database.one(counted, values)[0])
+            rows = {row[0]: row for row in self._database.within(_CURRENT.format("version IN ({})"), shown)}
+            return self._records([rows[version] for version in shown]), total
+
+    @override
+    async def file_types(self) -> dict[str, int]:
+        return dict(self._database.all(FILE_TYPES))
 
     @override
     async def source(self, document_id: str) -> SourceText | None:
@@ -130,7 +126,7 @@ class DocumentReads(Ledger):
 
     def _statuses(self) -> dict[str, int]:
         rows = self._database.all(
-            f"SELECT status, count(*) FROM document JOIN ({_STATUS}) USING (version) WHERE state = 'current'"
+            f"SELECT status, count(*) FROM document JOIN ({STATUS}) USING (version) WHERE state = 'current'"
             " GROUP BY status"
         )
         return {str(status): int(count) for status, count in rows}

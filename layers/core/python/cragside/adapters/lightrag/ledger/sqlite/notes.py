@@ -4,6 +4,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from pathlib import Path
 
 import numpy as np
 from typing_extensions import override
@@ -71,7 +72,14 @@ class Notes(PartWrites):
                 entities=self._count("node"),
                 relations=self._count("edge"),
                 by_status=self._statuses(),
+                size=_size_of(self._database.path),
             )
 
     def _count(self, rows: str) -> int:
         return int(self._database.one(f"SELECT count(*) FROM {rows}")[0])
+
+
+def _size_of(path: Path) -> int:
+    """The bytes of a store's file, with those beside it that wait to be written into it."""
+    files = (path, path.with_name(f"{path.name}-wal"))
+    return sum(file.stat().st_size for file in files if file.exists())

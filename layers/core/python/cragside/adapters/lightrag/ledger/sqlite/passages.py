@@ -44,6 +44,10 @@ _MENTIONING = """SELECT document.id, document.name, min(document.created_at) FRO
     JOIN chunk ON chunk.id = mention.passage JOIN document ON document.version = chunk.version
     WHERE mention.kind = 'entity' AND mention.name = ? AND document.state <> 'gone'
     GROUP BY document.id ORDER BY min(document.created_at), document.name LIMIT ?"""
+_NAMING = """SELECT chunk.id, count(*) OVER () FROM mention JOIN chunk ON chunk.id = mention.passage
+    JOIN document ON document.version = chunk.version
+    WHERE mention.kind = ? AND mention.name = ? AND document.state <> 'gone'
+    ORDER BY document.created_at, document.version, chunk.number LIMIT ?"""
 
 
 def stored_in(path: Path, keys: Collection[DocumentKey] = ()) -> Stored:
@@ -194,6 +198,11 @@ class PassageReads(DocumentReads):
     async def fading(self, kind: str, names: Sequence[str]) -> dict[str, bool]:
         rows = self._database.all(_FADING, (kind, orjson.dumps(names).decode()))
         return {name: bool(stays) for name, stays in rows}
+
+    @override
+    async def passages_naming(self, kind: str, name: str, limit: int) -> tuple[list[str], int]:
+        rows = self._database.all(_NAMING, (kind, name, limit))
+        return [row[0] for row in rows], rows[0][1] if rows else 0
 
     @override
     async def mentioning(self, name: str, limit: int) -> list[tuple[str, str, str]]:

@@ -14,6 +14,7 @@ from cragside.adapters.lightrag.ledger.postgres.store import PostgresStore
 from cragside.adapters.lightrag.storages.interface import Expansion, Properties, Strong, ordered
 from cragside.adapters.lightrag.storages.neo4j.fence import FencedGraph
 from cragside.adapters.lightrag.storages.postgres.ledger_graph import LedgerGraph
+from cragside.domain.left_out import leave_out
 
 logger = logging.getLogger("cragside")
 
@@ -51,6 +52,9 @@ _SURROUNDINGS = (
 _NAMED = f"""MATCH (node:`{{label}}`) WHERE {{condition}}
     RETURN node.entity_id, properties(node) ORDER BY {_DEGREE.replace("{", "{{").replace("}", "}}")} DESC,
     node.entity_id LIMIT $limit"""
+_KIND = "coalesce(node.entity_type, '')"
+_CONTAINING = f"toLower(node.entity_id) CONTAINS toLower($text) AND ($kind = '' OR {_KIND} = $kind)"
+_KINDS = f"MATCH (node:`{{label}}`) RETURN {_KIND}, count(*)"
 _AMONG = """MATCH (source:`{label}`)-[edge:DIRECTED]-(target:`{label}`)
     WHERE source.entity_id IN $names AND target.entity_id IN $names AND source.entity_id <= target.entity_id
     WITH DISTINCT source.entity_id AS source, target.entity_id AS target, edge
@@ -101,9 +105,13 @@ class Neo4jGraph(LedgerGraph):
         return (rows[0][0], rows[0][1]) if rows else None
 
     @override
-    async def containing(self, text: str, limit: int) -> list[str]:
-        rows = await self._named("toLower(node.entity_id) CONTAINS toLower($text)", text, limit)
+    async def containing(self, text: str, limit: int, kind: str = "") -> list[str]:
+        rows = await self._named(_CONTAINING, text, limit, kind)
         return [row[0] for row in rows]
+
+    @override
+    async def kinds(self) -> dict[str, int]:
+        return dict(await self._rows(_KINDS))
 
     @override
     async def among(self, names: Sequence[str], limit: int) -> list[tuple[str, str, Properties]]:
@@ -130,6 +138,7 @@ class Neo4jGraph(LedgerGraph):
         except (LedgerError, TimeoutError) as error:
             reason = error.reason if isinstance(error, LedgerError) else "Neo4j does not answer"
             logger.warning("Workspace %s is searched without its graph: %s", self._store.workspace, reason)
+            leave_out("graph", f"{reason}. Passages were found without entities and relations.")
             rows = []
         found = Expansion(asked, {}, {name: [] for name in names}, dict.fromkeys(asked, 0), pairs, {})
         for kind, name, other, _, degree, told in sorted(rows, key=lambda row: (row[0], row[1], row[3], row[2])):
@@ -155,8 +164,8 @@ class Neo4jGraph(LedgerGraph):
         """How many nodes and edges there are."""
         return await graph_of(self._store).sizes(self._store.key)
 
-    async def _named(self, condition: str, text: str, limit: int) -> list[Any]:
-        return await self._rows(_NAMED, {"condition": condition}, text=text, limit=limit)
+    async def _named(self, condition: str, text: str, limit: int, kind: str = "") -> list[Any]:
+        return await self._rows(_NAMED, {"condition": condition}, text=text, limit=limit, kind=kind)
 
     async def _rows(self, cypher: str, parts: Mapping[str, str] | None = None, **values: Any) -> list[Any]:
         asked = [value for value in values.values() if isinstance(value, list)]
@@ -167,7 +176,7 @@ class Neo4jGraph(LedgerGraph):
 
 def graph_of(store: PostgresStore) -> FencedGraph:
     """Neo4j, which has the graphs of all stores."""
-    graph = store.journal.targets[ROLE]
+    graph = store.journal.target(ROLE)
     if not isinstance(graph, FencedGraph):
         raise TypeError("The graph of this store is not in Neo4j.")
     return graph

@@ -94,7 +94,11 @@ _NAMED = f"""SELECT {name_of("node")}, {properties_of("node")} FROM {VERTICES} A
     ORDER BY {_DEGREE} DESC, {name_of("node")} LIMIT $2"""
 _LOWER_NAME, _LOWER_TEXT = _LOWER.format(f"({ENTITY.format('node')})::text"), _LOWER.format("$1::text")
 _SAME_NAME = _NAMED.replace("{condition}", f"{_LOWER_NAME} = {_LOWER_TEXT}")
-_CONTAINING = _NAMED.replace("{condition}", f"strpos({_LOWER_NAME}, {_LOWER_TEXT}) > 0")
+_KIND = """coalesce(ag_catalog.agtype_out(node.properties)::text::jsonb->>'entity_type', '')"""
+_CONTAINING = _NAMED.replace(
+    "{condition}", f"strpos({_LOWER_NAME}, {_LOWER_TEXT}) > 0 AND ($3::text = '' OR {_KIND} = $3)"
+)
+_KINDS = f"SELECT {_KIND}, count(*) FROM {VERTICES} AS node GROUP BY 1"
 _SIZES = f"SELECT (SELECT count(*) FROM {VERTICES}), (SELECT count(*) FROM {EDGES})"
 
 _CUT = f"""DELETE FROM {EDGES} AS edge USING unnest($1::text[], $2::text[]) AS pair (source, target),
@@ -171,8 +175,12 @@ class AgeGraph(LedgerGraph):
         return (rows[0][0], json.loads(rows[0][1])) if rows else None
 
     @override
-    async def containing(self, text: str, limit: int) -> list[str]:
-        return [row[0] for row in await self._rows(_CONTAINING, text, limit)]
+    async def containing(self, text: str, limit: int, kind: str = "") -> list[str]:
+        return [row[0] for row in await self._rows(_CONTAINING, text, limit, kind)]
+
+    @override
+    async def kinds(self) -> dict[str, int]:
+        return dict(await self._rows(_KINDS))
 
     @override
     async def among(self, names: Sequence[str], limit: int) -> list[tuple[str, str, Properties]]:

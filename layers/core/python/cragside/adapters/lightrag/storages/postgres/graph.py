@@ -45,7 +45,11 @@ _DEGREE = f"""(SELECT count(*) FROM lightrag_graph_edges WHERE {_OWN} AND src_id
 _NAMES = f"""SELECT id, properties FROM lightrag_graph_nodes AS node WHERE {_OWN} AND {{}}
     ORDER BY {_DEGREE} DESC, id COLLATE "C" LIMIT $4"""  # noqa: S608 (our own text)
 _SAME_NAME = _NAMES.format(f"{_LOWER.format('id')} = {_LOWER.format('$3::text')}")
-_CONTAINING = _NAMES.format(f"strpos({_LOWER.format('id')}, {_LOWER.format('$3::text')}) > 0")
+_KIND = "coalesce(properties->>'entity_type', '')"
+_CONTAINING = _NAMES.format(
+    f"strpos({_LOWER.format('id')}, {_LOWER.format('$3::text')}) > 0 AND ($5::text = '' OR {_KIND} = $5)"
+)
+_KINDS = f"SELECT {_KIND} AS kind, count(*) FROM lightrag_graph_nodes WHERE {_OWN} GROUP BY 1"  # noqa: S608 (our own)
 
 
 @final
@@ -94,9 +98,13 @@ class PostgresGraph(PGTableGraphStorage, LedgerGraph):
         return (rows[0][0], self._json_loads(rows[0][1])) if rows else None
 
     @override
-    async def containing(self, text: str, limit: int) -> list[str]:
-        rows = await self._rows(_CONTAINING, text, limit)
+    async def containing(self, text: str, limit: int, kind: str = "") -> list[str]:
+        rows = await self._rows(_CONTAINING, text, limit, kind)
         return [row[0] for row in rows]
+
+    @override
+    async def kinds(self) -> dict[str, int]:
+        return dict(await self._rows(_KINDS))
 
     @override
     async def among(self, names: Sequence[str], limit: int) -> list[tuple[str, str, Properties]]:

@@ -6,6 +6,7 @@ from typing import Self
 
 from typing_extensions import override
 
+from cragside.adapters.lightrag.ledger.postgres.open_storages import GRAPH
 from cragside.adapters.lightrag.ledger.postgres.store import PostgresStore
 from cragside.adapters.lightrag.storages.interface import GraphStorage
 
@@ -20,12 +21,11 @@ class LedgerGraph(GraphStorage):
     async def initialize(self) -> None:
         self._store = PostgresStore.of_storage(self.global_config)
         self.workspace = self._store.key
-        self._store.graph = self
+        self._store.graphs.add(GRAPH, self)
 
     @override
     async def finalize(self) -> None:
-        if self._store.graph is self:
-            self._store.graph = None
+        self._store.graphs.remove(GRAPH, self)
         self._store.release()
 
     @override

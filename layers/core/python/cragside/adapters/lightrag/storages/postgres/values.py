@@ -21,13 +21,11 @@ class PostgresValues(PGKVStorage, ValueStorage):
         self._store = PostgresStore.of_storage(self.global_config)
         self.workspace = self._store.key
         self.db = SharedDatabase(self._store.database)
-        self._store.values[self.namespace] = self
+        self._store.values.add(self.namespace, self)
 
     @override
     async def finalize(self) -> None:
-        # The store may have been opened anew meanwhile.
-        if self._store.values.get(self.namespace) is self:
-            del self._store.values[self.namespace]
+        self._store.values.remove(self.namespace, self)
         self._store.release()
 
     @override

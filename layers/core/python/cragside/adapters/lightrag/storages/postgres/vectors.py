@@ -37,13 +37,11 @@ class PostgresVectors(PGVectorStorage, VectorStorage):
         self._search_text = self.global_config["vector_db_storage_cls_kwargs"].get("search_text", str.lower)
         self._base = self.legacy_table_name
         self._dimensions = self._store.dimensions
-        self._store.vectors[self.namespace] = self
+        self._store.vectors.add(self.namespace, self)
 
     @override
     async def finalize(self) -> None:
-        # The store may have been opened anew meanwhile.
-        if self._store.vectors.get(self.namespace) is self:
-            del self._store.vectors[self.namespace]
+        self._store.vectors.remove(self.namespace, self)
         self._store.release()
 
     @override

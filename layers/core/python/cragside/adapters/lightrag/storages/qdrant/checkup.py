@@ -10,7 +10,10 @@ from cragside.adapters.lightrag.storages.qdrant.vectors import vectors_of
 
 
 async def disagreement(store: PostgresStore) -> str:
-    """How the vectors differ once all changes are written, "" if they do not. Raises `LedgerError`."""
+    """How many vectors there are too many or too few once all changes are written, "" if none.
+
+    Raises `LedgerError`.
+    """
     if store.model is None or store.dimensions is None:
         return ""
     suffix, qdrant = suffix_of(store.model, store.dimensions), vectors_of(store)

@@ -17,6 +17,7 @@ from cragside.adapters.lightrag.storages.postgres.vectors import PASSAGES, Postg
 from cragside.adapters.lightrag.storages.qdrant.changes import ROLE, note, suffix_of
 from cragside.adapters.lightrag.storages.qdrant.fence import FencedVectors
 from cragside.adapters.lightrag.storages.qdrant.points import collection_of
+from cragside.domain.left_out import leave_out
 from cragside.ports.embedder import Vectors
 
 logger = logging.getLogger("cragside")
@@ -67,6 +68,7 @@ class QdrantVectors(PostgresVectors):
         except (LedgerError, TimeoutError) as error:
             reason = error.reason if isinstance(error, LedgerError) else "Qdrant does not answer"
             logger.warning("Workspace %s is searched without its %s: %s", self._store.workspace, self.namespace, reason)
+            leave_out("vectors", f"{reason}. Passages were found without entities and relations.")
             return []
 
     async def near(self, vector: Vectors, most: int) -> Rows:

@@ -22,13 +22,11 @@ class RedisValues(ValueStorage):
     @override
     async def initialize(self) -> None:
         self._store = PostgresStore.of_storage(self.global_config)
-        self._store.values[self.namespace] = self
+        self._store.values.add(self.namespace, self)
 
     @override
     async def finalize(self) -> None:
-        # The store may have been opened anew meanwhile.
-        if self._store.values.get(self.namespace) is self:
-            del self._store.values[self.namespace]
+        self._store.values.remove(self.namespace, self)
         self._store.release()
 
     @override

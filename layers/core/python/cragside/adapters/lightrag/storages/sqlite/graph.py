@@ -42,6 +42,8 @@ SELECT source, target, value FROM edge
 WHERE source IN (SELECT value FROM json_each(?1)) AND target IN (SELECT value FROM json_each(?1))
 ORDER BY json_extract(value, '$.weight') DESC, source, target LIMIT ?2
 """
+_KIND = "coalesce(json_extract(value, '$.entity_type'), '')"
+_KINDS = f"SELECT {_KIND}, count(*) FROM node GROUP BY 1"  # noqa: S608 (our own text)
 _BEST = "ORDER BY degree DESC, id LIMIT"
 
 
@@ -94,14 +96,18 @@ class SqliteGraphStorage(GraphStorage):
         return None if row is None else (row[0], orjson.loads(row[1]))
 
     @override
-    async def containing(self, text: str, limit: int) -> list[str]:
+    async def containing(self, text: str, limit: int, kind: str = "") -> list[str]:
         spellings = _spellings(text)
         contains = " OR ".join(["instr(lower(id), ?)"] * len(spellings))
         rows = self._db.all(
-            f"SELECT id FROM node WHERE {contains} {_BEST} ?",  # noqa: S608 (our own text)
-            (*spellings, limit),
+            f"SELECT id FROM node WHERE ({contains}) AND (? = '' OR {_KIND} = ?) {_BEST} ?",  # noqa: S608 (our own text)
+            (*spellings, kind, kind, limit),
         )
         return [row[0] for row in rows]
+
+    @override
+    async def kinds(self) -> dict[str, int]:
+        return dict(self._db.all(_KINDS))
 
     @override
     async def among(self, names: Sequence[str], limit: int) -> list[tuple[str, str, Properties]]:

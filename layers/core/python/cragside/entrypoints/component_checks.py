@@ -5,42 +5,25 @@ import os
 import platform
 import sys
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from cragside import __version__
-from cragside.composition.databases import examine, examine_graphs, examine_qdrant, examine_redis
+from cragside.composition.databases import DatabaseState, examine, examine_graphs, examine_qdrant, examine_redis
 from cragside.composition.store_files import damage_in, is_baked, may_be_damaged, misplaced
 from cragside.domain.counted import counted
-from cragside.domain.errors import CragsideError, ServiceUnavailable
-from cragside.entrypoints.cli.exit_codes import message_of
-from cragside.entrypoints.cli.session import address_of
+from cragside.domain.errors import CragsideError
+from cragside.entrypoints import model_checks
+from cragside.entrypoints.error_lines import address_of
+from cragside.entrypoints.findings import Finding, Manner, State
 
 if TYPE_CHECKING:
     from cragside.bootstrap import Container
     from cragside.settings import Settings
 
-State = Literal["ok", "warning", "error", "not configured"]
-
 _PACKAGES = ("lightrag-hku", "langgraph", "langchain-ollama", "wordllama", "fastapi", "uvicorn")
 _OLDEST_PYTHON, _NEWEST_PYTHON = (3, 11), (3, 13)
-_DEFAULT_CHAT_MODEL, _DEFAULT_EMBEDDING_MODEL, _EMBEDDED = "qwen2.5:7b", "nomic-embed-text", "embedded"
-_PATIENCE_SECONDS = 10.0
-# A model that is not loaded takes as long as its file takes to read.
-_LOAD_SECONDS = 60
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """The state of one component. `remedy` says what to do, if anything."""
-
-    component: str
-    state: State
-    version: str = ""
-    detail: str = ""
-    remedy: str = ""
 
 
 def examine_installation() -> list[Finding]:
@@ -55,45 +38,57 @@ def examine_installation() -> list[Finding]:
     ]
 
 
-def examine_folder(settings: "Settings") -> Finding:
+def examine_folder(settings: "Settings", manner: Manner) -> Finding:
     """Check that RAG_HOME exists or can be made, and is writable unless it is a baked store."""
+
+    def found(state: State, place: object, what: str = "", remedy: str = "") -> Finding:
+        told = f"{place if manner.places else 'RAG_HOME'}{what}"
+        return Finding("folder", state, detail=told, remedy=remedy)
+
     if not isinstance(settings.home, Path):
-        return Finding("folder", "ok", detail=f"{settings.home}, a baked store that is fetched at the first use")
+        return found("ok", settings.home, ", a baked store that is fetched at the first use")
     home = settings.home.absolute()
     if is_baked(home):
-        return Finding("folder", "ok", detail=f"{home}, a baked store, opened read-only")
+        return found("ok", home, ", a baked store, opened read-only")
     if problem := misplaced(home):
-        return Finding("folder", "warning", detail=f"{home}", remedy=problem)
+        return found("warning", home, remedy=problem)
     nearest = next(folder for folder in (home, *home.parents) if folder.exists())
     if not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK):
-        return Finding("folder", "error", detail=f"{nearest} is not a folder that can be written", remedy=_other_home())
-    return Finding("folder", "ok", detail=f"{home}" if home.exists() else f"{home} is made when something is indexed")
+        return found("error", nearest, " is not a folder that can be written", _other_home())
+    return found("ok", home, "" if home.exists() else " is made when something is indexed")
 
 
-async def examine_components(container: "Container") -> list[Finding]:
+async def examine_components(container: "Container", manner: Manner) -> list[Finding]:
     """Check the store, Ollama with its models, and SearXNG."""
     settings = container.settings
+    loading = 2 * model_checks.LOAD_SECONDS if manner.thorough else 0
+    container.load_drivers()  # within a limit of time, a server would seem not to answer
     servers = await asyncio.gather(
         _patiently(
-            "ollama", lambda: _ollama(container), lambda _: _OLLAMA_REMEDY, _PATIENCE_SECONDS + 2 * _LOAD_SECONDS
+            "ollama", lambda: model_checks.examine_ollama(container, manner), lambda _: _OLLAMA_REMEDY, manner, loading
         ),
         _patiently(
-            "searxng", lambda: _searxng(container), lambda _: f"Start it, or correct SEARXNG_HOST. {_JSON_REMEDY}"
+            "searxng",
+            lambda: _searxng(container, manner),
+            lambda _: f"Start it, or correct SEARXNG_HOST. {_JSON_REMEDY}",
+            manner,
         ),
     )
-    shared = [
-        *await _patiently("postgres", lambda: _postgres(container), _starting("POSTGRES_URI")),
-        *await _patiently("neo4j", lambda: _neo4j(container), _starting("NEO4J_URI")),
-        *await _patiently("qdrant", lambda: _qdrant(container), _starting("QDRANT_URL")),
-        *await _patiently("redis", lambda: _redis(container), _starting("REDIS_URI")),
-        *await _patiently("workspaces", lambda: _agreement(container), lambda _: ""),
-    ]
+    shared = await asyncio.gather(
+        _patiently("postgres", lambda: _postgres(container, manner), _starting("POSTGRES_URI"), manner),
+        _patiently("neo4j", lambda: _neo4j(container, manner), _starting("NEO4J_URI"), manner),
+        _patiently("qdrant", lambda: _qdrant(container, manner), _starting("QDRANT_URL"), manner),
+        _patiently("redis", lambda: _redis(container, manner), _starting("REDIS_URI"), manner),
+        _patiently("workspaces", lambda: _agreement(container), lambda _: "", manner),
+    )
     # Opening a store imports LightRAG and keeps the event loop busy for seconds: a server would seem not to answer.
-    store = await _patiently("store", lambda: _store(container), lambda error: _store_remedy(settings, error))
-    places = {"ollama": settings.ollama_base_url, "searxng": settings.searxng_host}
+    store = await _patiently(
+        "store", lambda: _store(container, manner), lambda error: _store_remedy(settings, error, manner), manner
+    )
+    places = {"ollama": settings.ollama_base_url, "searxng": settings.searxng_host} if manner.places else {}
     return [
         finding if finding.detail or finding.component not in places else _at(finding, places[finding.component])
-        for findings in (shared, store, *servers)
+        for findings in (*shared, store, *servers)
         for finding in findings
     ]
 
@@ -107,9 +102,10 @@ async def _patiently(
     component: str,
     ask: Callable[[], Awaitable[list[Finding]]],
     remedy_for: Callable[[Exception], str],
-    seconds: float | None = None,
+    manner: Manner,
+    more_seconds: float = 0,
 ) -> list[Finding]:
-    seconds = _PATIENCE_SECONDS if seconds is None else seconds
+    seconds = manner.seconds + more_seconds
     failure: Exception
     try:
         async with asyncio.timeout(seconds):
@@ -117,36 +113,41 @@ async def _patiently(
     except TimeoutError as error:
         failure, reason = error, f"no answer within {seconds:.0f} s"
     except Exception as error:
-        failure, reason = error, message_of(error)
+        failure, reason = error, manner.told(error)
     return [Finding(component, "error", detail=reason, remedy=remedy_for(failure))]
 
 
-async def _postgres(container: "Container") -> list[Finding]:
+def _database(component: str, state: State, found: DatabaseState, manner: Manner) -> Finding:
+    told = filter(None, (found.address if manner.places else "", found.detail))
+    return Finding(component, state, found.version, ", ".join(told), found.remedy)
+
+
+async def _postgres(container: "Container", manner: Manner) -> list[Finding]:
     if container.database is None:
         return []
     found = await examine(container.database, needs_age=container.settings.graph_storage == "PGGraphStorage")
-    return [Finding("postgres", "error" if found.remedy else "ok", found.version, found.detail, found.remedy)]
+    return [_database("postgres", "error" if found.remedy else "ok", found, manner)]
 
 
-async def _neo4j(container: "Container") -> list[Finding]:
+async def _neo4j(container: "Container", manner: Manner) -> list[Finding]:
     if container.graphs is None:
         return []
     found = await examine_graphs(container.graphs)
-    return [Finding("neo4j", "error" if found.remedy else "ok", found.version, found.detail, found.remedy)]
+    return [_database("neo4j", "error" if found.remedy else "ok", found, manner)]
 
 
-async def _qdrant(container: "Container") -> list[Finding]:
+async def _qdrant(container: "Container", manner: Manner) -> list[Finding]:
     if container.vectors is None:
         return []
     found = await examine_qdrant(container.vectors)
-    return [Finding("qdrant", "warning" if found.remedy else "ok", found.version, found.detail, found.remedy)]
+    return [_database("qdrant", "warning" if found.remedy else "ok", found, manner)]
 
 
-async def _redis(container: "Container") -> list[Finding]:
+async def _redis(container: "Container", manner: Manner) -> list[Finding]:
     if container.redis is None:
         return []
     found = await examine_redis(container.redis)
-    return [Finding("redis", "error" if found.remedy else "ok", found.version, found.detail, found.remedy)]
+    return [_database("redis", "error" if found.remedy else "ok", found, manner)]
 
 
 async def _agreement(container: "Container") -> list[Finding]:
@@ -165,25 +166,29 @@ def _starting(variable: str) -> Callable[[Exception], str]:
     return lambda error: "" if isinstance(error, CragsideError) else f"Start it, or correct {variable}."
 
 
-async def _store(container: "Container") -> list[Finding]:
+async def _store(container: "Container", manner: Manner) -> list[Finding]:
     settings = container.settings
     shared = container.database is not None
     if shared and settings.workspace not in await container.workspaces.names():
         detail = f"workspace {settings.workspace} holds nothing yet"
         return [Finding("store", "ok", detail=detail, remedy="Index something with `cragside ingest`.")]
     if not shared and not await asyncio.to_thread(_holds_something, settings):
-        folder = await asyncio.to_thread(examine_folder, settings)
+        folder = await asyncio.to_thread(examine_folder, settings, manner)
         if folder.state != "ok":
             return [Finding("store", folder.state, detail=folder.detail, remedy=folder.remedy)]
         detail = f"workspace {settings.workspace} holds nothing yet"
         return [Finding("store", "ok", detail=detail, remedy="Index something with `cragside ingest`.")]
     known = await (await container.workspaces.open(settings.workspace)).passages.status()
-    await container.workspaces.check(settings.workspace, whole=True)
+    await container.workspaces.check(settings.workspace, whole=manner.thorough)
     detail = f"workspace {known.workspace}: {counted(known.documents, 'document')}, embedded by {known.embedding_model}"
+    if not manner.thorough:
+        return [Finding("store", "ok", detail=detail)]
     if damage := await asyncio.to_thread(_damage, settings):
         return [Finding("store", "error", detail=damage, remedy=_BAKE_REMEDY)]
     # The store can be opened without its model, but not be searched.
     await container.workspaces.prepare(settings.workspace)
+    if waits := known.waiting_changes:
+        return [Finding("store", "warning", detail=f"{detail}, {waits} changes waiting for another database")]
     return [Finding("store", "ok", detail=detail)]
 
 
@@ -198,57 +203,12 @@ def _damage(settings: "Settings") -> str:
     return damage_in(settings.home) if isinstance(settings.home, Path) else ""
 
 
-async def _ollama(container: "Container") -> list[Finding]:
-    host, settings = container.host, container.settings
-    if host is None:
-        remedy = "Set OLLAMA_BASE_URL to let its models grade. Without it the embedded models do the work."
-        return [Finding("ollama", "not configured", remedy=remedy)]
-    found, models = await host.version(), await host.models()
-    chat = _model("chat model", settings.chat_model, _DEFAULT_CHAT_MODEL, "RAG_CHAT_MODEL", models)
-    embedding = _model(
-        "embedding model", settings.embedding_model, _DEFAULT_EMBEDDING_MODEL, "RAG_EMBEDDING_MODEL", models
-    )
-    return [
-        Finding("ollama", "ok", found),
-        await _tried(chat, host.check_chat),
-        await _tried(embedding, host.check_embedding),
-    ]
-
-
-async def _tried(finding: Finding, call: Callable[[str], Awaitable[object]]) -> Finding:
-    """Check a model of the host with one call."""
-    model = finding.detail
-    if finding.state != "ok" or model.startswith(_EMBEDDED):
-        return finding
-    try:
-        async with asyncio.timeout(_LOAD_SECONDS):
-            await call(model)
-    except TimeoutError:
-        remedy = f"It may still be loading: try `ollama run {model}`, then run `cragside doctor` again."
-        return Finding(finding.component, "error", detail=f"{model} gave no answer in {_LOAD_SECONDS} s", remedy=remedy)
-    except ServiceUnavailable as error:
-        remedy = f"Try `ollama run {model}`, and see Ollama's log."
-        return Finding(finding.component, "error", detail=f"{model}: {message_of(error)}", remedy=remedy)
-    return Finding(finding.component, "ok", detail=f"{model}, answered a test call")
-
-
-def _model(component: str, chosen: str | None, default: str, variable: str, models: frozenset[str]) -> Finding:
-    if chosen == _EMBEDDED:
-        return Finding(component, "ok", detail=f"embedded, as {variable} says")
-    name = chosen or default
-    if name in models or f"{name}:latest" in models:
-        return Finding(component, "ok", detail=name)
-    if chosen:
-        return Finding(
-            component, "error", detail=f"{name} is not installed", remedy=f"Get it with `ollama pull {name}`."
-        )
-    remedy = f"Get it with `ollama pull {name}`, or name an installed one in {variable}."
-    return Finding(component, "warning", detail=f"{name} is not installed; the embedded model is used", remedy=remedy)
-
-
-async def _searxng(container: "Container") -> list[Finding]:
+async def _searxng(container: "Container", manner: Manner) -> list[Finding]:
     if container.search is None or container.settings.searxng_host is None:
         return [Finding("searxng", "not configured", remedy="Set SEARXNG_HOST to fall back on the web.")]
+    if not manner.thorough:
+        await container.search.check()
+        return [Finding("searxng", "ok", await _searxng_version(container.settings.searxng_host), "answers")]
     results = await container.search.search("cragside")
     return [Finding("searxng", "ok", await _searxng_version(container.settings.searxng_host), _found(len(results)))]
 
@@ -283,11 +243,11 @@ def _package(name: str) -> Finding:
         return Finding(name, "error", detail="is not installed", remedy="Install cragside again.")
 
 
-def _store_remedy(settings: "Settings", error: Exception) -> str:
+def _store_remedy(settings: "Settings", error: Exception, manner: Manner) -> str:
     if may_be_damaged(error):
         if not isinstance(settings.home, Path) or is_baked(settings.home):
             return ""  # the error of a baked store says what to do
-        folder = settings.home / settings.workspace
+        folder = settings.home / settings.workspace if manner.places else "its folder"
         return f"If it is damaged, move {folder} away and index its texts again with `cragside ingest`."
     # Our other errors say themselves what to do.
     return "" if isinstance(error, CragsideError) else _other_home()

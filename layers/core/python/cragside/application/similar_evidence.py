@@ -1,0 +1,115 @@
+"""Evidence without correction: what a plain similarity search finds, or none at all."""
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from typing_extensions import override
+
+from cragside.application.enricher import EvidenceFinder
+from cragside.application.grading import within
+from cragside.application.retriever import Retriever
+from cragside.domain.candidates import Candidate
+from cragside.domain.context import CountTokens, pack
+from cragside.domain.conversation import ChatTurn
+from cragside.domain.deadline import Deadline
+from cragside.domain.document import Document
+from cragside.domain.errors import ServiceUnavailable
+from cragside.domain.outcome import Degradation, Findings
+from cragside.domain.query import LONGEST_QUERY
+from cragside.domain.steps import Step, Watch
+from cragside.ports.follow_up import FollowUpReader
+
+# The rest of the time is for packing the passages, and for memory.
+_SEARCH_SHARE = 0.8
+
+
+class SimilarEvidence(EvidenceFinder):
+    """Searches as the workspace's similarity settings say. Nothing is graded, and no chat model and no web is asked.
+
+    `follow_ups` complete questions by rules. Passages have a similarity and no score.
+    """
+
+    def __init__(self, retriever: Retriever, follow_ups: FollowUpReader, *, count_tokens: CountTokens) -> None:
+        self._retriever = retriever
+        self._follow_ups = follow_ups
+        self._count_tokens = count_tokens
+
+    @override
+    async def find(
+        self,
+        question: str,
+        *,
+        workspace: str,
+        model: str | None,
+        deadline: Deadline,
+        evidence_tokens: int,
+        threshold: float,
+        max_documents: int,
+        instruction: str,
+        compress: bool,
+        turns: Sequence[ChatTurn],
+        watch: Watch | None,
+    ) -> Findings:
+        """See the protocol. The workspace's similarity settings limit the passages."""
+        steps = _Steps(watch)
+        searched = question
+        if turns:
+            searched = await self._follow_ups.standalone(question, turns, model=None)
+            steps.ended("complete_question", "complete", question=searched)
+        degraded: tuple[Degradation, ...] = ()
+        found: list[Document] = []
+        try:
+            searching = self._search(searched, workspace, compress)
+            found = await within(deadline.share(_SEARCH_SHARE), "knowledge_base", searching)
+        except ServiceUnavailable as error:
+            degraded = (Degradation("knowledge_base", error.message),)
+        steps.ended("retrieve", "retrieve", passages=len(found))
+        packed = pack(found, budget=evidence_tokens, count_tokens=self._count_tokens, instruction=instruction)
+        steps.ended("inject", "inject", passages=len(packed.documents))
+        return Findings(
+            block=packed.block,
+            documents=packed.documents,
+            search_performed=False,
+            degraded=degraded,
+            timings_ms=steps.timings_ms,
+            standalone_question=None if searched == question else searched,
+            candidates=() if watch is None else _considered(found, packed.documents),
+        )
+
+    async def _search(self, question: str, workspace: str, compress: bool) -> list[Document]:
+        search = await self._retriever.search_for(question[:LONGEST_QUERY], workspace=workspace)
+        return await self._retriever.search(search, workspace=workspace, compress=compress)
+
+
+class NoEvidence(EvidenceFinder):
+    """Finds nothing: the question goes to the model as it is."""
+
+    @override
+    async def find(self, question: str, **options: Any) -> Findings:
+        """See the protocol."""
+        return Findings("", (), search_performed=False)
+
+
+class _Steps:
+    """Measures steps, and tells whoever watches of each when it ends."""
+
+    def __init__(self, watch: Watch | None) -> None:
+        self.timings_ms: dict[str, float] = {}
+        self._watch = watch
+        self._began = time.perf_counter()
+
+    def ended(self, timing: str, name: str, **told: Any) -> None:
+        now = time.perf_counter()
+        spent, self._began = (now - self._began) * 1000, now
+        self.timings_ms[timing] = spent
+        if self._watch is not None:
+            self._watch(Step(name, spent, told))
+
+
+def _considered(found: Sequence[Document], packed: Sequence[Document]) -> tuple[Candidate, ...]:
+    """What became of each passage. There is no room for those that are not packed."""
+    numbers = {document.id: number for number, document in enumerate(packed, start=1)}
+    return tuple(
+        Candidate(each, None, None, numbers.get(each.id), None if each.id in numbers else "room") for each in found
+    )

@@ -1,0 +1,59 @@
+"""The addresses of databases, read before anything is connected or printed."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from cragside.domain.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from pydantic import SecretStr
+
+    from cragside.settings import Settings
+
+
+def check_addresses(settings: "Settings") -> None:
+    """Raise `ConfigurationError` for an address that does not say where its database is. Nothing is asked there."""
+    checks: dict[str, tuple[SecretStr | None, Callable[[Settings], object]]] = {
+        "POSTGRES_URI": (settings.postgres_uri, _postgres),
+        "NEO4J_URI": (settings.neo4j_uri, _neo4j),
+        "QDRANT_URL": (settings.qdrant_url, _qdrant),
+        "REDIS_URI": (settings.redis_uri, _redis),
+    }
+    for variable, (address, parse) in checks.items():
+        if address is None:
+            continue
+        from cragside.adapters.bad_address import BadAddress  # a store in files needs no adapter of a database
+
+        try:
+            parse(settings)
+        except BadAddress as error:
+            raise ConfigurationError(f"{variable}: {error}.", variable=variable) from None
+
+
+def _postgres(settings: "Settings") -> object:
+    from cragside.adapters.postgres.address import PostgresAddress
+
+    return PostgresAddress.parse(_told(settings.postgres_uri))
+
+
+def _neo4j(settings: "Settings") -> object:
+    from cragside.adapters.neo4j.address import Neo4jAddress
+
+    user, password = settings.neo4j_username, _told(settings.neo4j_password)
+    return Neo4jAddress.parse(_told(settings.neo4j_uri), user=user, password=password, database=settings.neo4j_database)
+
+
+def _qdrant(settings: "Settings") -> object:
+    from cragside.adapters.qdrant.address import QdrantAddress
+
+    return QdrantAddress.parse(_told(settings.qdrant_url), _told(settings.qdrant_api_key))
+
+
+def _redis(settings: "Settings") -> object:
+    from cragside.adapters.redis.address import RedisAddress
+
+    return RedisAddress.parse(_told(settings.redis_uri))
+
+
+def _told(value: "SecretStr | None") -> str:
+    return value.get_secret_value() if value else ""

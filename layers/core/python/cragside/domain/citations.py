@@ -1,0 +1,92 @@
+"""The citations in an answer, and the sentences that they stand in."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+# [1], and [1, 2] for two passages.
+_MARK = re.compile(r"\[\s?[0-9]{1,4}(?:\s?[,;]\s?[0-9]{1,4}){0,50}\s?\]")
+_MARKS = re.compile(rf"{_MARK.pattern}(?:\s{{0,3}}{_MARK.pattern})*")
+_NUMBER = re.compile(r"[0-9]+")
+# A full stop with the quotes and citations behind it, when something else begins after a blank; or a line's end.
+_CITED = rf"(?:\s{{0,3}}{_MARK.pattern})*"
+_END = re.compile(rf"[.!?][\"'”’“»)]{{0,3}}{_CITED}[.!?]?(?=\s|$)|[。！？]{_CITED}|\n+")
+# After these a sentence goes on: "Dr. Weber", "J. Weber", "z. B. Berlin".
+_ABBREVIATION = re.compile(
+    r"(?:^|[\s(\"'])(?:[A-Za-z]|dr|mr|mrs|ms|st|no|nr|prof|jr|sr|vs|ca|bzw|vgl|etc|fig|e\.g|i\.e|z\.b|u\.s|a\.k\.a)\.$",
+    re.IGNORECASE,
+)
+_LONGEST_ABBREVIATION = 8
+_FEWEST_WORDS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Cited:
+    """A number that an answer cites. `start` and `end` are those of its mark, `[1]`, in characters.
+
+    In a list, `[1, 2]`, they are those of the number alone. `claim` is what the citation is to support.
+    """
+
+    number: int
+    start: int
+    end: int
+    claim: str
+
+
+def citations_in(answer: str) -> list[Cited]:
+    """All citations in their order.
+
+    The claim of a citation is its sentence. If the sentence has citations in several places, each has the part of the
+    sentence that ends with it, unless that has fewer than three words.
+    """
+    return [cited for start, end in _sentences(answer) for cited in _cited(answer, start, end)]
+
+
+def sentences_of(text: str) -> list[str]:
+    """The sentences of a text, without citations."""
+    return [said for start, end in _sentences(text) if (said := _said(text[start:end]))]
+
+
+def _sentences(text: str) -> Iterator[tuple[int, int]]:
+    """Where each sentence begins and ends, with the citations behind its full stop."""
+    begun = 0
+    for match in _END.finditer(text):
+        stop = match.start() + 1
+        if text[match.start()] == "." and _goes_on(text, begun, stop, match.end()):
+            continue
+        yield begun, match.end()
+        begun = match.end()
+    if begun < len(text):
+        yield begun, len(text)
+
+
+def _goes_on(text: str, begun: int, stop: int, end: int) -> bool:
+    """Whether the full stop before `stop` belongs to an abbreviation."""
+    following = text[end : end + 3].lstrip()[:1]
+    if end != stop or not following:
+        return False
+    before = text[max(begun, stop - _LONGEST_ABBREVIATION) : stop]
+    return following.islower() or _ABBREVIATION.search(before) is not None
+
+
+def _cited(answer: str, start: int, end: int) -> Iterator[Cited]:
+    places = [match.span() for match in _MARKS.finditer(answer, start, end)]
+    if not places:
+        return
+    whole = _said(answer[start:end])
+    starts = [start, *(place[1] for place in places[:-1])]
+    ends = [*(place[0] for place in places[:-1]), end]
+    for (first, last), since, until in zip(places, starts, ends, strict=True):
+        part = _said(answer[since:until])
+        claim = part if len(part.split()) >= _FEWEST_WORDS else whole
+        for mark in _MARK.finditer(answer, first, last):
+            numbers = list(_NUMBER.finditer(answer, *mark.span()))
+            for number in numbers:
+                place = mark.span() if len(numbers) == 1 else number.span()
+                yield Cited(int(number[0]), *place, claim)
+
+
+def _said(text: str) -> str:
+    """A part of an answer without citations and list marks."""
+    said = " ".join(_MARK.sub(" ", text).split())
+    return re.sub(r"\s+(?=[.,;:!?])", "", said).lstrip("-*•# ").lstrip(",;:. ").strip()

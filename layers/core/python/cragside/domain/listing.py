@@ -1,0 +1,81 @@
+"""Which documents of a workspace are listed, and in which order."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Literal, Protocol, TypeVar
+
+from cragside.domain.indexing import DocumentStatus
+
+DocumentSort = Literal["added", "changed", "name", "file_type", "passages", "status"]
+# In the order in which a list sorts them: what needs somebody comes first.
+STATUSES: tuple[DocumentStatus, ...] = ("failed", "pending", "searchable", "enriched")
+_LATEST_FIRST: tuple[DocumentSort, ...] = ("added", "changed")
+
+
+class Listed(Protocol):
+    """What a list asks of a document, as a `DocumentRecord` has it."""
+
+    @property
+    def name(self) -> str: ...  # noqa: D102
+    @property
+    def title(self) -> str: ...  # noqa: D102
+    @property
+    def source(self) -> str: ...  # noqa: D102
+    @property
+    def file_type(self) -> str: ...  # noqa: D102
+    @property
+    def created_at(self) -> str: ...  # noqa: D102
+    @property
+    def updated_at(self) -> str: ...  # noqa: D102
+    @property
+    def passages(self) -> int: ...  # noqa: D102
+    @property
+    def status(self) -> DocumentStatus: ...  # noqa: D102
+
+
+Each = TypeVar("Each", bound=Listed)
+_KEYS: dict[DocumentSort, Callable[[Listed], str | int]] = {
+    "added": lambda record: record.created_at,
+    "changed": lambda record: record.updated_at,
+    "name": lambda record: record.name.casefold(),
+    "file_type": lambda record: record.file_type,
+    "passages": lambda record: record.passages,
+    "status": lambda record: STATUSES.index(record.status),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Which documents are listed, and in which order.
+
+    `search` is a part of the name, the title or the source, in any case; "" lists all. `file_type` is exact.
+    `descending` None means the usual direction: the latest first, all else in ascending order. Equal documents are in
+    the order in which they were accepted, or in the opposite one in a descending list.
+    """
+
+    search: str = ""
+    file_type: str | None = None
+    sort: DocumentSort = "changed"
+    descending: bool | None = None
+
+    @property
+    def reverse(self) -> bool:
+        """Whether the order is a descending one."""
+        return self.sort in _LATEST_FIRST if self.descending is None else self.descending
+
+    def takes(self, record: Listed) -> bool:
+        """Whether a document is listed."""
+        if self.file_type not in (None, record.file_type):
+            return False
+        wanted = self.search.casefold()
+        return not wanted or any(wanted in text.casefold() for text in (record.name, record.title, record.source))
+
+    def ordered(self, records: Iterable[Each]) -> list[Each]:
+        """Documents that come in the order in which they were accepted, in the order of the list."""
+        given = list(records)
+        if self.reverse:
+            given.reverse()
+        return sorted(given, key=_KEYS[self.sort], reverse=self.reverse)
+
+
+LATEST = Listing()

@@ -1,0 +1,121 @@
+// Calls the routes of this service with the tab's token and workspace.
+import { token, tokenWanted, workspace } from "./state.js";
+import { t } from "./texts.js";
+
+// The console stands one level below the service, also behind a proxy with a path of its own.
+const SERVICE = new URL("../", location.href.split("#")[0]);
+
+export class ApiError extends Error {
+  constructor(status, body) {
+    const error = body?.error;
+    super((typeof error === "object" ? error?.message : error) || t("error.status", { status }));
+    this.status = status;
+    this.type = error?.type ?? "";
+    this.details = error?.details ?? {};
+  }
+}
+
+// The JSON that a route answers. `query` and `body` get the workspace unless `shared`. With `keepalive`, the request is
+// sent although the page is left.
+export async function call(method, path, { query = {}, body, shared = false, signal, keepalive = false } = {}) {
+  const response = await send(method, path, { query, body, shared, signal, keepalive });
+  return response.status === 204 ? null : response.json();
+}
+
+// The server-sent events of a route, as {event, data}, while they come.
+export async function* events(method, path, { query = {}, body, signal } = {}) {
+  const headers = { Accept: "text/event-stream" };
+  const response = await send(method, path, { query, body, headers, signal });
+  for await (const block of blocks(response.body, /\r\n\r\n|\n\n|\r\r/)) {
+    const fields = { event: "message", data: [] };
+    for (const line of block.split(/\r\n|\n|\r/)) {
+      const [, name, value] = line.match(/^(\w+): ?(.*)$/) ?? [];
+      if (name === "event") fields.event = value;
+      if (name === "data") fields.data.push(value);
+    }
+    if (fields.data.length) yield { event: fields.event, data: JSON.parse(fields.data.join("\n")) };
+  }
+}
+
+// The JSON values that a route of Ollama's streams, one a line.
+export async function* lines(path, body, signal) {
+  const response = await send("POST", path, { body, shared: true, signal });
+  for await (const line of blocks(response.body, /\n/)) if (line.trim()) yield JSON.parse(line);
+}
+
+// Sends a form of files, and tells how much of it is sent as 0..1. XMLHttpRequest can tell that, fetch can't.
+export function upload(path, form, { query = {}, progress = () => {}, signal } = {}) {
+  return new Promise((resolve, reject) => {
+    const request = new XMLHttpRequest();
+    request.open("POST", url(path, { workspace: workspace.value, ...query }));
+    for (const [name, value] of Object.entries(authorisation())) request.setRequestHeader(name, value);
+    request.responseType = "json";
+    request.upload.onprogress = (event) => event.total && progress(event.loaded / event.total);
+    request.onload = () => {
+      if (request.status < 400) return resolve(request.response);
+      if (request.status === 401) tokenWanted.value = true;
+      reject(new ApiError(request.status, request.response));
+    };
+    request.onerror = () => reject(unreachable());
+    request.onabort = () => reject(new DOMException("Stopped", "AbortError"));
+    signal?.addEventListener("abort", () => request.abort());
+    request.send(form);
+  });
+}
+
+// The address of a route, for people who copy it.
+export function url(path, query = {}) {
+  const found = new URL(path, SERVICE);
+  for (const [name, value] of Object.entries(query)) {
+    if (value !== undefined && value !== null && value !== "") found.searchParams.set(name, value);
+  }
+  return found.href;
+}
+
+export const isAbort = (error) => error?.name === "AbortError";
+
+async function send(method, path, { query = {}, body, shared = false, headers = {}, signal, keepalive = false }) {
+  const place = shared ? {} : { workspace: workspace.value };
+  const sent = { method, signal, keepalive, headers: { ...authorisation(), ...headers } };
+  if (body !== undefined) {
+    sent.headers["Content-Type"] = "application/json";
+    sent.body = JSON.stringify({ ...place, ...body });
+  }
+  let response;
+  try {
+    response = await fetch(url(path, body === undefined ? { ...place, ...query } : query), sent);
+  } catch (error) {
+    throw isAbort(error) ? error : unreachable();
+  }
+  if (response.ok) return response;
+  if (response.status === 401) tokenWanted.value = true;
+  throw new ApiError(response.status, await response.json().catch(() => null));
+}
+
+async function* blocks(stream, separator) {
+  const decoder = new TextDecoderStream();
+  const reader = stream.pipeThrough(decoder).getReader();
+  let rest = "";
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) break;
+      const parts = (rest + value).split(separator);
+      rest = parts.pop();
+      yield* parts;
+    }
+    if (rest.trim()) yield rest;
+  } catch (error) {
+    throw isAbort(error) ? error : unreachable();
+  } finally {
+    reader.cancel().catch(() => {});
+  }
+}
+
+function authorisation() {
+  return token.value ? { Authorization: `Bearer ${token.value}` } : {};
+}
+
+function unreachable() {
+  return new ApiError(0, { error: { type: "unreachable", message: t("error.unreachable") } });
+}

@@ -1,0 +1,195 @@
+// Ask: a question runs through the graph before one's eyes. What was asked stays when one looks at other panels.
+import { call, events, isAbort, lines, url } from "../api.js";
+import { Failure, Waiting } from "../parts/basics.js";
+import { Answer, follow } from "../parts/answer.js";
+import { CandidateCard, graderName } from "../parts/candidate_card.js";
+import { Welcome } from "../parts/welcome.js";
+import { access, notify, route, token, workspace } from "../state.js";
+import { number, t } from "../texts.js";
+import { batch, html, signal, useEffect } from "../vendor/ui.js";
+
+const question = signal("");
+const steps = signal([]);
+const explanation = signal(null);
+const failure = signal(null);
+const running = signal(null);
+const answer = signal(null);
+// Ollama's models; null until they are known.
+const models = signal(null);
+const model = signal("");
+
+export function Ask() {
+  useEffect(() => {
+    findModels();
+    const asked = route.value.query.get("q");
+    if (asked) ask(asked);
+  }, []);
+  const here = access.value.workspaces.find(({ name }) => name === workspace.value);
+  const submit = (event) => {
+    event.preventDefault();
+    ask(question.value);
+  };
+  const keys = (event) => {
+    if (event.key === "Enter" && !event.shiftKey && !event.isComposing) submit(event);
+  };
+  return html`
+    <h1>${t("nav.ask")}</h1>
+    ${!here?.documents && html`<${Welcome} ask=${ask} />`}
+    <form class="ask" onSubmit=${submit}>
+      <label for="question">${t("ask.label")}</label>
+      <textarea
+        id="question"
+        rows="2"
+        required
+        value=${question.value}
+        placeholder=${t("ask.placeholder")}
+        onInput=${(event) => (question.value = event.target.value)}
+        onKeyDown=${keys}
+      ></textarea>
+      <div class="row">
+        <button type="submit" disabled=${!question.value.trim()}>${t("ask.run")}</button>
+        ${running.value && html`<button type="button" class="outline" onClick=${stop}>${t("ask.stop")}</button>`}
+        <${ModelChoice} />
+      </div>
+    </form>
+    <${Run} />
+  `;
+}
+
+function ModelChoice() {
+  if (!models.value?.length) return html`<small>${models.value ? t("ask.no_models") : ""}</small>`;
+  return html`
+    <label class="inline">
+      ${t("ask.model")}
+      <select onChange=${(event) => (model.value = event.target.value)}>
+        <option value="" selected=${!model.value}>${t("ask.no_answer")}</option>
+        ${models.value.map((name) => html`<option value=${name} selected=${name === model.value}>${name}</option>`)}
+      </select>
+    </label>
+  `;
+}
+
+function Run() {
+  const found = explanation.value;
+  return html`
+    <section aria-live="polite" aria-busy=${running.value ? "true" : "false"}>
+      ${(steps.value.length > 0 || running.value) && html`<${Steps} />`}
+      ${failure.value && html`<${Failure} error=${failure.value} retry=${() => ask(question.value)} />`}
+      ${found &&
+      html`
+        <p class=${`verdict ${found.verdict}`}>
+          <strong>${t(`verdict.${found.verdict}`)}</strong>
+          ${" "}${t("ask.took", { ms: found.processing_time_ms, threshold: number(found.threshold, 2) })}
+        </p>
+        ${found.standalone_question && html`<p>${t("ask.standalone", { question: found.standalone_question })}</p>`}
+        ${found.degraded.map(
+          ({ component, reason }) => html`<p class="notice warning">${t("ask.degraded", { component, reason })}</p>`,
+        )}
+      `}
+    </section>
+    ${found && html`<${Answer} answer=${answer.value} retry=${() => write(found)} /><${Prompt} found=${found} />`}
+    ${found &&
+    html`
+      <h2>${t("ask.candidates", { n: found.candidates.length })}</h2>
+      ${!found.candidates.length && html`<p>${t("ask.nothing")}</p>`}
+      <div class="cards">${found.candidates.map((each) => html`<${CandidateCard} key=${each.id} candidate=${each} />`)}</div>
+    `}
+  `;
+}
+
+function Steps() {
+  return html`
+    <ol class="steps" aria-label=${t("ask.steps")}>
+      ${steps.value.map(
+        (step) => html`
+          <li>
+            <strong>${t(`step.${step.name}`)}</strong>
+            <span>${said(step)}</span>
+            <small>${t("ms", { ms: number(step.ms, step.ms < 10 ? 1 : 0) })}</small>
+          </li>
+        `,
+      )}
+      ${running.value && html`<li><${Waiting} text=${t("ask.running")} /></li>`}
+    </ol>
+  `;
+}
+
+function said(step) {
+  if (step.name === "grade") return step.grader ? t("step.grade.by", { grader: graderName(step.grader) }) : t("step.grade.none");
+  if (step.name === "decide") return t(`step.decide.${step.next}`);
+  if (step.name === "rewrite") return `“${step.query}”`;
+  if (step.name === "complete") return `“${step.question}”`;
+  if (step.name === "recall") return t("step.recall.found", { n: step.exchanges });
+  if (step.name === "search" && !step.searched) return t("step.search.none");
+  return t("step.passages", { n: step.passages ?? 0 });
+}
+
+function Prompt({ found }) {
+  const copy = async (text, done) => {
+    await navigator.clipboard.writeText(text);
+    notify(t(done));
+  };
+  const prompt = found.prompt ?? "";
+  return html`
+    <details>
+      <summary>${t("ask.prompt")}</summary>
+      <div class="row">
+        <button class="small outline" onClick=${() => copy(prompt, "ask.copied")}>${t("ask.copy_prompt")}</button>
+        <button class="small outline" onClick=${() => copy(curl(found.question), "ask.copied")}>${t("ask.copy_curl")}</button>
+      </div>
+      <pre tabindex="0">${prompt}</pre>
+    </details>
+  `;
+}
+
+async function ask(asked) {
+  stop();
+  const run = new AbortController();
+  batch(() => {
+    question.value = asked;
+    steps.value = [];
+    explanation.value = failure.value = answer.value = null;
+    running.value = run;
+  });
+  try {
+    for await (const { event, data } of events("POST", "v1/explain", { body: { prompt: asked }, signal: run.signal })) {
+      if (event === "step") steps.value = [...steps.value, data];
+      if (event === "done") explanation.value = data;
+      if (event === "failed") throw Object.assign(new Error(data.error.message), { status: 500 });
+    }
+    if (!explanation.value) throw Object.assign(new Error(t("error.unreachable")), { status: 0 });
+    if (model.value) await write(explanation.value, run);
+  } catch (error) {
+    if (running.value === run && !isAbort(error)) failure.value = error;
+  } finally {
+    if (running.value === run) running.value = null;
+  }
+}
+
+function stop() {
+  running.value?.abort();
+  running.value = null;
+}
+
+async function write(found, run = new AbortController()) {
+  running.value = run;
+  const body = { model: model.value, messages: [{ role: "user", content: found.prompt }], stream: true };
+  await follow(answer, lines("api/chat", body, run.signal), found.candidates);
+  if (running.value === run) running.value = null;
+}
+
+async function findModels() {
+  try {
+    const { models: found } = await call("GET", "api/tags", { shared: true });
+    models.value = found.map(({ name }) => name);
+  } catch {
+    models.value = [];
+  }
+}
+
+// The request as a command. It names the token's variable, so that no token is copied.
+function curl(asked) {
+  const body = JSON.stringify({ prompt: asked, workspace: workspace.value }).replaceAll("'", "'\\''");
+  const header = token.value ? ' -H "Authorization: Bearer $RAG_API_TOKEN"' : "";
+  return `curl${header} --json '${body}' '${url("v1/explain")}'`;
+}

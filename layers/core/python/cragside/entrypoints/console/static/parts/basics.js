@@ -1,0 +1,47 @@
+// Small parts that every panel uses.
+import { t } from "../texts.js";
+import { html, useEffect, useRef } from "../vendor/ui.js";
+
+// Something takes a moment: says what.
+export const Waiting = ({ text }) => html`<p role="status" aria-busy="true">${text}</p>`;
+
+// Something failed: says what, what can be done, and offers to try again.
+export function Failure({ error, retry }) {
+  const remedy = error.status === 0 ? t("error.unreachable.remedy") : "";
+  return html`
+    <div class="notice error" role="alert">
+      <span>${error.message} ${remedy}</span>
+      ${retry && html`<button class="small" onClick=${retry}>${t("retry")}</button>`}
+    </div>
+  `;
+}
+
+// A modal window. `close` is called when it closes itself: by Escape or its button.
+export function Dialog({ title, close, children, wide = false }) {
+  const dialog = useRef(null);
+  useEffect(() => {
+    dialog.current.showModal();
+  }, []);
+  return html`
+    <dialog ref=${dialog} class=${wide ? "wide" : ""} aria-label=${title} onCancel=${close ?? ((event) => event.preventDefault())}>
+      <article>
+        <header>
+          ${close && html`<button aria-label=${t("close")} rel="prev" onClick=${close}></button>`}
+          <h2>${title}</h2>
+        </header>
+        ${children}
+      </article>
+    </dialog>
+  `;
+}
+
+// A number between 0 and 1 as a bar, with a line where the threshold is.
+export function ScoreBar({ value, threshold, label }) {
+  return html`
+    <svg class="score" viewBox="0 0 100 8" preserveAspectRatio="none" role="img" aria-label=${label}>
+      <rect class="ground" width="100" height="8" />
+      <rect class=${value > threshold ? "enough" : "little"} width=${Math.max(0, value * 100)} height="8" />
+      <line x1=${threshold * 100} x2=${threshold * 100} y1="0" y2="8" />
+    </svg>
+  `;
+}

@@ -1,0 +1,52 @@
+// A passage or web result that was considered as evidence: where it is from, its score, and why.
+import { opened } from "../state.js";
+import { has, score, t } from "../texts.js";
+import { html } from "../vendor/ui.js";
+import { ScoreBar } from "./basics.js";
+import { slice } from "./code_points.js";
+import { atPage, isWeb } from "./web_address.js";
+
+export function CandidateCard({ candidate }) {
+  const { number, kept, needed, reasons } = candidate;
+  const figures = { score: score(candidate.score), needed: score(needed) };
+  return html`
+    <article class=${`candidate ${kept ? "kept" : "dropped"}`} id=${number ? `evidence-${number}` : undefined} tabindex="-1">
+      <header>
+        <h3>${number ? `[${number}] ` : ""}${candidate.title || candidate.filename || candidate.url}</h3>
+        <span class="badge">${t(`source.${candidate.source}`)}</span>
+      </header>
+      <p class="where">${placeOf(candidate)}</p>
+      <${ScoreBar} value=${candidate.score ?? 0} threshold=${needed} label=${t("candidate.score", figures)} />
+      <p>
+        <strong>${t(kept ? "candidate.kept" : `candidate.dropped.${candidate.dropped ?? "score"}`)}</strong>
+        ${" "}${t("candidate.score", figures)}
+      </p>
+      <blockquote class="text">${marked(candidate)}</blockquote>
+      <dl>
+        <dt>${t("candidate.words")}</dt>
+        <dd>${reasons.words.length ? reasons.words.map((word) => html`<span class="word">${word}</span> `) : t("candidate.no_words")}</dd>
+        <dt>${t("candidate.grader")}</dt>
+        <dd>${reasons.grader === null ? t("candidate.ungraded") : graderName(reasons.grader)}</dd>
+      </dl>
+      ${candidate.document && html`<button class="small outline" onClick=${() => open(candidate)}>${t("candidate.open")}</button>`}
+      ${isWeb(candidate.url) &&
+      html`<a href=${atPage(candidate.url, candidate.page)} target="_blank" rel="noopener noreferrer">${t("candidate.visit")}</a>`}
+    </article>
+  `;
+}
+
+export const graderName = (grader) => (has(`grader.${grader}`) ? t(`grader.${grader}`) : grader);
+
+function open({ document, id, reasons }) {
+  opened.value = { id: document, passage: id, strip: reasons.strip };
+}
+
+function placeOf({ filename, url, page, section }) {
+  return [filename ?? url, page && t("page", { page: String(page) }), section].filter(Boolean).join(" · ");
+}
+
+function marked({ content, reasons }) {
+  if (!reasons.strip) return content;
+  const [before, strip, after] = slice(content, reasons.strip.start, reasons.strip.end);
+  return html`${before}<mark>${strip}</mark>${after}`;
+}

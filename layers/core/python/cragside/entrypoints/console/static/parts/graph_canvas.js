@@ -1,0 +1,83 @@
+// Draws entities and relationships. The lists beside it say the same for those who do not see it.
+import { t } from "../texts.js";
+import { html, useEffect, useRef, useState } from "../vendor/ui.js";
+import { Graph, Sigma, forceAtlas2 } from "../vendor/graph.js";
+
+// Colours that differ for most kinds of colour blindness, on light and dark ground; further types share the last one.
+const COLOURS = ["#4477aa", "#cc6677", "#228833", "#b8860b", "#aa4499", "#44aabb", "#7a7a7a"];
+// Layout runs between two frames, for this many milliseconds of each.
+const LAYOUT_MS = 6;
+const ROUNDS = 250;
+
+export const colourOf = (types, type) => COLOURS[Math.min(Math.max(types.indexOf(type), 0), COLOURS.length - 1)];
+
+// `chosen` is the name of the entity in the middle. `onEntity` gets a name, `onRelationship` the two ends.
+export function GraphCanvas({ graph, types, chosen, onEntity, onRelationship }) {
+  const place = useRef(null);
+  const [failed, setFailed] = useState(false);
+  useEffect(() => {
+    let drawn;
+    try {
+      drawn = draw(place.current, graph, types, chosen);
+    } catch {
+      setFailed(true); // no WebGL
+      return undefined;
+    }
+    drawn.on("clickNode", ({ node }) => onEntity(node));
+    drawn.on("clickEdge", ({ edge }) => onRelationship(...drawn.getGraph().extremities(edge)));
+    const stop = settle(drawn);
+    return () => {
+      stop();
+      drawn.kill();
+    };
+  }, [graph, chosen]);
+  if (failed) return html`<p>${t("graph.no_webgl")}</p>`;
+  return html`<div class="graph" ref=${place} role="img" aria-label=${t("graph.picture", { n: graph.entities.length })}></div>`;
+}
+
+function draw(container, { entities, relationships }, types, chosen) {
+  const ink = getComputedStyle(container).color;
+  const picture = new Graph({ multi: false, type: "undirected" });
+  entities.forEach(({ name, type, mentions }, index) => {
+    // A spiral: every start is the same, and no two nodes share a place.
+    const angle = index * 2.4;
+    const radius = Math.sqrt(index + 1);
+    picture.mergeNode(name, {
+      label: name,
+      x: radius * Math.cos(angle),
+      y: radius * Math.sin(angle),
+      size: Math.min(14, (name === chosen ? 8 : 3) + Math.sqrt(mentions)),
+      color: colourOf(types, type),
+      highlighted: name === chosen,
+    });
+  });
+  for (const { source, target } of relationships) {
+    if (source !== target && picture.hasNode(source) && picture.hasNode(target)) picture.mergeEdge(source, target);
+  }
+  return new Sigma(picture, container, {
+    enableEdgeEvents: entities.length <= 300,
+    labelColor: { color: ink },
+    defaultEdgeColor: "#8888",
+    labelRenderedSizeThreshold: entities.length > 300 ? 9 : 5,
+    hideEdgesOnMove: entities.length > 500,
+    zIndex: false,
+    // The place has no size for a moment while the panel changes.
+    allowInvalidContainer: true,
+  });
+}
+
+// Lets the layout settle a little in each frame, so that the page stays responsive. Returns a way to stop it.
+function settle(drawn) {
+  const picture = drawn.getGraph();
+  const settings = { ...forceAtlas2.inferSettings(picture), barnesHutOptimize: picture.order > 300 };
+  let left = ROUNDS;
+  let frame = requestAnimationFrame(function round() {
+    const begun = performance.now();
+    do {
+      forceAtlas2.assign(picture, { iterations: 1, settings });
+      left -= 1;
+    } while (left > 0 && performance.now() - begun < LAYOUT_MS);
+    if (left > 0) frame = requestAnimationFrame(round);
+  });
+  return () => cancelAnimationFrame(frame);
+}

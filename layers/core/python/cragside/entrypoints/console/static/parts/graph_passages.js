@@ -1,0 +1,32 @@
+// The passages that name an entity, or that say that two are related.
+import { call } from "../api.js";
+import { opened } from "../state.js";
+import { t } from "../texts.js";
+import { html } from "../vendor/ui.js";
+import { Failure, Waiting } from "./basics.js";
+import { useLoaded } from "./loaded.js";
+
+export function GraphPassages({ query }) {
+  const { value, failure, reload } = useLoaded((signal) => call("GET", "v1/graph/passages", { query, signal }));
+  const title = query.entity ? t("graph.passages") : t("graph.passages_between", query);
+  return html`
+    <section aria-live="polite">
+      <h3>${title}</h3>
+      ${failure && html`<${Failure} error=${failure} retry=${reload} />`}
+      ${!value && !failure && html`<${Waiting} text=${t("graph.loading_passages")} />`}
+      ${value && !value.passages.length && html`<p>${t("graph.no_passages")}</p>`}
+      <ul class="plain">
+        ${value?.passages.map(
+          ({ id, document, title: heading, name, text, page, section }) => html`
+            <li>
+              <button class="small outline" onClick=${() => (opened.value = { id: document, passage: id, strip: null })}>${heading || name}</button>
+              <small class="where">${[page && t("page", { page: String(page) }), section].filter(Boolean).join(" · ")}</small>
+              <blockquote class="text">${text}</blockquote>
+            </li>
+          `,
+        )}
+      </ul>
+      ${value?.total > value?.passages.length && html`<p>${t("graph.more_passages", { n: value.total - value.passages.length })}</p>`}
+    </section>
+  `;
+}

@@ -1,0 +1,88 @@
+// The settings of a workspace as a form. Nothing is saved until the button is pressed.
+import { number, t } from "../texts.js";
+import { html, useState } from "../vendor/ui.js";
+
+const MODES = ["corrective", "similarity", "off"];
+// The numbers, and how finely each can be set.
+const EVIDENCE = { threshold: 0.05, max_documents: 1 };
+const SIMILARITY = { similarity_results: 1, similarity_threshold: 0.05 };
+const CHUNKS = { chunk_tokens: 50, chunk_overlap_tokens: 10 };
+
+export function SettingsForm({ settings, save, locked }) {
+  const [changes, setChanges] = useState({});
+  const given = { ...settings, ...changes };
+  const set = (name, value) => setChanges({ ...changes, [name]: value });
+  const numbers = (steps) =>
+    Object.entries(steps)
+      .filter(([name]) => name in settings.ranges)
+      .map(([name, step]) => html`<${Slider} name=${name} step=${step} value=${given[name]} range=${settings.ranges[name]} set=${set} />`);
+  const submit = (event) => {
+    event.preventDefault();
+    save(changes);
+  };
+  const restore = () => save(Object.fromEntries(settings.changeable.map((name) => [name, null])));
+  return html`
+    <form onSubmit=${submit}>
+      <fieldset disabled=${locked}>
+        <h2>${t("settings.evidence")}</h2>
+        <fieldset>
+          <legend>${t("settings.mode")}</legend>
+          ${MODES.map(
+            (mode) => html`
+              <label>
+                <input type="radio" name="mode" value=${mode} checked=${given.mode === mode} onChange=${() => set("mode", mode)} />
+                ${t(`settings.mode.${mode}`)}
+              </label>
+            `,
+          )}
+        </fieldset>
+        ${numbers(EVIDENCE)}
+        <label>
+          ${t("settings.persona")}
+          <select onChange=${(event) => set("persona", event.target.value || null)}>
+            <option value="" selected=${!given.persona}>${t("settings.no_persona")}</option>
+            ${settings.personas?.map((name) => html`<option value=${name} selected=${name === given.persona}>${name}</option>`)}
+          </select>
+        </label>
+        <h2>${t("settings.similarity")}</h2>
+        <label>
+          ${t("settings.strategy")}
+          <select onChange=${(event) => set("similarity_strategy", event.target.value)}>
+            ${settings.strategies.map(
+              (name) => html`<option value=${name} selected=${name === given.similarity_strategy}>${t(`settings.strategy.${name}`)}</option>`,
+            )}
+          </select>
+        </label>
+        ${numbers(SIMILARITY)}
+        <h2>${t("settings.chunks")}</h2>
+        <p>${t("settings.chunks.when")}</p>
+        ${numbers(CHUNKS)}
+        <div class="row">
+          <button type="submit" disabled=${!Object.keys(changes).length}>${t("settings.save")}</button>
+          <button type="button" class="outline" onClick=${restore}>${t("settings.restore")}</button>
+        </div>
+      </fieldset>
+    </form>
+  `;
+}
+
+function Slider({ name, step, value, range, set }) {
+  const digits = step < 1 ? 2 : 0;
+  // An `output` in the label would be what it names, so the value is plain text.
+  return html`
+    <div>
+      <label for=${`setting-${name}`}>${t(`settings.${name}`)}: ${number(value, digits)}</label>
+      <input
+        id=${`setting-${name}`}
+        type="range"
+        name=${name}
+        min=${range.least}
+        max=${range.most}
+        step=${step}
+        value=${value}
+        onInput=${(event) => set(name, Number(event.target.value))}
+      />
+      <small>${t("settings.range", { least: number(range.least, digits), most: number(range.most, digits) })}</small>
+    </div>
+  `;
+}

@@ -1,0 +1,38 @@
+// Asks for the service's token. It is kept for the tab alone.
+import { token } from "../state.js";
+import { t } from "../texts.js";
+import { html, useState } from "../vendor/ui.js";
+import { Dialog } from "./basics.js";
+
+export function TokenDialog() {
+  const [text, setText] = useState("");
+  const refused = token.value !== "";
+  const enter = (event) => {
+    event.preventDefault();
+    // The same value would change nothing, so a second try goes by the empty one.
+    if (token.value === text.trim()) token.value = "";
+    token.value = text.trim();
+  };
+  return html`
+    <${Dialog} title=${t("token.title")}>
+      <form onSubmit=${enter}>
+        <p>${t("token.why")}</p>
+        <label>
+          ${t("token.label")}
+          <input
+            type="password"
+            required
+            autofocus
+            autocomplete="off"
+            value=${text}
+            onInput=${(event) => setText(event.target.value)}
+            aria-invalid=${refused ? "true" : undefined}
+            aria-describedby="token-refused"
+          />
+        </label>
+        <small id="token-refused" role="alert">${refused ? t("token.refused") : ""}</small>
+        <button type="submit">${t("token.enter")}</button>
+      </form>
+    <//>
+  `;
+}

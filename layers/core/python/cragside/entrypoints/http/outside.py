@@ -1,0 +1,58 @@
+"""Whether the databases outside of PostgreSQL answer."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Mapping
+
+from cragside.bootstrap import Container
+from cragside.composition.outside import Check, outside_checks
+from cragside.domain.errors import ServiceUnavailable
+
+# Seconds to wait for each database, and for which an answer holds: questions about health are no load on databases.
+_PATIENCE_SECONDS = 2.0
+_HOLDS_SECONDS = 1.0
+_log = logging.getLogger("cragside")
+
+
+class Outside:
+    """Asks the databases outside of PostgreSQL. Those who ask at the same time share one look."""
+
+    def __init__(
+        self,
+        container: Container,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        patience: float = _PATIENCE_SECONDS,
+    ) -> None:
+        self._container = container
+        self._clock = clock
+        self._patience = patience
+        self._looked = 0.0
+        self._looking: asyncio.Task[Mapping[str, str]] | None = None
+
+    async def reasons(self) -> Mapping[str, str]:
+        """Why each database that is configured cannot be used, by its component; "" if it can."""
+        now = self._clock()
+        if self._looking is None or (self._looking.done() and now - self._looked >= _HOLDS_SECONDS):
+            self._looked = now
+            self._looking = asyncio.create_task(self._look())
+        return await asyncio.shield(self._looking)
+
+    async def _look(self) -> Mapping[str, str]:
+        checks = outside_checks(self._container)
+        reasons = await asyncio.gather(*(self._reason(*each) for each in checks.items()))
+        return dict(zip(checks, reasons, strict=True))
+
+    async def _reason(self, component: str, check: Check) -> str:
+        try:
+            async with asyncio.timeout(self._patience):
+                await check()
+        except TimeoutError:
+            return f"The {component} did not answer within {self._patience:g} s."
+        except ServiceUnavailable as error:
+            return error.message
+        except Exception:
+            _log.exception("The %s failed", component)
+            return f"The {component} failed; the log has the details."
+        return ""

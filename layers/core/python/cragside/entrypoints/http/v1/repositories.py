@@ -1,0 +1,113 @@
+"""Repositories, whose files are added to a workspace."""
+
+import logging
+from collections.abc import AsyncIterator
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Request
+from fastapi.sse import EventSourceResponse, ServerSentEvent
+from pydantic import BaseModel, ConfigDict, Field
+
+from cragside.application.contract import error_envelope
+from cragside.domain.errors import CragsideError, ProcessingError
+from cragside.entrypoints.http.body_limit import BoundedRoute
+from cragside.entrypoints.http.errors import for_client, json_error_responses
+from cragside.entrypoints.http.request_access import WORKSPACE, AppContainer, choose_workspace, note_documents
+from cragside.entrypoints.repository_intake import MOST_ERRORS, RepositoryTurns, Taken, followed, taken_in
+
+_log = logging.getLogger("cragside")
+
+
+class RepositoryRequest(BaseModel):
+    """A repository to add."""
+
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"examples": [{"url": "https://git.example/sea/lighthouse.git"}]}
+    )
+
+    url: str = Field(
+        min_length=1,
+        max_length=4096,
+        description="Its https URL. Credentials in it are sent to its host, and are neither stored nor shown.",
+    )
+    branch: str | None = Field(None, max_length=250, description="A branch or a tag; the repository's own without it.")
+    workspace: str | None = Field(None, description=WORKSPACE)
+
+
+class RepositoryProgress(BaseModel):
+    """The data of `progress`."""
+
+    accepted: int = Field(description="How many files were accepted so far.")
+    refused: int = Field(description="How many were refused so far.")
+    name: str = Field(description="Path of the latest file.")
+
+
+class RefusedRepositoryFile(BaseModel):
+    """A refused file, and why."""
+
+    name: str = Field(description="Path of the file.")
+    message: str = Field(description="Why it was refused.")
+
+
+class RepositoryDone(BaseModel):
+    """The data of `done`."""
+
+    accepted: int = Field(description="How many files were accepted.")
+    refused: int = Field(description="How many were refused.")
+    errors: list[RefusedRepositoryFile] = Field(description=f"The refused files, at most {MOST_ERRORS:,}.")
+    repo_id: str = Field(description="What the files are filed under: `repoId` in their metadata.")
+
+
+router = APIRouter(
+    prefix="/v1/repositories", tags=["documents"], route_class=BoundedRoute, responses=json_error_responses()
+)
+
+
+async def _run(
+    request: Request, asked: RepositoryRequest, container: AppContainer
+) -> AsyncIterator[AsyncIterator[Taken]]:
+    workspace = choose_workspace(request, asked.workspace)
+    await (await container.workspaces.open(workspace)).documents.check_writable()
+    turns: RepositoryTurns = request.app.state.repository_turns
+    turns.take(workspace)
+    try:
+        ends: float | None = getattr(request.state, "ends", None)
+        run = taken_in(container, asked.url, branch=asked.branch, workspace=workspace, ends=ends)
+        # A client that leaves ends the request, and with it the clone.
+        async with followed(run) as told:
+            yield told
+    finally:
+        turns.give_back(workspace)
+
+
+@router.post("", response_class=EventSourceResponse)
+async def add_repository(
+    request: Request, run: Annotated[AsyncIterator[Taken], Depends(_run)]
+) -> AsyncIterator[ServerSentEvent]:
+    """Add the files of a git repository's newest commit, and tell of each as a server-sent event.
+
+    The files are indexed afterwards. What was accepted before a failure stays. A client that leaves stops the run.
+    """
+    try:
+        async for taken in run:
+            if taken.complete:
+                yield ServerSentEvent(event="done", data=_done(taken))
+                return
+            note_documents(request, [taken.document] if taken.document else [])
+            progress = RepositoryProgress(accepted=taken.accepted, refused=taken.refused, name=taken.name)
+            yield ServerSentEvent(event="progress", data=progress)
+    except CragsideError as error:
+        yield ServerSentEvent(event="failed", data=error_envelope(for_client(error)))
+    except Exception as error:
+        _log.error("POST /v1/repositories failed", exc_info=error)
+        hidden = ProcessingError("Something failed inside; the log has the details.")
+        yield ServerSentEvent(event="failed", data=error_envelope(hidden))
+
+
+def _done(taken: Taken) -> RepositoryDone:
+    return RepositoryDone(
+        accepted=taken.accepted,
+        refused=taken.refused,
+        errors=[RefusedRepositoryFile(name=each.name, message=each.message) for each in taken.errors],
+        repo_id=taken.repo_id,
+    )

@@ -1,0 +1,150 @@
+"""Takes a repository in, file by file, for a client of the service."""
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing, asynccontextmanager, suppress
+from dataclasses import dataclass, field, replace
+
+from cragside.bootstrap import Container
+from cragside.composition.local_files import Refused
+from cragside.composition.repositories import clone
+from cragside.domain.errors import (
+    CragsideError,
+    DeadlineExceeded,
+    Forbidden,
+    NotFound,
+    ProcessingError,
+    ServiceUnavailable,
+    ValidationError,
+)
+
+# The longest time that a repository is taken in, with the clone's own ten minutes.
+_MOST_SECONDS = 1800.0
+# Of so many refused files the reasons are told; all of them are counted.
+MOST_ERRORS = 500
+# Runs of a process at once: each takes disk for a clone, and a thread for its files.
+_MOST_RUNS = 2
+# A run is at most so many files ahead of a client that reads slowly.
+_AHEAD = 8
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedFile:
+    """A file that is not taken in, and why."""
+
+    name: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """How many files are accepted and refused, and the path of the latest one. `complete` is that of the last one."""
+
+    accepted: int = 0
+    refused: int = 0
+    name: str = ""
+    document: str = ""
+    repo_id: str = ""
+    errors: tuple[RefusedFile, ...] = field(default=(), repr=False)
+    complete: bool = False
+
+
+class RepositoryTurns:
+    """Lets few repositories be taken in at once, and one of a workspace."""
+
+    def __init__(self) -> None:
+        self._workspaces: set[str] = set()
+
+    def take(self, workspace: str) -> None:
+        """Take a turn. Raises `ServiceUnavailable`."""
+        if workspace in self._workspaces or len(self._workspaces) >= _MOST_RUNS:
+            raise ServiceUnavailable("repositories", "Other repositories are being added. Try again later.")
+        self._workspaces.add(workspace)
+
+    def give_back(self, workspace: str) -> None:
+        """End a turn."""
+        self._workspaces.discard(workspace)
+
+
+async def taken_in(
+    container: Container, url: str, *, branch: str | None, workspace: str, ends: float | None
+) -> AsyncGenerator[Taken]:
+    """Each file of the newest commit when it is accepted or refused, and at last the whole run.
+
+    Guards and limits are those of `cragside index`, but no folder of this machine is read. `ends` (by `time.monotonic`)
+    is when the host's time is over. Raises what ends the run, `ValidationError` for a repository that is not cloned.
+    """
+    ends = min(time.monotonic() + _MOST_SECONDS, ends or float("inf"))
+    allow = (container.settings.fetch_allow or "").split(",")
+    errors: list[RefusedFile] = []
+    told = Taken()
+    cloned = clone(url, branch=branch, allow=allow, folders=False)
+    async with cloned as repository, aclosing(repository.files()) as files:
+        told = Taken(repo_id=repository.checkout.repo_id)
+        async for found in files:
+            if time.monotonic() > ends:
+                raise DeadlineExceeded(
+                    "The repository takes too long. What was accepted stays: add it again for the rest."
+                )
+            if isinstance(found, Refused):
+                name, document, reason = found.name, "", found.reason
+            else:
+                name = found.path
+                document, reason = await _take(container, found.name, found.content, found.metadata, workspace)
+            if reason and len(errors) < MOST_ERRORS:
+                errors.append(RefusedFile(name, reason))
+            accepted, refused = told.accepted + (not reason), told.refused + bool(reason)
+            told = replace(told, accepted=accepted, refused=refused, name=name, document=document)
+            yield told
+    yield replace(told, errors=tuple(errors), complete=True)
+
+
+@asynccontextmanager
+async def followed(run: AsyncGenerator[Taken]) -> AsyncIterator[AsyncIterator[Taken]]:
+    """What a run tells, and what it raises. The end of the block stops it, and waits until its clone is gone."""
+    told: asyncio.Queue[Taken | Exception] = asyncio.Queue(_AHEAD)
+    # In a task of its own, which is cancelled once: then its clean-up is not cancelled too.
+    working = asyncio.create_task(_tell(run, told))
+    try:
+        yield _heard(told)
+    finally:
+        working.cancel()
+        with suppress(asyncio.CancelledError):
+            await working
+
+
+async def _tell(run: AsyncGenerator[Taken], told: asyncio.Queue[Taken | Exception]) -> None:
+    try:
+        async with aclosing(run):
+            async for taken in run:
+                await told.put(taken)
+    except Exception as error:
+        await told.put(error)
+
+
+async def _heard(told: asyncio.Queue[Taken | Exception]) -> AsyncIterator[Taken]:
+    complete = False
+    while not complete:
+        taken = await told.get()
+        if isinstance(taken, Exception):
+            raise taken
+        yield taken
+        complete = taken.complete
+
+
+async def _take(
+    container: Container, name: str, content: bytes, metadata: dict[str, object], workspace: str
+) -> tuple[str, str]:
+    """The id of the document, or why the file is refused. Raises what would refuse every file."""
+    try:
+        accepted = await container.intake.file(content, name=name, metadata=metadata, workspace=workspace)
+    except (Forbidden, NotFound, ProcessingError, ValidationError) as error:
+        if isinstance(error, Forbidden) and "limit" not in error.details:
+            raise
+        return "", _reason(error)
+    return accepted.record.id, ""
+
+
+def _reason(error: CragsideError) -> str:
+    return str(error.details.get("reason", error.message))

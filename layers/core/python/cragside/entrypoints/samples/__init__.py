@@ -1,0 +1,1 @@
+"""Documents and questions to try cragside with; they come with the package."""

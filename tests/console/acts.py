@@ -1,0 +1,39 @@
+"""What people do with the pages of the console, and what tests expect to see then."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, TypedDict
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Locator, LocatorAssertions, Page
+
+# Milliseconds until what the service does has to show: other tests may run on the same processors.
+PATIENCE = 30_000
+
+
+class _Dragged(TypedDict):
+    items: list[str]
+    files: list[str]
+    dragOperationsMask: int
+
+
+def expects(locator: "Locator") -> "LocatorAssertions":
+    """Playwright's assertions, which wait until they hold."""
+    from playwright.sync_api import expect
+
+    expect.set_options(timeout=PATIENCE)
+    return expect(locator)
+
+
+def drop(page: "Page", paths: Sequence[Path]) -> None:
+    """Drop files and folders of this machine onto the page, as a file manager does."""
+    data = _Dragged(items=[], files=[str(path) for path in paths], dragOperationsMask=1)
+    session = page.context.new_cdp_session(page)
+    for event in ("dragEnter", "dragOver", "dragOver", "drop"):
+        session.send("Input.dispatchDragEvent", {"type": event, "x": 200, "y": 200, "data": dict(data)})
+    session.detach()
+
+
+def focused(page: "Page") -> str:
+    """What has the focus, as a screen reader names it."""
+    return str(page.evaluate("() => document.activeElement.ariaLabel ?? document.activeElement.textContent.trim()"))

@@ -1,0 +1,141 @@
+"""Adding documents to the console: files, folders and addresses, and what it says when they are refused."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.console.acts import drop, expects
+from tests.console.documents_page import LAMP, SHEDS, TART, done, opened, row, rows, stored
+from tests.console.watch import Watch
+from tests.services.cragside_server import CragsideServer, Given
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+HOSTILE = "<img src=x onerror=alert(1)>.md"
+MARKUP = "<script>alert(2)</script> <b>bold</b> <img src=x onerror=alert(3)> The keeper lights the lamp at dusk."
+
+
+@pytest.fixture
+def panel(service: CragsideServer, page: "Page") -> "Page":
+    """The panel, once it knows whether the workspace has documents. The page closes before the service stops."""
+    return opened(page, service)
+
+
+def test_an_empty_workspace_says_what_to_do_first(panel: "Page") -> None:
+    expects(panel.get_by_text("There is nothing here yet. Drop files or folders")).to_be_visible()
+
+
+def test_dropped_files_and_folders_become_searchable(panel: "Page", service: CragsideServer, tmp_path: Path) -> None:
+    (tmp_path / "shop/old").mkdir(parents=True)
+    (tmp_path / "lamp.md").write_text(LAMP)
+    (tmp_path / "shop/tart.md").write_text(TART)
+    (tmp_path / "shop/old/tart.md").write_text(SHEDS)
+    (tmp_path / "shop/.secret").write_text("hidden")
+    drop(panel, [tmp_path / "lamp.md", tmp_path / "shop"])
+    expects(panel.get_by_text("1 hidden file or folder was left out.")).to_be_visible()
+    for name in ("lamp.md", "shop/tart.md", "shop/old/tart.md"):
+        expects(row(panel, name)).to_contain_text("enriched")
+    done(panel, 3)
+    assert stored(service) == {"lamp.md", "shop/tart.md", "shop/old/tart.md"}
+
+
+def test_files_dropped_onto_another_panel_are_added_too(service: CragsideServer, page: "Page", tmp_path: Path) -> None:
+    (tmp_path / "lamp.md").write_text(LAMP)
+    page.goto(service.console("#/memory"))
+    expects(page.get_by_role("heading", name="Memory")).to_be_visible()
+    drop(page, [tmp_path / "lamp.md"])
+    expects(row(page, "lamp.md")).to_be_visible()
+    done(page, 1)
+
+
+def test_chosen_files_and_folders_are_added(panel: "Page", tmp_path: Path) -> None:
+    (tmp_path / "shop/.git").mkdir(parents=True)
+    (tmp_path / "shop/tart.md").write_text(TART)
+    (tmp_path / "shop/.git/config.md").write_text("hidden")
+    (tmp_path / "lamp.md").write_text(LAMP)
+    with panel.expect_file_chooser() as files:
+        panel.get_by_role("button", name="Choose files").click()
+    files.value.set_files([tmp_path / "lamp.md"])
+    with panel.expect_file_chooser() as folder:
+        panel.get_by_role("button", name="Choose a folder").click()
+    folder.value.set_files(tmp_path / "shop")
+    expects(row(panel, "lamp.md")).to_be_visible()
+    expects(row(panel, "shop/tart.md")).to_be_visible()
+    expects(rows(panel)).to_have_count(2)
+    done(panel, 2)
+
+
+def test_many_files_are_summarised_and_refused_ones_named(panel: "Page", watch: Watch, tmp_path: Path) -> None:
+    watch.allow("status of 400")
+    for number in range(30):
+        (tmp_path / f"note-{number}.md").write_text(f"Note {number} is about shed {number} of the harbour.")
+    (tmp_path / "empty.md").touch()
+    drop(panel, [tmp_path])
+    section = panel.get_by_role("region", name="Being added")
+    expects(section.get_by_text("30 of 31 added · 1 refused").first).to_be_visible()
+    expects(section.locator("li")).to_have_count(1)
+    expects(section.locator("li")).to_contain_text("empty.md is empty.")
+    section.get_by_role("button", name="Clear this list").click()
+    expects(section).to_have_count(0)
+    expects(rows(panel)).to_have_count(30)
+
+
+@pytest.mark.parametrize("given", [Given(environment={"RAG_MAX_FILE_BYTES": "2048"})])
+def test_a_file_that_is_too_large_says_what_to_do(panel: "Page", watch: Watch, tmp_path: Path) -> None:
+    watch.allow("status of 413")
+    (tmp_path / "large.md").write_text(LAMP * 100)
+    drop(panel, [tmp_path / "large.md"])
+    expects(panel.locator(".addition.refused")).to_contain_text("Split it into smaller files")
+
+
+def test_a_hostile_name_and_mark_up_are_shown_as_text(panel: "Page", tmp_path: Path) -> None:
+    (tmp_path / HOSTILE).write_text(MARKUP)
+    drop(panel, [tmp_path / HOSTILE])
+    expects(row(panel, HOSTILE)).to_contain_text("enriched")
+    panel.get_by_role("button", name=HOSTILE, exact=True).click()
+    expects(panel.get_by_role("dialog", name=HOSTILE)).to_contain_text(MARKUP)
+    panel.keyboard.press("Escape")
+    panel.get_by_role("button", name=f"Delete {HOSTILE}").click()
+    expects(panel.get_by_text(f"{HOSTILE} was deleted.")).to_be_visible()
+    assert panel.locator("img, main script, dialog script").count() == 0
+
+
+def test_an_address_that_is_refused_says_why(panel: "Page", watch: Watch) -> None:
+    watch.allow("status of 4")
+    panel.get_by_label("Address of a page").fill("http://127.0.0.1:8000/secret")
+    panel.get_by_role("button", name="Add", exact=True).click()
+    expects(panel.locator(".addition.refused")).to_contain_text("127.0.0.1:8000/secret")
+    expects(panel.locator(".addition.refused small")).not_to_be_empty()
+
+
+def test_an_address_that_ends_in_git_is_a_repository(panel: "Page", watch: Watch) -> None:
+    watch.allow("status of")
+    address = panel.get_by_label("Address of a page")
+    address.fill("https://127.0.0.1/x")
+    expects(panel.get_by_label("Branch")).to_have_count(0)
+    address.fill("https://127.0.0.1/x.git")
+    expects(panel.get_by_role("checkbox", name="Git repository")).to_be_checked()
+    panel.get_by_label("Branch").fill("main")
+    with panel.expect_request("**/v1/repositories") as asked:
+        panel.get_by_role("button", name="Add", exact=True).click()
+    sent = {"workspace": "default", "url": "https://127.0.0.1/x.git", "branch": "main"}
+    assert asked.value.post_data_json == sent
+    expects(panel.locator(".addition.refused small")).not_to_be_empty()
+
+
+@pytest.mark.parametrize("given", [Given(documents={"lamp.md": LAMP})])
+def test_a_service_that_stops_while_files_are_sent_goes_on_when_it_is_back(
+    panel: "Page", service: CragsideServer, watch: Watch, tmp_path: Path
+) -> None:
+    watch.allow("net::ERR_")
+    (tmp_path / "tart.md").write_text(TART)
+    service.kill()
+    drop(panel, [tmp_path / "tart.md"])
+    section = panel.get_by_role("region", name="Being added")
+    expects(section.get_by_role("alert")).to_contain_text("Check that cragside serve runs, then try again.")
+    service.start()
+    section.get_by_role("button", name="Try again").click()
+    expects(section.get_by_text("1 of 1 added").first).to_be_visible()
+    expects(row(panel, "tart.md")).to_be_visible()

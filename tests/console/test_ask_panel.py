@@ -1,0 +1,129 @@
+"""The panel Ask: a question runs through the graph, candidates say why they were kept, a model answers from them."""
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.console.acts import expects
+from tests.console.watch import Watch
+from tests.services.cragside_server import CragsideServer, Given
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+LIT = "Joseph Swan lit Cragside with his lamps in 1880. The lamps were lit in 1880."
+TART = "The kitchen of Cragside is known for a lemon tart, which is baked for forty minutes."
+HOSTILE = "<script>alert(1)</script> <img src=x onerror=alert(2)> Joseph Swan lit Cragside with his lamps in 1880."
+QUESTION = "Who lit Cragside?"
+KNOWN = Given(documents={"cragside.md": LIT, "tart.md": TART})
+WITH_A_MODEL = Given(documents=KNOWN.documents, ollama="stub")
+
+
+@pytest.fixture(autouse=True)
+def no_ollama(watch: Watch) -> None:
+    """The panel asks Ollama for its models; the browser logs that none answers."""
+    watch.allow("/api/tags")
+
+
+def ask(page: "Page", service: CragsideServer, question: str = QUESTION) -> None:
+    page.goto(service.console("#/ask"))
+    page.get_by_label("Question").fill(question)
+    page.get_by_role("button", name="Find evidence").click()
+    expects(page.get_by_role("heading", name="candidate")).to_be_visible()
+
+
+@pytest.mark.parametrize("given", [KNOWN])
+def test_a_question_shows_each_step_with_its_time(page: "Page", shared_service: CragsideServer) -> None:
+    ask(page, shared_service)
+    steps = page.get_by_role("list", name="Steps").get_by_role("listitem")
+    assert [each.split("\n")[0] for each in steps.all_inner_texts()] == ["Retrieve", "Grade", "Decide", "Inject"]
+    assert all(" ms" in each for each in steps.all_inner_texts())
+    expects(page.get_by_text("Evidence from the knowledge base.")).to_be_visible()
+
+
+@pytest.mark.parametrize("given", [KNOWN])
+def test_a_candidate_says_why_it_was_kept_and_another_why_not(page: "Page", shared_service: CragsideServer) -> None:
+    ask(page, shared_service)
+    kept = page.locator(".candidate.kept")
+    expects(kept).to_contain_text("In the prompt.")
+    expects(kept).to_contain_text("cragside")
+    expects(kept.locator("mark")).to_contain_text("Joseph Swan lit Cragside")
+    expects(kept).to_contain_text("the embedded grader")
+    expects(page.locator(".candidate.dropped").first).to_contain_text("Not relevant enough.")
+
+
+@pytest.mark.parametrize("given", [KNOWN])
+def test_a_passage_opens_in_its_document_with_the_strip_marked(page: "Page", shared_service: CragsideServer) -> None:
+    ask(page, shared_service)
+    page.locator(".candidate.kept").get_by_role("button", name="Open in the document").click()
+    dialog = page.get_by_role("dialog", name="cragside.md")
+    expects(dialog.locator("mark")).to_have_text(LIT)
+    expects(dialog.locator("mark strong")).to_contain_text("Joseph Swan lit Cragside")
+    page.keyboard.press("Escape")
+    expects(dialog).to_have_count(0)
+
+
+@pytest.mark.parametrize("given", [KNOWN])
+def test_the_prompt_and_the_request_can_be_copied(page: "Page", shared_service: CragsideServer) -> None:
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    ask(page, shared_service, "Who lit 'Cragside'?")
+    page.get_by_text("The prompt that a model gets").click()
+    expects(page.locator("pre")).to_contain_text("[1]")
+    page.get_by_role("button", name="Copy the request as curl").click()
+    expects(page.get_by_text("Copied.")).to_be_visible()
+    copied = str(page.evaluate("navigator.clipboard.readText()"))
+    assert copied.startswith("curl --json '{\"prompt\":\"Who lit '\\''Cragside'\\''?\"")
+    assert copied.endswith(f"'{shared_service.url}/v1/explain'")
+
+
+@pytest.mark.parametrize("given", [WITH_A_MODEL])
+def test_a_model_answers_with_links_to_its_evidence(page: "Page", service: CragsideServer) -> None:
+    page.goto(service.console("#/ask"))
+    page.get_by_label("Answer by").select_option("judge:latest")
+    page.get_by_label("Question").fill("When were the lamps of Cragside lit?")
+    page.get_by_role("button", name="Find evidence").click()
+    answer = page.locator(".answer")
+    expects(answer).to_contain_text("The lamps were lit in 1880 [1]")
+    expects(answer).to_contain_text("The citation is supported by its passage.")
+    answer.get_by_role("link", name="[1]").click()
+    expects(page.locator("#evidence-1")).to_be_focused()
+
+
+@pytest.mark.parametrize("given", [Given(documents={"cragside.md": LIT.replace("1880", "1878")}, ollama="stub")])
+def test_a_citation_that_its_passage_does_not_support_is_marked(page: "Page", service: CragsideServer) -> None:
+    page.goto(service.console("#/ask"))
+    page.get_by_label("Answer by").select_option("judge:latest")
+    page.get_by_label("Question").fill("When were the lamps of Cragside lit?")
+    page.get_by_role("button", name="Find evidence").click()
+    expects(page.locator(".answer .cite.doubtful")).to_have_text("[1]?")
+    expects(page.locator(".answer")).to_contain_text("1 of 1 citations is not supported")
+
+
+@pytest.mark.parametrize("given", [Given(documents={"<b>bold<b>.md": HOSTILE})])
+def test_mark_up_in_a_document_is_shown_as_text(page: "Page", service: CragsideServer) -> None:
+    ask(page, service)
+    kept = page.locator(".candidate.kept")
+    expects(kept).to_contain_text("<script>alert(1)</script>")
+    expects(kept).to_contain_text("<b>bold<b>.md")
+    assert page.locator(".candidate img, .candidate script, .candidate b").count() == 0
+
+
+def test_an_empty_store_offers_samples_and_questions_for_them(page: "Page", service: CragsideServer) -> None:
+    page.goto(service.console("#/ask"))
+    page.get_by_role("button", name="Try it with 34 sample texts").click()
+    questions = page.locator(".welcome li button")
+    expects(questions).to_have_count(3)
+    questions.first.click()
+    expects(page.get_by_text("Evidence from the knowledge base.")).to_be_visible()
+
+
+@pytest.mark.parametrize("given", [KNOWN])
+def test_a_service_that_stops_is_told_with_a_way_out(page: "Page", service: CragsideServer, watch: Watch) -> None:
+    watch.allow("ERR_CONNECTION_REFUSED")
+    ask(page, service)
+    service.stop()
+    page.get_by_role("button", name="Find evidence").click()
+    expects(page.get_by_role("alert")).to_contain_text("The service does not answer.")
+    service.start()
+    page.get_by_role("button", name="Try again").click()
+    expects(page.get_by_text("Evidence from the knowledge base.")).to_be_visible()

@@ -1,0 +1,263 @@
+"""The panel Documents: finding, opening, deleting and reprocessing, and what it says when something goes wrong."""
+
+import asyncio
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cragside.bootstrap import Container
+from cragside.settings import load_settings
+from tests.console.acts import PATIENCE, drop, expects, focused
+from tests.console.documents_page import LAMP, TART, THREE, names, opened, row, rows, stored
+from tests.console.looks import EVERY_LOOK, GERMAN, NARROW, Look
+from tests.console.watch import Watch
+from tests.services.axe import Violation
+from tests.services.cragside_server import CragsideServer, Given
+from tests.services.tools import run
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+
+@pytest.fixture
+def panel(service: CragsideServer, page: "Page") -> "Page":
+    """The panel, once it knows whether the workspace has documents. The page closes before the service stops."""
+    return opened(page, service)
+
+
+@pytest.mark.parametrize("given", [THREE])
+def test_documents_are_searched_filtered_and_sorted(panel: "Page") -> None:
+    expects(rows(panel)).to_have_count(3)
+    panel.get_by_role("searchbox", name="Search").press_sequentially("TART")
+    expects(panel.get_by_text("1 document", exact=True)).to_be_visible()
+    assert names(panel) == ["tart.md"]
+    panel.get_by_role("searchbox", name="Search").fill("nothing like it")
+    panel.get_by_role("button", name="Show all documents").click()
+    panel.get_by_label("Type").select_option("txt")
+    expects(panel.get_by_text("1 document", exact=True)).to_be_visible()
+    assert names(panel) == ["sheds.txt"]
+    panel.get_by_label("Type").select_option("")
+    panel.get_by_label("Status").select_option("failed")
+    expects(panel.get_by_text("No document fits.")).to_be_visible()
+    panel.get_by_role("button", name="Show all documents").click()
+    for order, wanted in (
+        ("ascending", ["lamp.md", "sheds.txt", "tart.md"]),
+        ("descending", ["tart.md", "sheds.txt", "lamp.md"]),
+    ):
+        panel.get_by_role("button", name="Name", exact=True).click()
+        expects(panel.get_by_role("columnheader", name="Name")).to_have_attribute("aria-sort", order)
+        expects(rows(panel).first).to_contain_text(wanted[0])
+        assert names(panel) == wanted
+
+
+@pytest.mark.parametrize("given", [Given(documents={f"note-{n:02}.md": f"Note {n}." for n in range(53)})])
+def test_a_long_list_has_pages(panel: "Page") -> None:
+    expects(rows(panel)).to_have_count(50)
+    expects(panel.get_by_text("53 documents")).to_be_visible()
+    panel.get_by_role("button", name="Next").press("Enter")
+    expects(rows(panel)).to_have_count(3)
+    assert focused(panel) == "Next"
+    panel.get_by_role("spinbutton", name="Page").fill("1")
+    panel.keyboard.press("Tab")
+    expects(rows(panel)).to_have_count(50)
+
+
+@pytest.mark.parametrize("given", [THREE])
+def test_a_deletion_can_be_undone(panel: "Page", service: CragsideServer) -> None:
+    expects(rows(panel)).to_have_count(3)
+    panel.get_by_role("button", name="Delete tart.md").press("Enter")
+    expects(rows(panel)).to_have_count(2)
+    expects(panel.get_by_text("2 documents", exact=True)).to_be_visible()
+    panel.get_by_role("button", name="Undo").press("Enter")
+    expects(rows(panel)).to_have_count(3)
+    expects(panel.get_by_role("button", name="tart.md", exact=True)).to_be_focused()
+    assert "tart.md" in stored(service)
+
+
+@pytest.mark.parametrize("given", [THREE])
+def test_a_deletion_keeps_the_focus_in_the_list(panel: "Page") -> None:
+    panel.get_by_role("button", name="Name", exact=True).click()
+    expects(panel.get_by_role("columnheader", name="Name")).to_have_attribute("aria-sort", "ascending")
+    for name, after in (("sheds.txt", "Delete tart.md"), ("tart.md", "Delete lamp.md")):
+        panel.get_by_role("button", name=f"Delete {name}").press("Enter")
+        expects(panel.get_by_role("button", name=after)).to_be_focused()
+    panel.get_by_role("button", name="Delete lamp.md").press("Enter")
+    expects(panel.get_by_role("heading", name="In this workspace")).to_be_focused()
+
+
+@pytest.mark.parametrize("given", [THREE])
+def test_several_documents_are_deleted_once_they_cannot_be_undone(panel: "Page", service: CragsideServer) -> None:
+    panel.get_by_role("checkbox", name="Select tart.md").check()
+    panel.get_by_role("checkbox", name="Select lamp.md").check()
+    group = panel.get_by_role("region", name="2 selected")
+    with panel.expect_response(lambda answer: answer.request.method == "DELETE", timeout=PATIENCE):
+        group.get_by_role("button", name="Delete").click()
+        expects(panel.get_by_text("2 documents were deleted.")).to_be_visible()
+        assert len(stored(service)) == 3
+    expects(panel.get_by_text("2 documents were deleted.")).to_have_count(0)
+    expects(panel.get_by_text("1 document", exact=True)).to_be_visible()
+    assert stored(service) == {"sheds.txt"}
+
+
+@pytest.mark.parametrize("given", [THREE])
+def test_who_leaves_the_page_deletes_at_once(panel: "Page", service: CragsideServer) -> None:
+    panel.get_by_role("button", name="Delete tart.md").click()
+    expects(rows(panel)).to_have_count(2)
+    panel.goto("about:blank")
+    panel.goto(service.console("#/documents"))
+    expects(panel.get_by_text("2 documents", exact=True)).to_be_visible()
+    assert stored(service) == {"lamp.md", "sheds.txt"}
+
+
+@pytest.mark.parametrize("given", [THREE])
+def test_a_document_is_reprocessed(panel: "Page") -> None:
+    with panel.expect_response("**/reprocess*") as answered:
+        panel.get_by_role("button", name="Reprocess tart.md").click()
+    assert answered.value.json()["tasks"] > 0
+    expects(panel.get_by_text("It is being indexed again; tasks:")).to_be_visible()
+    expects(row(panel, "tart.md")).to_contain_text("enriched")
+
+
+@pytest.mark.parametrize("given", [THREE])
+def test_a_link_opens_a_document_at_a_passage(service: CragsideServer, page: "Page") -> None:
+    with service.client() as client:
+        found = client.post("/v1/explain", json={"prompt": "Who lights the lamp?"}).json()["candidates"][0]
+    page.goto(service.console(f"#/documents?open={found['document']}&passage={found['id']}"))
+    expects(page.get_by_role("dialog", name="lamp.md").locator("mark")).to_have_text(LAMP)
+    page.keyboard.press("Escape")
+    expects(page.get_by_role("dialog")).to_have_count(0)
+    page.wait_for_url("**/console/#/documents")
+
+
+def _give_up(service: CragsideServer, reason: str) -> None:
+    """Have all documents fail, as if a worker had given them up."""
+
+    async def bury() -> None:
+        container = Container(load_settings({"RAG_HOME": str(service.store)}))
+        opened = await container.workspaces.open("default")
+        for record in (await opened.documents.documents())[0]:
+            await container.intake.restart(record.id, workspace="default", force=True)
+        for delivery in await container.queue.receive(limit=10, wait=0):
+            await container.queue.bury(delivery, reason)
+            await opened.work.failed(delivery.task, reason)
+        await container.close()
+
+    service.stop()
+    # Playwright's loop runs in this thread.
+    working = threading.Thread(target=asyncio.run, args=(bury(),))
+    working.start()
+    working.join()
+    service.start()
+
+
+@pytest.mark.parametrize("given", [Given(documents={"lamp.md": LAMP})])
+def test_failed_work_is_told_with_its_reason_and_revived(service: CragsideServer, page: "Page") -> None:
+    _give_up(service, "the model is gone")
+    page.goto(service.console("#/documents"))
+    expects(row(page, "lamp.md")).to_contain_text("failed")
+    expects(row(page, "lamp.md")).to_contain_text(
+        "the model is gone Remove the cause, then reprocess it, or delete it."
+    )
+    page.get_by_text("given up").click()
+    letters = page.locator(".dead li")
+    expects(letters.first).to_contain_text("the model is gone")
+    expects(letters.first.get_by_role("button", name="lamp.md", exact=True)).to_be_visible()
+    page.get_by_role("button", name="Revive all").click()
+    expects(letters).to_have_count(0)
+    expects(row(page, "lamp.md")).to_contain_text("enriched")
+
+
+@pytest.mark.parametrize("given", [Given(documents={"lamp.md": LAMP}, baked=True)])
+def test_a_read_only_store_offers_nothing_that_it_would_refuse(panel: "Page", tmp_path: Path) -> None:
+    expects(row(panel, "lamp.md")).to_be_visible()
+    expects(panel.get_by_text("This store is read-only")).to_be_visible()
+    for name in ("Delete", "Reprocess", "Choose files", "Add"):
+        assert panel.get_by_role("button", name=name, exact=name == "Add").count() == 0
+    assert panel.get_by_role("checkbox").count() == 0
+    (tmp_path / "tart.md").write_text(TART)
+    drop(panel, [tmp_path / "tart.md"])
+    expects(row(panel, "lamp.md")).to_be_visible()
+    assert panel.get_by_role("region", name="Being added").count() == 0
+
+
+def test_a_token_that_may_only_read_is_told_so(page: "Page", watch: Watch, tmp_path: Path) -> None:
+    watch.allow("status of 401")
+    tokens = {"RAG_TOKENS_FILE": str(tmp_path / "tokens.json"), "RAG_HOME": str(tmp_path)}
+    program = "from cragside.entrypoints.cli.main import main; main()"
+    token = run([sys.executable, "-c", program, "token", "new", "reader", "--scope", "read"], env=tokens).split()[-1]
+    given = Given(environment={"RAG_TOKENS_FILE": tokens["RAG_TOKENS_FILE"]}, token="writer")
+    with CragsideServer(given) as service:
+        service.add({"lamp.md": LAMP})
+        page.goto(service.console("#/documents"))
+        page.get_by_role("textbox", name="Token").fill(token)
+        page.get_by_role("button", name="Continue").click()
+        expects(row(page, "lamp.md")).to_be_visible()
+        expects(page.get_by_text("Your token may read but not write")).to_be_visible()
+        assert page.get_by_role("button", name="Delete").count() == 0
+
+
+@pytest.mark.parametrize("given", [Given(documents={"lamp.md": LAMP, "tart.md": TART})])
+def test_a_deletion_that_fails_shows_the_document_again(panel: "Page", service: CragsideServer, watch: Watch) -> None:
+    watch.allow("net::ERR_")
+    panel.get_by_role("button", name="Delete tart.md").click()
+    expects(rows(panel)).to_have_count(1)
+    service.kill()
+    expects(panel.get_by_text("This was not deleted: The service does not answer.")).to_be_visible()
+    expects(rows(panel)).to_have_count(2)
+    service.start()
+    panel.locator(".notice", has_text="This was not deleted").get_by_role("button", name="Try again").click()
+    expects(rows(panel)).to_have_count(1)
+    expects(panel.get_by_text("1 document", exact=True)).to_be_visible()
+    panel.reload()
+    expects(rows(panel)).to_have_count(1)
+
+
+def test_a_service_that_is_away_says_so_with_a_way_out(panel: "Page", service: CragsideServer, watch: Watch) -> None:
+    watch.allow("net::ERR_")
+    service.kill()
+    panel.get_by_role("searchbox", name="Search").fill("lamp")
+    failure = panel.get_by_role("alert").filter(has_text="The service does not answer.")
+    expects(failure).to_contain_text("Check that cragside serve runs")
+    service.start()
+    failure.get_by_role("button", name="Try again").click()
+    expects(panel.get_by_text("No document fits.")).to_be_visible()
+
+
+@pytest.mark.parametrize("look", [GERMAN], ids=str)
+@pytest.mark.parametrize("given", [Given(documents={"lamp.md": LAMP})])
+def test_it_speaks_german(service: CragsideServer, page: "Page") -> None:
+    page.goto(service.console("#/documents"))
+    expects(page.get_by_role("heading", name="Dokumente hinzufügen")).to_be_visible()
+    expects(page.get_by_role("button", name="lamp.md löschen")).to_be_visible()
+
+
+@pytest.mark.parametrize("look", EVERY_LOOK, ids=str)
+@pytest.mark.parametrize("given", [THREE])
+def test_it_has_no_barriers(
+    service: CragsideServer, page: "Page", axe: Callable[["Page"], list[Violation]], watch: Watch, tmp_path: Path
+) -> None:
+    watch.allow("status of 400")
+    page.goto(service.console("#/documents"))
+    expects(rows(page)).to_have_count(3)
+    (tmp_path / "empty.md").touch()
+    drop(page, [tmp_path / "empty.md"])
+    expects(page.locator(".addition.refused")).to_be_visible()
+    page.locator("table.documents input").nth(1).check()
+    assert axe(page) == []
+    page.locator("table.documents .open").first.click()
+    expects(page.locator("dialog .text")).to_be_visible()
+    assert axe(page) == []
+
+
+@pytest.mark.parametrize("look", [NARROW], ids=str)
+@pytest.mark.parametrize("given", [Given(documents={"a-very-long-name-" * 6 + ".md": LAMP})])
+def test_it_fits_a_narrow_screen(panel: "Page", look: Look) -> None:
+    expects(rows(panel)).to_have_count(1)
+    assert panel.evaluate("document.documentElement.scrollWidth") <= look.width
+    assert panel.evaluate(
+        "document.querySelector('.table').scrollWidth <= document.querySelector('.table').clientWidth"
+    )

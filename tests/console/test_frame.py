@@ -1,0 +1,92 @@
+"""What every panel has: navigation, the token, languages, and no barriers in any look."""
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.console.acts import expects
+from tests.console.conftest import Axe
+from tests.console.looks import EVERY_LOOK, GERMAN
+from tests.console.watch import Watch
+from tests.services.cragside_server import CragsideServer, Given
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+PANELS = ("ask", "documents", "graph", "memory", "settings")
+TEXTS = {"swan.md": "Joseph Swan met Thomas Edison in London. Joseph Swan lit Cragside for William Armstrong in 1880."}
+KNOWN = Given(documents=TEXTS)
+GUARDED = Given(documents=TEXTS, token="open-sesame-open-sesame")
+
+
+@pytest.fixture(autouse=True)
+def no_ollama(watch: Watch) -> None:
+    """The panel Ask asks Ollama for its models; the browser logs that none answers."""
+    watch.allow("/api/tags")
+
+
+@pytest.mark.parametrize("look", EVERY_LOOK, ids=str)
+@pytest.mark.parametrize("panel", PANELS)
+@pytest.mark.parametrize("given", [KNOWN])
+def test_a_panel_has_no_barriers_and_fits_the_screen(
+    page: "Page", shared_service: CragsideServer, panel: str, axe: Axe
+) -> None:
+    page.goto(shared_service.console(f"#/{panel}"))
+    expects(page.get_by_role("heading", level=1)).to_be_visible()
+    page.wait_for_load_state("networkidle")
+    assert axe(page) == []
+    assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+
+
+@pytest.mark.parametrize("given", [GUARDED])
+def test_the_token_is_asked_for_once_and_kept_for_the_tab(
+    page: "Page", shared_service: CragsideServer, watch: Watch, axe: Axe
+) -> None:
+    watch.allow("status of 401")
+    page.goto(shared_service.console())
+    dialog = page.get_by_role("dialog", name="Token")
+    assert axe(page) == []
+    dialog.get_by_label("Token").fill("wrong-wrong-wrong")
+    dialog.get_by_role("button", name="Continue").click()
+    expects(dialog.get_by_role("alert")).to_contain_text("does not know this token")
+    dialog.get_by_label("Token").fill(GUARDED.token)
+    dialog.get_by_role("button", name="Continue").click()
+    expects(page.get_by_role("heading", name="Ask")).to_be_visible()
+    page.reload()
+    expects(page.get_by_role("heading", name="Ask")).to_be_visible()
+    page.get_by_role("button", name="Forget token").click()
+    expects(page.get_by_role("dialog", name="Token")).to_be_visible()
+
+
+@pytest.mark.parametrize("look", [GERMAN], ids=str)
+@pytest.mark.parametrize("given", [KNOWN])
+def test_the_console_speaks_the_browsers_language_and_another(page: "Page", shared_service: CragsideServer) -> None:
+    page.goto(shared_service.console())
+    expects(page.get_by_role("heading", name="Fragen")).to_be_visible()
+    page.get_by_label("Sprache").select_option("en")
+    expects(page.get_by_role("heading", name="Ask")).to_be_visible()
+    assert page.evaluate("document.documentElement.lang") == "en"
+
+
+@pytest.mark.parametrize("given", [KNOWN])
+def test_the_keyboard_reaches_every_panel(page: "Page", shared_service: CragsideServer) -> None:
+    page.goto(shared_service.console())
+    expects(page.get_by_role("heading", name="Ask")).to_be_visible()
+    page.keyboard.press("Tab")
+    expects(page.get_by_role("link", name="Skip to the content")).to_be_focused()
+    for name in ("cragside", "Ask", "Documents"):
+        page.keyboard.press("Tab")
+        expects(page.get_by_role("link", name=name, exact=True)).to_be_focused()
+    page.keyboard.press("Enter")
+    expects(page.get_by_role("heading", name="Documents", level=1)).to_be_visible()
+
+
+@pytest.mark.parametrize("given", [KNOWN])
+def test_workspaces_can_be_switched(page: "Page", service: CragsideServer) -> None:
+    with service.client() as client:
+        other = {"name": "tart.md", "text": "Bake the lemon tart for forty minutes.", "workspace": "kitchen"}
+        client.post("/v1/documents", json=other).raise_for_status()
+    page.goto(service.console("#/documents"))
+    page.get_by_label("Workspace").select_option("kitchen")
+    expects(page.get_by_role("button", name="tart.md", exact=True)).to_be_visible()
+    expects(page.get_by_role("button", name="swan.md", exact=True)).to_have_count(0)

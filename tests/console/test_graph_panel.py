@@ -1,0 +1,77 @@
+"""The panel Graph: finding entities, their surroundings, and the passages that say so."""
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.console.acts import PATIENCE, expects
+from tests.services.cragside_server import CragsideServer, Given
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+TEXTS = {
+    "swan.md": "Joseph Swan met Thomas Edison in London. Joseph Swan lit Cragside for William Armstrong.",
+    "edison.md": "Thomas Edison worked in Menlo Park. Thomas Edison founded General Electric in New York.",
+}
+KNOWN = Given(documents=TEXTS)
+
+
+@pytest.fixture
+def panel(page: "Page", shared_service: CragsideServer) -> "Page":
+    with shared_service.client() as client:
+        for _ in range(PATIENCE // 100):
+            if client.get("/v1/graph/search", params={"text": "Swan"}).json()["entities"]:
+                break
+            page.wait_for_timeout(100)
+    page.goto(shared_service.console("#/graph"))
+    expects(page.get_by_role("heading", name="Best connected")).to_be_visible()
+    return page
+
+
+@pytest.mark.parametrize("given", [KNOWN])
+def test_an_entity_is_found_while_one_types(panel: "Page") -> None:
+    finder = panel.get_by_role("combobox", name="Find an entity")
+    finder.fill("swa")
+    expects(panel.locator(".finder").get_by_role("option").first).to_contain_text("Joseph Swan")
+    finder.press("ArrowDown")
+    finder.press("Enter")
+    expects(panel.get_by_role("heading", name="Joseph Swan", exact=True)).to_be_visible()
+    assert "entity=Joseph+Swan" in panel.url
+
+
+@pytest.mark.parametrize("given", [KNOWN])
+def test_a_relationship_leads_to_the_passages_that_say_so(panel: "Page", shared_service: CragsideServer) -> None:
+    panel.goto(shared_service.console("#/graph?entity=Joseph+Swan"))
+    panel.get_by_role("button", name="Show what says that").first.click()
+    passages = panel.locator("section blockquote")
+    expects(passages.first).to_contain_text("Joseph Swan")
+    panel.locator("section li button").first.click()
+    expects(panel.get_by_role("dialog", name="swan.md").locator("mark")).to_contain_text("Joseph Swan")
+
+
+@pytest.mark.parametrize("given", [KNOWN])
+def test_two_steps_reach_further_than_one(panel: "Page", shared_service: CragsideServer) -> None:
+    panel.goto(shared_service.console("#/graph?entity=Joseph+Swan"))
+    told = panel.locator(".where[role=status]")
+    expects(told).to_contain_text("entities")
+    near = int(told.inner_text().split()[0])
+    panel.get_by_label("2 steps").check()
+    panel.wait_for_url("**depth=2")
+    expects(told).not_to_contain_text(f"{near} entities")
+    assert int(told.inner_text().split()[0]) > near
+
+
+@pytest.mark.parametrize("given", [KNOWN])
+def test_the_graph_is_filtered_by_type(panel: "Page") -> None:
+    choice = panel.get_by_role("combobox", name="Type", exact=True)
+    chosen = str(choice.locator("option").nth(1).get_attribute("value"))
+    choice.select_option(chosen)
+    shown = panel.locator(".plain.scroll li small")
+    expects(shown.first).to_have_text(chosen)
+    assert set(shown.all_inner_texts()) == {chosen}
+
+
+def test_an_empty_graph_says_what_to_do(page: "Page", service: CragsideServer) -> None:
+    page.goto(service.console("#/graph"))
+    expects(page.get_by_text("The graph is empty.")).to_be_visible()

@@ -1,0 +1,57 @@
+"""A wrong address of a database is told before anything else."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from cragside.bootstrap import Container
+from cragside.domain.errors import ConfigurationError
+from cragside.entrypoints.cli.app import app
+from cragside.entrypoints.cli.session import Session
+from cragside.settings import load_settings
+
+POSTGRES = "postgresql://u:secret@127.0.0.1:1/d"
+WRONG = [
+    ("POSTGRES_URI", "mysql://u:secret@127.0.0.1/d", "begin it with postgresql://"),
+    ("NEO4J_URI", "http://127.0.0.1:7474", "begin it with neo4j://"),
+    ("REDIS_URI", "redis://:secret@127.0.0.1:6379/first", "the database behind the host has to be a number"),
+    ("QDRANT_URL", "127.0.0.1:6333", "begin it with http:// or https://"),
+]
+
+
+def environment(home: Path, variable: str, address: str) -> dict[str, str]:
+    return {"RAG_HOME": str(home), "POSTGRES_URI": POSTGRES, variable: address}
+
+
+@pytest.mark.parametrize(("variable", "address", "said"), WRONG)
+@pytest.mark.parametrize("command", ["migrate", "serve", "worker", "status"])
+def test_each_command_ends_with_the_one_error(
+    command: str, variable: str, address: str, said: str, tmp_path: Path
+) -> None:
+    session = Session(environment=environment(tmp_path, variable, address), folder=tmp_path)
+    ran = CliRunner().invoke(app, [command], obj=session)
+    assert (ran.exit_code, ran.stdout) == (2, "")
+    assert ran.stderr.startswith(f"error: {variable}: {said}")
+    assert (len(ran.stderr.splitlines()), "secret" in ran.stderr) == (1, False)
+
+
+@pytest.mark.parametrize(("variable", "address", "said"), WRONG)
+def test_no_application_is_made_with_a_wrong_address(variable: str, address: str, said: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=f"{variable}: {said}"):
+        Container(load_settings(environment(tmp_path, variable, address)))
+
+
+def test_reading_addresses_imports_no_driver_and_nothing_heavy() -> None:
+    heavy = ("asyncpg", "neo4j", "qdrant_client", "redis", "lightrag", "numpy", "fastapi")
+    script = (
+        "import sys\nfrom cragside.composition.addresses import check_addresses\n"
+        "from cragside.settings import load_settings\n"
+        f"check_addresses(load_settings({{'POSTGRES_URI': {POSTGRES!r}, 'NEO4J_URI': 'neo4j://u:p@h', "
+        "'REDIS_URI': 'redis://h', 'QDRANT_URL': 'http://h:6333'}))\n"
+        f"loaded = [name for name in {heavy!r} if name in sys.modules]\nassert not loaded, loaded\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,198 @@
+"""Adding a repository over HTTP: its guards, its events, its limits, and a client that leaves."""
+
+import asyncio
+import json
+import tempfile
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+
+from cragside.adapters.git.checkout import Checkout
+from cragside.adapters.lightrag.library import LightRagLibrary
+from cragside.composition import repositories
+from cragside.domain.errors import ReadOnlyStore
+from cragside.entrypoints import repository_intake
+from cragside.entrypoints.repository_intake import RepositoryTurns
+from tests.knowledge import Knowledge
+from tests.unit.git.conftest import GitServer, Repository
+
+FILES: dict[str, bytes | str] = {
+    "README.md": "# Lamp\n\nIt lights the lighthouse.\n",
+    "src/lamp.py": '"""The lamp of the lighthouse."""\n',
+    "src/logo.png": b"\x89PNG\x00",
+}
+
+
+@pytest.fixture
+async def knowledge(tmp_path: Path, repository: Repository) -> AsyncIterator[Knowledge]:
+    repository.write_all(FILES)
+    built = Knowledge(tmp_path / "kb", pages={}, fetch_allow="127.0.0.1")
+    yield built
+    await built.close()
+
+
+async def events(knowledge: Knowledge, url: str, **more: Any) -> list[tuple[str, Any]]:
+    answer = await knowledge.http.post("/v1/repositories", json={"url": url, **more})
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["content-type"].startswith("text/event-stream")
+    lines = [line.partition(": ")[::2] for line in answer.text.splitlines()]
+    return list(
+        zip(
+            [said for name, said in lines if name == "event"],
+            [json.loads(said) for name, said in lines if name == "data"],
+            strict=True,
+        )
+    )
+
+
+async def test_each_file_is_told_and_then_the_whole(knowledge: Knowledge, server: GitServer) -> None:
+    url = f"http://127.0.0.1:{server.port}/project/.git"
+    told = await events(knowledge, url, workspace="sea")
+    assert told[:3] == [
+        ("progress", {"accepted": 1, "refused": 0, "name": "README.md"}),
+        ("progress", {"accepted": 2, "refused": 0, "name": "src/lamp.py"}),
+        ("progress", {"accepted": 2, "refused": 1, "name": "src/logo.png"}),
+    ]
+    (name, done) = told[3]
+    assert (name, done["accepted"], done["refused"], done["repo_id"]) == ("done", 2, 1, url)
+    assert [error["name"] for error in done["errors"]] == ["src/logo.png"]
+    assert done["errors"][0]["message"]
+    listed = (await knowledge.http.get("/v1/documents", params={"workspace": "sea", "sort": "name"})).json()
+    assert [document["name"] for document in listed["documents"]] == [f"{url}#README.md", f"{url}#src/lamp.py"]
+    assert listed["documents"][1]["metadata"]["path"] == "src/lamp.py"
+    again = (await events(knowledge, url, workspace="sea"))[-1]
+    assert (again[0], again[1]["accepted"]) == ("done", 2)
+    assert (await knowledge.http.get("/v1/documents", params={"workspace": "sea"})).json()["total"] == 2
+
+
+@pytest.mark.attack("hostile addresses")
+@pytest.mark.parametrize(
+    "url",
+    [
+        "{folder}",
+        "file://{folder}",
+        " https://git.example/x.git",
+        ".",
+        "-u",
+        "--upload-pack=touch /tmp/x",
+        "ssh://git@git.example/x.git",
+        "git@git.example:x.git",
+        "ext::sh -c touch% /tmp/x",
+        "https://127.0.0.2/x.git",
+        "https://169.254.169.254/x.git",
+        "https://localhost/x.git",
+        "http://192.0.2.1/x.git",
+    ],
+)
+async def test_a_path_of_the_server_and_hosts_inside_are_refused(
+    knowledge: Knowledge, repository: Repository, url: str
+) -> None:
+    (told,) = await events(knowledge, url.format(folder=repository.folder))
+    assert (told[0], told[1]["error"]["type"]) == ("failed", "validation_error")
+    assert str(repository.folder) not in json.dumps(told)
+    assert (await knowledge.http.get("/v1/documents")).json()["total"] == 0
+
+
+@pytest.mark.parametrize(
+    "body", [{}, {"url": ""}, {"url": "x" * 4097}, {"url": "https://a.example/x", "repo": 1}, {"url": 1}, []]
+)
+async def test_an_invalid_request_has_a_status_of_its_own(knowledge: Knowledge, body: Any) -> None:
+    answer = await knowledge.http.post("/v1/repositories", json=body)
+    assert (answer.status_code, answer.json()["error"]["type"]) == (400, "validation_error")
+
+
+async def test_a_branch_that_is_no_name_is_refused(knowledge: Knowledge, server: GitServer) -> None:
+    (told,) = await events(knowledge, f"http://127.0.0.1:{server.port}/project/.git", branch="--bad")
+    assert told[0] == "failed"
+
+
+async def test_files_beyond_the_limits_of_a_token_are_refused(
+    tmp_path: Path, repository: Repository, server: GitServer
+) -> None:
+    repository.write_all(FILES)
+    knowledge = Knowledge(
+        tmp_path / "kb", pages={}, fetch_allow="127.0.0.1", api_token=SecretStr("all"), limit_documents=1
+    )
+    knowledge.http.headers["X-API-Key"] = "all"
+    _, done = (await events(knowledge, f"http://127.0.0.1:{server.port}/project/.git"))[-1]
+    await knowledge.close()
+    assert (done["accepted"], done["refused"]) == (1, 2)
+
+
+async def test_a_read_only_store_is_refused_before_anything_is_cloned(
+    knowledge: Knowledge, monkeypatch: pytest.MonkeyPatch, server: GitServer
+) -> None:
+    async def refuse(_: LightRagLibrary) -> None:
+        raise ReadOnlyStore("baked")
+
+    monkeypatch.setattr(LightRagLibrary, "check_writable", refuse)
+    url = f"http://127.0.0.1:{server.port}/project/.git"
+    answer = await knowledge.http.post("/v1/repositories", json={"url": url})
+    assert (answer.status_code, server.requests) == (400, [])
+    assert "read-only" in answer.json()["error"]["message"]
+
+
+@pytest.mark.attack("exhausted resources")
+async def test_few_repositories_are_added_at_once_and_one_to_a_workspace(knowledge: Knowledge) -> None:
+    turns: RepositoryTurns = knowledge.app.state.repository_turns
+    turns.take("sea")
+    body = {"url": "https://localhost/x.git", "workspace": "sea"}
+    busy = await knowledge.http.post("/v1/repositories", json=body)
+    assert (busy.status_code, busy.headers["retry-after"]) == (503, "5")
+    assert (await events(knowledge, "https://localhost/x.git", workspace="land"))[0][0] == "failed"
+    turns.take("land")
+    assert (await knowledge.http.post("/v1/repositories", json={**body, "workspace": "air"})).status_code == 503
+    turns.give_back("sea")
+    assert (await events(knowledge, "https://localhost/x.git", workspace="sea"))[0][0] == "failed"
+
+
+async def test_a_run_that_takes_too_long_fails_and_keeps_what_was_accepted(
+    knowledge: Knowledge, monkeypatch: pytest.MonkeyPatch, server: GitServer
+) -> None:
+    monkeypatch.setattr(repository_intake, "_MOST_SECONDS", -1.0)
+    (told,) = await events(knowledge, f"http://127.0.0.1:{server.port}/project/.git")
+    assert (told[0], told[1]["error"]["type"]) == ("failed", "timeout_error")
+
+
+@pytest.mark.attack("exhausted resources")
+async def test_a_client_that_leaves_stops_the_clone_and_removes_it(
+    knowledge: Knowledge, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, server: GitServer
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "clones"))
+    (tmp_path / "clones").mkdir()
+    begun, ended = asyncio.Event(), asyncio.Event()
+
+    async def endless(checkout: Checkout, **_: Any) -> AsyncIterator[Any]:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+            yield checkout
+        finally:
+            ended.set()
+
+    monkeypatch.setattr(repositories, "files_of", endless)
+    body = json.dumps({"url": f"http://127.0.0.1:{server.port}/project/.git"}).encode()
+    messages = [{"type": "http.request", "body": body}]
+
+    async def receive() -> dict[str, Any]:
+        if messages:
+            return messages.pop()
+        await begun.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(_: Any) -> None:
+        """Nobody reads it."""
+
+    headers = [(b"host", b"127.0.0.1"), (b"content-type", b"application/json")]
+    scope = {
+        "type": "http", "asgi": {"version": "3.0", "spec_version": "2.3"}, "http_version": "1.1", "method": "POST",
+        "path": "/v1/repositories", "raw_path": b"/v1/repositories", "root_path": "", "scheme": "http",
+        "query_string": b"", "headers": headers, "client": ("127.0.0.1", 1), "server": ("127.0.0.1", 80), "state": {},
+    }  # fmt: skip
+    await knowledge.app(scope, receive, send)
+    assert ended.is_set()
+    assert list((tmp_path / "clones").iterdir()) == []
+    knowledge.app.state.repository_turns.take("default")

@@ -1,0 +1,63 @@
+"""Citations of an answer are checked over HTTP."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cragside.ports.support_judge import Support
+from tests.knowledge import Knowledge
+
+PASSAGES = [
+    {"number": 1, "content": "At dusk the keeper lights the lamp of the harbour.", "title": "Harbour"},
+    {"number": 2, "content": "Otters hold hands while they sleep."},
+]
+
+
+@pytest.fixture
+async def knowledge(tmp_path: Path) -> AsyncIterator[Knowledge]:
+    built = Knowledge(tmp_path, pages={})
+    yield built
+    await built.close()
+
+
+async def test_each_citation_is_judged_by_its_passage(knowledge: Knowledge) -> None:
+    answer = (
+        "🦦 The keeper lights the harbour's lamp at dusk [1]. The keeper lights the lamp at dusk [2][7]. Good night."
+    )
+    checked = await knowledge.http.post("/v1/citations", json={"answer": answer, "passages": PASSAGES})
+    assert checked.status_code == 200
+    first, second, third = checked.json()["citations"]
+    assert (first["number"], first["supported"], answer[first["start"] : first["end"]]) == (1, True, "[1]")
+    assert first["claim"] == "🦦 The keeper lights the harbour's lamp at dusk."
+    assert (second["number"], second["supported"]) == (2, False)
+    assert (third["number"], third["supported"], third["score"]) == (7, False, 0)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"answer": "x" * 50_001},
+        {"answer": None},
+        {"passages": PASSAGES[:1] * 2},
+        {"passages": [{"number": n, "content": "x"} for n in range(1, 52)]},
+        {"passages": [{"number": 0, "content": "x"}]},
+        {"workspace": "other"},
+    ],
+)
+async def test_what_is_too_much_is_refused(knowledge: Knowledge, change: dict[str, Any]) -> None:
+    body = {"answer": "It is lit [1].", "passages": PASSAGES, **change}
+    answer = await knowledge.http.post("/v1/citations", json=body)
+    assert (answer.status_code, answer.json()["error"]["type"]) == (400, "validation_error")
+
+
+async def test_a_check_that_takes_too_long_is_given_up(tmp_path: Path) -> None:
+    class Slow:
+        def judge(self, sentence: str, *, title: str, text: str) -> Support:
+            raise TimeoutError
+
+    built = Knowledge(tmp_path, members={"support_judge": Slow()})
+    answer = await built.http.post("/v1/citations", json={"answer": "It is lit [1].", "passages": PASSAGES})
+    await built.close()
+    assert (answer.status_code, answer.json()["error"]["type"]) == (504, "timeout_error")

@@ -1,0 +1,90 @@
+"""Whether the databases outside of PostgreSQL answer, as `/health` and the log tell it."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cragside.adapters.lightrag.ledger.failures import LedgerError
+from cragside.bootstrap import Container
+from cragside.composition.outside import faults, faults_logged
+from cragside.entrypoints.http.outside import Outside
+from cragside.settings import load_settings
+
+
+class Database:
+    """Stands for Neo4j and Qdrant."""
+
+    def __init__(self, failure: Exception | None = None, *, waits: bool = False) -> None:
+        self.failure = failure
+        self.waits = waits
+        self.asked = 0
+
+    async def server(self) -> str:
+        self.asked += 1
+        if self.waits:
+            await asyncio.Event().wait()
+        if self.failure:
+            raise self.failure
+        return "1"
+
+
+def container(home: Path, **members: Any) -> Container:
+    given = {"graphs": None, "vectors": None, "redis": None, **members}
+    return Container(load_settings({"RAG_HOME": str(home)}), **given)
+
+
+async def test_a_store_in_files_has_no_database_outside(tmp_path: Path) -> None:
+    assert await Outside(container(tmp_path)).reasons() == {}
+
+
+async def test_the_reason_names_the_database_and_the_remedy(tmp_path: Path) -> None:
+    refused = LedgerError("the password is wrong", "is refused by Neo4j: check NEO4J_USERNAME")
+    outside = Outside(container(tmp_path, graphs=Database(refused), vectors=Database()))
+    assert await outside.reasons() == {
+        "graph": "The part of the store in Neo4j is refused by Neo4j: check NEO4J_USERNAME.",
+        "vectors": "",
+    }
+
+
+async def test_what_fails_unexpectedly_tells_no_detail(tmp_path: Path) -> None:
+    reasons = await Outside(container(tmp_path, graphs=Database(RuntimeError("secret-host")))).reasons()
+    assert reasons == {"graph": "The graph failed; the log has the details."}
+
+
+async def test_a_database_that_is_silent_holds_up_nobody(tmp_path: Path) -> None:
+    reasons = await Outside(container(tmp_path, graphs=Database(waits=True)), patience=0.01).reasons()
+    assert reasons == {"graph": "The graph did not answer within 0.01 s."}
+
+
+async def test_many_who_ask_cause_one_question(tmp_path: Path) -> None:
+    graphs, now = Database(), 0.0
+    outside = Outside(container(tmp_path, graphs=graphs), clock=lambda: now)
+    await asyncio.gather(*(outside.reasons() for _ in range(20)))
+    await outside.reasons()
+    assert graphs.asked == 1
+    now = 1.5
+    await outside.reasons()
+    assert graphs.asked == 2
+
+
+async def test_faults_are_told_with_what_to_do_about_them(tmp_path: Path) -> None:
+    refused = LedgerError("the key is wrong", "is refused by Qdrant: check QDRANT_API_KEY")
+    built = container(tmp_path, graphs=Database(waits=True), vectors=Database(refused))
+    assert await faults(built, patience=0.01) == [
+        "The graph did not answer within 0.01 s.",
+        "The part of the store in Qdrant is refused by Qdrant: check QDRANT_API_KEY.",
+    ]
+
+
+async def test_faults_are_logged_beside_the_work(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    refused = LedgerError("the password is wrong", "is refused by Neo4j: check NEO4J_USERNAME")
+    async with faults_logged(container(tmp_path, graphs=Database(refused))):
+        while "check NEO4J_USERNAME" not in caplog.text:
+            await asyncio.sleep(0.01)
+
+
+async def test_work_that_ends_waits_for_no_database(tmp_path: Path) -> None:
+    async with asyncio.timeout(5), faults_logged(container(tmp_path, graphs=Database(waits=True))):
+        await asyncio.sleep(0)

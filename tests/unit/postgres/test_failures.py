@@ -1,0 +1,22 @@
+"""What failures of PostgreSQL tell, and what to do about them."""
+
+import asyncpg
+import pytest
+
+from cragside.adapters.postgres.failures import meaning_of
+
+
+@pytest.mark.parametrize(
+    ("failure", "said"),
+    [
+        (asyncpg.InvalidPasswordError("secret"), "the user or the password in POSTGRES_URI. Correct them"),
+        (asyncpg.InvalidAuthorizationSpecificationError("no entry"), "let the user in with pg_hba.conf"),
+        (asyncpg.InvalidCatalogNameError("secret"), "Create it, or correct POSTGRES_URI"),
+        (ConnectionRefusedError(111, "secret"), "PostgreSQL does not answer. Start it, or correct POSTGRES_URI"),
+        (ConnectionError('server at "secret:5432" rejected SSL upgrade'), "which sslmode in POSTGRES_URI asks for"),
+    ],
+)
+def test_a_failure_says_what_to_do(failure: Exception, said: str) -> None:
+    _, unusable = meaning_of(failure)
+    assert said in unusable
+    assert "secret" not in unusable
