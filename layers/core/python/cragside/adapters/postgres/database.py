@@ -45,9 +45,9 @@ class PostgresDatabase:
         mine._user = user
         return mine
 
-    async def all(self, sql: str, *values: Any) -> list[Any]:
-        """All rows of a query."""
-        return await self._run("fetch", sql, values)  # type: ignore[no-any-return]
+    async def all(self, sql: str, *values: Any, repeat: bool = True) -> list[Any]:
+        """All rows of a query. One whose functions write must not `repeat` after its answer was lost."""
+        return await self._run("fetch", sql, values, repeat=repeat)  # type: ignore[no-any-return]
 
     async def one(self, sql: str, *values: Any) -> Any:
         """The first row of a query, or None."""
@@ -120,13 +120,13 @@ class PostgresDatabase:
     def _lent(self) -> AbstractAsyncContextManager[asyncpg.Connection]:
         return self._connections.one(self._user)
 
-    async def _run(self, method: str, sql: str, values: Sequence[Any]) -> Any:
+    async def _run(self, method: str, sql: str, values: Sequence[Any], *, repeat: bool = True) -> Any:
         values = [_without_nul(value) for value in values]
         try:
             async with self.connection() as connection:
                 return await getattr(connection, method)(sql, *values, timeout=self._seconds)
         except ConnectionLost:
-            if self._held.get() is not None or not _only_reads(sql):
+            if self._held.get() is not None or not (repeat and _only_reads(sql)):
                 raise
         async with self.connection() as connection:
             return await getattr(connection, method)(sql, *values, timeout=self._seconds)
@@ -193,6 +193,6 @@ def _drop(connection: asyncpg.Connection) -> None:
 
 
 def _only_reads(sql: str) -> bool:
-    """Whether a statement can be tried once more after its answer was lost."""
+    """Whether a statement writes nothing itself, so that it can be tried once more after its answer was lost."""
     words = set(sql.split())
     return bool(words & {"SELECT"}) and not words & {"INSERT", "UPDATE", "DELETE", "(INSERT", "(UPDATE", "(DELETE"}

@@ -156,9 +156,9 @@ class PostgresQueue(IndexQueue):
 
     async def _received(self, limit: int) -> list[Delivery]:
         async with _translating():
-            rows = await self._database.all(
-                _RECEIVE, limit, self._lease_seconds, self._holder, await self._dead_holders()
-            )
+            dead = await self._dead_holders()
+            # Tasks that were taken for an answer that was lost come back when their leases end.
+            rows = await self._database.all(_RECEIVE, limit, self._lease_seconds, self._holder, dead, repeat=False)
         return [Delivery(Task(*row[3:]), row[2], (row[0], row[1])) for row in map(tuple, rows)]
 
     async def _dead_holders(self) -> list[str]:
