@@ -1,8 +1,10 @@
 """Preferences in PostgreSQL, which all servers share."""
 
+import asyncio
 import json
 import time
 from collections.abc import Mapping
+from contextvars import Context
 from typing import Any
 
 from typing_extensions import override
@@ -29,23 +31,21 @@ class PostgresPreferences(PreferenceStore):
         self._database = database
         self._known: dict[str, Mapping[str, Any]] = {}
         self._read = -_FRESH_SECONDS
-        # How often this process has changed something.
-        self._changed = 0
+        # All requests of a moment wait for one statement.
+        self._reading: asyncio.Task[dict[str, Mapping[str, Any]]] | None = None
 
     @override
     async def changes(self, workspace: str) -> Mapping[str, Any]:
         if time.monotonic() - self._read < _FRESH_SECONDS:
             return self._known.get(workspace, {})
-        before = self._changed
-        try:
-            rows = await self._database.all("SELECT workspace, changes FROM crag.preference")
-        except FAILURES as error:
-            raise ServiceUnavailable("settings", f"The store of settings {meaning_of(error)[1]}.") from error
-        known = {row[0]: json.loads(row[1]) for row in rows}
-        if before == self._changed:  # else it may have been read before the change
+        loop, reading = asyncio.get_running_loop(), self._reading
+        if reading is None or reading.done() or reading.get_loop() is not loop:
+            # It outlives the request that begins it, and has no part in a transaction of its.
+            reading = self._reading = loop.create_task(self._all(), context=Context())
+        known = await asyncio.shield(reading)
+        if self._reading is reading:  # else it may have been read before a change
             self._known, self._read = known, time.monotonic()
-        found: Mapping[str, Any] = known.get(workspace, {})
-        return found
+        return known.get(workspace, {})
 
     @override
     async def change(self, workspace: str, changes: Mapping[str, Any], check: Check = anything) -> Mapping[str, Any]:
@@ -60,6 +60,13 @@ class PostgresPreferences(PreferenceStore):
                 )
         except FAILURES as error:
             raise ServiceUnavailable("settings", f"The settings cannot be saved: {meaning_of(error)[0]}.") from error
-        self._changed += 1
+        self._reading = None
         self._read = -_FRESH_SECONDS
         return new
+
+    async def _all(self) -> dict[str, Mapping[str, Any]]:
+        try:
+            rows = await self._database.all("SELECT workspace, changes FROM crag.preference")
+        except FAILURES as error:
+            raise ServiceUnavailable("settings", f"The store of settings {meaning_of(error)[1]}.") from error
+        return {row[0]: json.loads(row[1]) for row in rows}
