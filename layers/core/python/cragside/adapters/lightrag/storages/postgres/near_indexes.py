@@ -6,9 +6,11 @@ would pass over. Where one is missing, searches are exact and take longer.
 
 # ruff: noqa: S608 - statements are put together from names in this module, values are bound
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
 import asyncpg
 
@@ -34,6 +36,7 @@ _LEFT = """SELECT indexrelid::regclass::text FROM pg_index JOIN pg_class ON pg_c
     AND NOT EXISTS (SELECT FROM crag.store WHERE id = substring(relname from '[0-9]+$')::bigint)"""
 # Whoever makes or drops an index waits for transactions of others. One of them may never end.
 _LOCK_SECONDS = 10
+_turns: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
 _NAMESPACES = {"LIGHTRAG_VDB_ENTITY": "entities", "LIGHTRAG_VDB_RELATION": "relationships"}
 
 
@@ -117,15 +120,16 @@ async def _make(connection: asyncpg.Connection, index: _Index) -> None:
 
 @asynccontextmanager
 async def _alone(database: PostgresDatabase) -> AsyncIterator[asyncpg.Connection]:
-    """A connection beside the pool's, which may take minutes."""
-    given = database.address.arguments()
-    connection = await asyncpg.connect(**given, statement_cache_size=0, timeout=CONNECT_SECONDS)
-    try:
-        if not database.is_pooled:  # a pooler would give the session to others
-            await connection.execute(f"SET lock_timeout = '{_LOCK_SECONDS}s'")
-        yield connection
-    finally:
-        await connection.close(timeout=CONNECT_SECONDS)
+    """A connection beside the pool's, which may take minutes. A process has one of them at a time."""
+    async with _turns.setdefault(asyncio.get_running_loop(), asyncio.Lock()):
+        given = database.address.arguments()
+        connection = await asyncpg.connect(**given, statement_cache_size=0, timeout=CONNECT_SECONDS)
+        try:
+            if not database.is_pooled:  # a pooler would give the session to others
+                await connection.execute(f"SET lock_timeout = '{_LOCK_SECONDS}s'")
+            yield connection
+        finally:
+            await connection.close(timeout=CONNECT_SECONDS)
 
 
 async def _rows(connection: asyncpg.Connection, sql: str, *values: object) -> list[asyncpg.Record]:

@@ -1,0 +1,43 @@
+"""Indexes of large workspaces are made on one connection of a process, one workspace after the other."""
+
+import asyncio
+from typing import Any
+
+import asyncpg
+import pytest
+
+from cragside.adapters.lightrag.storages.postgres import near_indexes
+from cragside.adapters.postgres.address import PostgresAddress
+from cragside.adapters.postgres.database import PostgresDatabase
+
+
+class Connection:
+    """Counts those that are open."""
+
+    open_ones = 0
+    most = 0
+
+    def __init__(self) -> None:
+        Connection.open_ones += 1
+        Connection.most = max(Connection.most, Connection.open_ones)
+
+    async def execute(self, _: str) -> None:
+        await asyncio.sleep(0)
+
+    async def close(self, *, timeout: float) -> None:
+        Connection.open_ones -= 1
+
+
+async def test_one_connection_is_open_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def connect(**_: Any) -> Connection:
+        return Connection()
+
+    async def no_rows(*_: object) -> list[Any]:
+        await asyncio.sleep(0)
+        return []
+
+    monkeypatch.setattr(asyncpg, "connect", connect)
+    monkeypatch.setattr(near_indexes, "_rows", no_rows)
+    database = PostgresDatabase(PostgresAddress.parse("postgresql://user@127.0.0.1:1/knowledge"), most=1)
+    assert await asyncio.gather(*(near_indexes.make_near_indexes(database, store) for store in range(5))) == [0] * 5
+    assert (Connection.most, Connection.open_ones) == (1, 0)
