@@ -97,9 +97,11 @@ class PostgresLedger(PartWrites):
 
     @override
     async def status(self, model: str) -> KnowledgeStatus:
+        # A snapshot holds a connection, and keeps PostgreSQL from tidying up. It must not wait for another database.
+        outside = await self._store.sizes_of_graph() if self._store.is_outside("graph") else None
         async with self._store.snapshot():
             documents = "SELECT count(*) FROM crag.document WHERE store = $1 AND state = 'current'"
-            entities, relations = await self._store.sizes_of_graph()
+            entities, relations = outside or await self._store.sizes_of_graph()
             return KnowledgeStatus(
                 workspace=self._workspace,
                 embedding_model=model,

@@ -1,0 +1,47 @@
+"""The status of a store is of one moment, and holds no snapshot while another database is asked."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from cragside.adapters.lightrag.ledger.postgres.ledger import PostgresLedger
+
+
+class Tables:
+    """Notes whether the graph is asked for within the snapshot."""
+
+    key = "w0"
+
+    def __init__(self, graph: str) -> None:
+        self._graph = graph
+        self._in_snapshot = False
+        self.asked: list[bool] = []
+
+    def is_outside(self, role: str) -> bool:
+        return role == "graph" and self._graph == "Neo4JStorage"
+
+    @asynccontextmanager
+    async def snapshot(self) -> AsyncIterator[None]:
+        self._in_snapshot = True
+        yield
+        self._in_snapshot = False
+
+    async def sizes_of_graph(self) -> tuple[int, int]:
+        self.asked.append(self._in_snapshot)
+        return 0, 0
+
+    async def value(self, _: str) -> int:
+        return 1
+
+    async def all(self, _: str) -> list[Any]:
+        return []
+
+
+@pytest.mark.parametrize(("graph", "within"), [("Neo4JStorage", False), ("PGTableGraphStorage", True)])
+async def test_a_graph_is_counted_in_the_snapshot_only_where_the_documents_are(graph: str, *, within: bool) -> None:
+    tables: Any = Tables(graph)
+    status = await PostgresLedger(tables, "w", str.lower).status("m")
+    assert (status.documents, status.entities, status.relations) == (1, 0, 0)
+    assert tables.asked == [within]
