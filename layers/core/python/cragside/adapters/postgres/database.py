@@ -61,7 +61,7 @@ class PostgresDatabase:
         """A statement for each of the rows. Only within a transaction."""
         connection = self._held.get()
         assert connection is not None  # noqa: S101 (a defect of the caller's)
-        await connection.executemany(sql, rows, timeout=self._seconds)
+        await connection.executemany(sql, [[*map(_without_nul, row)] for row in rows], timeout=self._seconds)
 
     @asynccontextmanager
     async def connection(self) -> AsyncIterator[asyncpg.Connection]:
@@ -183,8 +183,12 @@ async def _finished(begun: Any, connection: asyncpg.Connection, seconds: float) 
 
 
 def _without_nul(value: Any) -> Any:
-    """The one character that PostgreSQL cannot hold is in nothing that it stores. Who asks for it finds nothing."""
-    return value.replace("\0", "\ufffd") if isinstance(value, str) else value
+    """Texts, also in lists, with a blank for the one character that PostgreSQL cannot hold. `storable` has one too."""
+    if isinstance(value, str):
+        return value.replace("\0", " ")
+    if isinstance(value, list) and isinstance(next(iter(value), None), str):
+        return [_without_nul(each) for each in value]
+    return value
 
 
 def _drop(connection: asyncpg.Connection) -> None:
