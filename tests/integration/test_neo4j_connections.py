@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -285,4 +285,39 @@ async def test_without_neo4j_documents_come_and_go_and_are_found_and_nothing_is_
         assert "Zebedee Quill" not in entities
         assert await container.queue.dead() == []
         await container.workspaces.remove("w")
+        await container.close()
+
+
+@pytest.mark.attack("noisy neighbours")
+async def test_slow_questions_of_one_workspace_leave_connections_to_the_others(
+    postgres: "Postgres", neo4j: "Neo4j", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with migrated(postgres) as uri:
+        given = {"postgres_uri": SecretStr(uri), "neo4j_uri": SecretStr(neo4j.uri), "neo4j_connections": 4}
+        container = Container(Settings(home=tmp_path, **given))
+        for name in ("slow", "other"):
+            text = SourceText("swan.md", "Joseph Swan lit the first house by electric light. Lord Armstrong saw it.")
+            await (await container.workspaces.open(name)).passages.save_documents([text])
+        await container.backend.sweep(tmp_path)
+        slow, other = await container.workspaces.open("slow"), await container.workspaces.open("other")
+        label = (await slow.passages.status()).lightrag_workspace
+        rows, begun = Neo4jDatabase.rows, asyncio.Semaphore(0)
+
+        async def delayed(self: Neo4jDatabase, cypher: str, **values: Any) -> list[Any]:
+            if label in cypher:
+                begun.release()
+                return await rows(self, FOREVER)
+            return await rows(self, cypher, **values)
+
+        monkeypatch.setattr(Neo4jDatabase, "rows", delayed)
+        asked = [asyncio.create_task(slow.graph.entity("Joseph Swan", connections=5, documents=5)) for _ in range(6)]
+        async with asyncio.timeout(30):
+            for _ in range(2):
+                await begun.acquire()
+        await asyncio.sleep(0.5)
+        async with asyncio.timeout(8):
+            assert await other.graph.entity("Joseph Swan", connections=5, documents=5) is not None
+        for each in asked:
+            each.cancel()
+        await asyncio.gather(*asked, return_exceptions=True)
         await container.close()

@@ -81,7 +81,11 @@ class Settings(BaseModel):
         description="The database of NEO4J_URI, which has to exist. Unset: the user's own, usually `neo4j`.",
     )
     neo4j_connections: int | None = Field(
-        None, ge=1, le=1000, description="Most connections of each process to Neo4j. Unset: 10, and 2 on AWS Lambda."
+        None,
+        ge=1,
+        le=1000,
+        description="Most connections of each process to Neo4j. Questions of one workspace use half of them at most. "
+        "Unset: 10, and 2 on AWS Lambda.",
     )
 
     redis_uri: SecretStr | None = Field(

@@ -3,8 +3,8 @@
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Any, TypeVar
 
 import neo4j
@@ -19,8 +19,9 @@ from neo4j.exceptions import (
     SessionExpired,
 )
 
-from cragside.adapters.gate import Gate, ServerFailure
+from cragside.adapters.gate import WAIT_SECONDS, Gate, ServerFailure
 from cragside.adapters.neo4j.address import Neo4jAddress
+from cragside.adapters.shares import Shares
 
 CONNECT_SECONDS = 3.0
 STATEMENT_SECONDS = 30.0
@@ -56,7 +57,19 @@ class Neo4jDatabase:
         self._seconds = statement_seconds
         self._driver: neo4j.AsyncDriver | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._shares = Shares(most)
         self._gate = Gate("Neo4j", Neo4jFailure, self._sign_of_life, most=most)
+
+    @asynccontextmanager
+    async def share_of(self, user: str) -> AsyncIterator[None]:
+        """In this block, `user` uses one of the connections. All of his blocks at once have half of them at most."""
+        async with AsyncExitStack() as stack:
+            try:
+                await stack.enter_async_context(self._shares.turn(user, wait_seconds=WAIT_SECONDS))
+            except TimeoutError:
+                busy = f"all {self._shares.each} connections to Neo4j of one workspace are in use"
+                raise Neo4jFailure(busy, f"is busy: {busy}") from None
+            yield
 
     async def rows(self, cypher: str, **values: Any) -> list[Any]:
         """The records of a query that only reads."""

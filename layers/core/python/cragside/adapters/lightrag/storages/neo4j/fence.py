@@ -66,6 +66,11 @@ class FencedGraph(Outside):
         ((version, edition, database),) = await self.rows(_SERVER)
         return version, edition, database
 
+    async def rows_for(self, workspace: str, cypher: str, **values: Any) -> list[Any]:
+        """As `rows`, for a workspace, which has a share of the connections alone. Raises `LedgerError`."""
+        async with _translating(), self._database.share_of(workspace):
+            return await self._database.rows(cypher, **values)
+
     async def rows(self, cypher: str, **values: Any) -> list[Any]:
         """The records of a query that only reads. Raises `LedgerError`."""
         async with _translating():

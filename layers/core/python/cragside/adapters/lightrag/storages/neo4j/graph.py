@@ -15,6 +15,7 @@ from cragside.adapters.lightrag.storages.interface import Expansion, Properties,
 from cragside.adapters.lightrag.storages.neo4j.fence import FencedGraph
 from cragside.adapters.lightrag.storages.postgres.ledger_graph import LedgerGraph
 from cragside.domain.left_out import leave_out
+from cragside.domain.memory_name import owner_of
 
 logger = logging.getLogger("cragside")
 
@@ -171,7 +172,8 @@ class Neo4jGraph(LedgerGraph):
         asked = [value for value in values.values() if isinstance(value, list)]
         if asked and not any(asked):
             return []
-        return await graph_of(self._store).rows(cypher.format(label=self._store.key, **(parts or {})), **values)
+        asking = cypher.format(label=self._store.key, **(parts or {}))
+        return await graph_of(self._store).rows_for(owner_of(self._store.workspace), asking, **values)
 
 
 def graph_of(store: PostgresStore) -> FencedGraph:
