@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
+from unittest.mock import patch
 
 import pytest
 from anyio.from_thread import start_blocking_portal
@@ -83,13 +84,15 @@ def _on_postgres(server: "Postgres", graph: str, way: Callable[[str], str] = str
 @contextmanager
 def _on_neo4j(server: "Postgres", graphs: "Neo4j") -> Iterator[Backend]:
     from cragside.adapters.lightrag.backends.postgres import DEFAULTS, NEO4J_STORAGE, PostgresBackend
+    from cragside.adapters.lightrag.storages.neo4j import graph as neo4j_graph
     from cragside.adapters.lightrag.storages.neo4j.fence import FencedGraph
     from cragside.adapters.neo4j.address import Neo4jAddress
     from cragside.adapters.neo4j.database import Neo4jDatabase
     from cragside.adapters.postgres.address import PostgresAddress
     from cragside.adapters.postgres.database import PostgresDatabase
 
-    with migrated(server) as uri:
+    # Neo4j may take long to plan a question on a busy machine, and these suites compare what is found with the graph.
+    with migrated(server) as uri, patch.object(neo4j_graph, "PATIENCE_SECONDS", 30.0):
         database = PostgresDatabase(PostgresAddress.parse(uri), most=5)
         graph = FencedGraph(Neo4jDatabase(Neo4jAddress.parse(graphs.uri), most=5))
         yield PostgresBackend(database, {**DEFAULTS, "graph": NEO4J_STORAGE}, {"graph": graph})

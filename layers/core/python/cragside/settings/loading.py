@@ -27,11 +27,8 @@ def load_settings(environment: Mapping[str, str] = os.environ) -> Settings:
         field = str(first["loc"][0]) if first["loc"] else ""
         variable = variable_of(field) if field in Settings.model_fields else field
         unknown = first["type"] == "literal_error" and field.endswith("_storage")
-        said = (
-            storages.unknown(field, in_files=not given.get("postgres_uri", "").strip())
-            if unknown
-            else f"{first['msg']}."
-        )
+        in_files = not given.get("postgres_uri", "").strip()
+        said = storages.unknown(field, in_files=in_files) if unknown else f"{first['msg']}."
         raise ConfigurationError(f"{variable}: {said}", variable=variable) from None
     for variable, conflict in _conflicts(settings):
         raise ConfigurationError(conflict, variable=variable)

@@ -1,5 +1,6 @@
 """Writes of the journal's changes to Neo4j, in order and once each."""
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -39,6 +40,8 @@ _WRITE_NODES = """UNWIND $rows AS row MERGE (node:`{label}` {{entity_id: row[0]}
 _WRITE_EDGES = """UNWIND $rows AS row
     MATCH (source:`{label}` {{entity_id: row[0]}}) MATCH (target:`{label}` {{entity_id: row[1]}})
     MERGE (source)-[edge:DIRECTED]-(target) SET edge = row[2]"""
+# Most queries that go on when nobody waits for them.
+_LINGERING = 2
 # Whatever a stopped writer still has to write comes before this.
 _NEVER_AGAIN = 2**62
 # No writer is stopped for longer than a week.
@@ -55,6 +58,8 @@ class FencedGraph(Outside):
 
     def __init__(self, database: Neo4jDatabase) -> None:
         self._database = database
+        # Queries that nobody waits for any more.
+        self._lingering: set[asyncio.Task[list[Any]]] = set()
 
     @property
     def address(self) -> str:
@@ -75,6 +80,34 @@ class FencedGraph(Outside):
         """The records of a query that only reads. Raises `LedgerError`."""
         async with _translating():
             return await self._database.rows(cypher, **values)
+
+    async def rows_within(self, seconds: float, workspace: str, cypher: str, **values: Any) -> list[Any]:
+        """As `rows_for`, but raises `TimeoutError` after so long. The query goes on.
+
+        Neo4j may take seconds to plan it for a store, or anew after many changes. If whoever waits ended that, the next
+        one would find no plan either.
+        """
+        asking = asyncio.create_task(self.rows_for(workspace, cypher, **values))
+        try:
+            async with asyncio.timeout(seconds):
+                return await asyncio.shield(asking)
+        finally:
+            self._leave(asking)
+
+    def _leave(self, asking: "asyncio.Task[list[Any]]") -> None:
+        """Let a query end by itself, unless others do so already: each has a connection."""
+        if asking.done():
+            return
+        if len(self._lingering) >= _LINGERING:
+            asking.cancel()
+            return
+        self._lingering.add(asking)
+        asking.add_done_callback(self._ended)
+
+    def _ended(self, asking: "asyncio.Task[list[Any]]") -> None:
+        self._lingering.discard(asking)
+        if not asking.cancelled():
+            asking.exception()  # nobody waits for it
 
     async def sizes(self, key: str) -> tuple[int, int]:
         """How many nodes and edges the graph of a store has. Raises `LedgerError`."""
@@ -118,6 +151,10 @@ class FencedGraph(Outside):
 
     @override
     async def close(self) -> None:
+        lingering = list(self._lingering)
+        for asking in lingering:
+            asking.cancel()
+        await asyncio.gather(*lingering, return_exceptions=True)
         await self._database.close()
 
     async def _bear(self, key: str) -> None:

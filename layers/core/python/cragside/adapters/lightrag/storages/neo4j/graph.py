@@ -1,6 +1,5 @@
 """LightRAG's graph in Neo4j."""
 
-import asyncio
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -63,7 +62,7 @@ _AMONG = """MATCH (source:`{label}`)-[edge:DIRECTED]-(target:`{label}`)
 _STRONGEST = """MATCH (:`{label}` {{entity_id: $name}})-[edge:DIRECTED]-(end)
     RETURN end.entity_id, properties(edge) ORDER BY coalesce(edge.weight, 0) DESC, end.entity_id LIMIT $limit"""
 # A question waits no longer for the graph: words and vectors still answer it.
-PATIENCE_SECONDS = 5.0
+PATIENCE_SECONDS = 3.0
 # More than any node has.
 _ALL = 2**31
 # What the journal calls the graph.
@@ -128,16 +127,9 @@ class Neo4jGraph(LedgerGraph):
         """See the base. While Neo4j is out of reach nothing is there: vectors and words still find passages."""
         asked, pairs = {*names, *(name for pair in ends for name in pair)}, {ordered(*pair) for pair in ends}
         try:
-            async with asyncio.timeout(PATIENCE_SECONDS):
-                rows = await self._rows(
-                    _SURROUNDINGS,
-                    asked=list(asked),
-                    names=list(names),
-                    pairs=[list(pair) for pair in pairs],
-                    most=self.edges_per_node or _ALL,
-                )
+            rows = await self._surroundings(asked, names, pairs)
         except (LedgerError, TimeoutError) as error:
-            reason = error.reason if isinstance(error, LedgerError) else "Neo4j does not answer"
+            reason = error.reason if isinstance(error, LedgerError) else "Neo4j does not answer in time"
             logger.warning("Workspace %s is searched without its graph: %s", self._store.workspace, reason)
             leave_out("graph", f"{reason}. Passages were found without entities and relations.")
             rows = []
@@ -153,6 +145,21 @@ class Neo4jGraph(LedgerGraph):
                 found.pairs.add(ordered(name, other))
                 found.degrees[other] = degree
         return found
+
+    async def _surroundings(
+        self, asked: set[str], names: Sequence[str], pairs: set[tuple[str, str]]
+    ) -> Sequence[Sequence[Any]]:
+        if not asked:
+            return []
+        return await graph_of(self._store).rows_within(
+            PATIENCE_SECONDS,
+            owner_of(self._store.workspace),
+            _SURROUNDINGS.format(label=self._store.key),
+            asked=list(asked),
+            names=list(names),
+            pairs=[list(pair) for pair in pairs],
+            most=self.edges_per_node or _ALL,
+        )
 
     async def write(self, nodes: Mapping[str, Row | None], edges: Mapping[tuple[str, str], Row | None]) -> None:
         """Note the change in the journal, in the transaction that is under way. `Journal.drain` has it written."""
