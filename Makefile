@@ -1,7 +1,7 @@
 # Every target installs its dependencies on a machine with python3 (3.11 to 3.13), make and the package registries.
 
 .DEFAULT_GOAL := help
-.PHONY: console-parts help demo test check wheel bench attacks eval lint types imports licences format sbom layers artifacts synth deploy destroy e2e test-services
+.PHONY: console-parts screenshots help demo test check wheel bench attacks eval lint types imports licences format sbom layers artifacts synth deploy destroy e2e test-services
 
 export UV_PROJECT_ENVIRONMENT ?= .venv
 export UV_PYTHON_DOWNLOADS := never
@@ -98,6 +98,9 @@ eval: $(UV) ## measure answer quality on CLAP-NQ; CLAPNQ_DIR names its folder
 
 console-parts: $(UV) ## fetch and bundle what the console takes from other projects
 	@$(INFRA) python -m tools.vendor_console
+
+screenshots: $(UV) ## take the pictures of docs/console.md anew
+	@SCREENSHOTS=1 $(CHECKED) pytest tests/console/test_screenshots.py $(ARGS)
 
 layers: $(UV) ## build the Lambda layers for ARCH and PYTHON_VERSION, test them with a question, list their sizes
 	@$(RUN) python -m layers.lightrag.build --arch $(ARCH) --python $(PYTHON_VERSION) --canary --sizes

@@ -53,6 +53,15 @@ def test_a_candidate_says_why_it_was_kept_and_another_why_not(page: "Page", shar
 
 
 @pytest.mark.parametrize("given", [KNOWN])
+def test_a_candidate_that_nobody_graded_shows_its_similarity(page: "Page", service: CragsideServer) -> None:
+    with service.client() as client:
+        client.patch("/v1/settings", json={"mode": "similarity"}).raise_for_status()
+    ask(page, service)
+    expects(page.locator(".candidate.kept").first).to_contain_text("Similarity to the question 0.")
+    expects(page.locator(".candidate svg line")).to_have_count(0)
+
+
+@pytest.mark.parametrize("given", [KNOWN])
 def test_a_passage_opens_in_its_document_with_the_strip_marked(page: "Page", shared_service: CragsideServer) -> None:
     ask(page, shared_service)
     page.locator(".candidate.kept").get_by_role("button", name="Open in the document").click()

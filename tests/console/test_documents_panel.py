@@ -79,6 +79,18 @@ def test_a_deletion_can_be_undone(panel: "Page", service: CragsideServer) -> Non
 
 
 @pytest.mark.parametrize("given", [THREE])
+def test_keys_undo_a_deletion_unless_they_undo_what_was_typed(panel: "Page", service: CragsideServer) -> None:
+    panel.get_by_role("button", name="Delete tart.md").press("Enter")
+    expects(rows(panel)).to_have_count(2)
+    panel.get_by_role("searchbox", name="Search").press("Control+z")
+    expects(rows(panel)).to_have_count(2)
+    panel.get_by_role("button", name="Delete lamp.md").focus()
+    panel.keyboard.press("Control+z")
+    expects(rows(panel)).to_have_count(3)
+    assert "tart.md" in stored(service)
+
+
+@pytest.mark.parametrize("given", [THREE])
 def test_a_deletion_keeps_the_focus_in_the_list(panel: "Page") -> None:
     panel.get_by_role("button", name="Name", exact=True).click()
     expects(panel.get_by_role("columnheader", name="Name")).to_have_attribute("aria-sort", "ascending")

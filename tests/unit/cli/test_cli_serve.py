@@ -1,10 +1,23 @@
 import asyncio
 import logging
 import socket
+from dataclasses import dataclass
+from queue import SimpleQueue
 
 import pytest
 
 from cragside.entrypoints.proxy import server
+
+
+@dataclass(frozen=True)
+class Listening:
+    """A socket that listens."""
+
+    host: str
+    port: int
+
+    def getsockname(self):
+        return self.host, self.port
 
 
 @pytest.fixture
@@ -12,11 +25,11 @@ def served(monkeypatch, kept):
     calls = []
 
     async def serve(container, listening, host, *, announce, metrics):
-        calls.append((host, listening))
-        announce("listening")
+        calls.append((host, listening.port))
+        announce(server.address_of(listening, host))
 
     monkeypatch.setattr(server, "serve", serve)
-    monkeypatch.setattr(server, "listen", lambda host, port: port)
+    monkeypatch.setattr(server, "listen", Listening)
     return calls
 
 
@@ -31,8 +44,29 @@ def test_a_host_beyond_this_machine_is_refused_without_a_token(run, container, s
 
 def test_the_container_serves_on_loopback_and_is_closed(run, container, served):
     result = run("serve")
-    assert (result.exit_code, result.stdout, served) == (0, "listening\n", [("127.0.0.1", 8642)])
+    said = "cragside listens on http://127.0.0.1:8642\nIts console is at http://127.0.0.1:8642/console/\n"
+    assert (result.exit_code, result.stdout, served) == (0, said, [("127.0.0.1", 8642)])
     assert container.closed == 1
+
+
+@pytest.mark.parametrize(
+    ("host", "prefix", "console"),
+    [
+        ("127.0.0.1", None, "http://127.0.0.1:8642/console/"),
+        ("127.0.0.1", "/rag", "http://127.0.0.1:8642/rag/console/"),
+        ("0.0.0.0", None, "http://127.0.0.1:8642/console/"),
+        ("::", None, "http://[::1]:8642/console/"),
+    ],
+)
+def test_the_console_is_opened_where_that_is_asked_for(run, environment, served, monkeypatch, host, prefix, console):
+    opened = SimpleQueue()
+    monkeypatch.setattr("webbrowser.open", opened.put)
+    if prefix:
+        environment["RAG_PATH_PREFIX"] = prefix
+    assert run("serve", "--allow-anonymous", "--host", host).exit_code == 0
+    assert opened.empty()
+    assert run("serve", "--allow-anonymous", "--host", host, "--open").exit_code == 0
+    assert opened.get(timeout=60) == console
 
 
 def test_a_host_beyond_this_machine_is_served_with_a_token(run, environment, served):
@@ -61,7 +95,7 @@ def test_the_parent_distributes_connections_and_prints_its_address_once(run, ser
             started.append("closed")
 
         def channel(self, number):
-            return (*self.made_for, number)
+            return (self.made_for[0].port, self.made_for[1], number)
 
     async def serve_handed(container, channel, host, *, metrics):
         started.append((channel, host))
@@ -72,11 +106,14 @@ def test_the_parent_distributes_connections_and_prints_its_address_once(run, ser
         attend([])
 
     monkeypatch.setattr(server, "serve_handed", serve_handed)
-    monkeypatch.setattr(server, "greeting", lambda listening, host: f"{host}:{listening}")
     monkeypatch.setattr("cragside.entrypoints.proxy.handover.Handover", Handover)
     monkeypatch.setattr("cragside.entrypoints.proxy.workers.supervise", supervise)
     result = run("serve", "--workers", "3", "--port", "9000")
-    assert (result.exit_code, result.stdout, served) == (0, "127.0.0.1:9000\n", [])
+    assert (result.exit_code, result.stdout.splitlines()[0], served) == (
+        0,
+        "cragside listens on http://127.0.0.1:9000",
+        [],
+    )
     assert started == [*(((9000, 3, number), "127.0.0.1") for number in range(3)), "closed"]
 
 

@@ -43,6 +43,7 @@ REQUESTS: dict[str, tuple[str, str, bytes]] = {
     "`GET /healthz`": ("GET", "/healthz", b""),
     "`GET /ready`": ("GET", "/ready", b""),
     "`GET /docs`, `GET /favicon.ico`": ("GET", "/docs", b""),
+    "`GET /console/` and its files": ("GET", "/console/", b""),
     "own route, reading": ("GET", "/v1/documents", b""),
     "own route, writing": ("POST", "/v1/documents", b'{"text": "planted", "name": "p.txt"}'),
     "prompt with `/rag`": ("POST", "/api/chat", prompt("/rag what?")),

@@ -2,6 +2,8 @@
 
 import gc
 import logging
+import threading
+import webbrowser
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from functools import partial
@@ -42,6 +44,7 @@ def serve(
     allow_anonymous: Annotated[
         bool, typer.Option("--allow-anonymous", help="Listen beyond this machine without RAG_API_TOKEN.")
     ] = False,
+    open_console: Annotated[bool, typer.Option("--open", help="Open the console in the browser.")] = False,
 ) -> None:
     """Run the HTTP service and the Ollama proxy.
 
@@ -65,11 +68,29 @@ def serve(
         raise ConfigurationError(f"{host} {_EXPOSED}")
     raise_limit()
     with logged(settings.log_level, settings.log_format), counting_folder() as metrics:
-        _serve(context, settings, host=host, port=port, workers=workers, metrics=metrics)
+        announce = partial(_announce, settings.path_prefix or "", open_console)
+        _serve(context, settings, announce, host=host, port=port, workers=workers, metrics=metrics)
+
+
+def _announce(path_prefix: str, open_console: bool, address: str) -> None:
+    """Print where the server and its console are, and open the console if that is asked for."""
+    console = f"{address.replace('//0.0.0.0:', '//127.0.0.1:').replace('//[::]:', '//[::1]:')}{path_prefix}/console/"
+    typer.echo(f"cragside listens on {address}")
+    typer.echo(f"Its console is at {console}")
+    if open_console:
+        # A browser for terminals holds up whoever opens it.
+        threading.Thread(target=webbrowser.open, args=(console,), daemon=True).start()
 
 
 def _serve(
-    context: typer.Context, settings: "Settings", *, host: str, port: int, workers: int, metrics: str | None
+    context: typer.Context,
+    settings: "Settings",
+    announce: "Callable[[str], None]",
+    *,
+    host: str,
+    port: int,
+    workers: int,
+    metrics: str | None,
 ) -> None:
     from cragside.bootstrap import preload
     from cragside.entrypoints.metrics import FOLDER
@@ -100,7 +121,7 @@ def _serve(
 
     if workers == 1:
         worker = executing(command(_IDLE_SECONDS, _NICE), environment)
-        run(lambda container: server.serve(container, listening, host, announce=typer.echo, metrics=metrics), worker)
+        run(lambda container: server.serve(container, listening, host, announce=announce, metrics=metrics), worker)
         return
     preload(settings)
 
@@ -108,7 +129,7 @@ def _serve(
         handover.close()
         run_forked(program, [*arguments_for(_IDLE_SECONDS, _NICE), *arguments], environment)
 
-    handover = Handover(listening, workers, lambda: typer.echo(server.greeting(listening, host)))
+    handover = Handover(listening, workers, lambda: announce(server.address_of(listening, host)))
     with handover, Forker(index) as forker:
 
         def run_worker(number: int) -> None:

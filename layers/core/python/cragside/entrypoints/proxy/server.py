@@ -52,17 +52,18 @@ async def serve(
     listening: socket.socket,
     host: str,
     *,
-    announce: Callable[[str], None] = print,
+    announce: Callable[[str], None],
     metrics: str | None = None,
 ) -> None:
     """Serve on a socket that `listen` opened for `host`, until SIGINT or SIGTERM. `metrics` is the folder of counts.
 
-    Running requests get 5 seconds to end. Raises `ServiceUnavailable` if the token cannot be read.
+    `announce` is called with the address once requests are taken. Running requests get 5 seconds to end. Raises
+    `ServiceUnavailable` if the token cannot be read.
     """
     async with _fresh_token(container):
         application, observer = _application(container, host, metrics)
         server = Server(
-            application, lambda: announce(greeting(listening, host)), _limits(container), observe=observer.wrap
+            application, lambda: announce(address_of(listening, host)), _limits(container), observe=observer.wrap
         )
         await server.serve(sockets=[listening])
 
@@ -79,9 +80,9 @@ async def serve_handed(
         await HandedServer(application, channel, _limits(container), observe=observer.wrap).serve()
 
 
-def greeting(listening: socket.socket, host: str) -> str:
-    """The message of a server that is ready. It ends with the address."""
-    return f"cragside listens on http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}"
+def address_of(listening: socket.socket, host: str) -> str:
+    """Where a server on this socket is reached, without a path."""
+    return f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}"
 
 
 def _fresh_token(container: "Container") -> contextlib.AbstractAsyncContextManager[None]:

@@ -97,19 +97,36 @@ function Header({ panel }) {
 }
 
 function Notices() {
+  useEffect(() => {
+    addEventListener("keydown", undoByKey);
+    return () => removeEventListener("keydown", undoByKey);
+  }, []);
   return html`
     <div class="notices" role="status" aria-live="polite">
       ${notices.value.map(
         (notice) => html`
           <div class=${`notice ${notice.kind}`} key=${notice.id}>
             <span>${notice.text}</span>
-            ${notice.action && html`<button class="small" onClick=${notice.act}>${notice.action.label}</button>`}
+            ${notice.action &&
+            html`
+              <button class="small" onClick=${notice.act} title=${notice.action.keys} aria-keyshortcuts=${notice.action.keys && "Control+Z"}>
+                ${notice.action.label}
+              </button>
+            `}
             <button class="small outline" aria-label=${t("close")} onClick=${notice.close}>×</button>
           </div>
         `,
       )}
     </div>
   `;
+}
+
+// The keys of the newest message that can be undone. In a field they undo what was typed.
+function undoByKey(event) {
+  if (event.key !== "z" || !(event.ctrlKey || event.metaKey) || event.shiftKey) return;
+  if (event.target.matches("input:not([type=checkbox]), textarea")) return;
+  const newest = notices.value.findLast(({ action }) => action?.keys);
+  if (newest) event.preventDefault(), newest.act();
 }
 
 const place = document.getElementById("app");

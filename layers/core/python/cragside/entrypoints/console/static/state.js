@@ -40,7 +40,7 @@ export function link(panel, query = {}) {
   return `#/${panel}${parameters ? `?${parameters}` : ""}`;
 }
 
-// Shows a message for some seconds. `action` is {label, run}; the message can be closed by `close`.
+// Shows a message for some seconds. `action` is {label, run, keys}; the message can be closed by `close`.
 export function notify(text, { kind = "info", action = null, seconds = 8, gone = () => {} } = {}) {
   const notice = { id: crypto.randomUUID(), text, kind, action };
   const close = () => {

@@ -35,13 +35,13 @@ export function Dialog({ title, close, children, wide = false }) {
   `;
 }
 
-// A number between 0 and 1 as a bar, with a line where the threshold is.
+// A number between 0 and 1 as a bar, with a line where the threshold is, unless that is null.
 export function ScoreBar({ value, threshold, label }) {
   return html`
     <svg class="score" viewBox="0 0 100 8" preserveAspectRatio="none" role="img" aria-label=${label}>
       <rect class="ground" width="100" height="8" />
-      <rect class=${value > threshold ? "enough" : "little"} width=${Math.max(0, value * 100)} height="8" />
-      <line x1=${threshold * 100} x2=${threshold * 100} y1="0" y2="8" />
+      <rect class=${value > (threshold ?? 0) ? "enough" : "little"} width=${Math.max(0, value * 100)} height="8" />
+      ${threshold !== null && html`<line x1=${threshold * 100} x2=${threshold * 100} y1="0" y2="8" />`}
     </svg>
   `;
 }

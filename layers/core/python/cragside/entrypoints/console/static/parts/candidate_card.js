@@ -8,7 +8,7 @@ import { atPage, isWeb } from "./web_address.js";
 
 export function CandidateCard({ candidate }) {
   const { number, kept, needed, reasons } = candidate;
-  const figures = { score: score(candidate.score), needed: score(needed) };
+  const figure = figureOf(candidate);
   return html`
     <article class=${`candidate ${kept ? "kept" : "dropped"}`} id=${number ? `evidence-${number}` : undefined} tabindex="-1">
       <header>
@@ -16,10 +16,10 @@ export function CandidateCard({ candidate }) {
         <span class="badge">${t(`source.${candidate.source}`)}</span>
       </header>
       <p class="where">${placeOf(candidate)}</p>
-      <${ScoreBar} value=${candidate.score ?? 0} threshold=${needed} label=${t("candidate.score", figures)} />
+      <${ScoreBar} value=${candidate.score ?? candidate.similarity ?? 0} threshold=${needed} label=${figure} />
       <p>
         <strong>${t(kept ? "candidate.kept" : `candidate.dropped.${candidate.dropped ?? "score"}`)}</strong>
-        ${" "}${t("candidate.score", figures)}
+        ${" "}${figure}
       </p>
       <blockquote class="text">${marked(candidate)}</blockquote>
       <dl>
@@ -36,6 +36,12 @@ export function CandidateCard({ candidate }) {
 }
 
 export const graderName = (grader) => (has(`grader.${grader}`) ? t(`grader.${grader}`) : grader);
+
+// In the mode `similarity`, passages have a similarity to the question in place of a score, and nothing is needed of them.
+function figureOf({ score: graded, similarity, needed }) {
+  if (graded === null && similarity !== null) return t("candidate.similarity", { similarity: score(similarity) });
+  return t("candidate.score", { score: score(graded), needed: score(needed) });
+}
 
 function open({ document, id, reasons }) {
   opened.value = { id: document, passage: id, strip: reasons.strip };

@@ -58,7 +58,7 @@ function draw(container, { entities, relationships }, types, chosen) {
     enableEdgeEvents: entities.length <= 300,
     labelColor: { color: ink },
     defaultEdgeColor: "#8888",
-    labelRenderedSizeThreshold: entities.length > 300 ? 9 : 5,
+    labelRenderedSizeThreshold: entities.length > 300 ? 9 : entities.length > 100 ? 5 : 0,
     hideEdgesOnMove: entities.length > 500,
     zIndex: false,
     // The place has no size for a moment while the panel changes.

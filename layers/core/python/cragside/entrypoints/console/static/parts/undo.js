@@ -24,6 +24,7 @@ export function remove(paths, { text, done = () => {}, undone = () => {} }) {
     gone: () => send(work, done),
     action: {
       label: t("undo"),
+      keys: t("undo.keys"),
       run: () => {
         waiting.delete(work);
         show(work.paths, work.place);
