@@ -57,7 +57,7 @@ function draw(container, { entities, relationships }, types, chosen) {
   return new Sigma(picture, container, {
     enableEdgeEvents: entities.length <= 300,
     labelColor: { color: ink },
-    defaultEdgeColor: "#8888",
+    defaultEdgeColor: "#a8a8a8",
     labelRenderedSizeThreshold: entities.length > 300 ? 9 : entities.length > 100 ? 5 : 0,
     hideEdgesOnMove: entities.length > 500,
     zIndex: false,
