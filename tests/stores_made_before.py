@@ -2,6 +2,7 @@
 
 import re
 import shutil
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -48,13 +49,20 @@ async def answers_of(home: Path) -> dict[str, Any]:
 def recorded(answers: dict[str, Any]) -> dict[str, Any]:
     """The recorded answers, in the form of now.
 
-    The version that made the stores gave cosines as relevance in texts, and told no place of a passage.
+    The version that made the stores called cosines relevance, listed documents by their last change, and told neither
+    types of files, nor the place of a passage, nor similarities of exchanges.
     """
     for request, (_, answer) in answers.items():
+        if request == "GET /v1/documents":
+            documents = answer["documents"]
+            documents.sort(key=lambda document: str(document["created_at"]), reverse=True)
+            answer["file_types"] = dict(Counter(Path(document["name"]).suffix[1:] for document in documents))
+        if request.startswith("POST /v1/memories/search"):
+            answer["documents"] = [{"similarity": None, **document} for document in answer["documents"]]
         if request.endswith("/content"):
             answer["passage"] = None
         if "topK" in request:
-            answer["response"] = re.sub(r", relevance [\d.]+(?=\) code)", "", answer["response"])
+            answer["response"] = re.sub(r", relevance (?=[\d.]+\) code)", ", similarity ", answer["response"])
     return answers
 
 

@@ -4,11 +4,15 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from lightrag.kg.shared_storage import finalize_share_data, initialize_share_data
 from lightrag.utils import EmbeddingFunc
+
+if TYPE_CHECKING:
+    from cragside.adapters.lightrag.backends.interface import Backend
+    from cragside.adapters.lightrag.ledger.interface import Ledger
 
 DIMENSIONS = 16
 
@@ -20,6 +24,17 @@ async def embed(texts: list[str], **_: Any) -> np.ndarray[Any, Any]:
         for letter in text.lower():
             row[ord(letter) % DIMENSIONS] += 1
     return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-9)
+
+
+@asynccontextmanager
+async def opened_ledger(backend: "Backend", folder: Path) -> "AsyncIterator[Ledger]":
+    """The ledger of a new store, whose storages are open: a ledger in a database writes to them."""
+    ledger = await backend.open_ledger(folder, "w", search_text=str.lower)
+    ours = backend.storages()
+    place = backend.place_of(folder, (await ledger.opened_with())[1])
+    async with opened(ours.values, ours.vectors, ours.graph, folder, place):
+        yield ledger
+        ledger.release()
 
 
 @asynccontextmanager

@@ -20,7 +20,7 @@ from cragside.adapters.lightrag.ledger.entries import Entry, Piece, StoredPart
 from cragside.adapters.lightrag.ledger.interface import Ledger
 from cragside.domain.document import SourceText
 from cragside.domain.errors import ServiceUnavailable
-from tests.contract.opened_storages import opened
+from tests.contract.opened_storages import opened_ledger
 
 TALLY = {"entities": 1, "relations": 0, "malformed": 0, "unusable": 0}
 ROW = {"content": "Swan, who made a lamp", "entity_name": "Swan"}
@@ -34,12 +34,8 @@ CHANGE = GraphChange(
 
 @pytest.fixture
 async def ledger(tmp_path: Path, backend: Backend) -> AsyncIterator[Ledger]:
-    ledger = await backend.open_ledger(tmp_path, "w", search_text=str.lower)
-    ours = backend.storages()
-    store = backend.place_of(tmp_path, (await ledger.opened_with())[1])
-    async with opened(ours.values, ours.vectors, ours.graph, tmp_path, store):
+    async with opened_ledger(backend, tmp_path) as ledger:
         yield ledger
-        ledger.release()
 
 
 @pytest.fixture

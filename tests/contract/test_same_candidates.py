@@ -12,7 +12,7 @@ from cragside.domain.document import SourceText
 from cragside.settings import load_settings
 from tests.services.backends import BACKENDS, made
 
-CORPUS = Path(cragside.__file__).parent / "entrypoints" / "cli" / "demo" / "corpus"
+CORPUS = Path(cragside.__file__).parent / "entrypoints" / "samples" / "corpus"
 # Some lead to names of things, some to words, some to nothing that is there.
 QUESTIONS = (
     "Who built the first house that was lit by water power?",

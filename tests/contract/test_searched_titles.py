@@ -13,6 +13,7 @@ from cragside.domain.document import SourceText
 from cragside.domain.search import SimilaritySearch
 from cragside.ports.embedder import Vectors
 from cragside.settings import load_settings
+from tests.contract.opened_storages import opened_ledger
 from tests.contract.test_similarity import searchable
 
 BAKE = "Bake it for 35 minutes at 170 degrees."
@@ -103,23 +104,22 @@ async def test_a_version_that_comes_back_with_another_title_is_embedded_with_it(
         source = SourceText("a.txt", digest, title)
         return Entry("doc-a", digest, digest, source, [Piece(digest, 1, None, "", ())], part_passages=20, enrich=False)
 
-    ledger = await backend.open_ledger(tmp_path, "w", search_text=str.lower)
-    await ledger.enter(entry("one", "Tart"))
-    (task,) = await ledger.tasks()
-    part = await ledger.part(task)
-    assert part is not None
-    assert part.title == "Tart"
-    vectors = WordLlamaEmbedder().encode(["Tart one"])
-    (passage,) = await ledger.chunk_ids(part)
-    await ledger.enter_vectors(task, part, {passage: {"content": "one"}}, vectors, "m")
-    await ledger.enter(entry("two", "Tart"))
-    await ledger.enter(entry("one", "Tart"))
-    again = await ledger.part(task)
-    assert again is not None
-    assert again.embedded
-    await ledger.enter(entry("two", "Tart"))
-    await ledger.enter(entry("one", "Cake"))
-    again = await ledger.part(task)
-    assert again is not None
-    assert (again.title, again.embedded) == ("Cake", False)
-    ledger.release()
+    async with opened_ledger(backend, tmp_path) as ledger:
+        await ledger.enter(entry("one", "Tart"))
+        (task,) = await ledger.tasks()
+        part = await ledger.part(task)
+        assert part is not None
+        assert part.title == "Tart"
+        vectors = WordLlamaEmbedder().encode(["Tart one"])
+        (passage,) = await ledger.chunk_ids(part)
+        await ledger.enter_vectors(task, part, {passage: {"content": "one"}}, vectors, "m")
+        await ledger.enter(entry("two", "Tart"))
+        await ledger.enter(entry("one", "Tart"))
+        again = await ledger.part(task)
+        assert again is not None
+        assert again.embedded
+        await ledger.enter(entry("two", "Tart"))
+        await ledger.enter(entry("one", "Cake"))
+        again = await ledger.part(task)
+        assert again is not None
+        assert (again.title, again.embedded) == ("Cake", False)

@@ -20,7 +20,7 @@ from tests.services.ministack import ACCOUNT, REGION, Ministack, credentials
 
 ROOT = Path(__file__).parents[2]
 STACK = "cragside-dev-service"
-CORPUS = ROOT / "layers" / "core" / "python" / "cragside" / "entrypoints" / "cli" / "demo" / "corpus"
+CORPUS = ROOT / "layers" / "core" / "python" / "cragside" / "entrypoints" / "samples" / "corpus"
 _ARCHITECTURES = {"x86_64": "x86_64", "amd64": "x86_64", "aarch64": "arm64", "arm64": "arm64"}
 
 

@@ -64,11 +64,15 @@ def collection(namespace: str) -> str:
     return f"lightrag_vdb_{namespace}_{letters}_{embedder.dimensions}d"
 
 
+# Other tests have points in the same collections.
+_ALL = 1_000_000
+
+
 async def everything(client: AsyncQdrantClient, key: str) -> dict[str, list[dict[str, Any]]]:
     """The payloads of a workspace by namespaces."""
     found: dict[str, list[dict[str, Any]]] = {}
     for namespace in NAMESPACES:
-        points, _ = await client.scroll(collection(namespace), limit=1000)
+        points, _ = await client.scroll(collection(namespace), limit=_ALL)
         found[namespace] = [dict(point.payload or {}) for point in points]
         found[namespace] = [each for each in found[namespace] if each.get("workspace_id") == key]
     return found
@@ -101,7 +105,7 @@ async def test_lightrags_server_answers_from_what_cragside_has_indexed_and_nothi
     (gone,) = await workspace.documents.named("gone.md")
     await workspace.documents.delete(gone.id)
     for namespace in NAMESPACES:
-        points, _ = await client.scroll(collection(namespace), limit=1000)
+        points, _ = await client.scroll(collection(namespace), limit=_ALL)
         assert "Otterburn" not in str([each.payload for each in points])
     assert await in_tables(database) == []
 
@@ -226,9 +230,11 @@ async def test_a_qdrant_that_was_emptied_or_lacks_points_is_found_and_repaired(
 async def test_questions_are_answered_while_qdrant_is_away_and_what_was_indexed_reaches_it_afterwards(
     tmp_path: Path, database: str, started: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    from cragside.adapters import gate
     from cragside.adapters.qdrant import database as connections
 
     monkeypatch.setattr(connections, "REQUEST_SECONDS", 2.0)
+    monkeypatch.setattr(gate, "PAUSE_SECONDS", 0.0)
     server = started("qdrant", lambda: LastingStandIn("hush"))
     container = opened(tmp_path, database, server.url, qdrant_api_key=SecretStr("hush"), **ON_QDRANT)
     await index(container, keeper=KEEPER)
@@ -264,9 +270,8 @@ def test_a_storage_without_its_database_is_an_error(given: dict[str, str], said:
 
 
 def test_a_wrong_address_is_an_error_without_its_password(tmp_path: Path) -> None:
-    container = opened(tmp_path, "postgresql://u:p@127.0.0.1/x", "https://me:hush@qdrant", **ON_QDRANT)
     with pytest.raises(ConfigurationError, match="QDRANT_URL: it has a user or a password") as error:
-        container.build()
+        opened(tmp_path, "postgresql://u:p@127.0.0.1/x", "https://me:hush@qdrant", **ON_QDRANT)
     assert "hush" not in str(error.value)
 
 

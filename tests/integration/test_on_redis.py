@@ -177,9 +177,8 @@ def test_a_storage_without_its_database_is_an_error(given: dict[str, str], said:
 
 
 def test_a_wrong_address_is_an_error_without_its_password(tmp_path: Path) -> None:
-    container = opened(tmp_path, "postgresql://u:p@127.0.0.1/x", "http://:hush@redis", **ON_REDIS)
     with pytest.raises(ConfigurationError, match="REDIS_URI: begin it with redis://") as error:
-        container.build()
+        opened(tmp_path, "postgresql://u:p@127.0.0.1/x", "http://:hush@redis", **ON_REDIS)
     assert "hush" not in str(error.value)
 
 

@@ -89,4 +89,4 @@ def _cited(answer: str, start: int, end: int) -> Iterator[Cited]:
 def _said(text: str) -> str:
     """A part of an answer without citations and list marks."""
     said = " ".join(_MARK.sub(" ", text).split())
-    return re.sub(r"\s+(?=[.,;:!?])", "", said).lstrip("-*•# ").lstrip(",;:. ").strip()
+    return re.sub(r"(?<!\s)\s+(?=[.,;:!?])", "", said).lstrip("-*•# ").lstrip(",;:. ").strip()

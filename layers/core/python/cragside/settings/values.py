@@ -15,7 +15,19 @@ from cragside.domain.workspace_name import workspace_name
 
 # The first segments of cragside's and Ollama's own paths.
 _TAKEN = frozenset(
-    {"api", "docs", "documents", "enrichment", "favicon.ico", "graph", "health", "healthz", "ingest", "metrics"}
+    {
+        "api",
+        "console",
+        "docs",
+        "documents",
+        "enrichment",
+        "favicon.ico",
+        "graph",
+        "health",
+        "healthz",
+        "ingest",
+        "metrics",
+    }
     | {"openapi.json", "query", "ready", "v1"}
 )
 _BUCKET_ADDRESS = re.compile(r"s3://(?P<bucket>[a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:/(?P<prefix>.*))?")

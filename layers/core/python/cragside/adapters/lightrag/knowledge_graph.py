@@ -1,8 +1,7 @@
 """LightRAG's graph, as an entity page and a search show it."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -16,11 +15,9 @@ from cragside.adapters.lightrag.graph_values import (
     undescribed,
 )
 from cragside.adapters.lightrag.lean import GRAPH_FIELD_SEP
-from cragside.adapters.lightrag.ledger.failures import LedgerError
 from cragside.adapters.lightrag.storable import storable
 from cragside.adapters.lightrag.storages.interface import GraphStorage, Properties, ordered
 from cragside.adapters.lightrag.store import Store, StoreAccess
-from cragside.domain.errors import ServiceUnavailable
 from cragside.ports.knowledge_graph import (
     Connection,
     Entity,
@@ -54,56 +51,48 @@ class LightRagKnowledgeGraph(KnowledgeGraph):
         It was first seen when the earliest document that mentions it was accepted, and last when a passage last added
         to it.
         """
-        with _reading():
-            store = await self._current()
-            return await _Graph(store).entity(name, connections, documents) if store else None
+        store = await self._current()
+        return await _Graph(store).entity(name, connections, documents) if store else None
 
     async def of_passages(self, passage_ids: Sequence[str], *, limit: int = 20) -> list[str]:
         """Names of the entities that passages mention: by how many of the passages, then by their connections."""
-        with _reading():
-            store = await self._current()
-            return await _Graph(store).of_passages(passage_ids, limit) if store else []
+        store = await self._current()
+        return await _Graph(store).of_passages(passage_ids, limit) if store else []
 
     async def of_each_passage(self, passage_ids: Sequence[str], *, limit: int = 20) -> dict[str, list[str]]:
         """Names of the entities that each passage mentions, best connected first."""
-        with _reading():
-            store = await self._current()
-            return await _Graph(store).of_each_passage(passage_ids, limit) if store else {}
+        store = await self._current()
+        return await _Graph(store).of_each_passage(passage_ids, limit) if store else {}
 
     async def expand(self, names: Sequence[str], *, depth: int = 2, limit: int = 50, kind: str = "") -> Neighbourhood:
         """Breadth first from the entities that are there, by strength of connection on each level.
 
         `limit` is 200 at most; of the relationships the strongest are told, 4 for each entity. Descriptions are brief.
         """
-        with _reading():
-            store = await self._current()
-            if store is None:
-                return Neighbourhood()
-            return await _Graph(store).expand(names, min(depth, DEEPEST), min(limit, MOST_ENTITIES), kind)
+        store = await self._current()
+        if store is None:
+            return Neighbourhood()
+        return await _Graph(store).expand(names, min(depth, DEEPEST), min(limit, MOST_ENTITIES), kind)
 
     async def search(self, text: str, *, limit: int = 20, kind: str = "") -> list[Entity]:
         """Entities whose name contains the text in any case, best connected first; described in brief."""
-        with _reading():
-            store = await self._current()
-            return await _Graph(store).search(text, limit, kind) if store else []
+        store = await self._current()
+        return await _Graph(store).search(text, limit, kind) if store else []
 
     async def overview(self, *, limit: int = 300, kind: str = "") -> Neighbourhood:
         """The best connected entities and the strongest relationships among them, 4 for each entity."""
-        with _reading():
-            store = await self._current()
-            return await _Graph(store).overview(limit, kind) if store else Neighbourhood()
+        store = await self._current()
+        return await _Graph(store).overview(limit, kind) if store else Neighbourhood()
 
     async def kinds(self) -> dict[str, int]:
         """The types of entities. Those of removed documents count until the graph is rid of them."""
-        with _reading():
-            store = await self._current()
-            return await _Graph(store).kinds() if store else {}
+        store = await self._current()
+        return await _Graph(store).kinds() if store else {}
 
     async def naming(self, *names: str, limit: int = 20) -> tuple[list[str], int] | None:
         """See the port. A relationship has no direction here."""
-        with _reading():
-            store = await self._current()
-            return await _Graph(store).naming(names, limit) if store else None
+        store = await self._current()
+        return await _Graph(store).naming(names, limit) if store else None
 
     async def _current(self) -> Store | None:
         """The store, with all of its graph."""
@@ -272,11 +261,3 @@ class _Graph:
             for key, (source, target, value) in zip(keys, rows, strict=True)
             if fading.get(key, True)
         ]
-
-
-@contextmanager
-def _reading() -> Iterator[None]:
-    try:
-        yield
-    except LedgerError as error:
-        raise ServiceUnavailable("knowledge_base", f"The graph cannot be read: {error.reason}.") from error.__cause__
