@@ -112,7 +112,9 @@ async def test_a_version_that_comes_back_with_another_title_is_embedded_with_it(
         assert part.title == "Tart"
         vectors = WordLlamaEmbedder().encode(["Tart one"])
         (passage,) = await ledger.chunk_ids(part)
-        await ledger.enter_vectors(task, part, {passage: {"content": "one"}}, vectors, "m")
+        await ledger.enter_vectors(
+            task, part, {passage: {"content": "one", "full_doc_id": "doc-a", "file_path": "a.txt"}}, vectors, "m"
+        )
         await ledger.enter(entry("two", "Tart"))
         await ledger.enter(entry("one", "Tart"))
         again = await ledger.part(task)
