@@ -12,7 +12,7 @@ from cragside.adapters.postgres.address import PostgresAddress
 from cragside.adapters.postgres.database import PostgresDatabase
 from cragside.adapters.postgres.preferences import PostgresPreferences
 from cragside.application.preferences import WorkspacePreferences
-from cragside.domain.errors import ValidationError
+from cragside.domain.errors import ServiceUnavailable, ValidationError
 from cragside.domain.preferences import Preferences
 from cragside.ports.preference_store import PreferenceStore
 from tests.services.backends import migrated
@@ -85,3 +85,11 @@ async def test_two_servers_that_change_one_half_of_a_pair_each_make_no_invalid_p
     assert isinstance(refused, ValidationError)
     assert refused.message == "chunk_overlap_tokens has to be smaller than chunk_tokens."
     assert await third.of("coast") == saved != defaults
+
+
+async def test_a_damaged_file_is_not_written_over(tmp_path: Path) -> None:
+    saved = tmp_path / ".settings.json"
+    saved.write_text('{"inland": {"chunk_tokens": 600}')
+    with pytest.raises(ServiceUnavailable, match=r"damaged\. Restore \.settings\.json from a backup"):
+        await PreferenceFile(tmp_path).change("coast", {"chunk_tokens": 500})
+    assert saved.read_text() == '{"inland": {"chunk_tokens": 600}'

@@ -66,3 +66,8 @@ def test_other_brackets_are_no_citations(answer: str) -> None:
 @pytest.mark.parametrize("piece", ["[1] ", "[1, ", ". ", "a. ", " ", "\n", "[1", "1,"])
 def test_long_answers_of_one_piece_are_read(piece: str) -> None:
     assert len(citations_in(piece * 10_000)) == (10_000 if piece == "[1] " else 0)
+
+
+def test_a_long_claim_is_cut() -> None:
+    (only,) = citations_in("word " * 5_000 + "[1].")
+    assert len(only.claim) == 1_000

@@ -43,6 +43,7 @@ async def test_each_citation_is_judged_by_its_passage(knowledge: Knowledge) -> N
         {"passages": PASSAGES[:1] * 2},
         {"passages": [{"number": n, "content": "x"} for n in range(1, 52)]},
         {"passages": [{"number": 0, "content": "x"}]},
+        {"passages": [{"number": n, "content": "x" * 50_000} for n in range(1, 6)]},
         {"workspace": "other"},
     ],
 )
@@ -61,3 +62,10 @@ async def test_a_check_that_takes_too_long_is_given_up(tmp_path: Path) -> None:
     answer = await built.http.post("/v1/citations", json={"answer": "It is lit [1].", "passages": PASSAGES})
     await built.close()
     assert (answer.status_code, answer.json()["error"]["type"]) == (504, "timeout_error")
+
+
+async def test_an_answer_of_many_citations_is_refused_in_words(knowledge: Knowledge) -> None:
+    body = {"answer": "It is lit [1]. " * 1_001, "passages": PASSAGES}
+    answer = await knowledge.http.post("/v1/citations", json=body)
+    assert answer.status_code == 400
+    assert answer.json()["error"]["message"] == "The answer has 1,001 citations; 1,000 can be checked."

@@ -6,10 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from cragside.domain.citations import Cited, citations_in
-from cragside.domain.errors import DeadlineExceeded
+from cragside.domain.errors import DeadlineExceeded, ValidationError
 from cragside.ports.support_judge import Support, SupportJudge
 
 _UNKNOWN = Support(0.0, supported=False)
+_MOST_CITATIONS = 1000
+# Seconds for one answer: others wait for their turn meanwhile.
+_LONGEST_CHECK = 3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +32,10 @@ class CheckedCitation:
 
 
 class CitationChecker:
-    """Checks citations in a thread, one answer at a time, within `timeout` seconds."""
+    """Checks citations in a thread, one answer at a time, for 3 seconds each.
+
+    An answer waits `timeout` seconds at most for its turn and its check.
+    """
 
     def __init__(self, judge: SupportJudge, *, timeout: float) -> None:
         self._judge = judge
@@ -37,10 +43,10 @@ class CitationChecker:
         self._turn = asyncio.Semaphore(1)
 
     async def check(self, answer: str, passages: Mapping[int, CitedPassage]) -> list[CheckedCitation]:
-        """Each citation of an answer in its order. Raises `DeadlineExceeded`."""
-        ends = time.monotonic() + self._timeout
+        """Each citation of an answer in its order. Raises `DeadlineExceeded`, and `ValidationError` over 1,000."""
         try:
             async with asyncio.timeout(self._timeout), self._turn:
+                ends = time.monotonic() + min(_LONGEST_CHECK, self._timeout)
                 return await asyncio.to_thread(self._checked, answer, passages, ends)
         except TimeoutError as error:
             raise DeadlineExceeded("The citations could not be checked in time.") from error
@@ -48,7 +54,10 @@ class CitationChecker:
     def _checked(self, answer: str, passages: Mapping[int, CitedPassage], ends: float) -> list[CheckedCitation]:
         known: dict[tuple[str, int], Support] = {}
         checked = []
-        for cited in citations_in(answer):
+        citations = citations_in(answer)
+        if len(citations) > _MOST_CITATIONS:
+            raise ValidationError(f"The answer has {len(citations):,} citations; {_MOST_CITATIONS:,} can be checked.")
+        for cited in citations:
             if time.monotonic() > ends:
                 raise TimeoutError
             key = cited.claim, cited.number

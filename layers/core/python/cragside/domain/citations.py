@@ -18,6 +18,8 @@ _ABBREVIATION = re.compile(
 )
 _LONGEST_ABBREVIATION = 8
 _FEWEST_WORDS = 3
+# Of a longer claim, this much is compared: the end of a part, the beginning of a sentence.
+_LONGEST_CLAIM = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +75,12 @@ def _cited(answer: str, start: int, end: int) -> Iterator[Cited]:
     places = [match.span() for match in _MARKS.finditer(answer, start, end)]
     if not places:
         return
-    whole = _said(answer[start:end])
+    whole = _said(answer[start:end])[:_LONGEST_CLAIM]
     starts = [start, *(place[1] for place in places[:-1])]
     ends = [*(place[0] for place in places[:-1]), end]
     for (first, last), since, until in zip(places, starts, ends, strict=True):
         part = _said(answer[since:until])
-        claim = part if len(part.split()) >= _FEWEST_WORDS else whole
+        claim = part[-_LONGEST_CLAIM:] if len(part.split()) >= _FEWEST_WORDS else whole
         for mark in _MARK.finditer(answer, first, last):
             numbers = list(_NUMBER.finditer(answer, *mark.span()))
             for number in numbers:

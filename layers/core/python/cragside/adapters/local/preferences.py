@@ -45,18 +45,22 @@ class PreferenceFile(PreferenceStore):
         try:
             make_folder(self._path.parent)
             with FileLock(f"{self._path}.lock", timeout=_WAIT_SECONDS, mode=FILE_MODE):
-                everything = dict(self._all())
+                everything = dict(self._stored())
                 merged = {**everything.get(workspace, {}), **changes}
                 new = everything[workspace] = {name: value for name, value in merged.items() if value is not None}
                 check(new)
                 kept = {name: changes for name, changes in everything.items() if changes}
                 replace_file(self._path, json.dumps(kept, indent=2))
+        except (ValueError, RecursionError) as error:
+            # Writing would lose the settings of all workspaces.
+            remedy = f"Restore {self._path.name} from a backup, or move it away"
+            raise ServiceUnavailable("settings", f"The saved settings are damaged. {remedy}.") from error
         except (OSError, Timeout) as error:
             reason = getattr(error, "strerror", None) or type(error).__name__
             raise ServiceUnavailable("settings", f"The settings cannot be saved: {reason}.") from error
         return new
 
-    def _all(self) -> dict[str, dict[str, Any]]:
+    def _stored(self) -> dict[str, dict[str, Any]]:
         try:
             status = self._path.stat()
             stamp = (status.st_mtime_ns, status.st_size, status.st_ino)
@@ -64,10 +68,14 @@ class PreferenceFile(PreferenceStore):
                 self._read = stamp, _workspaces(json.loads(self._path.read_bytes()))
         except FileNotFoundError:
             return {}
+        return self._read[1]
+
+    def _all(self) -> dict[str, dict[str, Any]]:
+        try:
+            return self._stored()
         except (OSError, ValueError, RecursionError) as error:
             _log.warning("The saved settings in %s cannot be read: %s", self._path, type(error).__name__)
             return {}
-        return self._read[1]
 
 
 class NoPreferences(PreferenceStore):

@@ -12,6 +12,7 @@ from cragside.entrypoints.http.request_access import AppContainer
 _LONGEST_ANSWER = 50_000
 _LONGEST_PASSAGE = 50_000
 _MOST_PASSAGES = 50
+_MOST_CHARACTERS = 200_000
 
 
 class EvidencePassage(BaseModel):
@@ -69,6 +70,8 @@ async def check_citations(body: CitedAnswer, container: AppContainer) -> Citatio
     passages = {each.number: CitedPassage(each.content, each.title) for each in body.passages}
     if len(passages) < len(body.passages):
         raise ValidationError("Each passage needs a number of its own.", field="passages")
+    if sum(len(each.content) for each in body.passages) > _MOST_CHARACTERS:
+        raise ValidationError(f"The passages can have {_MOST_CHARACTERS:,} characters in all.", field="passages")
     checked = await container.citations.check(body.answer, passages)
     return CitationsBody(citations=[_told(each) for each in checked])
 

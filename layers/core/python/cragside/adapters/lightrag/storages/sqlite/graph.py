@@ -9,6 +9,7 @@ import orjson
 from typing_extensions import override
 
 from cragside.adapters.lightrag.ledger.sqlite.database import Database
+from cragside.adapters.lightrag.ledger.sqlite.reading_apart import rows_apart
 from cragside.adapters.lightrag.storages.interface import GraphStorage, Properties, Strong
 
 # The join looks each pair up in the index; for `(source, target) IN (...)` SQLite reads the whole table.
@@ -99,7 +100,8 @@ class SqliteGraphStorage(GraphStorage):
     async def containing(self, text: str, limit: int, kind: str = "") -> list[str]:
         spellings = _spellings(text)
         contains = " OR ".join(["instr(lower(id), ?)"] * len(spellings))
-        rows = self._db.all(
+        rows = await rows_apart(
+            self._db,
             f"SELECT id FROM node WHERE ({contains}) AND (? = '' OR {_KIND} = ?) {_BEST} ?",  # noqa: S608 (our own text)
             (*spellings, kind, kind, limit),
         )
@@ -107,11 +109,11 @@ class SqliteGraphStorage(GraphStorage):
 
     @override
     async def kinds(self) -> dict[str, int]:
-        return dict(self._db.all(_KINDS))
+        return dict(await rows_apart(self._db, _KINDS))
 
     @override
     async def among(self, names: Sequence[str], limit: int) -> list[tuple[str, str, Properties]]:
-        rows = self._db.all(_AMONG, (orjson.dumps(names).decode(), limit))
+        rows = await rows_apart(self._db, _AMONG, (orjson.dumps(names).decode(), limit))
         return [(source, target, orjson.loads(value)) for source, target, value in rows]
 
     @override
