@@ -127,7 +127,7 @@ export default {
   "documents.drop_here": "Ablegen, um es dem Arbeitsbereich {workspace} hinzuzufügen",
   "documents.hidden": { one: "{n} versteckte Datei oder Ordner wurde ausgelassen.", other: "{n} versteckte Dateien und Ordner wurden ausgelassen." },
   "documents.unreadable": "Der Browser kann diese Datei nicht lesen. Vielleicht wurde sie verschoben oder geändert. Wähle sie erneut.",
-  "documents.unreadable_folder": "Der Browser kann einen der Ordner nicht lesen. Wähle ihn erneut.",
+  "documents.unreadable_folder": { one: "Der Browser kann einen der Ordner nicht lesen. Wähle ihn erneut.", other: "Der Browser kann {n} der Ordner nicht lesen. Wähle sie erneut." },
   "documents.unsendable": "Die Datei ließ sich nicht ganz senden. Vielleicht hat sie sich inzwischen geändert, oder der Dienst nimmt keine so großen Dateien. Wähle sie erneut.",
   "documents.remedy.413": "Teile sie in kleinere Dateien auf, oder frage, wer den Dienst betreibt, nach einem höheren RAG_MAX_FILE_BYTES.",
   "documents.remedy.403": "Frage, wer den Dienst betreibt.",

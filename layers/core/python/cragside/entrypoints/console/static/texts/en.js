@@ -127,7 +127,7 @@ export default {
   "documents.drop_here": "Drop to add to the workspace {workspace}",
   "documents.hidden": { one: "{n} hidden file or folder was left out.", other: "{n} hidden files and folders were left out." },
   "documents.unreadable": "The browser cannot read this file. It may have been moved or changed. Choose it again.",
-  "documents.unreadable_folder": "The browser cannot read one of the folders. Choose it again.",
+  "documents.unreadable_folder": { one: "The browser cannot read one of the folders. Choose it again.", other: "The browser cannot read {n} of the folders. Choose them again." },
   "documents.unsendable": "The file could not be sent whole. It may have changed meanwhile, or the service does not take files of this size. Choose it again.",
   "documents.remedy.413": "Split it into smaller files, or ask whoever runs the service to raise RAG_MAX_FILE_BYTES.",
   "documents.remedy.403": "Ask whoever runs the service.",
