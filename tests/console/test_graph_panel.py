@@ -69,7 +69,7 @@ def test_a_neighbour_begins_without_the_relationship_that_was_looked_at(
 def test_an_entity_does_not_stand_on_the_graph_of_another_one(panel: "Page", shared_service: CragsideServer) -> None:
     panel.goto(shared_service.console("#/graph?entity=Joseph+Swan"))
     expects(panel.get_by_role("heading", name="Joseph Swan", exact=True)).to_be_visible()
-    held: "list[Route]" = []
+    held: list[Route] = []
     panel.route("**/v1/graph/neighbourhood*", lambda route: held.append(route))
     panel.get_by_role("link", name="Thomas Edison").first.click()
     expects(panel.get_by_text("Loading the graph")).to_be_visible()
