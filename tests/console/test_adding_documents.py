@@ -41,6 +41,55 @@ def test_dropped_files_and_folders_become_searchable(panel: "Page", service: Cra
     assert stored(service) == {"lamp.md", "shop/tart.md", "shop/old/tart.md"}
 
 
+# Has the browser read dropped folders as `read(folder, found, failed)` says.
+FOLDERS = """
+const take = DataTransferItem.prototype.webkitGetAsEntry;
+DataTransferItem.prototype.webkitGetAsEntry = function () {
+  const folder = take.call(this);
+  const reader = folder.createReader();
+  const known = reader.readEntries.bind(reader);
+  reader.readEntries = (found, failed) => read(folder, () => known(found, failed), failed);
+  folder.createReader = () => reader;
+  return folder;
+};
+"""
+# It reads them once somebody says `goOn()`.
+LATER = "const told = new Promise((said) => (window.goOn = said)); const read = (folder, go) => told.then(go);"
+LOCKED = "const read = (folder, go, failed) => (folder.name === 'locked' ? failed(new Error('locked')) : go());"
+
+
+def test_a_folder_goes_to_the_workspace_onto_which_it_was_dropped(
+    service: CragsideServer, page: "Page", tmp_path: Path
+) -> None:
+    (tmp_path / "shop").mkdir()
+    (tmp_path / "shop/tart.md").write_text(TART)
+    with service.client() as client:
+        other = {"name": "lamp.md", "text": LAMP, "workspace": "other"}
+        client.post("/v1/documents", json=other).raise_for_status()
+    page.add_init_script(LATER + FOLDERS)
+    opened(page, service)
+    drop(page, [tmp_path / "shop"])
+    page.get_by_role("combobox", name="Workspace").select_option("other")
+    expects(row(page, "lamp.md")).to_be_visible()
+    page.evaluate("goOn()")
+    done(page, 1)
+    assert stored(service) == {"shop/tart.md"}
+
+
+def test_a_folder_that_cannot_be_read_does_not_keep_the_others_out(
+    service: CragsideServer, page: "Page", tmp_path: Path
+) -> None:
+    for name in ("locked", "shop"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "tart.md").write_text(TART)
+    page.add_init_script(LOCKED + FOLDERS)
+    opened(page, service)
+    drop(page, [tmp_path / "locked", tmp_path / "shop"])
+    expects(page.get_by_text("The browser cannot read one of the folders.")).to_be_visible()
+    done(page, 1)
+    assert stored(service) == {"shop/tart.md"}
+
+
 def test_files_dropped_onto_another_panel_are_added_too(service: CragsideServer, page: "Page", tmp_path: Path) -> None:
     (tmp_path / "lamp.md").write_text(LAMP)
     page.goto(service.console("#/memory"))

@@ -46,7 +46,7 @@ def test_a_candidate_says_why_it_was_kept_and_another_why_not(page: "Page", shar
     ask(page, shared_service)
     kept = page.locator(".candidate.kept")
     expects(kept).to_contain_text("In the prompt.")
-    expects(kept).to_contain_text("cragside")
+    expects(kept.locator(".word", has_text="cragside")).to_be_visible()
     expects(kept.locator("mark")).to_contain_text("Joseph Swan lit Cragside")
     expects(kept).to_contain_text("the embedded grader")
     expects(page.locator(".candidate.dropped").first).to_contain_text("Not relevant enough.")

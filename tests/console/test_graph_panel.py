@@ -8,7 +8,7 @@ from tests.console.acts import PATIENCE, expects
 from tests.services.cragside_server import CragsideServer, Given
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page
+    from playwright.sync_api import Page, Route
 
 TEXTS = {
     "swan.md": "Joseph Swan met Thomas Edison in London. Joseph Swan lit Cragside for William Armstrong.",
@@ -44,10 +44,47 @@ def test_an_entity_is_found_while_one_types(panel: "Page") -> None:
 def test_a_relationship_leads_to_the_passages_that_say_so(panel: "Page", shared_service: CragsideServer) -> None:
     panel.goto(shared_service.console("#/graph?entity=Joseph+Swan"))
     panel.get_by_role("button", name="Show what says that").first.click()
+    expects(panel.get_by_role("heading", name="Passages about")).to_contain_text("Joseph Swan")
     passages = panel.locator("section blockquote")
     expects(passages.first).to_contain_text("Joseph Swan")
     panel.locator("section li button").first.click()
     expects(panel.get_by_role("dialog", name="swan.md").locator("mark")).to_contain_text("Joseph Swan")
+
+
+@pytest.mark.parametrize("given", [KNOWN])
+def test_a_neighbour_begins_without_the_relationship_that_was_looked_at(
+    panel: "Page", shared_service: CragsideServer
+) -> None:
+    panel.goto(shared_service.console("#/graph?entity=Joseph+Swan&depth=2"))
+    panel.get_by_role("button", name="Show what says that").first.click()
+    expects(panel.get_by_role("heading", name="Passages about")).to_be_visible()
+    panel.get_by_role("link", name="Thomas Edison").first.click()
+    expects(panel.get_by_role("heading", name="Thomas Edison", exact=True)).to_be_focused()
+    expects(panel.get_by_role("heading", name="Passages that name it")).to_be_visible()
+    expects(panel.get_by_role("heading", name="Passages about")).to_have_count(0)
+    assert "depth=2" in panel.url
+
+
+@pytest.mark.parametrize("given", [KNOWN])
+def test_an_entity_does_not_stand_on_the_graph_of_another_one(panel: "Page", shared_service: CragsideServer) -> None:
+    panel.goto(shared_service.console("#/graph?entity=Joseph+Swan"))
+    expects(panel.get_by_role("heading", name="Joseph Swan", exact=True)).to_be_visible()
+    held: list[Route] = []
+    panel.route("**/v1/graph/neighbourhood*", lambda route: held.append(route))
+    panel.get_by_role("link", name="Thomas Edison").first.click()
+    expects(panel.get_by_text("Loading the graph")).to_be_visible()
+    expects(panel.get_by_role("heading", level=2)).to_have_count(0)
+    held[0].continue_()
+    expects(panel.get_by_role("heading", name="Thomas Edison", exact=True)).to_be_visible()
+
+
+@pytest.mark.parametrize("given", [KNOWN])
+def test_the_list_leads_to_entities_that_are_two_steps_away(panel: "Page", shared_service: CragsideServer) -> None:
+    panel.goto(shared_service.console("#/graph?entity=Joseph+Swan&depth=2"))
+    panel.get_by_text("All around it").click()
+    around = panel.get_by_role("list", name="Entities around it")
+    around.get_by_role("link", name="General Electric").click()
+    expects(panel.get_by_role("heading", name="General Electric", exact=True)).to_be_visible()
 
 
 @pytest.mark.parametrize("given", [KNOWN])

@@ -13,7 +13,7 @@ from tests.services.axe import Violation
 from tests.services.cragside_server import CragsideServer, Given
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Locator, Page
+    from playwright.sync_api import Locator, Page, Route
 
 MARKUP = "<script>alert(1)</script> <b>bold</b> <img src=x onerror=alert(2)>"
 EXCHANGES = (
@@ -84,6 +84,19 @@ def test_memory_is_searched(panel: "Page") -> None:
     expects(exchanges(panel).first.locator("time")).to_have_attribute("datetime", "2026-01-02T10:00:00Z")
     panel.get_by_role("button", name="Show all").click()
     expects(exchanges(panel)).to_have_count(3)
+
+
+def test_a_search_goes_on_while_something_is_forgotten(panel: "Page") -> None:
+    held: list[Route] = []
+    panel.route("**/v1/memories/search*", lambda route: held.append(route))
+    with panel.expect_response(lambda answer: answer.request.method == "DELETE", timeout=PATIENCE):
+        exchanges(panel).first.get_by_role("button", name="Forget").click()
+        panel.get_by_role("searchbox", name="Search").fill("How long does the tart bake?")
+        panel.keyboard.press("Enter")
+    expects(panel.get_by_text("2 exchanges")).to_be_visible()
+    held[0].continue_()
+    expects(panel.get_by_role("heading", name="Found")).to_be_visible()
+    expects(exchanges(panel).first).to_contain_text("forty minutes")
 
 
 def test_forgetting_can_be_undone(panel: "Page", service: CragsideServer) -> None:

@@ -1,5 +1,7 @@
 """The panel Settings: what is changed is saved for the workspace; the store and the components say how they do."""
 
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -7,9 +9,10 @@ import pytest
 from tests.console.acts import expects
 from tests.console.watch import Watch
 from tests.services.cragside_server import CragsideServer, Given
+from tests.services.tools import run
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page
+    from playwright.sync_api import Page, Route
 
 KNOWN = Given(documents={"lamp.md": "The keeper of the lighthouse lights the lamp at dusk."})
 
@@ -47,6 +50,61 @@ def test_a_pair_that_does_not_fit_is_refused_in_words(panel: "Page", watch: Watc
     panel.get_by_label("Overlap in tokens").fill("900")
     panel.get_by_role("button", name="Save").click()
     expects(panel.get_by_role("alert")).to_contain_text("chunk_overlap_tokens has to be smaller than chunk_tokens")
+
+
+@pytest.mark.parametrize("given", [KNOWN])
+def test_a_rebuild_shows_its_progress_and_keeps_what_was_not_saved(panel: "Page", service: CragsideServer) -> None:
+    held: list[Route] = []
+    panel.route("**/v1/reindex", lambda route: held.append(route))
+    panel.get_by_label("Length in tokens").fill("700")
+    _rebuild(panel)
+    expects(panel.get_by_text("Rebuilding: 0 of 1 documents")).to_be_visible()
+    expects(panel.get_by_role("button", name="Rebuild")).to_have_count(0)
+    with panel.expect_response("**/v1/settings*"):
+        held[0].continue_()
+    expects(panel.get_by_text("The store was rebuilt from 1 document.")).to_be_visible()
+    expects(panel.get_by_text("Rebuilding:")).to_have_count(0)
+    expects(panel.get_by_label("Length in tokens")).to_have_value("700")
+    panel.get_by_role("button", name="Save").press("Enter")
+    expects(panel.get_by_text("Saved.")).to_be_visible()
+    expects(panel.get_by_role("button", name="Save")).to_be_focused()
+    assert settings(service)["chunk_tokens"] == 700
+
+
+@pytest.mark.parametrize("given", [KNOWN])
+def test_a_rebuild_goes_on_while_one_looks_at_another_panel(panel: "Page") -> None:
+    held: list[Route] = []
+    panel.route("**/v1/reindex", lambda route: held.append(route))
+    _rebuild(panel)
+    panel.get_by_role("link", name="Memory").click()
+    expects(panel.get_by_role("heading", name="Memory")).to_be_visible()
+    panel.get_by_role("link", name="Settings").click()
+    expects(panel.get_by_text("Rebuilding: 0 of 1 documents")).to_be_visible()
+    with panel.expect_response("**/v1/settings*"):
+        held[0].fulfill(content_type="text/event-stream", body="")
+    expects(panel.get_by_role("alert")).to_contain_text("The service does not answer.")
+    expects(panel.get_by_role("button", name="Rebuild the store")).to_be_visible()
+
+
+def _rebuild(panel: "Page") -> None:
+    panel.get_by_role("button", name="Rebuild the store").click()
+    panel.get_by_role("dialog").get_by_role("button", name="Rebuild", exact=True).click()
+
+
+def test_a_token_of_one_workspace_is_told_why_it_sees_no_components(page: "Page", watch: Watch, tmp_path: Path) -> None:
+    watch.allow("status of 40[13]")
+    tokens = {"RAG_TOKENS_FILE": str(tmp_path / "tokens.json"), "RAG_HOME": str(tmp_path)}
+    program = "from cragside.entrypoints.cli.main import main; main()"
+    command = [sys.executable, "-c", program, "token", "new", "reader", "--workspace", "default"]
+    token = run(command, env=tokens).split()[-1]
+    given = Given(environment={"RAG_TOKENS_FILE": tokens["RAG_TOKENS_FILE"]}, token="all")
+    with CragsideServer(given) as service:
+        page.goto(service.console("#/settings"))
+        page.get_by_role("textbox", name="Token").fill(token)
+        page.get_by_role("button", name="Continue").click()
+        expects(page.get_by_text("The components serve all workspaces.")).to_be_visible()
+        expects(page.get_by_role("heading", name="Evidence", exact=True)).to_be_visible()
+        expects(page.get_by_role("alert")).to_have_count(0)
 
 
 @pytest.mark.parametrize("given", [KNOWN])

@@ -2,16 +2,24 @@
 
 import json
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
+from typing import get_args
 
 import httpx
 import pytest
 
 from cragside.bootstrap import Container
+from cragside.domain.candidates import Dropped
+from cragside.domain.document import EvidenceSource
+from cragside.domain.indexing import DocumentStatus, Stage
+from cragside.domain.preferences import MODES, RANGES, STRATEGIES
+from cragside.domain.verdict import Verdict
 from cragside.entrypoints.console import files
 from cragside.entrypoints.console.files import static_files
+from cragside.entrypoints.findings import State
 from cragside.entrypoints.http.app import create_app
+from cragside.entrypoints.http.v1.explain_models import StepBody
 from cragside.settings import Settings
 from tools.vendor_console import shipped
 
@@ -107,16 +115,38 @@ def test_every_language_has_every_text() -> None:
     assert keys_of("en") == keys_of("de")
 
 
+# Some keys are made of a beginning and a value: `step.${step.name}`. These are their values.
+VALUES: dict[str, Iterable[str]] = {
+    "additions.phase": ("waiting", "indexing", "refused", "failed", "stopped"),
+    "addition.phase": ("waiting", "reading", "indexing", "done", "refused", "failed", "stopped"),
+    "candidate.dropped": get_args(Dropped),
+    "components.state": get_args(State),
+    "dead.stage": get_args(Stage),
+    "documents.column": ("name", "file_type", "passages", "added", "status"),
+    "documents.status": get_args(DocumentStatus),
+    # Other graders have names of their own, which need no text.
+    "grader": ("embedded",),
+    "nav": ("ask", "documents", "graph", "memory", "settings"),
+    "settings.mode": MODES,
+    "settings.number": RANGES,
+    "settings.strategy": STRATEGIES,
+    "source": get_args(EvidenceSource),
+    "step": get_args(StepBody.model_fields["name"].annotation),
+    "step.decide": get_args(StepBody.model_fields["next"].annotation),
+    "store.size": ("documents", "passages", "entities", "relations"),
+    "verdict": get_args(Verdict),
+}
+
+
 def test_every_text_is_used_and_every_used_text_is_there() -> None:
     scripts = "\n".join(path.read_text() for path in OURS if path.parent.name != "texts")
+    assert set(re.findall(r"`([a-z_.]+)\.\$\{", scripts)) == VALUES.keys()
+    made = {f"{beginning}.{value}" for beginning, values in VALUES.items() for value in values}
+    # A word alone is a key only where a text is asked for; a literal with a point in it is one wherever it stands.
+    asked = set(re.findall(r'\bt\(\s*"([^"]+)"', scripts))
     keys = keys_of("en")
-    used = set(re.findall(r'\bt\(\s*"([^"]+)"', scripts))
-    assert used <= keys
-    # Some keys are made of a beginning and a value: `step.${step.name}`.
-    beginnings = tuple(re.findall(r"`([a-z_.]+)\.\$\{", scripts))
-    assert {
-        key for key in keys if f'"{key}"' not in scripts and not key.startswith(tuple(f"{b}." for b in beginnings))
-    } == set()
+    assert asked | made <= keys
+    assert keys - asked - made - {key for key in keys if "." in key and f'"{key}"' in scripts} == set()
 
 
 def test_the_licences_name_the_versions_of_the_lock_file() -> None:

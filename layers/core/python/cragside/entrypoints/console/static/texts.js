@@ -7,7 +7,9 @@ const TEXTS = { en, de };
 export const LANGUAGES = { en: "English", de: "Deutsch" };
 
 const preferred = (navigator.languages ?? []).map((each) => each.slice(0, 2)).find((each) => each in TEXTS);
-export const language = signal(localStorage.getItem("language") ?? preferred ?? "en");
+// An earlier or later version of the console may have kept a language that this one lacks.
+const kept = localStorage.getItem("language");
+export const language = signal(Object.hasOwn(TEXTS, kept) ? kept : (preferred ?? "en"));
 
 effect(() => (document.documentElement.lang = language.value));
 
@@ -16,9 +18,10 @@ export function choose(chosen) {
   language.value = chosen;
 }
 
-// The text of a key. {name} in it stands for a value; a text of {one, other} is chosen by `n`.
+// The text of a key. {name} in it stands for a value; a text of {one, other} is chosen by `n`. Without a text it is the
+// key, because a newer service may have values that this console does not know.
 export function t(key, values = {}) {
-  let text = TEXTS[language.value][key] ?? en[key];
+  let text = TEXTS[language.value][key] ?? en[key] ?? key;
   if (typeof text === "object") text = text[new Intl.PluralRules(language.value).select(values.n)] ?? text.other;
   const shown = (value) => (typeof value === "number" ? number(value) : value);
   return text.replace(/\{(\w+)\}/g, (whole, name) => (name in values ? shown(values[name]) : whole));

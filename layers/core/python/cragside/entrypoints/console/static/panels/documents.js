@@ -3,7 +3,7 @@ import { AddForm } from "../parts/documents/add_form.js";
 import { DeadLetters, loadDead } from "../parts/documents/dead_letters.js";
 import { Filters } from "../parts/documents/filters.js";
 import { changes, unfinished } from "../parts/documents/items.js";
-import { enter, failure, listing, load, unsettled } from "../parts/documents/listing.js";
+import { asking, enter, failure, listing, load, unsettled } from "../parts/documents/listing.js";
 import { Progress } from "../parts/documents/progress.js";
 import { Table } from "../parts/documents/table.js";
 import { Failure } from "../parts/basics.js";
@@ -43,6 +43,8 @@ function refreshing() {
     const working = unfinished() > 0 || unsettled();
     // Once more after the end, for the last changes.
     if (!(working || busy || changes.value !== seen) || document.hidden) return;
+    // A slow service would never finish an answer, and what somebody asks for comes first.
+    if (asking()) return;
     busy = working;
     seen = changes.value;
     await load({ quiet: true });

@@ -2,24 +2,24 @@
 import { call } from "../api.js";
 import { Failure, Waiting } from "../parts/basics.js";
 import { EntityFinder } from "../parts/entity_finder.js";
-import { GraphCanvas, colourOf } from "../parts/graph_canvas.js";
+import { GraphCanvas, OTHERS, colourOf, hasColour } from "../parts/graph_canvas.js";
 import { GraphPassages } from "../parts/graph_passages.js";
 import { useLoaded } from "../parts/loaded.js";
 import { link, route } from "../state.js";
 import { t } from "../texts.js";
-import { html, useState } from "../vendor/ui.js";
+import { html, useEffect, useRef, useState } from "../vendor/ui.js";
 
 const OVERVIEW = [100, 300, 1000, 2000];
 const MOST_LISTED = 200;
 
-const go = (query) => (location.hash = link("graph", query));
+const go = (entity, depth) => (location.hash = address(entity, depth));
+const address = (entity, depth) => link("graph", { ...(entity && { entity }), ...(depth > 1 && { depth }) });
 
 export function GraphPanel() {
   const entity = route.value.query.get("entity");
   const depth = Number(route.value.query.get("depth")) === 2 ? 2 : 1;
   const [limit, setLimit] = useState(300);
   const [type, setType] = useState("");
-  const [relationship, setRelationship] = useState(null);
   const overview = useLoaded((signal) => call("GET", "v1/graph", { query: { limit, type }, signal }), [limit, type]);
   const near = useLoaded(
     (signal) =>
@@ -28,45 +28,60 @@ export function GraphPanel() {
         : Promise.resolve(null),
     [entity, depth, type],
   );
-  const choose = (name) => (setRelationship(null), go({ entity: name, depth }));
+  // How often each type occurs, whatever is asked for. They stay while another overview comes.
+  const types = useRef({});
+  if (overview.value) types.current = overview.value.types;
+  // Whoever opens the page stays at its beginning; whoever moves on in the graph goes on reading there.
+  const begun = useRef(address(entity, depth));
+  const moved = begun.current !== address(entity, depth);
+  if (moved) begun.current = null;
   const shown = entity ? near : overview;
   const graph = shown.value;
-  const types = Object.keys(overview.value?.types ?? {});
   if (overview.value && !overview.value.total && !type) return html`<h1>${t("nav.graph")}</h1><${Empty} />`;
   return html`
     <h1>${t("nav.graph")}</h1>
     <div class="row">
-      <${EntityFinder} type=${type} onEntity=${choose} />
-      <label class="inline">
-        ${t("graph.type")}
-        <select value=${type} onChange=${(event) => setType(event.target.value)}>
-          <option value="">${t("graph.all_types")}</option>
-          ${Object.entries(overview.value?.types ?? {}).map(
-            ([name, count]) => html`<option value=${name} selected=${name === type}>${name || t("graph.untyped")} (${count})</option>`,
-          )}
-        </select>
-      </label>
+      <${EntityFinder} type=${type} onEntity=${(name) => go(name, depth)} />
+      <${Types} types=${types.current} type=${type} onType=${setType} />
       ${entity
         ? html`<${Steps} entity=${entity} depth=${depth} />`
         : html`<${Size} limit=${limit} onLimit=${setLimit} />`}
     </div>
     ${shown.failure && html`<${Failure} error=${shown.failure} retry=${shown.reload} />`}
     ${!graph && !shown.failure && html`<${Waiting} text=${t("graph.loading")} />`}
-    ${graph &&
-    html`
-      <p class="where" role="status">${told(graph, entity)}</p>
-      <div class="beside">
-        <div>
-          <${GraphCanvas} graph=${graph} types=${types} chosen=${entity} onEntity=${choose} onRelationship=${(source, target) => setRelationship({ source, target })} />
-          <${Legend} types=${types} />
-        </div>
-        <div>
-          ${entity && html`<${Details} name=${entity} graph=${graph} onRelationship=${setRelationship} />`}
-          ${(relationship || entity) && html`<${GraphPassages} key=${JSON.stringify(relationship ?? entity)} query=${relationship ?? { entity }} />`}
-          ${!entity && html`<${Entities} graph=${graph} />`}
-        </div>
+    ${graph && html`<${Shown} key=${entity} graph=${graph} types=${Object.keys(types.current)} entity=${entity} depth=${depth} moved=${moved} />`}
+  `;
+}
+
+// The picture and what stands beside it. Its key is the entity, so another entity begins without a relationship.
+function Shown({ graph, types, entity, depth, moved }) {
+  const [relationship, setRelationship] = useState(null);
+  const query = relationship ?? (entity ? { entity } : null);
+  return html`
+    <p class="where" role="status">${told(graph, entity)}</p>
+    <div class="beside">
+      <div>
+        <${GraphCanvas} graph=${graph} types=${types} chosen=${entity} onEntity=${(name) => go(name, depth)} onRelationship=${(source, target) => setRelationship({ source, target })} />
+        <${Legend} graph=${graph} types=${types} />
       </div>
-    `}
+      <div>
+        ${entity && html`<${Details} name=${entity} graph=${graph} depth=${depth} moved=${moved} onRelationship=${setRelationship} />`}
+        ${query && html`<${GraphPassages} key=${JSON.stringify(query)} query=${query} />`}
+        ${!entity && html`<${BestConnected} graph=${graph} depth=${depth} moved=${moved} />`}
+      </div>
+    </div>
+  `;
+}
+
+function Types({ types, type, onType }) {
+  return html`
+    <label class="inline">
+      ${t("graph.type")}
+      <select value=${type} onChange=${(event) => onType(event.target.value)}>
+        <option value="">${t("graph.all_types")}</option>
+        ${Object.entries(types).map(([name, count]) => html`<option value=${name} selected=${name === type}>${name} (${count})</option>`)}
+      </select>
+    </label>
   `;
 }
 
@@ -76,10 +91,10 @@ function Steps({ entity, depth }) {
       <legend class="hidden">${t("graph.steps")}</legend>
       ${[1, 2].map(
         (each) => html`
-          <label><input type="radio" name="depth" checked=${each === depth} onChange=${() => go({ entity, depth: each })} />${t("graph.depth", { n: each })}</label>
+          <label><input type="radio" name="depth" checked=${each === depth} onChange=${() => go(entity, each)} />${t("graph.depth", { n: each })}</label>
         `,
       )}
-      <a href=${link("graph")}>${t("graph.overview")}</a>
+      <a href=${address(null, depth)}>${t("graph.overview")}</a>
     </fieldset>
   `;
 }
@@ -95,11 +110,12 @@ function Size({ limit, onLimit }) {
   `;
 }
 
-function Details({ name, graph, onRelationship }) {
+function Details({ name, graph, depth, moved, onRelationship }) {
+  // A name is found in any case, and the entity that was asked for comes first.
   const entity = graph.entities.find((each) => each.name === name) ?? graph.entities[0];
   const edges = graph.relationships.filter(({ source, target }) => source === entity.name || target === entity.name);
   return html`
-    <h2>${entity.name}</h2>
+    <${Heading} text=${entity.name} moved=${moved} />
     <p><span class="badge">${entity.type || t("graph.untyped")}</span> ${t("graph.mentions", { n: entity.mentions })}</p>
     ${entity.description && html`<p class="text">${entity.description}</p>`}
     <h3>${t("graph.relationships", { n: edges.length })}</h3>
@@ -108,34 +124,52 @@ function Details({ name, graph, onRelationship }) {
         const other = source === entity.name ? target : source;
         return html`
           <li>
-            <a href=${link("graph", { entity: other })}>${other}</a>
+            <a href=${address(other, depth)}>${other}</a>
             ${" "}<small>${type}</small>${" "}
             <button class="small outline" aria-label=${t("graph.why_between", { source, target })} onClick=${() => onRelationship({ source, target })}>${t("graph.why")}</button>
           </li>
         `;
       })}
     </ul>
+    <details>
+      <summary>${t("graph.around", { n: graph.entities.length - 1 })}</summary>
+      <${Entities} entities=${graph.entities.filter((each) => each !== entity)} depth=${depth} label=${t("graph.around.list")} />
+    </details>
   `;
 }
 
-function Entities({ graph }) {
+function BestConnected({ graph, depth, moved }) {
   return html`
-    <h2>${t("graph.best_connected")}</h2>
-    <ul class="plain scroll" tabindex="0" aria-label=${t("graph.best_connected")}>
-      ${graph.entities.slice(0, MOST_LISTED).map(
-        ({ name, type }) => html`<li><a href=${link("graph", { entity: name })}>${name}</a> <small>${type}</small></li>`,
-      )}
+    <${Heading} text=${t("graph.best_connected")} moved=${moved} />
+    <${Entities} entities=${graph.entities.slice(0, MOST_LISTED)} depth=${depth} label=${t("graph.best_connected")} />
+  `;
+}
+
+const Entities = ({ entities, depth, label }) => html`
+  <ul class="plain scroll" tabindex="0" aria-label=${label}>
+    ${entities.map(({ name, type }) => html`<li><a href=${address(name, depth)}>${name}</a> <small>${type}</small></li>`)}
+  </ul>
+`;
+
+// The link that led here is gone with the old graph, so the heading takes the focus that it had.
+function Heading({ text, moved }) {
+  const heading = useRef(null);
+  useEffect(() => {
+    if (moved && document.activeElement === document.body) heading.current.focus({ preventScroll: true });
+  }, []);
+  return html`<h2 ref=${heading} tabindex="-1">${text}</h2>`;
+}
+
+function Legend({ graph, types }) {
+  const named = types.filter((type) => hasColour(types, type)).map((type) => [type, colourOf(types, type)]);
+  const others = graph.entities.some(({ type }) => !hasColour(types, type));
+  const shown = others ? [...named, [t("graph.others"), OTHERS]] : named;
+  return html`
+    <ul class="legend" aria-label=${t("graph.legend")}>
+      ${shown.map(([text, colour]) => html`<li><svg viewBox="0 0 10 10" aria-hidden="true"><circle cx="5" cy="5" r="5" fill=${colour} /></svg>${text}</li>`)}
     </ul>
   `;
 }
-
-const Legend = ({ types }) => html`
-  <ul class="legend" aria-label=${t("graph.legend")}>
-    ${types.slice(0, 7).map(
-      (type) => html`<li><svg viewBox="0 0 10 10" aria-hidden="true"><circle cx="5" cy="5" r="5" fill=${colourOf(types, type)} /></svg>${type || t("graph.untyped")}</li>`,
-    )}
-  </ul>
-`;
 
 const Empty = () => html`<p>${t("graph.empty")} <a href=${link("documents")}>${t("welcome.documents")}</a></p>`;
 

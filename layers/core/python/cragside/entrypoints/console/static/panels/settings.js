@@ -17,8 +17,10 @@ export function SettingsPanel() {
     try {
       replace(await call("PATCH", "v1/settings", { body: changes }));
       notify(t("settings.saved"));
+      return true;
     } catch (error) {
       setRefused(error);
+      return false;
     }
   };
   return html`
@@ -29,7 +31,7 @@ export function SettingsPanel() {
     html`
       ${!mayWrite.value && html`<p class="notice">${t("settings.read_only")}</p>`}
       ${refused && html`<${Failure} error=${refused} />`}
-      <${SettingsForm} key=${JSON.stringify(value)} settings=${value} save=${save} locked=${!mayWrite.value} />
+      <${SettingsForm} settings=${value} save=${save} locked=${!mayWrite.value} />
       <${StorePart} settings=${value} reload=${reload} />
     `}
     <${Components} />

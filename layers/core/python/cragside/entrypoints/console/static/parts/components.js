@@ -6,12 +6,11 @@ import { Failure, Waiting } from "./basics.js";
 import { useLoaded } from "./loaded.js";
 
 export function Components() {
-  const { value, failure, reload } = useLoaded((signal) => call("GET", "v1/components", { shared: true, signal }));
+  const { value, failure, loading, reload } = useLoaded((signal) => call("GET", "v1/components", { shared: true, signal }));
   return html`
     <section>
       <h2>${t("components")}</h2>
-      ${failure && html`<${Failure} error=${failure} retry=${reload} />`}
-      ${!value && !failure && html`<${Waiting} text=${t("components.loading")} />`}
+      ${failure && (failure.status === 403 ? html`<p>${t("components.of_all")}</p>` : html`<${Failure} error=${failure} retry=${reload} />`)}
       ${value &&
       html`
         <div class="scroll" tabindex="0" role="region" aria-label=${t("components")}>
@@ -22,7 +21,7 @@ export function Components() {
                 ({ name, state, version, detail, remedy }) => html`
                   <tr>
                     <th scope="row">${name}</th>
-                    <td><span class=${`badge ${state.replace(" ", "-")}`}>${t(`components.${state}`)}</span></td>
+                    <td><span class=${`badge ${state.replace(" ", "-")}`}>${t(`components.state.${state}`)}</span></td>
                     <td>${[version, detail].filter(Boolean).join(", ")}${remedy && html`<br /><strong>${remedy}</strong>`}</td>
                   </tr>
                 `,
@@ -32,6 +31,7 @@ export function Components() {
         </div>
         <button class="small outline" onClick=${reload}>${t("components.again")}</button>
       `}
+      ${loading && html`<${Waiting} text=${t("components.loading")} />`}
     </section>
   `;
 }

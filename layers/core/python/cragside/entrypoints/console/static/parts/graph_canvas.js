@@ -3,13 +3,19 @@ import { t } from "../texts.js";
 import { html, useEffect, useRef, useState } from "../vendor/ui.js";
 import { Graph, Sigma, forceAtlas2 } from "../vendor/graph.js";
 
-// Colours that differ for most kinds of colour blindness, on light and dark ground; further types share the last one.
-const COLOURS = ["#4477aa", "#cc6677", "#228833", "#b8860b", "#aa4499", "#44aabb", "#7a7a7a"];
+// Colours that differ for most kinds of colour blindness, on light and dark ground.
+const COLOURS = ["#4477aa", "#cc6677", "#228833", "#b8860b", "#aa4499", "#44aabb"];
+// The colour of all further types, and of entities without one.
+export const OTHERS = "#7a7a7a";
+// A click on a line is looked for among all lines, so large graphs go without.
+const MOST_CLICKED = 300;
 // Layout runs between two frames, for this many milliseconds of each.
 const LAYOUT_MS = 6;
 const ROUNDS = 250;
 
-export const colourOf = (types, type) => COLOURS[Math.min(Math.max(types.indexOf(type), 0), COLOURS.length - 1)];
+export const colourOf = (types, type) => COLOURS[types.indexOf(type)] ?? OTHERS;
+
+export const hasColour = (types, type) => colourOf(types, type) !== OTHERS;
 
 // `chosen` is the name of the entity in the middle. `onEntity` gets a name, `onRelationship` the two ends.
 export function GraphCanvas({ graph, types, chosen, onEntity, onRelationship }) {
@@ -30,7 +36,8 @@ export function GraphCanvas({ graph, types, chosen, onEntity, onRelationship }) 
       stop();
       drawn.kill();
     };
-  }, [graph, chosen]);
+    // The types may be known later than the graph.
+  }, [graph, chosen, types.join("\n")]);
   if (failed) return html`<p>${t("graph.no_webgl")}</p>`;
   return html`<div class="graph" ref=${place} role="img" aria-label=${t("graph.picture", { n: graph.entities.length })}></div>`;
 }
@@ -55,7 +62,7 @@ function draw(container, { entities, relationships }, types, chosen) {
     if (source !== target && picture.hasNode(source) && picture.hasNode(target)) picture.mergeEdge(source, target);
   }
   return new Sigma(picture, container, {
-    enableEdgeEvents: entities.length <= 300,
+    enableEdgeEvents: entities.length <= MOST_CLICKED,
     labelColor: { color: ink },
     defaultEdgeColor: "#a8a8a8",
     labelRenderedSizeThreshold: entities.length > 300 ? 9 : entities.length > 100 ? 5 : 0,

@@ -1,8 +1,13 @@
 // Leads through the pages of a long list.
 import { t } from "../texts.js";
-import { html } from "../vendor/ui.js";
+import { html, useEffect, useRef } from "../vendor/ui.js";
 
 export function Pager({ page, pages, go }) {
+  const field = useRef(null);
+  // The list is drawn anew while somebody types, so the field follows the page and nothing else.
+  useEffect(() => {
+    if (field.current) field.current.value = String(page + 1);
+  }, [page, pages > 1]);
   if (pages <= 1) return null;
   const enter = (event) => {
     const wanted = Number.parseInt(event.target.value, 10);
@@ -26,7 +31,7 @@ export function Pager({ page, pages, go }) {
       ${step("pager.first", 0)} ${step("pager.previous", Math.max(page - 1, 0))}
       <label class="inline">
         ${t("pager.page")}
-        <input type="number" min="1" max=${pages} key=${page} defaultValue=${page + 1} onChange=${enter} />
+        <input ref=${field} type="number" min="1" max=${pages} onChange=${enter} />
       </label>
       <span>${t("pager.of", { pages })}</span>
       ${step("pager.next", Math.min(page + 1, pages - 1))} ${step("pager.last", pages - 1)}

@@ -2,32 +2,38 @@
 import { number, t } from "../texts.js";
 import { html, useState } from "../vendor/ui.js";
 
-const MODES = ["corrective", "similarity", "off"];
 // The numbers, and how finely each can be set.
 const EVIDENCE = { threshold: 0.05, max_documents: 1 };
 const SIMILARITY = { similarity_results: 1, similarity_threshold: 0.05 };
 const CHUNKS = { chunk_tokens: 50, chunk_overlap_tokens: 10 };
 
+// `save` answers whether the service took them.
 export function SettingsForm({ settings, save, locked }) {
   const [changes, setChanges] = useState({});
+  const changed = Object.keys(changes).length > 0;
   const given = { ...settings, ...changes };
-  const set = (name, value) => setChanges({ ...changes, [name]: value });
+  const set = (name, value) => setChanges((last) => ({ ...last, [name]: value }));
   const numbers = (steps) =>
     Object.entries(steps)
       .filter(([name]) => name in settings.ranges)
       .map(([name, step]) => html`<${Slider} name=${name} step=${step} value=${given[name]} range=${settings.ranges[name]} set=${set} />`);
+  const send = async (values) => {
+    if (!(await save(values))) return;
+    // What was changed meanwhile is still to be saved.
+    setChanges((last) => Object.fromEntries(Object.entries(last).filter(([name, value]) => changes[name] !== value)));
+  };
   const submit = (event) => {
     event.preventDefault();
-    save(changes);
+    if (changed) send(changes);
   };
-  const restore = () => save(Object.fromEntries(settings.changeable.map((name) => [name, null])));
+  const restore = () => send(Object.fromEntries(settings.changeable.map((name) => [name, null])));
   return html`
     <form onSubmit=${submit}>
       <fieldset disabled=${locked}>
         <h2>${t("settings.evidence")}</h2>
         <fieldset>
           <legend>${t("settings.mode")}</legend>
-          ${MODES.map(
+          ${settings.modes.map(
             (mode) => html`
               <label>
                 <input type="radio" name="mode" value=${mode} checked=${given.mode === mode} onChange=${() => set("mode", mode)} />
@@ -41,7 +47,7 @@ export function SettingsForm({ settings, save, locked }) {
           ${t("settings.persona")}
           <select onChange=${(event) => set("persona", event.target.value || null)}>
             <option value="" selected=${!given.persona}>${t("settings.no_persona")}</option>
-            ${settings.personas?.map((name) => html`<option value=${name} selected=${name === given.persona}>${name}</option>`)}
+            ${settings.personas.map((name) => html`<option value=${name} selected=${name === given.persona}>${name}</option>`)}
           </select>
         </label>
         <h2>${t("settings.similarity")}</h2>
@@ -58,7 +64,7 @@ export function SettingsForm({ settings, save, locked }) {
         <p>${t("settings.chunks.when")}</p>
         ${numbers(CHUNKS)}
         <div class="row">
-          <button type="submit" disabled=${!Object.keys(changes).length}>${t("settings.save")}</button>
+          <button type="submit" aria-disabled=${changed ? undefined : "true"}>${t("settings.save")}</button>
           <button type="button" class="outline" onClick=${restore}>${t("settings.restore")}</button>
         </div>
       </fieldset>
@@ -68,10 +74,10 @@ export function SettingsForm({ settings, save, locked }) {
 
 function Slider({ name, step, value, range, set }) {
   const digits = step < 1 ? 2 : 0;
-  // An `output` in the label would be what it names, so the value is plain text.
+  // A label names its first control, and an `output` is one. So the value is plain text.
   return html`
     <div>
-      <label for=${`setting-${name}`}>${t(`settings.${name}`)}: ${number(value, digits)}</label>
+      <label for=${`setting-${name}`}>${t(`settings.number.${name}`)}: ${number(value, digits)}</label>
       <input
         id=${`setting-${name}`}
         type="range"

@@ -1,30 +1,24 @@
 // The store of the workspace: its sizes, its embedding model, and how to build it anew.
-import { events, isAbort } from "../api.js";
-import { mayWrite, notify } from "../state.js";
+import { mayWrite } from "../state.js";
 import { bytes, number, t } from "../texts.js";
-import { html, useState } from "../vendor/ui.js";
+import { html, useEffect, useRef, useState } from "../vendor/ui.js";
 import { Dialog, Failure } from "./basics.js";
+import { rebuild, rebuilds } from "./rebuild.js";
 
 export function StorePart({ settings, reload }) {
-  const { store, embedding_model: configured } = settings;
+  const { workspace, store, embedding_model: configured } = settings;
   const [asking, setAsking] = useState(false);
-  const [progress, setProgress] = useState(null);
-  const [failure, setFailure] = useState(null);
-  const rebuild = async () => {
+  const { failure, ...progress } = rebuilds.value[workspace] ?? {};
+  const running = progress.total !== undefined;
+  const ran = useRef(running);
+  useEffect(() => {
+    // The sizes are others now.
+    if (ran.current && !running) reload();
+    ran.current = running;
+  }, [running]);
+  const begin = () => {
     setAsking(false);
-    setFailure(null);
-    setProgress({ done: 0, total: store.documents });
-    try {
-      for await (const { event, data } of events("POST", "v1/reindex", { body: {} })) {
-        if (event === "progress") setProgress(data);
-        if (event === "failed") throw Object.assign(new Error(data.error.message), { status: 500 });
-        if (event === "done") notify(t("store.rebuilt", { n: data.documents }));
-      }
-      reload();
-    } catch (error) {
-      if (!isAbort(error)) setFailure(error);
-    }
-    setProgress(null);
+    rebuild(workspace, store.documents);
   };
   const differs = configured && store.embedding_model && configured !== store.embedding_model;
   return html`
@@ -33,7 +27,7 @@ export function StorePart({ settings, reload }) {
       ${store.reason && html`<p class="notice error">${store.reason}</p>`}
       <dl>
         ${["documents", "passages", "entities", "relations"].map(
-          (name) => html`<dt>${t(`store.${name}`)}</dt><dd>${number(store[name])}</dd>`,
+          (name) => html`<dt>${t(`store.size.${name}`)}</dt><dd>${number(store[name])}</dd>`,
         )}
         ${store.bytes && html`<dt>${t("store.bytes")}</dt><dd>${bytes(store.bytes)}</dd>`}
         <dt>${t("store.embedding_model")}</dt>
@@ -41,19 +35,19 @@ export function StorePart({ settings, reload }) {
       </dl>
       <p>${differs ? t("store.other_model", { configured, built: store.embedding_model }) : t("store.change_model")}</p>
       ${failure && html`<${Failure} error=${failure} />`}
-      ${progress &&
+      ${running &&
       html`
         <label>
           ${t("store.rebuilding", { done: progress.done, total: progress.total })}
           <progress value=${progress.done} max=${Math.max(progress.total, 1)}></progress>
         </label>
       `}
-      ${mayWrite.value && store.documents > 0 && !progress && html`<button class="outline small" onClick=${() => setAsking(true)}>${t("store.rebuild")}</button>`}
+      ${mayWrite.value && store.documents > 0 && !running && html`<button class="outline small" onClick=${() => setAsking(true)}>${t("store.rebuild")}</button>`}
       ${asking &&
       html`
         <${Dialog} title=${t("store.rebuild")} close=${() => setAsking(false)}>
           <p>${t("store.cost", { n: store.passages, model: configured ?? store.embedding_model })}</p>
-          <div class="row"><button onClick=${rebuild}>${t("store.rebuild_now")}</button></div>
+          <div class="row"><button onClick=${begin}>${t("store.rebuild_now")}</button></div>
         <//>
       `}
     </section>

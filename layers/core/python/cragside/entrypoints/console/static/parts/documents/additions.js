@@ -1,5 +1,6 @@
 // Sends what is being added: files, pages and repositories, a few at a time.
 import { ApiError, call, upload } from "../../api.js";
+import { workspace } from "../../state.js";
 import { t } from "../../texts.js";
 import { refreshAccess } from "../access.js";
 import { follow, followed } from "./following.js";
@@ -13,8 +14,8 @@ const BUSY_SECONDS = 5;
 const queue = [];
 let running = 0;
 
-export function addFiles(files) {
-  for (const { name, open } of files) queue.push(newItem({ kind: "file", name, open }));
+export function addFiles(files, place = workspace.value) {
+  for (const { name, open } of files) queue.push(newItem({ kind: "file", name, open, workspace: place }));
   pump();
 }
 

@@ -14,7 +14,7 @@ const failure = signal(null);
 
 export function DeadLetters() {
   useEffect(() => {
-    dead.value = null;
+    dead.value = failure.value = null;
     loadDead();
   }, []);
   if (failure.value) return html`<${Failure} error=${failure.value} retry=${loadDead} />`;
@@ -60,7 +60,7 @@ export async function loadDead() {
     dead.value = found;
     await nameThem(found.letters);
   } catch (error) {
-    failure.value = error;
+    if (place === workspace.value) failure.value = error;
   }
 }
 

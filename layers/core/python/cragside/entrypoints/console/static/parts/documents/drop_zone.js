@@ -45,12 +45,12 @@ function drop(event) {
 }
 
 async function take(entries) {
+  // Folders are read for a while, and meanwhile somebody may choose another workspace.
+  const place = workspace.value;
   location.hash = link("documents");
-  try {
-    tellHidden(await walk(entries, addFiles));
-  } catch {
-    notify(t("documents.unreadable_folder"), { kind: "error" });
-  }
+  const { hidden, unread } = await walk(entries, (files) => addFiles(files, place));
+  tellHidden(hidden);
+  if (unread) notify(t("documents.unreadable_folder", { n: unread }), { kind: "error" });
 }
 
 export function tellHidden(hidden) {

@@ -8,9 +8,11 @@ export function entriesOf(transfer) {
     .filter(Boolean);
 }
 
-// Finds {name, open} in entries, and hands them on in groups. Answers how many hidden files and folders it left out.
+// Finds {name, open} in entries, and hands them on in groups. Answers how many hidden files and folders it left out, and
+// how many folders the browser could not read.
 export async function walk(entries, found) {
   let hidden = 0;
+  let unread = 0;
   const folders = [];
   const files = [];
   const sort = (entry, top) => {
@@ -22,16 +24,26 @@ export async function walk(entries, found) {
   for (const entry of entries) sort(entry, true);
   found(files.splice(0));
   while (folders.length) {
-    const reader = folders.shift().createReader();
-    // A reader gives a hundred entries at a time, and none at the end.
-    for (;;) {
-      const some = await new Promise((resolve, reject) => reader.readEntries(resolve, reject));
-      if (!some.length) break;
-      for (const entry of some) sort(entry, false);
-      found(files.splice(0));
+    try {
+      await read(folders.shift(), (some) => {
+        for (const entry of some) sort(entry, false);
+        found(files.splice(0));
+      });
+    } catch {
+      unread += 1;
     }
   }
-  return hidden;
+  return { hidden, unread };
+}
+
+// A reader gives a hundred entries at a time, and none at the end.
+async function read(folder, take) {
+  const reader = folder.createReader();
+  for (;;) {
+    const some = await new Promise((resolve, reject) => reader.readEntries(resolve, reject));
+    if (!some.length) return;
+    take(some);
+  }
 }
 
 // The files of an <input>. Those of a folder have their path in it.

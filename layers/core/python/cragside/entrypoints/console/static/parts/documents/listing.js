@@ -7,7 +7,7 @@ export const PAGE = 50;
 const TYPED_MS = 250;
 const FIRST = { search: "", status: "", file_type: "", sort: "added", order: "desc", page: 0 };
 // Sorted by these, the highest comes first.
-const DOWNWARDS = new Set(["added", "changed", "passages"]);
+const DOWNWARDS = new Set(["added", "passages"]);
 
 export const asked = signal(FIRST);
 // What the search field says, which is asked for a moment later.
@@ -64,6 +64,9 @@ export function unfiltered() {
   return ask({ status: "", file_type: "" });
 }
 
+// Whether an answer is still awaited.
+export const asking = () => leaving !== null;
+
 // Asks for the page anew. Quietly, what is shown stays until the answer is here, without a word.
 export async function load({ quiet = false } = {}) {
   leaving?.abort();
@@ -83,7 +86,10 @@ export async function load({ quiet = false } = {}) {
   } catch (error) {
     if (!isAbort(error)) failure.value = error;
   } finally {
-    if (leaving === own) loading.value = false;
+    if (leaving === own) {
+      leaving = null;
+      loading.value = false;
+    }
   }
 }
 

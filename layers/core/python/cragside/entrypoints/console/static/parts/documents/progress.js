@@ -52,7 +52,7 @@ function then(work) {
 function summary() {
   const parts = [t("additions.done", { n: counts.done ?? 0, all: items.length })];
   for (const phase of ["waiting", "indexing", "refused", "failed", "stopped"]) {
-    if (counts[phase]) parts.push(t(`additions.${phase}`, { n: counts[phase] }));
+    if (counts[phase]) parts.push(t(`additions.phase.${phase}`, { n: counts[phase] }));
   }
   return parts.join(" · ");
 }
@@ -87,7 +87,7 @@ function told(item, state) {
   if (state.phase === "cloning") return t("addition.cloning", { n: state.accepted, name: state.name });
   if (state.phase === "done" && item.kind === "repository") return t("addition.cloned", { n: state.accepted, refused: state.refused });
   if (state.phase === "done" && item.outcome === "unchanged") return t("addition.unchanged");
-  return t(`addition.${state.phase}`);
+  return t(`addition.phase.${state.phase}`);
 }
 
 function remedy({ status }) {

@@ -24,17 +24,19 @@ export function removeDocuments(documents) {
   focusSoon(next);
 }
 
-// Work that is done is only done again if nothing is left to do.
+// Failed or pending documents resume. Others are processed again from the start.
 export async function reprocess(documents) {
+  const left = [...documents];
   let tasks = 0;
   try {
-    for (const { id, status } of documents) {
+    for (; left.length; left.shift()) {
+      const [{ id, status }] = left;
       const force = !["failed", "pending"].includes(status);
       tasks += (await call("POST", `${pathOf(id)}/reprocess`, { query: force ? { force } : {} })).tasks;
     }
     notify(t("documents.reprocessed", { n: documents.length, tasks }));
   } catch (error) {
-    notify(error.message, { kind: "error", action: { label: t("retry"), run: () => reprocess(documents) } });
+    notify(error.message, { kind: "error", action: { label: t("retry"), run: () => reprocess(left) } });
   }
   await load({ quiet: true });
 }

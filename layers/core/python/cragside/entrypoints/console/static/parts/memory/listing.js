@@ -13,13 +13,16 @@ export const recalled = signal(null);
 export const loading = signal(false);
 export const failure = signal(null);
 let place = null;
-let leaving = null;
-let latest = null;
+// What is under way. The list comes anew after each forgetting, which must not end a search.
+const leaving = { list: null, search: null };
+// What failed, as {kind, work}.
+let failed = null;
 
 // Another workspace has another memory.
 export function enter() {
   if (place !== workspace.value) {
     place = workspace.value;
+    end("search");
     batch(() => {
       page.value = 0;
       question.value = "";
@@ -34,7 +37,7 @@ export function go(to) {
   return load();
 }
 
-export const load = () => asking(async (signal) => {
+export const load = () => asking("list", async (signal) => {
   const query = { limit: PAGE, offset: page.value * PAGE };
   const found = await call("GET", "v1/memories", { query, signal });
   const last = Math.max(0, Math.ceil(found.total / PAGE) - 1);
@@ -43,16 +46,17 @@ export const load = () => asking(async (signal) => {
   listing.value = found;
 });
 
-export const search = () => asking(async (signal) => {
+export const search = () => asking("search", async (signal) => {
   const query = question.value.trim();
   const found = await call("POST", "v1/memories/search", { body: { query, limit: PAGE }, signal });
   recalled.value = { query, ...found };
 });
 
 // Tries what failed.
-export const tryAgain = () => asking(latest);
+export const tryAgain = () => asking(failed.kind, failed.work);
 
 export function leaveSearch() {
+  end("search");
   batch(() => {
     question.value = "";
     recalled.value = null;
@@ -60,17 +64,26 @@ export function leaveSearch() {
   return load();
 }
 
-async function asking(work) {
-  latest = work;
-  leaving?.abort();
-  const own = (leaving = new AbortController());
+// Stops what is under way of a kind, and forgets its failure.
+function end(kind) {
+  leaving[kind]?.abort();
+  leaving[kind] = null;
+  if (failed?.kind === kind) failed = failure.value = null;
+}
+
+async function asking(kind, work) {
+  end(kind);
+  const own = (leaving[kind] = new AbortController());
   loading.value = true;
-  failure.value = null;
   try {
     await work(own.signal);
   } catch (error) {
-    if (!isAbort(error)) failure.value = error;
+    if (!isAbort(error)) {
+      failed = { kind, work };
+      failure.value = error;
+    }
   } finally {
-    if (leaving === own) loading.value = false;
+    if (leaving[kind] === own) leaving[kind] = null;
+    loading.value = Boolean(leaving.list || leaving.search);
   }
 }
