@@ -7,6 +7,7 @@ import pytest
 from tests.console.acts import expects
 from tests.console.watch import Watch
 from tests.services.cragside_server import CragsideServer, Given
+from tests.services.stub_ollama import StubOllama
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -85,12 +86,16 @@ def test_the_prompt_and_the_request_can_be_copied(page: "Page", shared_service: 
     assert copied.endswith(f"'{shared_service.url}/v1/explain'")
 
 
-@pytest.mark.parametrize("given", [WITH_A_MODEL])
-def test_a_model_answers_with_links_to_its_evidence(page: "Page", service: CragsideServer) -> None:
+def ask_a_model(page: "Page", service: CragsideServer) -> None:
     page.goto(service.console("#/ask"))
     page.get_by_label("Answer by").select_option("judge:latest")
     page.get_by_label("Question").fill("When were the lamps of Cragside lit?")
     page.get_by_role("button", name="Find evidence").click()
+
+
+@pytest.mark.parametrize("given", [WITH_A_MODEL])
+def test_a_model_answers_with_links_to_its_evidence(page: "Page", service: CragsideServer) -> None:
+    ask_a_model(page, service)
     answer = page.locator(".answer")
     expects(answer).to_contain_text("The lamps were lit in 1880 [1]")
     expects(answer).to_contain_text("The citation is supported by its passage.")
@@ -100,12 +105,34 @@ def test_a_model_answers_with_links_to_its_evidence(page: "Page", service: Crags
 
 @pytest.mark.parametrize("given", [Given(documents={"cragside.md": LIT.replace("1880", "1878")}, ollama="stub")])
 def test_a_citation_that_its_passage_does_not_support_is_marked(page: "Page", service: CragsideServer) -> None:
-    page.goto(service.console("#/ask"))
-    page.get_by_label("Answer by").select_option("judge:latest")
-    page.get_by_label("Question").fill("When were the lamps of Cragside lit?")
-    page.get_by_role("button", name="Find evidence").click()
+    ask_a_model(page, service)
     expects(page.locator(".answer .cite.doubtful")).to_have_text("[1]?")
     expects(page.locator(".answer")).to_contain_text("1 of 1 citations is not supported")
+
+
+@pytest.mark.parametrize("given", [WITH_A_MODEL])
+def test_each_number_of_a_list_of_citations_is_linked_and_checked(
+    page: "Page", service: CragsideServer, stub: StubOllama
+) -> None:
+    stub.say = lambda _: "Swan lit it [ 1 ]. The lamps of Cragside were lit in 1878 [1, 2]."
+    ask_a_model(page, service)
+    answer = page.locator(".answer")
+    expects(answer.locator(".cite")).to_have_text(["[ 1 ]", "1?", "2?"])
+    expects(answer.locator(".text")).to_have_text("Swan lit it [ 1 ]. The lamps of Cragside were lit in 1878 [1?, 2?].")
+    expects(answer).to_contain_text("2 of 3 citations are not supported")
+
+
+@pytest.mark.parametrize("given", [WITH_A_MODEL])
+def test_a_question_during_an_answer_takes_its_place(page: "Page", service: CragsideServer, stub: StubOllama) -> None:
+    stub.seconds = 10
+    ask_a_model(page, service)
+    expects(page.get_by_text("The model is writing")).to_be_visible()
+    stub.seconds = 0
+    page.get_by_label("Question").fill(QUESTION)
+    page.get_by_role("button", name="Find evidence").click()
+    expects(page.locator(".answer")).to_contain_text("The lamps were lit in 1880 [1]")
+    expects(page.locator(".answer")).to_contain_text("is supported by its passage")
+    expects(page.get_by_role("button", name="Stop")).to_have_count(0)
 
 
 @pytest.mark.parametrize("given", [Given(documents={"<b>bold<b>.md": HOSTILE})])

@@ -1,5 +1,6 @@
 """What every panel has: navigation, the token, languages, and no barriers in any look."""
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
@@ -56,6 +57,21 @@ def test_the_token_is_asked_for_once_and_kept_for_the_tab(
     expects(page.get_by_role("heading", name="Ask")).to_be_visible()
     page.get_by_role("button", name="Forget token").click()
     expects(page.get_by_role("dialog", name="Token")).to_be_visible()
+
+
+@pytest.mark.parametrize(
+    "given", [Given(token="all", environment={"RAG_WORKSPACE_TOKENS": json.dumps({"two-two-two": ["land", "sea"]})})]
+)
+def test_a_token_for_several_workspaces_opens_the_first_of_them(
+    page: "Page", service: CragsideServer, watch: Watch
+) -> None:
+    watch.allow("status of 401")
+    page.goto(service.console("#/documents"))
+    page.get_by_role("textbox", name="Token").fill("two-two-two")
+    page.get_by_role("button", name="Continue").click()
+    expects(page.get_by_text("There is nothing here yet.")).to_be_visible()
+    expects(page.get_by_role("dialog")).to_have_count(0)
+    expects(page.get_by_label("Workspace")).to_have_value("land")
 
 
 @pytest.mark.parametrize("look", [GERMAN], ids=str)

@@ -22,7 +22,7 @@ export const route = computed(() => {
 
 export const workspace = computed(() => {
   const known = access.value?.workspaces.map((each) => each.name) ?? [];
-  return known.includes(chosenWorkspace.value) ? chosenWorkspace.value : (access.value?.default ?? "default");
+  return known.includes(chosenWorkspace.value) ? chosenWorkspace.value : (access.value?.default ?? known[0] ?? "default");
 });
 
 export const mayWrite = computed(() => {
@@ -40,9 +40,11 @@ export function link(panel, query = {}) {
   return `#/${panel}${parameters ? `?${parameters}` : ""}`;
 }
 
+let told = 0;
+
 // Shows a message for some seconds. `action` is {label, run, keys}; the message can be closed by `close`.
 export function notify(text, { kind = "info", action = null, seconds = 8, gone = () => {} } = {}) {
-  const notice = { id: crypto.randomUUID(), text, kind, action };
+  const notice = { id: (told += 1), text, kind, action };
   const close = () => {
     clearTimeout(timer);
     notices.value = notices.value.filter((each) => each.id !== notice.id);

@@ -174,7 +174,7 @@ function stop() {
 async function write(found, run = new AbortController()) {
   running.value = run;
   const body = { model: model.value, messages: [{ role: "user", content: found.prompt }], stream: true };
-  await follow(answer, lines("api/chat", body, run.signal), found.candidates);
+  await follow(answer, lines("api/chat", body, run.signal), found.candidates, run.signal);
   if (running.value === run) running.value = null;
 }
 
