@@ -12,7 +12,7 @@ import pytest
 from cragside.bootstrap import Container
 from cragside.settings import load_settings
 from tests.console.acts import PATIENCE, drop, expects, focused
-from tests.console.documents_page import LAMP, TART, THREE, names, opened, row, rows, stored
+from tests.console.documents_page import LAMP, TART, THREE, done, names, opened, row, rows, stored
 from tests.console.looks import EVERY_LOOK, GERMAN, NARROW, Look
 from tests.console.watch import Watch
 from tests.services.axe import Violation
@@ -20,7 +20,7 @@ from tests.services.cragside_server import CragsideServer, Given
 from tests.services.tools import run
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page
+    from playwright.sync_api import Page, Route
 
 
 @pytest.fixture
@@ -119,6 +119,46 @@ def test_several_documents_are_deleted_once_they_cannot_be_undone(panel: "Page",
 def test_who_leaves_the_page_deletes_at_once(panel: "Page", service: CragsideServer) -> None:
     panel.get_by_role("button", name="Delete tart.md").click()
     expects(rows(panel)).to_have_count(2)
+    panel.goto("about:blank")
+    panel.goto(service.console("#/documents"))
+    expects(panel.get_by_text("2 documents", exact=True)).to_be_visible()
+    assert stored(service) == {"lamp.md", "sheds.txt"}
+
+
+@pytest.mark.parametrize("given", [THREE])
+def test_a_deleted_document_can_be_added_again_at_once_and_later(
+    panel: "Page", service: CragsideServer, tmp_path: Path
+) -> None:
+    (tmp_path / "tart.md").write_text(TART)
+    for added in (1, 2):
+        panel.get_by_role("button", name="Delete tart.md").click()
+        expects(rows(panel)).to_have_count(2)
+        if added == 2:
+            expects(panel.get_by_text("tart.md was deleted.")).to_have_count(0)
+        drop(panel, [tmp_path / "tart.md"])
+        done(panel, added)
+        expects(row(panel, "tart.md")).to_be_visible()
+        expects(panel.get_by_text("tart.md was deleted.")).to_have_count(0)
+        assert "tart.md" in stored(service)
+
+
+@pytest.mark.parametrize("given", [THREE])
+def test_who_leaves_during_a_deletion_loses_no_part_of_it(panel: "Page", service: CragsideServer) -> None:
+    asked: list[str] = []
+
+    def answer(route: "Route") -> None:
+        # The first one is under way until somebody leaves.
+        asked.append(route.request.url)
+        if len(asked) > 1:
+            route.continue_()
+
+    expects(rows(panel)).to_have_count(3)
+    panel.route(
+        "**/v1/documents/*", lambda route: answer(route) if route.request.method == "DELETE" else route.fallback()
+    )
+    panel.get_by_role("button", name="Delete tart.md").click()
+    panel.get_by_role("button", name="Close").click()
+    expects(panel.get_by_text("2 documents", exact=True)).to_be_visible()
     panel.goto("about:blank")
     panel.goto(service.console("#/documents"))
     expects(panel.get_by_text("2 documents", exact=True)).to_be_visible()

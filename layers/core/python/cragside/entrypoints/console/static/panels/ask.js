@@ -125,17 +125,22 @@ function said(step) {
 }
 
 function Prompt({ found }) {
-  const copy = async (text, done) => {
-    await navigator.clipboard.writeText(text);
-    notify(t(done));
+  const copy = async (text) => {
+    try {
+      await navigator.clipboard.writeText(text);
+      notify(t("ask.copied"));
+    } catch {
+      // Over plain http, browsers lend the clipboard to pages of this machine alone.
+      notify(t("ask.not_copied"), { kind: "error" });
+    }
   };
   const prompt = found.prompt ?? "";
   return html`
     <details>
       <summary>${t("ask.prompt")}</summary>
       <div class="row">
-        <button class="small outline" onClick=${() => copy(prompt, "ask.copied")}>${t("ask.copy_prompt")}</button>
-        <button class="small outline" onClick=${() => copy(curl(found.question), "ask.copied")}>${t("ask.copy_curl")}</button>
+        <button class="small outline" onClick=${() => copy(prompt)}>${t("ask.copy_prompt")}</button>
+        <button class="small outline" onClick=${() => copy(curl(found.question))}>${t("ask.copy_curl")}</button>
       </div>
       <pre tabindex="0">${prompt}</pre>
     </details>

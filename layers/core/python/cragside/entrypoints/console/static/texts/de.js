@@ -64,6 +64,7 @@ export default {
   "ask.copy_prompt": "Prompt kopieren",
   "ask.copy_curl": "Anfrage als curl kopieren",
   "ask.copied": "Kopiert.",
+  "ask.not_copied": "Nichts wurde kopiert: Der Browser erlaubt das nur über https oder auf dem Rechner des Dienstes.",
   "step.complete": "Frage vervollständigen",
   "step.retrieve": "Suchen",
   "step.grade": "Bewerten",

@@ -64,6 +64,7 @@ export default {
   "ask.copy_prompt": "Copy the prompt",
   "ask.copy_curl": "Copy the request as curl",
   "ask.copied": "Copied.",
+  "ask.not_copied": "Nothing was copied: the browser allows that only over https, or on the machine of the service.",
   "step.complete": "Complete the question",
   "step.retrieve": "Retrieve",
   "step.grade": "Grade",
