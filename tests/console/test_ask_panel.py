@@ -60,6 +60,7 @@ def test_a_candidate_that_nobody_graded_shows_its_similarity(page: "Page", servi
     ask(page, service)
     expects(page.locator(".candidate.kept").first).to_contain_text("Similarity to the question 0.")
     expects(page.locator(".candidate svg line")).to_have_count(0)
+    expects(page.get_by_text("A passage needs more than")).to_have_count(0)
 
 
 @pytest.mark.parametrize("given", [KNOWN])
@@ -69,8 +70,9 @@ def test_a_passage_opens_in_its_document_with_the_strip_marked(page: "Page", sha
     dialog = page.get_by_role("dialog", name="cragside.md")
     expects(dialog.locator("mark")).to_have_text(LIT)
     expects(dialog.locator("mark strong")).to_contain_text("Joseph Swan lit Cragside")
-    page.keyboard.press("Escape")
+    dialog.get_by_role("button", name="Close").click()
     expects(dialog).to_have_count(0)
+    expects(page.locator(".candidate.kept").get_by_role("button", name="Open in the document")).to_be_focused()
 
 
 @pytest.mark.parametrize("given", [KNOWN])
@@ -142,6 +144,35 @@ def test_mark_up_in_a_document_is_shown_as_text(page: "Page", service: CragsideS
     expects(kept).to_contain_text("<script>alert(1)</script>")
     expects(kept).to_contain_text("<b>bold<b>.md")
     assert page.locator(".candidate img, .candidate script, .candidate b").count() == 0
+
+
+@pytest.mark.parametrize("given", [KNOWN])
+def test_another_workspace_shows_nothing_of_the_last_one(page: "Page", service: CragsideServer) -> None:
+    with service.client() as client:
+        other = {"name": "tart.md", "text": TART, "workspace": "kitchen"}
+        client.post("/v1/documents", json=other).raise_for_status()
+    page.goto(service.console("#/ask?q=Who+lit+Cragside%3F"))
+    expects(page.locator(".candidate.kept")).to_contain_text("Joseph Swan")
+    page.get_by_role("combobox", name="Workspace").select_option("kitchen")
+    expects(page.locator(".candidate")).to_have_count(0)
+    expects(page.locator(".steps")).to_have_count(0)
+    expects(page.get_by_label("Question")).to_have_value("")
+
+
+@pytest.mark.parametrize("given", [KNOWN])
+def test_a_question_in_the_address_is_asked_once(page: "Page", shared_service: CragsideServer) -> None:
+    page.goto(shared_service.console("#/ask"))
+    expects(page.get_by_label("Question")).to_have_value("")
+    page.goto(shared_service.console("#/ask?q=Who+lit+Cragside%3F"))
+    expects(page.locator(".candidate.kept")).to_contain_text("Joseph Swan")
+    page.get_by_label("Question").fill("How long is the lemon tart baked?")
+    page.get_by_label("Question").press("Enter")
+    expects(page.locator(".candidate.kept")).to_contain_text("lemon tart")
+    page.get_by_role("link", name="Documents", exact=True).click()
+    expects(page.get_by_role("heading", name="Documents", level=1)).to_be_visible()
+    page.go_back()
+    expects(page.locator(".candidate.kept")).to_contain_text("lemon tart")
+    expects(page.get_by_label("Question")).to_have_value("How long is the lemon tart baked?")
 
 
 def test_an_empty_store_offers_samples_and_questions_for_them(page: "Page", service: CragsideServer) -> None:

@@ -6,6 +6,8 @@ export const PANELS = ["ask", "documents", "graph", "memory", "settings"];
 // The token stays in this tab and ends with it.
 export const token = signal(sessionStorage.getItem("token") ?? "");
 export const tokenWanted = signal(false);
+// Whether the service said that it does not know the token.
+export const tokenRefused = signal(false);
 // The workspaces that the token opens, as GET /v1/workspaces tells them; null until they are known.
 export const access = signal(null);
 export const chosenWorkspace = signal(sessionStorage.getItem("workspace"));
@@ -67,3 +69,5 @@ export function notify(text, { kind = "info", action = null, seconds = 8, gone =
 
 // The document that is shown above the panels: {id, passage, strip}, or null.
 export const opened = signal(null);
+
+export const openDocument = (id, passage, strip = null) => (opened.value = { id, passage, strip });

@@ -6,7 +6,7 @@ import { Failure, Waiting } from "./basics.js";
 import { useLoaded } from "./loaded.js";
 
 export function Components() {
-  const { value, failure, reload } = useLoaded((signal) => call("GET", "v1/components", { shared: true, signal }));
+  const { value, failure, loading, reload } = useLoaded((signal) => call("GET", "v1/components", { shared: true, signal }));
   return html`
     <section>
       <h2>${t("components")}</h2>
@@ -30,7 +30,7 @@ export function Components() {
             </tbody>
           </table>
         </div>
-        <button class="small outline" onClick=${reload}>${t("components.again")}</button>
+        <button class="small outline" aria-busy=${loading ? "true" : undefined} onClick=${reload}>${t("components.again")}</button>
       `}
     </section>
   `;

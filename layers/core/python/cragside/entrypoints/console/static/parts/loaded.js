@@ -1,4 +1,4 @@
-// What a route answers, for a component: {value, failure, reload}. A change of `inputs` asks again and drops the old answer.
+// What a route answers, for a component: {value, failure, loading, reload}. A change of `inputs` asks again and drops the old answer.
 import { isAbort } from "../api.js";
 import { useEffect, useState } from "../vendor/ui.js";
 
@@ -7,9 +7,10 @@ export function useLoaded(ask, inputs = []) {
   const [round, setRound] = useState(0);
   useEffect(() => {
     const leaving = new AbortController();
+    setState(({ value }) => ({ value, failure: null, loading: true }));
     ask(leaving.signal).then(
       (value) => setState({ value, failure: null }),
-      (failure) => isAbort(failure) || setState((last) => ({ ...last, failure })),
+      (failure) => isAbort(failure) || setState(({ value }) => ({ value, failure })),
     );
     return () => leaving.abort();
   }, [...inputs, round]);

@@ -17,7 +17,6 @@ export function StorePart({ settings, reload }) {
     try {
       for await (const { event, data } of events("POST", "v1/reindex", { body: {} })) {
         if (event === "progress") setProgress(data);
-        if (event === "failed") throw Object.assign(new Error(data.error.message), { status: 500 });
         if (event === "done") notify(t("store.rebuilt", { n: data.documents }));
       }
       reload();

@@ -26,6 +26,7 @@ export default {
   "token.why": "Dieser Dienst verlangt ein Token. Die Konsole behält es nur für diesen Tab.",
   "token.label": "Token",
   "token.enter": "Weiter",
+  "token.ask": "Token eingeben",
   "token.refused": "Der Dienst kennt dieses Token nicht. Prüfe es, oder frage, wer den Dienst betreibt.",
   "token.forget": "Token vergessen",
   "token.needed": "Die Konsole braucht ein Token.",
@@ -55,7 +56,8 @@ export default {
   "ask.no_models": "Hier antwortet kein Ollama, also schreibt kein Modell eine Antwort.",
   "ask.running": "In Arbeit …",
   "ask.steps": "Schritte",
-  "ask.took": "{ms} ms. Eine Passage braucht mehr als {threshold}.",
+  "ask.took": "{ms} ms.",
+  "ask.needed": "Eine Passage braucht mehr als {threshold}.",
   "ask.standalone": "Gesucht wurde: {question}",
   "ask.degraded": "{component} ist ausgefallen; es ging ohne weiter: {reason}",
   "ask.candidates": { one: "{n} Kandidat", other: "{n} Kandidaten" },
@@ -112,6 +114,8 @@ export default {
   "welcome.try": "Mit {n} Beispieltexten ausprobieren",
   "welcome.adding": "Die Beispieltexte werden hinzugefügt …",
   "welcome.added": { one: "{n} Beispieltext wurde hinzugefügt.", other: "{n} Beispieltexte wurden hinzugefügt." },
+  "welcome.refused": "{name} wurde abgelehnt: {message}",
+  "welcome.slow": "Die Beispieltexte werden noch indexiert. Unter Dokumente steht, wie weit sie sind.",
   "welcome.ask": "Stelle nun eine dieser Fragen:",
 
   // Documents

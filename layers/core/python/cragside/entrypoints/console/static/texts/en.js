@@ -26,6 +26,7 @@ export default {
   "token.why": "This service asks for a token. The console keeps it for this tab only.",
   "token.label": "Token",
   "token.enter": "Continue",
+  "token.ask": "Enter token",
   "token.refused": "The service does not know this token. Check it, or ask whoever runs the service.",
   "token.forget": "Forget token",
   "token.needed": "The console needs a token.",
@@ -55,7 +56,8 @@ export default {
   "ask.no_models": "No Ollama answers here, so no model writes an answer.",
   "ask.running": "Working…",
   "ask.steps": "Steps",
-  "ask.took": "{ms} ms. A passage needs more than {threshold}.",
+  "ask.took": "{ms} ms.",
+  "ask.needed": "A passage needs more than {threshold}.",
   "ask.standalone": "Searched for: {question}",
   "ask.degraded": "{component} failed, and the run went on without it: {reason}",
   "ask.candidates": { one: "{n} candidate", other: "{n} candidates" },
@@ -112,6 +114,8 @@ export default {
   "welcome.try": "Try it with {n} sample texts",
   "welcome.adding": "Adding the sample texts…",
   "welcome.added": { one: "{n} sample text was added.", other: "{n} sample texts were added." },
+  "welcome.refused": "{name} was refused: {message}",
+  "welcome.slow": "The sample texts are still being indexed. The panel Documents shows how far they are.",
   "welcome.ask": "Now ask one of these:",
 
   // Documents
