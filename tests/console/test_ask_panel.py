@@ -7,6 +7,7 @@ import pytest
 from tests.console.acts import expects
 from tests.console.watch import Watch
 from tests.services.cragside_server import CragsideServer, Given
+from tests.services.stub_ollama import StubOllama
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -59,6 +60,7 @@ def test_a_candidate_that_nobody_graded_shows_its_similarity(page: "Page", servi
     ask(page, service)
     expects(page.locator(".candidate.kept").first).to_contain_text("Similarity to the question 0.")
     expects(page.locator(".candidate svg line")).to_have_count(0)
+    expects(page.get_by_text("A passage needs more than")).to_have_count(0)
 
 
 @pytest.mark.parametrize("given", [KNOWN])
@@ -68,8 +70,9 @@ def test_a_passage_opens_in_its_document_with_the_strip_marked(page: "Page", sha
     dialog = page.get_by_role("dialog", name="cragside.md")
     expects(dialog.locator("mark")).to_have_text(LIT)
     expects(dialog.locator("mark strong")).to_contain_text("Joseph Swan lit Cragside")
-    page.keyboard.press("Escape")
+    dialog.get_by_role("button", name="Close").click()
     expects(dialog).to_have_count(0)
+    expects(page.locator(".candidate.kept").get_by_role("button", name="Open in the document")).to_be_focused()
 
 
 @pytest.mark.parametrize("given", [KNOWN])
@@ -85,12 +88,16 @@ def test_the_prompt_and_the_request_can_be_copied(page: "Page", shared_service: 
     assert copied.endswith(f"'{shared_service.url}/v1/explain'")
 
 
-@pytest.mark.parametrize("given", [WITH_A_MODEL])
-def test_a_model_answers_with_links_to_its_evidence(page: "Page", service: CragsideServer) -> None:
+def ask_a_model(page: "Page", service: CragsideServer) -> None:
     page.goto(service.console("#/ask"))
     page.get_by_label("Answer by").select_option("judge:latest")
     page.get_by_label("Question").fill("When were the lamps of Cragside lit?")
     page.get_by_role("button", name="Find evidence").click()
+
+
+@pytest.mark.parametrize("given", [WITH_A_MODEL])
+def test_a_model_answers_with_links_to_its_evidence(page: "Page", service: CragsideServer) -> None:
+    ask_a_model(page, service)
     answer = page.locator(".answer")
     expects(answer).to_contain_text("The lamps were lit in 1880 [1]")
     expects(answer).to_contain_text("The citation is supported by its passage.")
@@ -100,12 +107,34 @@ def test_a_model_answers_with_links_to_its_evidence(page: "Page", service: Crags
 
 @pytest.mark.parametrize("given", [Given(documents={"cragside.md": LIT.replace("1880", "1878")}, ollama="stub")])
 def test_a_citation_that_its_passage_does_not_support_is_marked(page: "Page", service: CragsideServer) -> None:
-    page.goto(service.console("#/ask"))
-    page.get_by_label("Answer by").select_option("judge:latest")
-    page.get_by_label("Question").fill("When were the lamps of Cragside lit?")
-    page.get_by_role("button", name="Find evidence").click()
+    ask_a_model(page, service)
     expects(page.locator(".answer .cite.doubtful")).to_have_text("[1]?")
     expects(page.locator(".answer")).to_contain_text("1 of 1 citations is not supported")
+
+
+@pytest.mark.parametrize("given", [WITH_A_MODEL])
+def test_each_number_of_a_list_of_citations_is_linked_and_checked(
+    page: "Page", service: CragsideServer, stub: StubOllama
+) -> None:
+    stub.say = lambda _: "Swan lit it [ 1 ]. The lamps of Cragside were lit in 1878 [1, 2]."
+    ask_a_model(page, service)
+    answer = page.locator(".answer")
+    expects(answer.locator(".cite")).to_have_text(["[ 1 ]", "1?", "2?"])
+    expects(answer.locator(".text")).to_have_text("Swan lit it [ 1 ]. The lamps of Cragside were lit in 1878 [1?, 2?].")
+    expects(answer).to_contain_text("2 of 3 citations are not supported")
+
+
+@pytest.mark.parametrize("given", [WITH_A_MODEL])
+def test_a_question_during_an_answer_takes_its_place(page: "Page", service: CragsideServer, stub: StubOllama) -> None:
+    stub.seconds = 10
+    ask_a_model(page, service)
+    expects(page.get_by_text("The model is writing")).to_be_visible()
+    stub.seconds = 0
+    page.get_by_label("Question").fill(QUESTION)
+    page.get_by_role("button", name="Find evidence").click()
+    expects(page.locator(".answer")).to_contain_text("The lamps were lit in 1880 [1]")
+    expects(page.locator(".answer")).to_contain_text("is supported by its passage")
+    expects(page.get_by_role("button", name="Stop")).to_have_count(0)
 
 
 @pytest.mark.parametrize("given", [Given(documents={"<b>bold<b>.md": HOSTILE})])
@@ -115,6 +144,35 @@ def test_mark_up_in_a_document_is_shown_as_text(page: "Page", service: CragsideS
     expects(kept).to_contain_text("<script>alert(1)</script>")
     expects(kept).to_contain_text("<b>bold<b>.md")
     assert page.locator(".candidate img, .candidate script, .candidate b").count() == 0
+
+
+@pytest.mark.parametrize("given", [KNOWN])
+def test_another_workspace_shows_nothing_of_the_last_one(page: "Page", service: CragsideServer) -> None:
+    with service.client() as client:
+        other = {"name": "tart.md", "text": TART, "workspace": "kitchen"}
+        client.post("/v1/documents", json=other).raise_for_status()
+    page.goto(service.console("#/ask?q=Who+lit+Cragside%3F"))
+    expects(page.locator(".candidate.kept")).to_contain_text("Joseph Swan")
+    page.get_by_role("combobox", name="Workspace").select_option("kitchen")
+    expects(page.locator(".candidate")).to_have_count(0)
+    expects(page.locator(".steps")).to_have_count(0)
+    expects(page.get_by_label("Question")).to_have_value("")
+
+
+@pytest.mark.parametrize("given", [KNOWN])
+def test_a_question_in_the_address_is_asked_once(page: "Page", shared_service: CragsideServer) -> None:
+    page.goto(shared_service.console("#/ask"))
+    expects(page.get_by_label("Question")).to_have_value("")
+    page.goto(shared_service.console("#/ask?q=Who+lit+Cragside%3F"))
+    expects(page.locator(".candidate.kept")).to_contain_text("Joseph Swan")
+    page.get_by_label("Question").fill("How long is the lemon tart baked?")
+    page.get_by_label("Question").press("Enter")
+    expects(page.locator(".candidate.kept")).to_contain_text("lemon tart")
+    page.get_by_role("link", name="Documents", exact=True).click()
+    expects(page.get_by_role("heading", name="Documents", level=1)).to_be_visible()
+    page.go_back()
+    expects(page.locator(".candidate.kept")).to_contain_text("lemon tart")
+    expects(page.get_by_label("Question")).to_have_value("How long is the lemon tart baked?")
 
 
 def test_an_empty_store_offers_samples_and_questions_for_them(page: "Page", service: CragsideServer) -> None:

@@ -111,6 +111,8 @@ def test_a_deletion_can_be_undone(panel: "Page", service: CragsideServer) -> Non
 def test_keys_undo_a_deletion_unless_they_undo_what_was_typed(panel: "Page", service: CragsideServer) -> None:
     panel.get_by_role("button", name="Delete tart.md").press("Enter")
     expects(rows(panel)).to_have_count(2)
+    # The focus goes to the next document a moment later.
+    expects(panel.locator(".acts button:focus")).to_have_count(1)
     panel.get_by_role("searchbox", name="Search").press("Control+z")
     expects(rows(panel)).to_have_count(2)
     panel.get_by_role("button", name="Delete lamp.md").focus()
@@ -148,6 +150,46 @@ def test_several_documents_are_deleted_once_they_cannot_be_undone(panel: "Page",
 def test_who_leaves_the_page_deletes_at_once(panel: "Page", service: CragsideServer) -> None:
     panel.get_by_role("button", name="Delete tart.md").click()
     expects(rows(panel)).to_have_count(2)
+    panel.goto("about:blank")
+    panel.goto(service.console("#/documents"))
+    expects(panel.get_by_text("2 documents", exact=True)).to_be_visible()
+    assert stored(service) == {"lamp.md", "sheds.txt"}
+
+
+@pytest.mark.parametrize("given", [THREE])
+def test_a_deleted_document_can_be_added_again_at_once_and_later(
+    panel: "Page", service: CragsideServer, tmp_path: Path
+) -> None:
+    (tmp_path / "tart.md").write_text(TART)
+    for added in (1, 2):
+        panel.get_by_role("button", name="Delete tart.md").click()
+        expects(rows(panel)).to_have_count(2)
+        if added == 2:
+            expects(panel.get_by_text("tart.md was deleted.")).to_have_count(0)
+        drop(panel, [tmp_path / "tart.md"])
+        done(panel, added)
+        expects(row(panel, "tart.md")).to_be_visible()
+        expects(panel.get_by_text("tart.md was deleted.")).to_have_count(0)
+        assert "tart.md" in stored(service)
+
+
+@pytest.mark.parametrize("given", [THREE])
+def test_who_leaves_during_a_deletion_loses_no_part_of_it(panel: "Page", service: CragsideServer) -> None:
+    asked: list[str] = []
+
+    def answer(route: "Route") -> None:
+        # The first one is under way until somebody leaves.
+        asked.append(route.request.url)
+        if len(asked) > 1:
+            route.continue_()
+
+    expects(rows(panel)).to_have_count(3)
+    panel.route(
+        "**/v1/documents/*", lambda route: answer(route) if route.request.method == "DELETE" else route.fallback()
+    )
+    panel.get_by_role("button", name="Delete tart.md").click()
+    panel.get_by_role("button", name="Close").click()
+    expects(panel.get_by_text("2 documents", exact=True)).to_be_visible()
     panel.goto("about:blank")
     panel.goto(service.console("#/documents"))
     expects(panel.get_by_text("2 documents", exact=True)).to_be_visible()

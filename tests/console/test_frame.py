@@ -1,17 +1,18 @@
 """What every panel has: navigation, the token, languages, and no barriers in any look."""
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.console.acts import expects
+from tests.console.acts import PATIENCE, expects
 from tests.console.conftest import Axe
 from tests.console.looks import EVERY_LOOK, GERMAN
 from tests.console.watch import Watch
 from tests.services.cragside_server import CragsideServer, Given
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page
+    from playwright.sync_api import Page, Route
 
 PANELS = ("ask", "documents", "graph", "memory", "settings")
 TEXTS = {"swan.md": "Joseph Swan met Thomas Edison in London. Joseph Swan lit Cragside for William Armstrong in 1880."}
@@ -58,13 +59,66 @@ def test_the_token_is_asked_for_once_and_kept_for_the_tab(
     expects(page.get_by_role("dialog", name="Token")).to_be_visible()
 
 
+@pytest.mark.parametrize("given", [GUARDED])
+def test_a_token_is_refused_once_the_service_said_so_and_not_before(
+    page: "Page", shared_service: CragsideServer, watch: Watch
+) -> None:
+    watch.allow("status of 401")
+    page.goto(shared_service.console())
+    expects(page.get_by_role("dialog", name="Token")).to_be_visible()
+    held: list[Route] = []
+    page.route("**/v1/workspaces", lambda route: held.append(route))
+    page.get_by_role("textbox", name="Token").fill(GUARDED.token)
+    with page.expect_request("**/v1/workspaces", timeout=PATIENCE):
+        page.get_by_role("button", name="Continue").click()
+    page.evaluate("() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))")
+    assert page.get_by_role("alert").inner_text() == ""
+    held[0].continue_()
+    expects(page.get_by_role("heading", name="Ask")).to_be_visible()
+    expects(page.get_by_role("dialog")).to_have_count(0)
+
+
+@pytest.mark.parametrize("given", [GUARDED])
+def test_who_closes_the_dialog_for_the_token_can_open_it_again(
+    page: "Page", shared_service: CragsideServer, watch: Watch
+) -> None:
+    watch.allow("status of 401")
+    page.goto(shared_service.console())
+    dialog = page.get_by_role("dialog", name="Token")
+    expects(dialog).to_be_visible()
+    page.keyboard.press("Escape")
+    expects(dialog).to_have_count(0)
+    page.get_by_role("button", name="Enter token").press("Enter")
+    expects(dialog.get_by_label("Token")).to_be_focused()
+    dialog.get_by_role("button", name="Close").click()
+    expects(dialog).to_have_count(0)
+    expects(page.get_by_role("button", name="Enter token")).to_be_focused()
+
+
+@pytest.mark.parametrize(
+    "given", [Given(token="all", environment={"RAG_WORKSPACE_TOKENS": json.dumps({"two-two-two": ["land", "sea"]})})]
+)
+def test_a_token_for_several_workspaces_opens_the_first_of_them(
+    page: "Page", service: CragsideServer, watch: Watch
+) -> None:
+    watch.allow("status of 401")
+    page.goto(service.console("#/documents"))
+    page.get_by_role("textbox", name="Token").fill("two-two-two")
+    page.get_by_role("button", name="Continue").click()
+    expects(page.get_by_text("There is nothing here yet.")).to_be_visible()
+    expects(page.get_by_role("dialog")).to_have_count(0)
+    expects(page.get_by_role("combobox", name="Workspace")).to_have_value("land")
+
+
 @pytest.mark.parametrize("look", [GERMAN], ids=str)
 @pytest.mark.parametrize("given", [KNOWN])
 def test_the_console_speaks_the_browsers_language_and_another(page: "Page", shared_service: CragsideServer) -> None:
     page.goto(shared_service.console())
     expects(page.get_by_role("heading", name="Fragen")).to_be_visible()
+    page.get_by_label("Sprache").focus()
     page.get_by_label("Sprache").select_option("en")
     expects(page.get_by_role("heading", name="Ask")).to_be_visible()
+    expects(page.get_by_label("Language")).to_be_focused()
     assert page.evaluate("document.documentElement.lang") == "en"
 
 
@@ -87,6 +141,6 @@ def test_workspaces_can_be_switched(page: "Page", service: CragsideServer) -> No
         other = {"name": "tart.md", "text": "Bake the lemon tart for forty minutes.", "workspace": "kitchen"}
         client.post("/v1/documents", json=other).raise_for_status()
     page.goto(service.console("#/documents"))
-    page.get_by_label("Workspace").select_option("kitchen")
+    page.get_by_role("combobox", name="Workspace").select_option("kitchen")
     expects(page.get_by_role("button", name="tart.md", exact=True)).to_be_visible()
     expects(page.get_by_role("button", name="swan.md", exact=True)).to_have_count(0)

@@ -75,6 +75,18 @@ async def test_there_is_nothing_but_the_files(client: httpx.AsyncClient, path: s
     assert (await client.get(f"/console/{path}")).status_code == 404
 
 
+def test_a_file_of_an_unknown_type_does_not_keep_the_others_from_being_served(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "static").mkdir()
+    for name in ("app.js", "app.js~", "README"):
+        (tmp_path / "static" / name).write_text("")
+    monkeypatch.setattr(files, "files", lambda _: tmp_path)
+    served = {path: file.media_type for path, file in static_files.__wrapped__().items()}
+    unknown = "application/octet-stream"
+    assert served == {"app.js": "text/javascript; charset=utf-8", "app.js~": unknown, "README": unknown}
+
+
 def test_all_files_together_are_small() -> None:
     assert sum(len(file.packed) for file in static_files().values()) < MOST_COMPRESSED_BYTES
 

@@ -17,6 +17,8 @@ _TYPES = {
     "js": "text/javascript; charset=utf-8",
     "txt": "text/plain; charset=utf-8",
 }
+# An editor's backup, for example.
+_OTHER_TYPE = "application/octet-stream"
 # `blob:` and `data:` are pictures of the style sheet and of the graph. Texts of documents never become mark-up.
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; "
@@ -89,4 +91,4 @@ def _below(folder: Traversable, prefix: str) -> list[tuple[str, Traversable]]:
 
 def _static_file(path: str, content: bytes) -> StaticFile:
     etag = f'"{hashlib.sha256(content).hexdigest()[:16]}"'
-    return StaticFile(content, gzip.compress(content, mtime=0), _TYPES[path.rpartition(".")[2]], etag)
+    return StaticFile(content, gzip.compress(content, mtime=0), _TYPES.get(path.rpartition(".")[2], _OTHER_TYPE), etag)

@@ -1,5 +1,5 @@
 // Calls the routes of this service with the tab's token and workspace.
-import { token, tokenWanted, workspace } from "./state.js";
+import { token, tokenRefused, tokenWanted, workspace } from "./state.js";
 import { t } from "./texts.js";
 
 // The console stands one level below the service, also behind a proxy with a path of its own.
@@ -10,8 +10,6 @@ export class ApiError extends Error {
     const error = body?.error;
     super((typeof error === "object" ? error?.message : error) || t("error.status", { status }));
     this.status = status;
-    this.type = error?.type ?? "";
-    this.details = error?.details ?? {};
   }
 }
 
@@ -22,7 +20,8 @@ export async function call(method, path, { query = {}, body, shared = false, sig
   return response.status === 204 ? null : response.json();
 }
 
-// The server-sent events of a route, as {event, data}, while they come.
+// The server-sent events of a route, as {event, data}, while they come. What fails after the answer began is told by an
+// event, and thrown with the status of the answer.
 export async function* events(method, path, { query = {}, body, signal } = {}) {
   const headers = { Accept: "text/event-stream" };
   const response = await send(method, path, { query, body, headers, signal });
@@ -33,7 +32,11 @@ export async function* events(method, path, { query = {}, body, signal } = {}) {
       if (name === "event") fields.event = value;
       if (name === "data") fields.data.push(value);
     }
-    if (fields.data.length) yield { event: fields.event, data: JSON.parse(fields.data.join("\n")) };
+    if (!fields.data.length) continue;
+    const data = JSON.parse(fields.data.join("\n"));
+    // A document that failed has its reason as text.
+    if (fields.event === "failed" && data.error?.message) throw new ApiError(response.status, data);
+    yield { event: fields.event, data };
   }
 }
 
@@ -45,7 +48,9 @@ export async function* lines(path, body, signal) {
 
 // Sends a form of files, and tells how much of it is sent as 0..1. XMLHttpRequest can tell that, fetch can't.
 export function upload(path, form, { query = {}, progress = () => {}, signal } = {}) {
+  const used = token.value;
   return new Promise((resolve, reject) => {
+    signal?.throwIfAborted();
     const request = new XMLHttpRequest();
     request.open("POST", url(path, { workspace: workspace.value, ...query }));
     for (const [name, value] of Object.entries(authorisation())) request.setRequestHeader(name, value);
@@ -53,7 +58,7 @@ export function upload(path, form, { query = {}, progress = () => {}, signal } =
     request.upload.onprogress = (event) => event.total && progress(event.loaded / event.total);
     request.onload = () => {
       if (request.status < 400) return resolve(request.response);
-      if (request.status === 401) tokenWanted.value = true;
+      if (request.status === 401) askForToken(used);
       reject(new ApiError(request.status, request.response));
     };
     request.onerror = () => reject(unreachable());
@@ -75,6 +80,7 @@ export function url(path, query = {}) {
 export const isAbort = (error) => error?.name === "AbortError";
 
 async function send(method, path, { query = {}, body, shared = false, headers = {}, signal, keepalive = false }) {
+  const used = token.value;
   const place = shared ? {} : { workspace: workspace.value };
   const sent = { method, signal, keepalive, headers: { ...authorisation(), ...headers } };
   if (body !== undefined) {
@@ -88,7 +94,7 @@ async function send(method, path, { query = {}, body, shared = false, headers = 
     throw isAbort(error) ? error : unreachable();
   }
   if (response.ok) return response;
-  if (response.status === 401) tokenWanted.value = true;
+  if (response.status === 401) askForToken(used);
   throw new ApiError(response.status, await response.json().catch(() => null));
 }
 
@@ -110,6 +116,13 @@ async function* blocks(stream, separator) {
   } finally {
     reader.cancel().catch(() => {});
   }
+}
+
+function askForToken(used) {
+  // Somebody gave another token meanwhile.
+  if (used !== token.value) return;
+  tokenWanted.value = true;
+  tokenRefused.value = used !== "";
 }
 
 function authorisation() {

@@ -11,7 +11,7 @@ import { DropZone } from "./parts/documents/drop_zone.js";
 import { TokenDialog } from "./parts/token_dialog.js";
 import { PANELS, access, chosenWorkspace, link, notices, opened, route, token, tokenWanted, workspace } from "./state.js";
 import { LANGUAGES, choose, language, t } from "./texts.js";
-import { effect, html, render, signal, useEffect, useRef } from "./vendor/ui.js";
+import { effect, html, render, signal, useEffect, useRef, useState } from "./vendor/ui.js";
 
 const VIEWS = { ask: Ask, documents: Documents, graph: GraphPanel, memory: Memory, settings: SettingsPanel };
 const failure = signal(null);
@@ -23,10 +23,12 @@ effect(() => {
 });
 
 async function load() {
+  const used = token.value;
   failure.value = null;
   try {
     await refreshAccess();
   } catch (error) {
+    if (used !== token.value) return;
     access.value = null;
     if (error.status !== 401) failure.value = error;
   }
@@ -36,11 +38,15 @@ function App() {
   const { panel } = route.value;
   const main = useRef(null);
   const first = useRef(true);
+  const [later, setLater] = useState(false);
   useEffect(() => {
     document.title = `${t(`nav.${panel}`)} – cragside`;
+  }, [panel, language.value]);
+  useEffect(() => {
     if (!first.current) main.current.focus();
     first.current = false;
-  }, [panel, language.value]);
+  }, [panel]);
+  useEffect(() => setLater(false), [tokenWanted.value]);
   const View = VIEWS[panel];
   return html`
     <a class="skip" href="#main" onClick=${(event) => (event.preventDefault(), main.current.focus())}>${t("skip")}</a>
@@ -50,12 +56,13 @@ function App() {
       ${access.value
         ? html`<${View} key=${`${panel} ${workspace.value}`} />`
         : !failure.value && !tokenWanted.value && html`<${Waiting} text=${t("loading.service")} />`}
-      ${tokenWanted.value && html`<p>${t("token.needed")}</p>`}
+      ${tokenWanted.value &&
+      html`<p>${t("token.needed")} <button class="small" onClick=${() => setLater(false)}>${t("token.ask")}</button></p>`}
     </main>
     <${Notices} />
     ${access.value && html`<${DropZone} />`}
     ${opened.value && html`<${DocumentView} key=${opened.value.passage} />`}
-    ${tokenWanted.value && html`<${TokenDialog} />`}
+    ${tokenWanted.value && !later && html`<${TokenDialog} close=${() => setLater(true)} />`}
   `;
 }
 
@@ -127,6 +134,15 @@ function undoByKey(event) {
   if (event.target.matches("input:not([type=checkbox]), textarea")) return;
   const newest = notices.value.findLast(({ action }) => action?.keys);
   if (newest) event.preventDefault(), newest.act();
+}
+
+// Else the browser would leave the page for a file that is dropped before the drop zone is there.
+for (const name of ["dragover", "drop"]) {
+  addEventListener(name, (event) => {
+    if (!event.dataTransfer?.types.includes("Files")) return;
+    event.preventDefault();
+    event.dataTransfer.dropEffect = "none";
+  });
 }
 
 const place = document.getElementById("app");

@@ -6,6 +6,8 @@ export const PANELS = ["ask", "documents", "graph", "memory", "settings"];
 // The token stays in this tab and ends with it.
 export const token = signal(sessionStorage.getItem("token") ?? "");
 export const tokenWanted = signal(false);
+// Whether the service said that it does not know the token.
+export const tokenRefused = signal(false);
 // The workspaces that the token opens, as GET /v1/workspaces tells them; null until they are known.
 export const access = signal(null);
 export const chosenWorkspace = signal(sessionStorage.getItem("workspace"));
@@ -22,7 +24,7 @@ export const route = computed(() => {
 
 export const workspace = computed(() => {
   const known = access.value?.workspaces.map((each) => each.name) ?? [];
-  return known.includes(chosenWorkspace.value) ? chosenWorkspace.value : (access.value?.default ?? "default");
+  return known.includes(chosenWorkspace.value) ? chosenWorkspace.value : (access.value?.default ?? known[0] ?? "default");
 });
 
 export const mayWrite = computed(() => {
@@ -40,9 +42,11 @@ export function link(panel, query = {}) {
   return `#/${panel}${parameters ? `?${parameters}` : ""}`;
 }
 
+let told = 0;
+
 // Shows a message for some seconds. `action` is {label, run, keys}; the message can be closed by `close`.
 export function notify(text, { kind = "info", action = null, seconds = 8, gone = () => {} } = {}) {
-  const notice = { id: crypto.randomUUID(), text, kind, action };
+  const notice = { id: (told += 1), text, kind, action };
   const close = () => {
     clearTimeout(timer);
     notices.value = notices.value.filter((each) => each.id !== notice.id);
@@ -65,3 +69,5 @@ export function notify(text, { kind = "info", action = null, seconds = 8, gone =
 
 // The document that is shown above the panels: {id, passage, strip}, or null.
 export const opened = signal(null);
+
+export const openDocument = (id, passage, strip = null) => (opened.value = { id, passage, strip });

@@ -6,7 +6,7 @@ import { CandidateCard, graderName } from "../parts/candidate_card.js";
 import { Welcome } from "../parts/welcome.js";
 import { access, notify, route, token, workspace } from "../state.js";
 import { number, t } from "../texts.js";
-import { batch, html, signal, useEffect } from "../vendor/ui.js";
+import { batch, effect, html, signal, useEffect } from "../vendor/ui.js";
 
 const question = signal("");
 const steps = signal([]);
@@ -17,24 +17,34 @@ const answer = signal(null);
 // Ollama's models; null until they are known.
 const models = signal(null);
 const model = signal("");
+// The question of the address that was asked last, so that it is asked once.
+let linked = null;
+
+// Another workspace or token has other evidence.
+effect(() => {
+  void workspace.value;
+  void token.value;
+  forget();
+});
 
 export function Ask() {
+  const wanted = route.value.query.get("q");
+  useEffect(() => void findModels(), []);
   useEffect(() => {
-    findModels();
-    const asked = route.value.query.get("q");
-    if (asked) ask(asked);
-  }, []);
+    if (wanted && wanted !== linked) ask(wanted);
+    linked = wanted;
+  }, [wanted]);
   const here = access.value.workspaces.find(({ name }) => name === workspace.value);
   const submit = (event) => {
     event.preventDefault();
-    ask(question.value);
+    if (question.value.trim()) ask(question.value);
   };
   const keys = (event) => {
     if (event.key === "Enter" && !event.shiftKey && !event.isComposing) submit(event);
   };
   return html`
     <h1>${t("nav.ask")}</h1>
-    ${!here?.documents && html`<${Welcome} ask=${ask} />`}
+    ${here?.documents === 0 && html`<${Welcome} ask=${ask} />`}
     <form class="ask" onSubmit=${submit}>
       <label for="question">${t("ask.label")}</label>
       <textarea
@@ -79,7 +89,8 @@ function Run() {
       html`
         <p class=${`verdict ${found.verdict}`}>
           <strong>${t(`verdict.${found.verdict}`)}</strong>
-          ${" "}${t("ask.took", { ms: found.processing_time_ms, threshold: number(found.threshold, 2) })}
+          ${" "}${t("ask.took", { ms: found.processing_time_ms })}
+          ${found.mode !== "similarity" && ` ${t("ask.needed", { threshold: number(found.threshold, 2) })}`}
         </p>
         ${found.standalone_question && html`<p>${t("ask.standalone", { question: found.standalone_question })}</p>`}
         ${found.degraded.map(
@@ -125,17 +136,22 @@ function said(step) {
 }
 
 function Prompt({ found }) {
-  const copy = async (text, done) => {
-    await navigator.clipboard.writeText(text);
-    notify(t(done));
+  const copy = async (text) => {
+    try {
+      await navigator.clipboard.writeText(text);
+      notify(t("ask.copied"));
+    } catch {
+      // Over plain http, browsers lend the clipboard to pages of this machine alone.
+      notify(t("ask.not_copied"), { kind: "error" });
+    }
   };
   const prompt = found.prompt ?? "";
   return html`
     <details>
       <summary>${t("ask.prompt")}</summary>
       <div class="row">
-        <button class="small outline" onClick=${() => copy(prompt, "ask.copied")}>${t("ask.copy_prompt")}</button>
-        <button class="small outline" onClick=${() => copy(curl(found.question), "ask.copied")}>${t("ask.copy_curl")}</button>
+        <button class="small outline" onClick=${() => copy(prompt)}>${t("ask.copy_prompt")}</button>
+        <button class="small outline" onClick=${() => copy(curl(found.question))}>${t("ask.copy_curl")}</button>
       </div>
       <pre tabindex="0">${prompt}</pre>
     </details>
@@ -143,19 +159,16 @@ function Prompt({ found }) {
 }
 
 async function ask(asked) {
-  stop();
   const run = new AbortController();
   batch(() => {
+    forget();
     question.value = asked;
-    steps.value = [];
-    explanation.value = failure.value = answer.value = null;
     running.value = run;
   });
   try {
     for await (const { event, data } of events("POST", "v1/explain", { body: { prompt: asked }, signal: run.signal })) {
       if (event === "step") steps.value = [...steps.value, data];
       if (event === "done") explanation.value = data;
-      if (event === "failed") throw Object.assign(new Error(data.error.message), { status: 500 });
     }
     if (!explanation.value) throw Object.assign(new Error(t("error.unreachable")), { status: 0 });
     if (model.value) await write(explanation.value, run);
@@ -167,14 +180,23 @@ async function ask(asked) {
 }
 
 function stop() {
-  running.value?.abort();
+  running.peek()?.abort();
   running.value = null;
+}
+
+function forget() {
+  stop();
+  batch(() => {
+    question.value = "";
+    steps.value = [];
+    explanation.value = failure.value = answer.value = null;
+  });
 }
 
 async function write(found, run = new AbortController()) {
   running.value = run;
   const body = { model: model.value, messages: [{ role: "user", content: found.prompt }], stream: true };
-  await follow(answer, lines("api/chat", body, run.signal), found.candidates);
+  await follow(answer, lines("api/chat", body, run.signal), found.candidates, run.signal);
   if (running.value === run) running.value = null;
 }
 

@@ -8,7 +8,7 @@ import { Progress } from "../parts/documents/progress.js";
 import { Table } from "../parts/documents/table.js";
 import { Failure } from "../parts/basics.js";
 import { NoChange } from "../parts/write_access.js";
-import { link, mayWrite, opened, route } from "../state.js";
+import { link, mayWrite, openDocument, opened, route } from "../state.js";
 import { t } from "../texts.js";
 import { html, useEffect, useRef } from "../vendor/ui.js";
 
@@ -61,8 +61,7 @@ function useDeepLink() {
   const shown = useRef(null);
   useEffect(() => {
     if (!id) return;
-    shown.current = { id, passage, strip: null };
-    opened.value = shown.current;
+    shown.current = openDocument(id, passage);
   }, [id, passage]);
   const now = opened.value;
   useEffect(() => {

@@ -5,7 +5,8 @@ import { html } from "../vendor/ui.js";
 import { Failure } from "./basics.js";
 import { slice } from "./code_points.js";
 
-const CITATION = /(\[\d+\])/;
+// As the service reads them: [1], [ 1 ] and [1, 2].
+const MARK = /(\[\s?\d{1,4}(?:\s?[,;]\s?\d{1,4})*\s?\])/;
 
 export function Answer({ answer, retry }) {
   if (!answer) return null;
@@ -15,39 +16,49 @@ export function Answer({ answer, retry }) {
       <div class="text" aria-live="polite">${answer.citations ? checked(answer) : linked(answer.text)}</div>
       ${!answer.done && !answer.failure && html`<small role="status">${t("answer.writing")}</small>`}
       ${answer.failure && html`<${Failure} error=${answer.failure} retry=${retry} />`}
-      ${answer.citations && html`<small>${summary(answer.citations)}</small>`}
+      ${answer.citations?.length > 0 && html`<small>${summary(answer.citations)}</small>`}
       ${answer.unchecked && html`<small>${t("answer.unchecked", { reason: answer.unchecked })}</small>`}
     </section>
   `;
 }
 
-// Puts a model's answer into the signal `shown` while it comes, then has its citations checked.
-export async function follow(shown, messages, candidates) {
-  shown.value = { text: "", done: false };
+// Puts a model's answer into the signal `shown` while it comes, then has its citations checked. Once something else is
+// put there, this answer is over.
+export async function follow(shown, messages, candidates, signal) {
+  let own = (shown.value = { text: "", done: false });
+  const show = (news) => {
+    if (shown.value === own) own = shown.value = { ...own, ...news };
+  };
   try {
     for await (const message of messages) {
       if (message.error) throw Object.assign(new Error(message.error), { status: 502 });
-      shown.value = { ...shown.value, text: shown.value.text + (message.message?.content ?? "") };
+      show({ text: own.text + (message.message?.content ?? "") });
     }
-    shown.value = { ...shown.value, done: true };
+    show({ done: true });
   } catch (error) {
-    shown.value = { ...shown.value, done: true, failure: isAbort(error) ? null : error };
-    return;
+    return show({ done: true, failure: isAbort(error) ? null : error });
   }
   const passages = candidates
     .filter(({ number }) => number)
     .map(({ number, content, title }) => ({ number, content, title }));
-  if (!CITATION.test(shown.value.text)) return;
+  if (!passages.length) return;
   try {
-    const { citations } = await call("POST", "v1/citations", { shared: true, body: { answer: shown.value.text, passages } });
-    shown.value = { ...shown.value, citations };
+    const { citations } = await call("POST", "v1/citations", { shared: true, body: { answer: own.text, passages }, signal });
+    show({ citations });
   } catch (error) {
-    shown.value = { ...shown.value, unchecked: error.message };
+    if (!isAbort(error)) show({ unchecked: error.message });
   }
 }
 
 function linked(text) {
-  return text.split(CITATION).map((part) => (CITATION.test(part) ? html`<${Link} number=${Number(part.slice(1, -1))} />` : part));
+  return text.split(MARK).flatMap((part) => (MARK.test(part) ? linkedMark(part) : part));
+}
+
+// In a list, each number is a link of its own.
+function linkedMark(mark) {
+  const numbers = mark.match(/\d+/g);
+  if (numbers.length === 1) return html`<${Link} number=${Number(numbers[0])} text=${mark} />`;
+  return mark.split(/(\d+)/).map((part) => (/\d/.test(part) ? html`<${Link} number=${Number(part)} text=${part} />` : part));
 }
 
 // The service tells where each citation stands.
@@ -56,15 +67,15 @@ function checked({ text, citations }) {
   let rest = text;
   let gone = 0;
   for (const citation of citations) {
-    const [before, , after] = slice(rest, citation.start - gone, citation.end - gone);
-    parts.push(before, html`<${Link} number=${citation.number} citation=${citation} />`);
+    const [before, mark, after] = slice(rest, citation.start - gone, citation.end - gone);
+    parts.push(before, html`<${Link} number=${citation.number} text=${mark} citation=${citation} />`);
     rest = after;
     gone = citation.end;
   }
   return [...parts, rest];
 }
 
-function Link({ number, citation }) {
+function Link({ number, text, citation }) {
   const doubtful = citation && !citation.supported;
   const told = doubtful ? t("answer.unsupported", { score: score(citation.score) }) : t("answer.open", { n: number });
   const open = (event) => {
@@ -73,7 +84,7 @@ function Link({ number, citation }) {
     card?.scrollIntoView({ block: "center" });
     card?.focus();
   };
-  return html`<a href=${`#evidence-${number}`} class=${doubtful ? "cite doubtful" : "cite"} title=${told} aria-label=${`[${number}] ${told}`} onClick=${open}>[${number}]${doubtful ? "?" : ""}</a>`;
+  return html`<a href=${`#evidence-${number}`} class=${doubtful ? "cite doubtful" : "cite"} title=${told} aria-label=${`${text} ${told}`} onClick=${open}>${text}${doubtful ? "?" : ""}</a>`;
 }
 
 function summary(citations) {

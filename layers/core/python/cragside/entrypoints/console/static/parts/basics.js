@@ -16,17 +16,18 @@ export function Failure({ error, retry }) {
   `;
 }
 
-// A modal window. `close` is called when it closes itself: by Escape or its button.
+// A modal window. `close` is called once somebody closed it, by Escape or its button, and has to take it away. Before
+// that, the browser gives the focus back to what had it.
 export function Dialog({ title, close, children, wide = false }) {
   const dialog = useRef(null);
   useEffect(() => {
     dialog.current.showModal();
   }, []);
   return html`
-    <dialog ref=${dialog} class=${wide ? "wide" : ""} aria-label=${title} onCancel=${close ?? ((event) => event.preventDefault())}>
+    <dialog ref=${dialog} class=${wide ? "wide" : ""} aria-label=${title} onClose=${close}>
       <article>
         <header>
-          ${close && html`<button aria-label=${t("close")} rel="prev" onClick=${close}></button>`}
+          <button aria-label=${t("close")} rel="prev" onClick=${() => dialog.current.close()}></button>
           <h2>${title}</h2>
         </header>
         ${children}

@@ -1,5 +1,5 @@
 // A passage or web result that was considered as evidence: where it is from, its score, and why.
-import { opened } from "../state.js";
+import { openDocument } from "../state.js";
 import { has, score, t } from "../texts.js";
 import { html } from "../vendor/ui.js";
 import { ScoreBar } from "./basics.js";
@@ -28,7 +28,7 @@ export function CandidateCard({ candidate }) {
         <dt>${t("candidate.grader")}</dt>
         <dd>${reasons.grader === null ? t("candidate.ungraded") : graderName(reasons.grader)}</dd>
       </dl>
-      ${candidate.document && html`<button class="small outline" onClick=${() => open(candidate)}>${t("candidate.open")}</button>`}
+      ${candidate.document && html`<button class="small outline" onClick=${() => openDocument(candidate.document, candidate.id, reasons.strip)}>${t("candidate.open")}</button>`}
       ${isWeb(candidate.url) &&
       html`<a href=${atPage(candidate.url, candidate.page)} target="_blank" rel="noopener noreferrer">${t("candidate.visit")}</a>`}
     </article>
@@ -41,10 +41,6 @@ export const graderName = (grader) => (has(`grader.${grader}`) ? t(`grader.${gra
 function figureOf({ score: graded, similarity, needed }) {
   if (graded === null && similarity !== null) return t("candidate.similarity", { similarity: score(similarity) });
   return t("candidate.score", { score: score(graded), needed: score(needed) });
-}
-
-function open({ document, id, reasons }) {
-  opened.value = { id: document, passage: id, strip: reasons.strip };
 }
 
 function placeOf({ filename, url, page, section }) {

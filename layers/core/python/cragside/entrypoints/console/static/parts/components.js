@@ -29,7 +29,7 @@ export function Components() {
             </tbody>
           </table>
         </div>
-        <button class="small outline" onClick=${reload}>${t("components.again")}</button>
+        <button class="small outline" aria-busy=${loading ? "true" : undefined} onClick=${reload}>${t("components.again")}</button>
       `}
       ${loading && html`<${Waiting} text=${t("components.loading")} />`}
     </section>

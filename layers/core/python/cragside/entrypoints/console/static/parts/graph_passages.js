@@ -1,6 +1,6 @@
 // The passages that name an entity, or that say that two are related.
 import { call } from "../api.js";
-import { opened } from "../state.js";
+import { openDocument } from "../state.js";
 import { t } from "../texts.js";
 import { html } from "../vendor/ui.js";
 import { Failure, Waiting } from "./basics.js";
@@ -19,7 +19,7 @@ export function GraphPassages({ query }) {
         ${value?.passages.map(
           ({ id, document, title: heading, name, text, page, section }) => html`
             <li>
-              <button class="small outline" onClick=${() => (opened.value = { id: document, passage: id, strip: null })}>${heading || name}</button>
+              <button class="small outline" onClick=${() => openDocument(document, id)}>${heading || name}</button>
               <small class="where">${[page && t("page", { page: String(page) }), section].filter(Boolean).join(" · ")}</small>
               <blockquote class="text">${text}</blockquote>
             </li>

@@ -1,20 +1,21 @@
 // Asks for the service's token. It is kept for the tab alone.
-import { token } from "../state.js";
+import { token, tokenRefused } from "../state.js";
 import { t } from "../texts.js";
 import { html, useState } from "../vendor/ui.js";
 import { Dialog } from "./basics.js";
 
-export function TokenDialog() {
+export function TokenDialog({ close }) {
   const [text, setText] = useState("");
-  const refused = token.value !== "";
+  const refused = tokenRefused.value;
   const enter = (event) => {
     event.preventDefault();
+    tokenRefused.value = false;
     // The same value would change nothing, so a second try goes by the empty one.
     if (token.value === text.trim()) token.value = "";
     token.value = text.trim();
   };
   return html`
-    <${Dialog} title=${t("token.title")}>
+    <${Dialog} title=${t("token.title")} close=${close}>
       <form onSubmit=${enter}>
         <p>${t("token.why")}</p>
         <label>

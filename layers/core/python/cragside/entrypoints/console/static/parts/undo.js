@@ -9,19 +9,18 @@ const AT_ONCE = 3;
 
 // What panels leave out of their lists, as `keyOf` tells it.
 export const removed = signal(new Set());
+// Each is {paths, left, place, done, again, notice, sending}. `left` are the paths that the service did not answer yet.
 const waiting = new Set();
 
 export const keyOf = (path, place = workspace.value) => `${place} ${path}`;
 
 // Removes what the paths stand for. `text` is shown meanwhile; `done` is called once the service was asked, `undone` if
-// somebody thought better of it.
-export function remove(paths, { text, done = () => {}, undone = () => {} }) {
-  const work = { paths, place: workspace.value };
-  waiting.add(work);
-  hide(work.paths, work.place);
-  notify(text, {
+// somebody thought better of it. `again` says that the same may be added again later, and is shown then.
+export function remove(paths, { text, done = () => {}, undone = () => {}, again = false }) {
+  const work = begun({ paths, place: workspace.value, done, again });
+  work.notice = notify(text, {
     seconds: SECONDS,
-    gone: () => send(work, done),
+    gone: () => send(work),
     action: {
       label: t("undo"),
       keys: t("undo.keys"),
@@ -34,36 +33,48 @@ export function remove(paths, { text, done = () => {}, undone = () => {} }) {
   });
 }
 
-async function send(work, done) {
-  if (!waiting.delete(work)) return;
-  const left = [...work.paths];
+// Removes from the service what still waits in a workspace, before something is added: it may be the same again, and a
+// removal after that would remove the new.
+export async function finish(place) {
+  const mine = [...waiting].filter((work) => work.place === place);
+  for (const { notice } of mine) notice?.close();
+  await Promise.all(mine.map(({ sending }) => sending));
+}
+
+function begun(work) {
+  waiting.add(Object.assign(work, { left: new Set(work.paths) }));
+  hide(work.paths, work.place);
+  return work;
+}
+
+async function send(work) {
+  if (work.sending || !waiting.has(work)) return;
+  const { paths, place, done, again } = work;
+  const unsent = [...paths];
   const failed = [];
   let failure = null;
   const sendSome = async () => {
-    while (left.length) {
-      const path = left.pop();
+    while (unsent.length) {
+      const path = unsent.pop();
       try {
-        await ask(path, work.place);
+        await ask(path, place);
       } catch (error) {
         failed.push(path);
         failure = error;
       }
+      work.left.delete(path);
     }
   };
-  await Promise.all(Array.from({ length: AT_ONCE }, sendSome));
-  show(failed, work.place);
+  work.sending = Promise.all(Array.from({ length: AT_ONCE }, sendSome));
+  await work.sending;
+  waiting.delete(work);
+  show(failed, place);
   await done();
+  if (again) show(paths, place);
   if (failure) {
-    const again = { label: t("retry"), run: () => retry(failed, work.place, done) };
-    notify(t("undo.failed", { n: failed.length, reason: failure.message }), { kind: "error", seconds: 30, action: again });
+    const retry = { label: t("retry"), run: () => send(begun({ paths: failed, place, done, again })) };
+    notify(t("undo.failed", { n: failed.length, reason: failure.message }), { kind: "error", seconds: 30, action: retry });
   }
-}
-
-function retry(paths, place, done) {
-  const work = { paths, place };
-  waiting.add(work);
-  hide(paths, place);
-  return send(work, done);
 }
 
 async function ask(path, place, keepalive = false) {
@@ -77,7 +88,7 @@ async function ask(path, place, keepalive = false) {
 
 // Who leaves the page does not undo any more.
 addEventListener("pagehide", () => {
-  for (const { paths, place } of waiting) for (const path of paths) ask(path, place, true).catch(() => {});
+  for (const { left, place } of waiting) for (const path of left) ask(path, place, true).catch(() => {});
   waiting.clear();
 });
 

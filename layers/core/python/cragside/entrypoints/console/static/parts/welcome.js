@@ -1,27 +1,38 @@
 // What somebody sees whose workspace is empty: what to do first, and documents to try it with.
-import { call } from "../api.js";
+import { call, isAbort } from "../api.js";
 import { link, mayWrite, notify, workspace } from "../state.js";
 import { t } from "../texts.js";
-import { html, useEffect, useState } from "../vendor/ui.js";
+import { html, useEffect, useRef, useState } from "../vendor/ui.js";
 import { refreshAccess } from "./access.js";
 import { Failure, Waiting } from "./basics.js";
+import { finish } from "./undo.js";
+import { whyNoChange } from "./write_access.js";
+
+const LOOKS = 240;
+const LOOK_AGAIN_MS = 500;
+const MOST_LISTED = 1000;
 
 export function Welcome({ ask }) {
   const [samples, setSamples] = useState(null);
   const [state, setState] = useState("offered");
   const [failure, setFailure] = useState(null);
+  const leaving = useRef(new AbortController());
   useEffect(() => {
     call("GET", "v1/samples", { shared: true }).then(setSamples, setFailure);
+    return () => leaving.current.abort();
   }, []);
   const add = async () => {
     setState("adding");
     setFailure(null);
     try {
-      const { documents } = await call("POST", "v1/samples", { body: {} });
-      await searchable(documents.map(({ id }) => id));
+      await finish(workspace.value);
+      const { documents, errors } = await call("POST", "v1/samples", { body: {} });
+      for (const { name, message } of errors) notify(t("welcome.refused", { name, message }), { kind: "error" });
+      await searchable(new Set(documents.map(({ id }) => id)), leaving.current.signal);
       notify(t("welcome.added", { n: documents.length }));
       setState("added");
     } catch (error) {
+      if (isAbort(error)) return;
       setFailure(error);
       setState("offered");
     }
@@ -29,7 +40,7 @@ export function Welcome({ ask }) {
   return html`
     <section class="welcome">
       <h2>${t("welcome.title", { workspace: workspace.value })}</h2>
-      <p>${t("welcome.first")} <a href=${link("documents")}>${t("welcome.documents")}</a></p>
+      <p>${mayWrite.value ? html`${t("welcome.first")} <a href=${link("documents")}>${t("welcome.documents")}</a>` : whyNoChange()}</p>
       ${failure && html`<${Failure} error=${failure} />`}
       ${state === "adding" && html`<${Waiting} text=${t("welcome.adding")} />`}
       ${samples && state === "offered" && mayWrite.value && html`<button onClick=${add}>${t("welcome.try", { n: samples.documents })}</button>`}
@@ -38,7 +49,7 @@ export function Welcome({ ask }) {
         <p>${t("welcome.ask")}</p>
         <ul>
           ${samples.questions.map(
-            (each) => html`<li><button class="small outline" onClick=${() => (refreshAccess(), ask(each))}>${each}</button></li>`,
+            (each) => html`<li><button class="small outline" onClick=${() => (refreshAccess().catch(() => {}), ask(each))}>${each}</button></li>`,
           )}
         </ul>
       `}
@@ -46,11 +57,12 @@ export function Welcome({ ask }) {
   `;
 }
 
-// Waits until the texts can be found. A worker takes them one after the other.
-async function searchable(ids) {
-  for (;;) {
-    const { total } = await call("GET", "v1/documents", { query: { status: "pending", limit: 1 } });
-    if (!total || !ids.length) return;
-    await new Promise((resolve) => setTimeout(resolve, 500));
+// Waits until the texts can be found. A worker takes them one after the other, unless none runs.
+async function searchable(ids, signal) {
+  for (let look = 0; look < LOOKS; look += 1) {
+    const { documents } = await call("GET", "v1/documents", { query: { status: "pending", limit: MOST_LISTED }, signal });
+    if (!documents.some(({ id }) => ids.has(id))) return;
+    await new Promise((resolve) => setTimeout(resolve, LOOK_AGAIN_MS));
   }
+  throw new Error(t("welcome.slow"));
 }

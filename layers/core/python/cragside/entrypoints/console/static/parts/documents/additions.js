@@ -3,6 +3,7 @@ import { ApiError, call, upload } from "../../api.js";
 import { workspace } from "../../state.js";
 import { t } from "../../texts.js";
 import { refreshAccess } from "../access.js";
+import { finish } from "../undo.js";
 import { follow, followed } from "./following.js";
 import { active, change, held, newItem } from "./items.js";
 import { clone } from "./repository.js";
@@ -59,6 +60,7 @@ async function send(item) {
   item.leaving = new AbortController();
   for (let tried = 1; ; tried += 1) {
     try {
+      await finish(item.workspace);
       await SENDERS[item.kind](item);
       return;
     } catch (thrown) {

@@ -1,6 +1,6 @@
 // Work that was given up, with the reasons, and a button to try it again.
 import { call } from "../../api.js";
-import { mayWrite, notify, opened, workspace } from "../../state.js";
+import { mayWrite, notify, openDocument, workspace } from "../../state.js";
 import { date, t } from "../../texts.js";
 import { html, signal, useEffect } from "../../vendor/ui.js";
 import { Failure } from "../basics.js";
@@ -37,7 +37,7 @@ function Letter({ letter }) {
   return html`
     <li>
       ${name
-        ? html`<button class="open" onClick=${() => (opened.value = { id: document_id, passage: undefined, strip: null })}><bdi>${name}</bdi></button>`
+        ? html`<button class="open" onClick=${() => openDocument(document_id)}><bdi>${name}</bdi></button>`
         : html`<bdi>${t(document_id.startsWith("mem-") ? "dead.memory" : "dead.document", { id: document_id })}</bdi>`}
       <span>${t(`dead.stage.${stage}`)}: ${reason}</span>
       <small>${t("dead.tried", { n: attempts })} · ${date(at)}</small>

@@ -38,7 +38,8 @@ async function stream(item) {
       await pause(AGAIN_MS);
     }
   } catch (error) {
-    if (error.status === 404 || error.status === 403) settle(item, { phase: "failed", error });
+    // 200: the events of this document end with an error.
+    if ([200, 403, 404].includes(error.status)) settle(item, { phase: "failed", error });
     else held.value = error;
   } finally {
     leaving.abort();
@@ -47,7 +48,6 @@ async function stream(item) {
 
 function told(item, event, data) {
   if (!followed.includes(item)) return;
-  if (data.error?.message) return settle(item, { phase: "failed", error: data.error });
   if (data.status === "failed") return settle(item, { phase: "failed", error: { message: data.error } });
   if (data.status !== "pending") return settle(item, { phase: "done", passages: data.passages });
   change(item, { phase: "indexing", parts: data.parts, embedded: data.embedded_parts });

@@ -8,7 +8,6 @@ export async function clone(item, change) {
   const body = { url: item.url, workspace: item.workspace, ...(item.branch && { branch: item.branch }) };
   for await (const { event, data } of events("POST", "v1/repositories", { body, signal: item.leaving.signal })) {
     if (event === "progress") change(item, { phase: "cloning", ...data });
-    if (event === "failed") throw new ApiError(data.error?.type === "service_unavailable" ? 502 : 400, data);
     if (event === "done") return change(item, { phase: "done", accepted: data.accepted, refused: data.refused, errors: data.errors });
   }
   throw new ApiError(0, { error: { message: t("error.unreachable") } });

@@ -1,5 +1,5 @@
 // A document in the list, with what can be done with it.
-import { mayWrite, opened } from "../../state.js";
+import { mayWrite, openDocument } from "../../state.js";
 import { date, number, t } from "../../texts.js";
 import { html } from "../../vendor/ui.js";
 import { isWeb } from "../web_address.js";
@@ -12,7 +12,7 @@ export function Row({ document }) {
     <tr role="row" id=${`row-${id}`} class=${status}>
       ${mayWrite.value && html`<td role="cell" class="pick"><${Pick} document=${document} /></td>`}
       <th role="rowheader" scope="row">
-        <button type="button" class="open" onClick=${() => open(id)} title=${t("documents.open")}><bdi>${label}</bdi></button>
+        <button type="button" class="open" onClick=${() => openDocument(id)} title=${t("documents.open")}><bdi>${label}</bdi></button>
         <${Origin} document=${document} />
         <${Problem} document=${document} />
       </th>
@@ -24,8 +24,6 @@ export function Row({ document }) {
     </tr>
   `;
 }
-
-const open = (id) => (opened.value = { id, passage: undefined, strip: null });
 
 function Pick({ document: { id, label } }) {
   const pick = (event) => {
