@@ -22,7 +22,6 @@ export async function rebuild(workspace, total) {
 async function followed(workspace, now) {
   for await (const { event, data } of events("POST", "v1/reindex", { body: { workspace } })) {
     if (event === "progress") now({ done: data.done, total: data.total });
-    if (event === "failed") throw new ApiError(500, data);
     if (event === "done") return data.documents;
   }
   throw new ApiError(0, { error: { message: t("error.unreachable") } });
