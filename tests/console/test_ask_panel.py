@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.console.acts import expects
+from tests.console.conftest import Axe
+from tests.console.looks import EVERY_LOOK
 from tests.console.watch import Watch
 from tests.services.cragside_server import CragsideServer, Given
 from tests.services.stub_ollama import StubOllama
@@ -61,6 +63,31 @@ def test_a_candidate_that_nobody_graded_shows_its_similarity(page: "Page", servi
     expects(page.locator(".candidate.kept").first).to_contain_text("Similarity to the question 0.")
     expects(page.locator(".candidate svg line")).to_have_count(0)
     expects(page.get_by_text("A passage needs more than")).to_have_count(0)
+
+
+@pytest.mark.parametrize("given", [KNOWN])
+def test_a_workspace_without_evidence_says_so(page: "Page", service: CragsideServer) -> None:
+    with service.client() as client:
+        client.patch("/v1/settings", json={"mode": "off"}).raise_for_status()
+    ask(page, service)
+    page.get_by_role("link", name="Evidence is switched off in this workspace.").click()
+    expects(page.get_by_role("heading", name="Evidence", exact=True)).to_be_visible()
+
+
+@pytest.mark.parametrize("look", EVERY_LOOK, ids=str)
+@pytest.mark.parametrize("given", [KNOWN])
+def test_an_explanation_has_no_barriers(page: "Page", shared_service: CragsideServer, axe: Axe) -> None:
+    page.goto(shared_service.console("#/ask"))
+    page.locator("#question").fill(QUESTION)
+    page.locator("form.ask [type=submit]").click()
+    expects(page.locator(".candidate.kept mark")).to_be_visible()
+    assert axe(page) == []
+
+
+@pytest.mark.parametrize("given", [KNOWN])
+def test_a_question_mark_in_the_address_belongs_to_the_question(page: "Page", shared_service: CragsideServer) -> None:
+    page.goto(shared_service.console("#/ask?q=Who lit Cragside?"))
+    expects(page.get_by_label("Question")).to_have_value("Who lit Cragside?")
 
 
 @pytest.mark.parametrize("given", [KNOWN])
@@ -194,3 +221,26 @@ def test_a_service_that_stops_is_told_with_a_way_out(page: "Page", service: Crag
     service.start()
     page.get_by_role("button", name="Try again").click()
     expects(page.get_by_text("Evidence from the knowledge base.")).to_be_visible()
+
+
+@pytest.mark.parametrize(
+    "given", [Given(documents={"lamp.md": LIT}, ollama="stub", environment={"RAG_STORE_EXCHANGES": "true"})]
+)
+def test_an_answer_is_remembered_in_the_workspace_of_its_evidence(page: "Page", service: CragsideServer) -> None:
+    with service.client() as client:
+        other = {"name": "tart.md", "text": TART, "workspace": "kitchen"}
+        client.post("/v1/documents", json=other).raise_for_status()
+        page.goto(service.console("#/ask"))
+        page.get_by_role("combobox", name="Workspace").select_option("kitchen")
+        page.get_by_label("Answer by").select_option(index=1)
+        page.get_by_label("Question").fill("How long is the lemon tart baked?")
+        page.get_by_role("button", name="Find evidence").click()
+        expects(page.locator(".answer")).to_contain_text("The lamps were lit in 1880")
+        for _ in range(100):
+            if client.get("/v1/memories", params={"workspace": "kitchen"}).json()["total"]:
+                break
+            page.wait_for_timeout(100)
+        totals = [
+            client.get("/v1/memories", params={"workspace": name}).json()["total"] for name in ("kitchen", "default")
+        ]
+    assert totals == [1, 0]

@@ -40,9 +40,10 @@ export async function* events(method, path, { query = {}, body, signal } = {}) {
   }
 }
 
-// The JSON values that a route of Ollama's streams, one a line.
+// The JSON values that a route of Ollama's streams, one a line. The service may remember the exchange, in the workspace.
 export async function* lines(path, body, signal) {
-  const response = await send("POST", path, { body, shared: true, signal });
+  const headers = { "X-RAG-Workspace": workspace.value };
+  const response = await send("POST", path, { body, shared: true, headers, signal });
   for await (const line of blocks(response.body, /\n/)) if (line.trim()) yield JSON.parse(line);
 }
 

@@ -18,7 +18,7 @@ addEventListener("hashchange", () => (address.value = location.hash));
 
 // The panel and the parameters after it: #/graph?entity=Swan.
 export const route = computed(() => {
-  const [path, query] = address.value.replace(/^#\/?/, "").split("?");
+  const [, path, query] = address.value.match(/^#?\/?([^?]*)\??(.*)$/s);
   return { panel: PANELS.includes(path) ? path : "ask", query: new URLSearchParams(query) };
 });
 

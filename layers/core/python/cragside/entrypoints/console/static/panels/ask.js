@@ -4,7 +4,7 @@ import { Failure, Waiting } from "../parts/basics.js";
 import { Answer, follow } from "../parts/answer.js";
 import { CandidateCard, graderName } from "../parts/candidate_card.js";
 import { Welcome } from "../parts/welcome.js";
-import { access, notify, route, token, workspace } from "../state.js";
+import { access, link, notify, route, token, workspace } from "../state.js";
 import { number, t } from "../texts.js";
 import { batch, effect, html, signal, useEffect } from "../vendor/ui.js";
 
@@ -90,7 +90,7 @@ function Run() {
         <p class=${`verdict ${found.verdict}`}>
           <strong>${t(`verdict.${found.verdict}`)}</strong>
           ${" "}${t("ask.took", { ms: found.processing_time_ms })}
-          ${found.mode !== "similarity" && ` ${t("ask.needed", { threshold: number(found.threshold, 2) })}`}
+          ${found.mode === "corrective" && ` ${t("ask.needed", { threshold: number(found.threshold, 2) })}`}
         </p>
         ${found.standalone_question && html`<p>${t("ask.standalone", { question: found.standalone_question })}</p>`}
         ${found.degraded.map(
@@ -102,7 +102,7 @@ function Run() {
     ${found &&
     html`
       <h2>${t("ask.candidates", { n: found.candidates.length })}</h2>
-      ${!found.candidates.length && html`<p>${t("ask.nothing")}</p>`}
+      ${!found.candidates.length && html`<p>${found.mode === "off" ? html`<a href=${link("settings")}>${t("ask.off")}</a>` : t("ask.nothing")}</p>`}
       <div class="cards">${found.candidates.map((each) => html`<${CandidateCard} key=${each.id} candidate=${each} />`)}</div>
     `}
   `;
@@ -147,12 +147,12 @@ function Prompt({ found }) {
   };
   const prompt = found.prompt ?? "";
   return html`
+    <div class="row">
+      <button class="small outline" onClick=${() => copy(prompt)}>${t("ask.copy_prompt")}</button>
+      <button class="small outline" onClick=${() => copy(curl(found.question))}>${t("ask.copy_curl")}</button>
+    </div>
     <details>
       <summary>${t("ask.prompt")}</summary>
-      <div class="row">
-        <button class="small outline" onClick=${() => copy(prompt)}>${t("ask.copy_prompt")}</button>
-        <button class="small outline" onClick=${() => copy(curl(found.question))}>${t("ask.copy_curl")}</button>
-      </div>
       <pre tabindex="0">${prompt}</pre>
     </details>
   `;

@@ -1,14 +1,22 @@
 // A passage or web result that was considered as evidence: where it is from, its score, and why.
 import { openDocument } from "../state.js";
 import { has, score, t } from "../texts.js";
-import { html } from "../vendor/ui.js";
+import { html, useEffect, useRef } from "../vendor/ui.js";
 import { ScoreBar } from "./basics.js";
 import { slice } from "./code_points.js";
 import { atPage, isWeb } from "./web_address.js";
 
+// Above the marked strip.
+const MARGIN_PIXELS = 16;
+
 export function CandidateCard({ candidate }) {
   const { number, kept, needed, reasons } = candidate;
   const figure = figureOf(candidate);
+  const quote = useRef(null);
+  useEffect(() => {
+    const mark = quote.current.querySelector("mark");
+    if (mark) quote.current.scrollTop = mark.offsetTop - quote.current.offsetTop - MARGIN_PIXELS;
+  }, [candidate]);
   return html`
     <article class=${`candidate ${kept ? "kept" : "dropped"}`} id=${number ? `evidence-${number}` : undefined} tabindex="-1">
       <header>
@@ -21,7 +29,7 @@ export function CandidateCard({ candidate }) {
         <strong>${t(kept ? "candidate.kept" : `candidate.dropped.${candidate.dropped ?? "score"}`)}</strong>
         ${" "}${figure}
       </p>
-      <blockquote class="text">${marked(candidate)}</blockquote>
+      <blockquote class="text" ref=${quote} tabindex="0">${marked(candidate)}</blockquote>
       <dl>
         <dt>${t("candidate.words")}</dt>
         <dd>${reasons.words.length ? reasons.words.map((word) => html`<span class="word">${word}</span> `) : t("candidate.no_words")}</dd>

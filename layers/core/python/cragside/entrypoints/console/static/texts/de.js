@@ -61,6 +61,7 @@ export default {
   "ask.standalone": "Gesucht wurde: {question}",
   "ask.degraded": "{component} ist ausgefallen, der Lauf ging ohne weiter: {reason}",
   "ask.candidates": { one: "{n} Kandidat", other: "{n} Kandidaten" },
+  "ask.off": "Belege sind in diesem Arbeitsbereich ausgeschaltet. Einstellungen",
   "ask.nothing": "Nichts gefunden. Füge Dokumente hinzu, oder frage nach dem, was in ihnen steht.",
   "ask.prompt": "Der Prompt, den ein Modell bekommt",
   "ask.copy_prompt": "Prompt kopieren",

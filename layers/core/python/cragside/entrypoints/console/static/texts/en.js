@@ -61,6 +61,7 @@ export default {
   "ask.standalone": "Searched for: {question}",
   "ask.degraded": "{component} failed, and the run went on without it: {reason}",
   "ask.candidates": { one: "{n} candidate", other: "{n} candidates" },
+  "ask.off": "Evidence is switched off in this workspace. Settings",
   "ask.nothing": "Nothing was found. Add documents, or ask about what the documents say.",
   "ask.prompt": "The prompt that a model gets",
   "ask.copy_prompt": "Copy the prompt",

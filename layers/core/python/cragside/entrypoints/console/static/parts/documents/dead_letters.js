@@ -72,13 +72,13 @@ async function nameThem(letters) {
   }
 }
 
-async function revive(document_id) {
+async function revive(document_id, place = workspace.value) {
   try {
-    const { tasks } = await call("POST", "v1/queue/revive", { body: document_id ? { document_id } : {} });
+    const { tasks } = await call("POST", "v1/queue/revive", { body: { workspace: place, ...(document_id && { document_id }) } });
     notify(t("dead.revived", { n: tasks }));
     focusSoon(() => document.querySelector(".dead summary") ?? document.getElementById("list-title"));
   } catch (error) {
-    notify(error.message, { kind: "error", action: { label: t("retry"), run: () => revive(document_id) } });
+    notify(error.message, { kind: "error", action: { label: t("retry"), run: () => revive(document_id, place) } });
   }
   await Promise.all([loadDead(), load({ quiet: true })]);
 }

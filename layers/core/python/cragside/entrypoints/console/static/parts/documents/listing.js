@@ -29,6 +29,7 @@ export function enter() {
       asked.value = FIRST;
       typed.value = "";
       listing.value = null;
+      chosen.value = new Set();
     });
   }
   return load();

@@ -1,6 +1,6 @@
 // Deletes documents, or has them indexed again.
 import { call } from "../../api.js";
-import { notify } from "../../state.js";
+import { notify, workspace } from "../../state.js";
 import { t } from "../../texts.js";
 import { refreshAccess } from "../access.js";
 import { focusSoon, neighbour } from "../focus.js";
@@ -25,18 +25,18 @@ export function removeDocuments(documents) {
 }
 
 // Failed or pending documents resume. Others are processed again from the start.
-export async function reprocess(documents) {
+export async function reprocess(documents, place = workspace.value) {
   const left = [...documents];
   let tasks = 0;
   try {
     for (; left.length; left.shift()) {
       const [{ id, status }] = left;
       const force = !["failed", "pending"].includes(status);
-      tasks += (await call("POST", `${pathOf(id)}/reprocess`, { query: force ? { force } : {} })).tasks;
+      tasks += (await call("POST", `${pathOf(id)}/reprocess`, { query: { workspace: place, ...(force && { force }) } })).tasks;
     }
     notify(t("documents.reprocessed", { n: documents.length, tasks }));
   } catch (error) {
-    notify(error.message, { kind: "error", action: { label: t("retry"), run: () => reprocess(left) } });
+    notify(error.message, { kind: "error", action: { label: t("retry"), run: () => reprocess(left, place) } });
   }
   await load({ quiet: true });
 }
