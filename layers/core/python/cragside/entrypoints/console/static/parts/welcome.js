@@ -16,6 +16,7 @@ export function Welcome({ ask }) {
   const [samples, setSamples] = useState(null);
   const [state, setState] = useState("offered");
   const [failure, setFailure] = useState(null);
+  const [done, setDone] = useState(0);
   const leaving = useRef(new AbortController());
   useEffect(() => {
     call("GET", "v1/samples", { shared: true }).then(setSamples, setFailure);
@@ -28,7 +29,7 @@ export function Welcome({ ask }) {
       await finish(workspace.value);
       const { documents, errors } = await call("POST", "v1/samples", { body: {} });
       for (const { name, message } of errors) notify(t("welcome.refused", { name, message }), { kind: "error" });
-      await searchable(new Set(documents.map(({ id }) => id)), leaving.current.signal);
+      await searchable(new Set(documents.map(({ id }) => id)), setDone, leaving.current.signal);
       notify(t("welcome.added", { n: documents.length }));
       setState("added");
     } catch (error) {
@@ -39,10 +40,10 @@ export function Welcome({ ask }) {
   };
   return html`
     <section class="welcome">
-      <h2>${t("welcome.title", { workspace: workspace.value })}</h2>
-      <p>${mayWrite.value ? html`${t("welcome.first")} <a href=${link("documents")}>${t("welcome.documents")}</a>` : whyNoChange()}</p>
+      ${state !== "added" && html`<h2>${t("welcome.title", { workspace: workspace.value })}</h2>`}
+      <p>${state === "added" ? "" : mayWrite.value ? html`${t("welcome.first")} <a href=${link("documents")}>${t("welcome.documents")}</a>` : whyNoChange()}</p>
       ${failure && html`<${Failure} error=${failure} />`}
-      ${state === "adding" && html`<${Waiting} text=${t("welcome.adding")} />`}
+      ${state === "adding" && html`<${Waiting} text=${t("welcome.adding", { done, n: samples.documents })} />`}
       ${samples && state === "offered" && mayWrite.value && html`<button onClick=${add}>${t("welcome.try", { n: samples.documents })}</button>`}
       ${state === "added" &&
       html`
@@ -58,10 +59,12 @@ export function Welcome({ ask }) {
 }
 
 // Waits until the texts can be found. A worker takes them one after the other, unless none runs.
-async function searchable(ids, signal) {
+async function searchable(ids, tell, signal) {
   for (let look = 0; look < LOOKS; look += 1) {
     const { documents } = await call("GET", "v1/documents", { query: { status: "pending", limit: MOST_LISTED }, signal });
-    if (!documents.some(({ id }) => ids.has(id))) return;
+    const left = documents.filter(({ id }) => ids.has(id)).length;
+    tell(ids.size - left);
+    if (!left) return;
     await new Promise((resolve) => setTimeout(resolve, LOOK_AGAIN_MS));
   }
   throw new Error(t("welcome.slow"));

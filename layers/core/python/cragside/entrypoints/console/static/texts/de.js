@@ -113,7 +113,7 @@ export default {
   "welcome.first": "Füge zuerst Dokumente hinzu:",
   "welcome.documents": "Dateien ablegen oder eine Adresse einfügen.",
   "welcome.try": "Mit {n} Beispieltexten ausprobieren",
-  "welcome.adding": "Die Beispieltexte werden hinzugefügt …",
+  "welcome.adding": "Die Beispieltexte werden hinzugefügt: {done} von {n} …",
   "welcome.added": { one: "{n} Beispieltext wurde hinzugefügt.", other: "{n} Beispieltexte wurden hinzugefügt." },
   "welcome.refused": "{name} wurde abgelehnt: {message}",
   "welcome.slow": "Die Beispieltexte werden noch indexiert. Unter Dokumente steht, wie weit sie sind.",

@@ -113,7 +113,7 @@ export default {
   "welcome.first": "Add documents first:",
   "welcome.documents": "drop files, or paste an address.",
   "welcome.try": "Try it with {n} sample texts",
-  "welcome.adding": "Adding the sample texts…",
+  "welcome.adding": "Adding the sample texts: {done} of {n}…",
   "welcome.added": { one: "{n} sample text was added.", other: "{n} sample texts were added." },
   "welcome.refused": "{name} was refused: {message}",
   "welcome.slow": "The sample texts are still being indexed. The panel Documents shows how far they are.",
