@@ -8,7 +8,7 @@ import pytest
 
 from cragside.adapters.git import checkout as module
 from cragside.adapters.git import command
-from cragside.adapters.git.checkout import PassedOver, RepositoryFile, cloned, files_of
+from cragside.adapters.git.checkout import PassedOver, RepositoryFile, cloned, files_of, paths_of
 from cragside.domain.errors import ConfigurationError, ValidationError
 from tests.unit.git.conftest import GitServer, Repository
 
@@ -28,6 +28,10 @@ class NoNames:
 
     async def close(self):
         pass
+
+
+async def drained(files):
+    return [found async for found in files]
 
 
 async def indexed(source, *, branch=None, **chosen):
@@ -324,17 +328,54 @@ async def test_the_number_of_files_is_limited(repository):
     assert (len(files), passed_over) == (5, {})
 
 
-async def test_a_tree_that_unfolds_without_end_is_left_at_the_limit(repository):
+def unfold(repository: Repository, innermost: str, name: str, deep: int) -> None:
+    """Commit `name` with trees below it that each hold the next one ten times."""
+    kind, entry = innermost.split()
+    mode = "100644" if kind == "blob" else "040000"
+    for _ in range(deep):
+        listed = "".join(f"{mode} {kind} {entry}\t{number}\n" for number in range(10))
+        entry = repository.git("mktree", input=listed.encode()).decode().strip()
+        mode, kind = "040000", "tree"
+    tree = repository.git("mktree", input=f"040000 tree {entry}\t{name}\n".encode()).decode().strip()
+    commit = repository.git("commit-tree", tree, "-m", "Unfolds").decode().strip()
+    repository.git("update-ref", "refs/heads/main", commit)
+
+
+async def test_a_tree_that_unfolds_without_end_is_left_at_the_limit_of_files(repository):
     repository.write_all({"a.md": "hello"})
-    blob = repository.git("rev-parse", "HEAD:a.md").decode().strip()
-    entry, mode = bytes.fromhex(blob), b"100644"
-    for _ in range(12):  # ten to the twelfth files
-        tree = b"".join(b"%b %d\0%b" % (mode, number, entry) for number in range(10))
-        made = repository.git("hash-object", "-t", "tree", "-w", "--stdin", "--literally", input=tree)
-        entry, mode = bytes.fromhex(made.decode().strip()), b"40000"
-    repository.commit_tree(b"40000 0\0" + entry)
+    unfold(repository, f"blob {repository.git('rev-parse', 'HEAD:a.md').decode()}", "docs", 12)
     files, _ = await indexed(repository.folder, max_files=20)
     assert len(files) == 20
+
+
+@pytest.mark.attack("exhausted resources")
+@pytest.mark.parametrize("name", ["vendor", "docs"])
+@pytest.mark.parametrize("full", [True, False], ids=["files", "empty folders"])
+async def test_a_tree_that_unfolds_without_end_is_refused_at_the_limit_of_entries(repository, monkeypatch, name, full):
+    monkeypatch.setattr(module, "_MOST_ENTRIES", 1000)
+    repository.write_all({"a.md": ""})
+    empty = repository.git("mktree", input=b"").decode()
+    blob = repository.git("rev-parse", "HEAD:a.md").decode()
+    unfold(repository, f"blob {blob}" if full else f"tree {empty}", name, 12)
+    async with cloned(str(repository.folder)) as checkout:
+        for listing in (paths_of(checkout), drained(files_of(checkout))):
+            with pytest.raises(ValidationError, match="more than 1,000 files and folders"):
+                await listing
+
+
+async def test_a_repository_may_have_as_many_entries_as_the_limit(repository, monkeypatch):
+    repository.write_all({"a/b.md": "hello", "c.md": "hello"})
+    monkeypatch.setattr(module, "_MOST_ENTRIES", 3)
+    assert set((await indexed(repository.folder))[0]) == {"a/b.md", "c.md"}
+    monkeypatch.setattr(module, "_MOST_ENTRIES", 2)
+    with pytest.raises(ValidationError, match="more than 2 files"):
+        await indexed(repository.folder)
+
+
+async def test_the_paths_of_a_repository_are_those_of_its_files_and_no_folders(repository):
+    repository.write_all({"a/b/c.md": "hello", "vendor/d.py": "hello", "ünï.bin": b"\0"})
+    async with cloned(str(repository.folder)) as checkout:
+        assert await paths_of(checkout) == {"a/b/c.md", "vendor/d.py", "ünï.bin"}
 
 
 async def test_a_large_repository_is_left(repository):
