@@ -1,5 +1,6 @@
 """What is indexed of a repository, and what a hostile one cannot do."""
 
+import asyncio
 import os
 import stat
 from pathlib import Path
@@ -10,7 +11,7 @@ from cragside.adapters.git import checkout as module
 from cragside.adapters.git import command
 from cragside.adapters.git.checkout import PassedOver, RepositoryFile, cloned, files_of, paths_of
 from cragside.domain.errors import ConfigurationError, ValidationError
-from tests.unit.git.conftest import GitServer, Repository
+from tests.unit.git.conftest import GitServer, Repository, drained, unfold
 
 
 class NoNames:
@@ -28,10 +29,6 @@ class NoNames:
 
     async def close(self):
         pass
-
-
-async def drained(files):
-    return [found async for found in files]
 
 
 async def indexed(source, *, branch=None, **chosen):
@@ -328,19 +325,6 @@ async def test_the_number_of_files_is_limited(repository):
     assert (len(files), passed_over) == (5, {})
 
 
-def unfold(repository: Repository, innermost: str, name: str, deep: int) -> None:
-    """Commit `name` with trees below it that each hold the next one ten times."""
-    kind, entry = innermost.split()
-    mode = "100644" if kind == "blob" else "040000"
-    for _ in range(deep):
-        listed = "".join(f"{mode} {kind} {entry}\t{number}\n" for number in range(10))
-        entry = repository.git("mktree", input=listed.encode()).decode().strip()
-        mode, kind = "040000", "tree"
-    tree = repository.git("mktree", input=f"040000 tree {entry}\t{name}\n".encode()).decode().strip()
-    commit = repository.git("commit-tree", tree, "-m", "Unfolds").decode().strip()
-    repository.git("update-ref", "refs/heads/main", commit)
-
-
 async def test_a_tree_that_unfolds_without_end_is_left_at_the_limit_of_files(repository):
     repository.write_all({"a.md": "hello"})
     unfold(repository, f"blob {repository.git('rev-parse', 'HEAD:a.md').decode()}", "docs", 12)
@@ -398,6 +382,22 @@ async def test_a_clone_that_takes_too_long_ends_with_its_processes(repository, m
             pass
     child = Path("/proc", (tmp_path / "pid").read_text().strip(), "stat")
     assert not child.exists() or child.read_text().split()[2] == "Z"
+
+
+@pytest.mark.attack("exhausted resources")
+async def test_a_server_that_sends_next_to_nothing_is_left(repository, monkeypatch):
+    assert "http.lowSpeedTime=30" in command._SETTINGS
+    monkeypatch.setattr(command, "_SETTINGS", (*command._SETTINGS, "http.lowSpeedTime=1"))
+
+    async def silent(_reader, _writer):
+        await asyncio.Event().wait()
+
+    server = await asyncio.start_server(silent, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    with pytest.raises(ValidationError, match=r"git says.*too slow"):
+        async with cloned(f"http://127.0.0.1:{port}/a.git", allow=["127.0.0.1"]):
+            pass
+    server.close()
 
 
 async def test_a_clone_can_be_kept(repository, tmp_path, monkeypatch):
