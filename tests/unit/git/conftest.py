@@ -3,6 +3,7 @@
 import os
 import subprocess
 import threading
+from collections.abc import AsyncIterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -51,6 +52,23 @@ class Repository:
         tree = self.git("hash-object", "-t", "tree", "-w", "--stdin", "--literally", input=entries).strip().decode()
         commit = self.git("commit-tree", tree, "-m", "Forged").strip().decode()
         self.git("update-ref", "refs/heads/main", commit)
+
+
+def unfold(repository: Repository, innermost: str, name: str, deep: int) -> None:
+    """Commit `name` with trees below it that each hold the next one ten times."""
+    kind, entry = innermost.split()
+    mode = "100644" if kind == "blob" else "040000"
+    for _ in range(deep):
+        listed = "".join(f"{mode} {kind} {entry}\t{number}\n" for number in range(10))
+        entry = repository.git("mktree", input=listed.encode()).decode().strip()
+        mode, kind = "040000", "tree"
+    tree = repository.git("mktree", input=f"040000 tree {entry}\t{name}\n".encode()).decode().strip()
+    commit = repository.git("commit-tree", tree, "-m", "Unfolds").decode().strip()
+    repository.git("update-ref", "refs/heads/main", commit)
+
+
+async def drained(items: AsyncIterator[object]) -> list[object]:
+    return [item async for item in items]
 
 
 class GitServer:

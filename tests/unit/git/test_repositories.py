@@ -1,5 +1,6 @@
 """What is indexed of a repository, and what a hostile one cannot do."""
 
+import asyncio
 import os
 import stat
 from pathlib import Path
@@ -8,9 +9,9 @@ import pytest
 
 from cragside.adapters.git import checkout as module
 from cragside.adapters.git import command
-from cragside.adapters.git.checkout import PassedOver, RepositoryFile, cloned, files_of
+from cragside.adapters.git.checkout import PassedOver, RepositoryFile, cloned, files_of, paths_of
 from cragside.domain.errors import ConfigurationError, ValidationError
-from tests.unit.git.conftest import GitServer, Repository
+from tests.unit.git.conftest import GitServer, Repository, drained, unfold
 
 
 class NoNames:
@@ -324,17 +325,41 @@ async def test_the_number_of_files_is_limited(repository):
     assert (len(files), passed_over) == (5, {})
 
 
-async def test_a_tree_that_unfolds_without_end_is_left_at_the_limit(repository):
+async def test_a_tree_that_unfolds_without_end_is_left_at_the_limit_of_files(repository):
     repository.write_all({"a.md": "hello"})
-    blob = repository.git("rev-parse", "HEAD:a.md").decode().strip()
-    entry, mode = bytes.fromhex(blob), b"100644"
-    for _ in range(12):  # ten to the twelfth files
-        tree = b"".join(b"%b %d\0%b" % (mode, number, entry) for number in range(10))
-        made = repository.git("hash-object", "-t", "tree", "-w", "--stdin", "--literally", input=tree)
-        entry, mode = bytes.fromhex(made.decode().strip()), b"40000"
-    repository.commit_tree(b"40000 0\0" + entry)
+    unfold(repository, f"blob {repository.git('rev-parse', 'HEAD:a.md').decode()}", "docs", 12)
     files, _ = await indexed(repository.folder, max_files=20)
     assert len(files) == 20
+
+
+@pytest.mark.attack("exhausted resources")
+@pytest.mark.parametrize("name", ["vendor", "docs"])
+@pytest.mark.parametrize("full", [True, False], ids=["files", "empty folders"])
+async def test_a_tree_that_unfolds_without_end_is_refused_at_the_limit_of_entries(repository, monkeypatch, name, full):
+    monkeypatch.setattr(module, "_MOST_ENTRIES", 1000)
+    repository.write_all({"a.md": ""})
+    empty = repository.git("mktree", input=b"").decode()
+    blob = repository.git("rev-parse", "HEAD:a.md").decode()
+    unfold(repository, f"blob {blob}" if full else f"tree {empty}", name, 12)
+    async with cloned(str(repository.folder)) as checkout:
+        for listing in (paths_of(checkout), drained(files_of(checkout))):
+            with pytest.raises(ValidationError, match="more than 1,000 files and folders"):
+                await listing
+
+
+async def test_a_repository_may_have_as_many_entries_as_the_limit(repository, monkeypatch):
+    repository.write_all({"a/b.md": "hello", "c.md": "hello"})
+    monkeypatch.setattr(module, "_MOST_ENTRIES", 3)
+    assert set((await indexed(repository.folder))[0]) == {"a/b.md", "c.md"}
+    monkeypatch.setattr(module, "_MOST_ENTRIES", 2)
+    with pytest.raises(ValidationError, match="more than 2 files"):
+        await indexed(repository.folder)
+
+
+async def test_the_paths_of_a_repository_are_those_of_its_files_and_no_folders(repository):
+    repository.write_all({"a/b/c.md": "hello", "vendor/d.py": "hello", "ünï.bin": b"\0"})
+    async with cloned(str(repository.folder)) as checkout:
+        assert await paths_of(checkout) == {"a/b/c.md", "vendor/d.py", "ünï.bin"}
 
 
 async def test_a_large_repository_is_left(repository):
@@ -357,6 +382,22 @@ async def test_a_clone_that_takes_too_long_ends_with_its_processes(repository, m
             pass
     child = Path("/proc", (tmp_path / "pid").read_text().strip(), "stat")
     assert not child.exists() or child.read_text().split()[2] == "Z"
+
+
+@pytest.mark.attack("exhausted resources")
+async def test_a_server_that_sends_next_to_nothing_is_left(repository, monkeypatch):
+    assert "http.lowSpeedTime=30" in command._SETTINGS
+    monkeypatch.setattr(command, "_SETTINGS", (*command._SETTINGS, "http.lowSpeedTime=1"))
+
+    async def silent(_reader, _writer):
+        await asyncio.Event().wait()
+
+    server = await asyncio.start_server(silent, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    with pytest.raises(ValidationError, match=r"git says.*too slow"):
+        async with cloned(f"http://127.0.0.1:{port}/a.git", allow=["127.0.0.1"]):
+            pass
+    server.close()
 
 
 async def test_a_clone_can_be_kept(repository, tmp_path, monkeypatch):

@@ -1,23 +1,25 @@
 """Adding a repository over HTTP: its guards, its events, its limits, and a client that leaves."""
 
 import asyncio
+import itertools
 import json
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import SecretStr
 
+from cragside.adapters.git import checkout as checkout_module
 from cragside.adapters.git.checkout import Checkout
 from cragside.adapters.lightrag.library import LightRagLibrary
 from cragside.composition import repositories
-from cragside.domain.errors import ReadOnlyStore
+from cragside.domain.errors import DeadlineExceeded, ReadOnlyStore
 from cragside.entrypoints import repository_intake
-from cragside.entrypoints.repository_intake import RepositoryTurns
+from cragside.entrypoints.repository_intake import RepositoryTurns, Taken, followed
 from tests.knowledge import Knowledge
-from tests.unit.git.conftest import GitServer, Repository
+from tests.unit.git.conftest import GitServer, Repository, drained, unfold
 
 FILES: dict[str, bytes | str] = {
     "README.md": "# Lamp\n\nIt lights the lighthouse.\n",
@@ -138,15 +140,65 @@ async def test_a_read_only_store_is_refused_before_anything_is_cloned(
 @pytest.mark.attack("exhausted resources")
 async def test_few_repositories_are_added_at_once_and_one_to_a_workspace(knowledge: Knowledge) -> None:
     turns: RepositoryTurns = knowledge.app.state.repository_turns
-    turns.take("sea")
+    turns.take("sea", None)
     body = {"url": "https://localhost/x.git", "workspace": "sea"}
     busy = await knowledge.http.post("/v1/repositories", json=body)
     assert (busy.status_code, busy.headers["retry-after"]) == (503, "5")
+    assert "to this workspace" in busy.json()["error"]["message"]
     assert (await events(knowledge, "https://localhost/x.git", workspace="land"))[0][0] == "failed"
-    turns.take("land")
+    turns.take("land", None)
     assert (await knowledge.http.post("/v1/repositories", json={**body, "workspace": "air"})).status_code == 503
     turns.give_back("sea")
     assert (await events(knowledge, "https://localhost/x.git", workspace="sea"))[0][0] == "failed"
+
+
+@pytest.mark.attack("exhausted resources")
+async def test_a_token_adds_one_repository_at_a_time_and_leaves_room_for_another(tmp_path: Path) -> None:
+    tokens = SecretStr(json.dumps({"of two": ["sea", "land"], "of one": ["air"]}))
+    knowledge = Knowledge(tmp_path / "kb", pages={}, workspace_tokens=tokens)
+    turns: RepositoryTurns = knowledge.app.state.repository_turns
+    turns.take("sea", "RAG_WORKSPACE_TOKENS[1]")
+    knowledge.http.headers["X-API-Key"] = "of two"
+    body = {"url": "https://localhost/x.git", "workspace": "land"}
+    busy = await knowledge.http.post("/v1/repositories", json=body)
+    assert (busy.status_code, "with this token" in busy.json()["error"]["message"]) == (503, True)
+    knowledge.http.headers["X-API-Key"] = "of one"
+    assert (await events(knowledge, "https://localhost/x.git", workspace="air"))[0][0] == "failed"
+    await knowledge.close()
+
+
+@pytest.mark.attack("exhausted resources")
+async def test_a_repository_that_unfolds_without_end_fails_with_the_limit(
+    knowledge: Knowledge, monkeypatch: pytest.MonkeyPatch, repository: Repository, server: GitServer
+) -> None:
+    monkeypatch.setattr(checkout_module, "_MOST_ENTRIES", 1000)
+    blob = repository.git("rev-parse", "HEAD:README.md").decode()
+    unfold(repository, f"blob {blob}", "vendor", 12)
+    (told,) = await events(knowledge, f"http://127.0.0.1:{server.port}/project/.git")
+    assert (told[0], told[1]["error"]["type"]) == ("failed", "validation_error")
+    assert "more than 1,000 files and folders" in told[1]["error"]["message"]
+
+
+@pytest.mark.attack("exhausted resources")
+async def test_a_run_that_waits_for_a_slow_reader_ends_in_time_and_gives_its_turn_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(repository_intake, "_MOST_SECONDS", 0.05)
+    cleaned, over = asyncio.Event(), asyncio.Event()
+
+    async def endless() -> AsyncGenerator[Taken]:
+        try:
+            for number in itertools.count(1):
+                yield Taken(accepted=number)
+        finally:
+            await asyncio.sleep(0)
+            cleaned.set()
+
+    async with followed(endless(), ends=None, over=over.set) as told:
+        await over.wait()
+        assert cleaned.is_set()
+        with pytest.raises(DeadlineExceeded):
+            await drained(told)
 
 
 async def test_a_run_that_takes_too_long_fails_and_keeps_what_was_accepted(
@@ -195,4 +247,4 @@ async def test_a_client_that_leaves_stops_the_clone_and_removes_it(
     await knowledge.app(scope, receive, send)
     assert ended.is_set()
     assert list((tmp_path / "clones").iterdir()) == []
-    knowledge.app.state.repository_turns.take("default")
+    knowledge.app.state.repository_turns.take("default", None)

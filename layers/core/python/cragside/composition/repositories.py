@@ -19,10 +19,13 @@ from cragside.adapters.git.checkout import (
 
 @dataclass(frozen=True, slots=True)
 class Clone:
-    """A repository on this machine. `paths` are those of all files of its newest commit."""
+    """A repository on this machine."""
 
     checkout: Checkout
-    paths: frozenset[str]
+
+    async def paths(self) -> frozenset[str]:
+        """The paths of all files of its newest commit. Raises `ValidationError` if they are too many."""
+        return await paths_of(self.checkout)
 
     async def files(
         self,
@@ -64,4 +67,4 @@ async def clone(
 ) -> AsyncIterator[Clone]:
     """Clone a repository for the length of the block; `cloned` tells the options and the errors."""
     async with cloned(source, branch=branch, repo_id=repo_id, allow=allow, keep=keep, folders=folders) as checkout:
-        yield Clone(checkout, await paths_of(checkout))
+        yield Clone(checkout)

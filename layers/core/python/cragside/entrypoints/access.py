@@ -14,14 +14,16 @@ from cragside.domain.workspace_name import workspace_name
 RawHeaders = Iterable[tuple[bytes, bytes]]
 # The second is LightRAG's name for it.
 WORKSPACE_HEADERS = (b"x-rag-workspace", b"lightrag-workspace")
+# The id and name of whoever needs no token.
+ANONYMOUS = "anonymous"
 
 
 @dataclass(frozen=True, slots=True)
 class Pass:
     """What one token allows. `id` and `name` are for people and logs. `workspaces` None means all."""
 
-    id: str = "anonymous"
-    name: str = "anonymous"
+    id: str = ANONYMOUS
+    name: str = ANONYMOUS
     scopes: frozenset[TokenScope] = ALL_SCOPES
     workspaces: tuple[str, ...] | None = None
     limits: Limits = NO_LIMITS

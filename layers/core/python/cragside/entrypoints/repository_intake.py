@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 
@@ -51,31 +51,34 @@ class Taken:
 
 
 class RepositoryTurns:
-    """Lets few repositories be taken in at once, and one of a workspace."""
+    """Lets few repositories be taken in at once: one of a workspace, and one of a token."""
 
     def __init__(self) -> None:
-        self._workspaces: set[str] = set()
+        self._tokens: dict[str, str | None] = {}
 
-    def take(self, workspace: str) -> None:
-        """Take a turn. Raises `ServiceUnavailable`."""
-        if workspace in self._workspaces or len(self._workspaces) >= _MOST_RUNS:
-            raise ServiceUnavailable("repositories", "Other repositories are being added. Try again later.")
-        self._workspaces.add(workspace)
+    def take(self, workspace: str, token: str | None) -> None:
+        """Take a turn. `token` is None without tokens. Raises `ServiceUnavailable`."""
+        busy = "Other repositories are being added."
+        if workspace in self._tokens:
+            busy = "A repository is being added to this workspace."
+        elif token is not None and token in self._tokens.values():
+            busy = "A repository is being added with this token."
+        elif len(self._tokens) < _MOST_RUNS:
+            self._tokens[workspace] = token
+            return
+        raise ServiceUnavailable("repositories", f"{busy} Try again later.")
 
     def give_back(self, workspace: str) -> None:
         """End a turn."""
-        self._workspaces.discard(workspace)
+        self._tokens.pop(workspace, None)
 
 
-async def taken_in(
-    container: Container, url: str, *, branch: str | None, workspace: str, ends: float | None
-) -> AsyncGenerator[Taken]:
+async def taken_in(container: Container, url: str, *, branch: str | None, workspace: str) -> AsyncGenerator[Taken]:
     """Each file of the newest commit when it is accepted or refused, and at last the whole run.
 
-    Guards and limits are those of `cragside index`, but no folder of this machine is read. `ends` (by `time.monotonic`)
-    is when the host's time is over. Raises what ends the run, `ValidationError` for a repository that is not cloned.
+    Guards and limits are those of `cragside index`, but no folder of this machine is read. Raises what ends the run,
+    `ValidationError` for a repository that is not cloned.
     """
-    ends = min(time.monotonic() + _MOST_SECONDS, ends or float("inf"))
     allow = (container.settings.fetch_allow or "").split(",")
     errors: list[RefusedFile] = []
     told = Taken()
@@ -83,10 +86,6 @@ async def taken_in(
     async with cloned as repository, aclosing(repository.files()) as files:
         told = Taken(repo_id=repository.checkout.repo_id)
         async for found in files:
-            if time.monotonic() > ends:
-                raise DeadlineExceeded(
-                    "The repository takes too long. What was accepted stays: add it again for the rest."
-                )
             if isinstance(found, Refused):
                 name, document, reason = found.name, "", found.reason
             else:
@@ -101,36 +100,65 @@ async def taken_in(
 
 
 @asynccontextmanager
-async def followed(run: AsyncGenerator[Taken]) -> AsyncIterator[AsyncIterator[Taken]]:
-    """What a run tells, and what it raises. The end of the block stops it, and waits until its clone is gone."""
-    told: asyncio.Queue[Taken | Exception] = asyncio.Queue(_AHEAD)
+async def followed(
+    run: AsyncGenerator[Taken], *, ends: float | None, over: Callable[[], None]
+) -> AsyncIterator[AsyncIterator[Taken]]:
+    """What a run tells, and what it raises. The end of the block stops it, and waits until its clone is gone.
+
+    `ends` (by `time.monotonic`) is when the host's time is over. `over` is called when the run has ended, which may be
+    long before a slow reader has heard of it.
+    """
+    seconds = min(_MOST_SECONDS, float("inf") if ends is None else ends - time.monotonic())
+    told, limit = _Told(), asyncio.timeout(seconds)
     # In a task of its own, which is cancelled once: then its clean-up is not cancelled too.
-    working = asyncio.create_task(_tell(run, told))
+    working = asyncio.create_task(_tell(run, told, limit))
+    working.add_done_callback(lambda _: over())
     try:
-        yield _heard(told)
+        yield told.heard()
     finally:
-        working.cancel()
+        if not limit.expired():
+            working.cancel()
         with suppress(asyncio.CancelledError):
             await working
 
 
-async def _tell(run: AsyncGenerator[Taken], told: asyncio.Queue[Taken | Exception]) -> None:
+async def _tell(run: AsyncGenerator[Taken], told: "_Told", limit: asyncio.Timeout) -> None:
     try:
-        async with aclosing(run):
+        async with limit, aclosing(run):
             async for taken in run:
-                await told.put(taken)
+                await told.tell(taken)
     except Exception as error:
-        await told.put(error)
+        told.fail(_too_long() if limit.expired() else error)
 
 
-async def _heard(told: asyncio.Queue[Taken | Exception]) -> AsyncIterator[Taken]:
-    complete = False
-    while not complete:
-        taken = await told.get()
-        if isinstance(taken, Exception):
-            raise taken
-        yield taken
-        complete = taken.complete
+def _too_long() -> DeadlineExceeded:
+    return DeadlineExceeded("The repository takes too long. What was accepted stays: add it again for the rest.")
+
+
+class _Told:
+    """What a run tells its reader. A run that goes on waits for a slow reader; one that ends does not."""
+
+    def __init__(self) -> None:
+        self._told: asyncio.Queue[Taken | Exception] = asyncio.Queue()
+        self._room = asyncio.Semaphore(_AHEAD)
+
+    async def tell(self, taken: Taken) -> None:
+        if not taken.complete:
+            await self._room.acquire()
+        self._told.put_nowait(taken)
+
+    def fail(self, error: Exception) -> None:
+        self._told.put_nowait(error)
+
+    async def heard(self) -> AsyncIterator[Taken]:
+        complete = False
+        while not complete:
+            taken = await self._told.get()
+            if isinstance(taken, Exception):
+                raise taken
+            self._room.release()
+            yield taken
+            complete = taken.complete
 
 
 async def _take(

@@ -9,7 +9,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
@@ -31,7 +31,9 @@ NEVER_INDEXED = (
     "package-lock.json", "npm-shrinkwrap.json", "pnpm-lock.yaml", "go.sum", "*.snap", "*.pyc",
 )  # fmt: skip
 
-_MOST_ENTRIES = 1_000_000
+# A few small trees that contain each other unfold to any number of files and folders.
+_MOST_ENTRIES = 200_000
+_ENTRIES_AT_ONCE = 100
 _WATCH_SECONDS = 0.2
 _BINARY_SAMPLE = 8000
 _WITHOUT_TEXT_TEST = (".pdf", ".docx")
@@ -121,23 +123,17 @@ async def files_of(
 
     `include` and `exclude` are patterns as in .gitignore; `file_types` are endings such as `.py`. `NEVER_INDEXED` is
     excluded first, so an `exclude` of `!vendor/` includes that folder again. Files that the patterns leave out are not
-    reported.
+    reported. Raises `ValidationError` if git cannot list the files or lists too many.
     """
     chosen = _Choice(include, exclude, file_types)
     git = Git(checkout.folder.parent)
-    at = ["--git-dir", str(checkout.folder)]
     taken = 0
     async with (
-        git.running([*at, "ls-tree", "-r", "-z", "--long", "--full-tree", checkout.commit]) as listing,
-        git.running([*at, "cat-file", "--batch"]) as contents,
+        aclosing(_entries(checkout)) as entries,
+        git.running(["--git-dir", str(checkout.folder), "cat-file", "--batch"]) as contents,
     ):
-        for _ in range(_MOST_ENTRIES):
-            entry = _ENTRY.fullmatch(await next_line(listing.stdout, b"\x00"))
-            if entry is None:
-                if await listing.wait():
-                    raise ValidationError("The repository is damaged: git cannot list its files.")
-                return
-            path = entry["path"].decode("utf-8", "replace")
+        async for entry in entries:
+            path = _path(entry)
             if not chosen.takes(path):
                 continue
             reason = _unfit(entry, path, max_bytes) or chosen.unsupported(path)
@@ -153,11 +149,30 @@ async def files_of(
 
 
 async def paths_of(checkout: Checkout) -> frozenset[str]:
-    """Every path of the commit, whether or not its file is indexed."""
-    git = Git(checkout.folder.parent)
-    at = ["--git-dir", str(checkout.folder)]
-    listed = await git.output([*at, "ls-tree", "-r", "-z", "--name-only", "--full-tree", checkout.commit])
-    return frozenset(path.decode("utf-8", "replace") for path in listed.split(b"\x00") if path)
+    """Every path of the commit, whether or not its file is indexed. Raises what `files_of` raises."""
+    async with aclosing(_entries(checkout)) as entries:
+        return frozenset([_path(entry) async for entry in entries])
+
+
+async def _entries(checkout: Checkout) -> AsyncGenerator[re.Match[bytes]]:
+    """The commit's files, read while git lists them. Folders count towards the limit too: they may all be empty."""
+    listed = ["ls-tree", "-r", "-t", "-z", "--long", "--full-tree", checkout.commit]
+    async with Git(checkout.folder.parent).running(["--git-dir", str(checkout.folder), *listed]) as listing:
+        for number in range(_MOST_ENTRIES + 1):
+            entry = _ENTRY.fullmatch(await next_line(listing.stdout, b"\x00"))
+            if entry is None:
+                if await listing.wait():
+                    raise ValidationError("The repository is damaged: git cannot list its files.")
+                return
+            if not number % _ENTRIES_AT_ONCE:
+                await asyncio.sleep(0)  # what git has written already is read without waiting
+            if number < _MOST_ENTRIES and entry["kind"] != b"tree":
+                yield entry
+    raise ValidationError(f"The repository has more than {_MOST_ENTRIES:,} files and folders.")
+
+
+def _path(entry: re.Match[bytes]) -> str:
+    return entry["path"].decode("utf-8", "replace")
 
 
 async def _head(git: Git, folder: Path) -> str:

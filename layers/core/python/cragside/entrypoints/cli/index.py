@@ -58,7 +58,7 @@ class Repository:
         cloned = clone(self.source, branch=self.branch, repo_id=self.repo_id, allow=allow, keep=self.keep)
         async with cloned as repository:
             self.repo_id, self.folder = repository.checkout.repo_id, str(repository.checkout.folder)
-            self.paths = repository.paths
+            self.paths = await repository.paths()
             async for found in repository.files(
                 include=self.include, exclude=self.exclude, max_files=self.max_files, max_bytes=self.max_bytes
             ):
@@ -77,7 +77,7 @@ def index(
     include: Include = None,
     exclude: Exclude = None,
     max_files: Annotated[
-        int, typer.Option("--max-files", "--maxFiles", min=1, max=1_000_000, help="Most files.")
+        int, typer.Option("--max-files", "--maxFiles", min=1, max=200_000, help="Most files.")
     ] = _MAX_FILES,
     max_bytes: Annotated[int, typer.Option("--max-bytes", "--maxBytes", min=1, help="Skip longer files.")] = _MAX_BYTES,
     doc_type: Annotated[

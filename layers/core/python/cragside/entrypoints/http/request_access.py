@@ -8,7 +8,7 @@ from fastapi import Depends, Query, Request
 from cragside.application.allowance import allow
 from cragside.bootstrap import Container
 from cragside.domain.errors import Unauthorized
-from cragside.entrypoints.access import Grant, workspace_of
+from cragside.entrypoints.access import ANONYMOUS, Grant, workspace_of
 from cragside.entrypoints.http.route_rules import RULES
 
 WORKSPACE = "The workspace; the default without it."
@@ -34,6 +34,12 @@ def choose_workspace(request: Request, named: object = None) -> str:
     request.state.workspace = chosen
     allow(grant.allowance(chosen))
     return chosen
+
+
+def token_of(request: Request, workspace: str) -> str | None:
+    """The id of the token that opens the workspace; None if the service has no tokens."""
+    bearer = _grant(request).bearer(workspace)
+    return None if bearer.id == ANONYMOUS else bearer.id
 
 
 def note_documents(request: Request, documents: Iterable[str]) -> None:

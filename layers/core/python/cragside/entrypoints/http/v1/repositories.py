@@ -12,7 +12,13 @@ from cragside.application.contract import error_envelope
 from cragside.domain.errors import CragsideError, ProcessingError
 from cragside.entrypoints.http.body_limit import BoundedRoute
 from cragside.entrypoints.http.errors import for_client, json_error_responses
-from cragside.entrypoints.http.request_access import WORKSPACE, AppContainer, choose_workspace, note_documents
+from cragside.entrypoints.http.request_access import (
+    WORKSPACE,
+    AppContainer,
+    choose_workspace,
+    note_documents,
+    token_of,
+)
 from cragside.entrypoints.repository_intake import MOST_ERRORS, RepositoryTurns, Taken, followed, taken_in
 
 _log = logging.getLogger("cragside")
@@ -69,15 +75,12 @@ async def _run(
     workspace = choose_workspace(request, asked.workspace)
     await (await container.workspaces.open(workspace)).documents.check_writable()
     turns: RepositoryTurns = request.app.state.repository_turns
-    turns.take(workspace)
-    try:
-        ends: float | None = getattr(request.state, "ends", None)
-        run = taken_in(container, asked.url, branch=asked.branch, workspace=workspace, ends=ends)
-        # A client that leaves ends the request, and with it the clone.
-        async with followed(run) as told:
-            yield told
-    finally:
-        turns.give_back(workspace)
+    turns.take(workspace, token_of(request, workspace))
+    run = taken_in(container, asked.url, branch=asked.branch, workspace=workspace)
+    ends: float | None = getattr(request.state, "ends", None)
+    # A client that leaves ends the request, and with it the clone.
+    async with followed(run, ends=ends, over=lambda: turns.give_back(workspace)) as told:
+        yield told
 
 
 @router.post("", response_class=EventSourceResponse)
