@@ -237,7 +237,7 @@ export default {
   "graph.mentions": { one: "{n} Passage nennt sie.", other: "{n} Passagen nennen sie." },
   "graph.relationships": { one: "{n} Beziehung", other: "{n} Beziehungen" },
   "graph.why": "Warum?",
-  "graph.why_between": "Zeigen, was sagt, dass {source} und {target} verbunden sind",
+  "graph.why_between": "Warum? Zeigen, was sagt, dass {source} und {target} verbunden sind",
   "graph.passages": "Passagen, die sie nennen",
   "graph.passages_between": "Passagen über {source} und {target}",
   "graph.no_passages": "Keine Passage nennt es noch.",

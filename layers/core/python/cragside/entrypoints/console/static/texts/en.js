@@ -237,7 +237,7 @@ export default {
   "graph.mentions": { one: "{n} passage names it.", other: "{n} passages name it." },
   "graph.relationships": { one: "{n} relationship", other: "{n} relationships" },
   "graph.why": "Why?",
-  "graph.why_between": "Show what says that {source} and {target} are related",
+  "graph.why_between": "Why? Show what says that {source} and {target} are related",
   "graph.passages": "Passages that name it",
   "graph.passages_between": "Passages about {source} and {target}",
   "graph.no_passages": "No passage names it any more.",
