@@ -148,6 +148,7 @@ export default {
   "additions.problems": { one: "{n} braucht Aufmerksamkeit", other: "{n} brauchen Aufmerksamkeit" },
   "additions.all_problems": "Alle {n} zeigen",
   "additions.stop": "Anhalten",
+  "additions.choose": "Dateien neu wählen",
   "additions.clear": "Diese Liste leeren",
   "additions.unread": "Nicht gelesen: {what}",
   "addition.phase.waiting": "wartet",

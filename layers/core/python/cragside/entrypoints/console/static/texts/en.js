@@ -148,6 +148,7 @@ export default {
   "additions.problems": { one: "{n} needs a look", other: "{n} need a look" },
   "additions.all_problems": "Show all {n}",
   "additions.stop": "Stop",
+  "additions.choose": "Choose files again",
   "additions.clear": "Clear this list",
   "additions.unread": "Not read: {what}",
   "addition.phase.waiting": "waits",
