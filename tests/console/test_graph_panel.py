@@ -112,3 +112,11 @@ def test_the_graph_is_filtered_by_type(panel: "Page") -> None:
 def test_an_empty_graph_says_what_to_do(page: "Page", service: CragsideServer) -> None:
     page.goto(service.console("#/graph"))
     expects(page.get_by_text("The graph is empty.")).to_be_visible()
+
+
+@pytest.mark.parametrize("given", [Given(documents={"note.md": "nothing of note is told here."}, baked=True)])
+def test_an_empty_graph_of_a_read_only_store_asks_for_no_documents(page: "Page", service: CragsideServer) -> None:
+    page.goto(service.console("#/graph"))
+    expects(page.get_by_text("This store is read-only")).to_be_visible()
+    expects(page.get_by_text("There is nothing here.")).to_be_visible()
+    expects(page.get_by_text("The graph is empty.")).to_have_count(0)
