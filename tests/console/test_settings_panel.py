@@ -126,6 +126,14 @@ def test_the_store_and_the_components_tell_how_they_do(panel: "Page") -> None:
     expects(table.get_by_role("row").filter(has_text="store")).to_contain_text("ok")
 
 
+def test_a_narrow_screen_shows_the_components_and_their_remedies_whole(panel: "Page") -> None:
+    panel.set_viewport_size({"width": 360, "height": 740})
+    table = panel.get_by_role("region", name="Components")
+    expects(table.get_by_role("row").filter(has_text="store")).to_be_visible()
+    hidden = "box => [box.scrollWidth - box.clientWidth, box.scrollHeight - box.clientHeight]"
+    assert table.evaluate(hidden) == [0, 0]
+
+
 @pytest.mark.parametrize("given", [Given(documents=KNOWN.documents, baked=True)])
 def test_a_read_only_store_offers_no_change(panel: "Page") -> None:
     expects(panel.get_by_text("These settings cannot be changed here")).to_be_visible()
