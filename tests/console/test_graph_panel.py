@@ -88,6 +88,18 @@ def test_the_list_leads_to_entities_that_are_two_steps_away(panel: "Page", share
 
 
 @pytest.mark.parametrize("given", [KNOWN])
+def test_one_entity_and_one_relationship_are_told_in_the_singular(
+    panel: "Page", shared_service: CragsideServer
+) -> None:
+    entity = {"name": "Lamp", "type": "", "description": "", "mentions": 1}
+    relationship = {"source": "Lamp", "target": "Lamp", "type": "", "description": "", "weight": 1}
+    answer = {"entities": [entity], "relationships": [relationship], "capped": False, "total": None}
+    panel.route("**/v1/graph/neighbourhood*", lambda route: route.fulfill(json=answer))
+    panel.goto(shared_service.console("#/graph?entity=Lamp"))
+    expects(panel.locator(".where[role=status]")).to_have_text("1 entity, 1 relationship.")
+
+
+@pytest.mark.parametrize("given", [KNOWN])
 def test_two_steps_reach_further_than_one(panel: "Page", shared_service: CragsideServer) -> None:
     panel.goto(shared_service.console("#/graph?entity=Joseph+Swan"))
     told = panel.locator(".where[role=status]")

@@ -178,7 +178,7 @@ function Empty() {
 }
 
 function told({ entities, relationships, capped, total }, entity) {
-  const sizes = t("graph.shown", { n: entities.length, m: relationships.length });
+  const sizes = `${t("graph.entities", { n: entities.length })}, ${t("graph.relationships", { n: relationships.length })}.`;
   if (!capped) return sizes;
   return `${sizes} ${entity ? t("graph.capped_near") : t("graph.capped", { total: total ?? 0 })}`;
 }

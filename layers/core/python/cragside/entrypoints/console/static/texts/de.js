@@ -225,7 +225,7 @@ export default {
   "graph.size": "Höchstzahl der Entitäten",
   "graph.loading": "Der Graph wird geladen …",
   "graph.loading_passages": "Die Passagen werden geladen …",
-  "graph.shown": "{n} Entitäten, {m} Beziehungen.",
+  "graph.entities": { one: "{n} Entität", other: "{n} Entitäten" },
   "graph.capped": "Der Graph hat {total} Entitäten; dies sind die am besten verbundenen.",
   "graph.capped_near": "Um diese Entität herum gibt es mehr; dies sind ihre stärksten Verbindungen.",
   "graph.picture": "Ein Bild von {n} Entitäten und ihren Beziehungen; die Liste daneben führt zu den Entitäten",

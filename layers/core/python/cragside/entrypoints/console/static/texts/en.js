@@ -225,7 +225,7 @@ export default {
   "graph.size": "Entities, at most",
   "graph.loading": "Loading the graph…",
   "graph.loading_passages": "Loading the passages…",
-  "graph.shown": "{n} entities, {m} relationships.",
+  "graph.entities": { one: "{n} entity", other: "{n} entities" },
   "graph.capped": "The graph has {total} entities; these are the best connected.",
   "graph.capped_near": "There is more around this entity; these are its strongest connections.",
   "graph.picture": "A picture of {n} entities and their relationships; the list beside it leads to the entities",
