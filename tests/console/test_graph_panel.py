@@ -43,10 +43,11 @@ def test_an_entity_is_found_while_one_types(panel: "Page") -> None:
 @pytest.mark.parametrize("given", [KNOWN])
 def test_a_relationship_leads_to_the_passages_that_say_so(panel: "Page", shared_service: CragsideServer) -> None:
     panel.goto(shared_service.console("#/graph?entity=Joseph+Swan"))
-    panel.get_by_role("button", name="Show what says that").first.click()
+    panel.get_by_role("button", name="Why? Show what says that").first.click()
     expects(panel.get_by_role("heading", name="Passages about")).to_contain_text("Joseph Swan")
     passages = panel.locator("section blockquote")
     expects(passages.first).to_contain_text("Joseph Swan")
+    expects(passages.first.locator("mark").first).to_have_text("Joseph Swan")
     panel.locator("section li button").first.click()
     expects(panel.get_by_role("dialog", name="swan.md").locator("mark")).to_contain_text("Joseph Swan")
 
@@ -88,6 +89,20 @@ def test_the_list_leads_to_entities_that_are_two_steps_away(panel: "Page", share
 
 
 @pytest.mark.parametrize("given", [KNOWN])
+def test_the_names_are_marked_in_the_passages_as_text(panel: "Page", shared_service: CragsideServer) -> None:
+    text = "The C++\n(Core) <b>group</b> met c++ (core), libc++ (core) and Joseph Swan."
+    passage = {"id": "p", "document": "d", "title": "", "name": "n.md", "text": text, "page": None, "section": None}
+    panel.route("**/v1/graph/passages*", lambda route: route.fulfill(json={"passages": [passage], "total": 1}))
+    answer = {"entities": [{"name": "C++ (Core)", "type": "", "description": "", "mentions": 1}], "relationships": []}
+    answered = {**answer, "capped": False, "total": None}
+    panel.route("**/v1/graph/neighbourhood*", lambda route: route.fulfill(json=answered))
+    panel.goto(shared_service.console("#/graph?entity=C%2B%2B+(Core)"))
+    quoted = panel.locator("section blockquote")
+    expects(quoted.locator("mark")).to_have_text(["C++ (Core)", "c++ (core)"])
+    expects(quoted).to_contain_text("<b>group</b>")
+
+
+@pytest.mark.parametrize("given", [KNOWN])
 def test_one_entity_and_one_relationship_are_told_in_the_singular(
     panel: "Page", shared_service: CragsideServer
 ) -> None:
@@ -95,6 +110,7 @@ def test_one_entity_and_one_relationship_are_told_in_the_singular(
     relationship = {"source": "Lamp", "target": "Lamp", "type": "", "description": "", "weight": 1}
     answer = {"entities": [entity], "relationships": [relationship], "capped": False, "total": None}
     panel.route("**/v1/graph/neighbourhood*", lambda route: route.fulfill(json=answer))
+    panel.route("**/v1/graph/passages*", lambda route: route.fulfill(json={"passages": [], "total": 0}))
     panel.goto(shared_service.console("#/graph?entity=Lamp"))
     expects(panel.locator(".where[role=status]")).to_have_text("1 entity, 1 relationship.")
 
